@@ -1,0 +1,17 @@
+"""Gravity between bodies, from a laptop to a cluster of GPUs.
+
+``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a GPU.
+"""
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "open_run"]
+
+
+def __getattr__(name):
+    """Load ``open_run`` on first use, so that ``import hybrid_nbody`` stays light."""
+    if name == "open_run":
+        from hybrid_nbody.analysis.run import open_run
+
+        return open_run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

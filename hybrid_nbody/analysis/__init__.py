@@ -1,0 +1,1 @@
+"""Reading finished or running output; needs no MPI and no GPU."""

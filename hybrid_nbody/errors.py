@@ -1,0 +1,32 @@
+"""The errors a person can meet, each with the exit code of the program.
+
+Every message says what is wrong, where (file, line, key, rank), what is allowed and what to do.
+"""
+
+
+class HybridNBodyError(Exception):
+    """An error meant for the person at the keyboard: printed as its message, without a traceback."""
+
+    exit_code = 1
+
+
+class InputError(HybridNBodyError):
+    """Bad input: the configuration, the bodies, the command line, or a machine that lacks what was asked for."""
+
+    exit_code = 2
+
+
+class NumericalError(HybridNBodyError):
+    """The state is no longer a number, or its energy ran away."""
+
+    exit_code = 3
+
+
+class FileError(HybridNBodyError):
+    """Reading or writing failed: disk full, damaged or foreign file, no permission."""
+
+    exit_code = 4
+
+
+STOPPED_EARLY = 75
+"""Exit code of a run that stopped on a signal or the wall clock with a checkpoint written."""

@@ -1,0 +1,1 @@
+"""Gravity between bodies."""

@@ -1,0 +1,1 @@
+"""Everything a run writes: trajectory, checkpoints, progress."""

@@ -1,0 +1,1 @@
+"""The time loop, its schedules, and the contract of a model."""
