@@ -5,9 +5,18 @@ Every message says what is wrong, where (file, line, key, rank), what is allowed
 
 
 class HybridNBodyError(Exception):
-    """An error meant for the person at the keyboard: printed as its message, without a traceback."""
+    """An error meant for the person at the keyboard: printed as its message, without a traceback.
+
+    Attributes
+    ----------
+    exit_code : int
+        With which the program ends.
+    shared : bool
+        Whether every rank raises it, so that the ranks can end in order instead of being aborted.
+    """
 
     exit_code = 1
+    shared = False
 
 
 class InputError(HybridNBodyError):

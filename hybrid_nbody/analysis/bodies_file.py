@@ -1,0 +1,302 @@
+"""Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
+
+import math
+import zipfile
+import zlib
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.analysis.hdf5 import (
+    CHECKPOINT,
+    SIGNATURE,
+    TRAJECTORY,
+    attributes,
+    check_format,
+    check_regular_file,
+    open_hdf5,
+    reading,
+)
+from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.errors import FileError, InputError
+
+COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
+DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
+"""What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
+
+ARRAYS = ("position", "velocity", "mass", "id")
+
+
+@dataclass(frozen=True, eq=False)
+class BodiesTable:
+    """Bodies as they stand in a file, in its order.
+
+    Attributes
+    ----------
+    position : ndarray
+        (N, 3) float64, in the units of length.
+    velocity : ndarray
+        (N, 3) float64, in the units of velocity.
+    mass : ndarray
+        (N,) float64, in the units of mass; none is negative.
+    id : ndarray or None
+        (N,) int64, or None where the file names no identities.
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    mass: np.ndarray
+    id: np.ndarray | None = None
+
+    def __len__(self):
+        return len(self.mass)
+
+    def __repr__(self):
+        return f"BodiesTable of {len(self)} bodies, total mass {self.mass.sum():g}"
+
+
+def read_bodies(path) -> BodiesTable:
+    """Read bodies from a file whose kind is decided by its content, whatever its name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments); a NumPy
+        ``.npz`` archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,); a
+        trajectory of ours, whose last frame is taken; or a checkpoint of ours.
+
+    Returns
+    -------
+    BodiesTable
+        At least one body, all numbers finite.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable or foreign, or a value in it is impossible; the message names the place.
+    """
+    path = Path(path)
+    try:
+        with reading(path):
+            return _checked(path, _reader_for(path)(path))
+    except FileError as error:
+        raise InputError(str(error)) from error
+
+
+def _reader_for(path):
+    check_regular_file(path)
+    with open(path, "rb") as file:
+        head = file.read(8)
+    if not head:
+        raise InputError(f"{path}: an empty file, no bodies in it")
+    if head.startswith(b"PK"):
+        return _read_npz
+    if head.startswith(b"\x93NUMPY"):
+        raise InputError(f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez")
+    return _read_hdf5 if head == SIGNATURE else _read_csv
+
+
+# --- CSV ---------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path):
+    lines = _lines(path)
+    columns = _header(path, *next(lines, (1, "")))
+    values = array("d")  # 8 bytes a number: a million bodies are 56 MB, not 300
+    for number, line in lines:
+        values.extend(_row(f"{path}:{number}", columns, line))
+    table = np.frombuffer(values, dtype=np.float64).reshape(-1, len(COLUMNS)) if values else np.empty((0, len(COLUMNS)))
+    table = table[:, [columns.index(name) for name in COLUMNS]]
+    return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
+
+
+def _lines(path):
+    """Yield (line number, text) of the lines that say something."""
+    with open(path, "rb") as file:
+        for number, raw in enumerate(file, 1):
+            line = _decoded(f"{path}:{number}", raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).strip()
+            if line and not line.startswith("#"):
+                yield number, line
+
+
+def _decoded(where, raw):
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{where}: not UTF-8 text (byte {error.start + 1} is 0x{raw[error.start]:02x}); save the file as UTF-8"
+        ) from None
+    if "\0" in text:
+        raise InputError(f"{where}: neither a CSV table, nor HDF5, nor a NumPy archive")
+    return text
+
+
+def _cells(line):
+    return [cell.strip(' \t"') for cell in line.split(",")]
+
+
+def _header(path, number, line):
+    names, where = _cells(line), f"{path}:{number}"
+    wanted = ",".join(COLUMNS)
+    if not set(names) & set(COLUMNS):
+        raise InputError(f"{where}: expected the header row {wanted} (got '{_short(line)}')")
+    for name in names:
+        if name not in COLUMNS:
+            raise InputError(f"{where}: unknown column '{_short(name)}'; the columns are {wanted}")
+        if names.count(name) > 1:
+            raise InputError(f"{where}: column '{name}' appears {names.count(name)} times")
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise InputError(f"{where}: missing column {', '.join(map(repr, missing))}; the columns are {wanted}")
+    return names
+
+
+def _row(where, columns, line):
+    cells = _cells(line)
+    if len(cells) > len(columns):
+        raise InputError(f"{where}: {len(cells)} cells, but the header has {len(columns)} columns")
+    try:
+        numbers = [float(cell) for cell in cells]
+    except ValueError:
+        numbers = []
+    if len(numbers) != len(columns) or "_" in line or not all(map(math.isfinite, numbers)):
+        raise _fault_in_row(where, columns, cells + [""] * (len(columns) - len(cells)))
+    if numbers[columns.index("m")] < 0:
+        raise InputError(f"{where}: column 'm': negative mass (got '{cells[columns.index('m')]}')")
+    return numbers
+
+
+def _fault_in_row(where, columns, cells):
+    column, cell = next(pair for pair in zip(columns, cells, strict=True) if not _is_finite(pair[1]))
+    if not cell:
+        return InputError(f"{where}: column '{column}': missing")
+    what = "not finite" if _is_number(cell) else "not a number"
+    return InputError(f"{where}: column '{column}': {what} (got '{_short(cell)}')")
+
+
+def _is_number(cell):
+    try:
+        return "_" not in cell and float(cell) is not None  # Python reads 1_000, other programs do not
+    except ValueError:
+        return False
+
+
+def _is_finite(cell):
+    return _is_number(cell) and math.isfinite(float(cell))
+
+
+def _short(text, length=60):
+    return text if len(text) <= length else text[:length] + "…"
+
+
+# --- NumPy ---------------------------------------------------------------------------------------------------------
+
+
+def _read_npz(path):
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return BodiesTable(**_arrays_of(path, archive))
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        OSError,
+        KeyError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if "allow_pickle" in reason:
+            reason = "it holds Python objects, which are not read for safety"
+        raise InputError(f"{path}: not a readable NumPy archive ({reason})") from error
+
+
+def _arrays_of(path, archive):
+    for name in ARRAYS[:3]:
+        if name not in archive.files:
+            raise InputError(f"{path}: no array '{name}'; there are {_short(', '.join(archive.files)) or 'none'}")
+    for name in archive.files:
+        if name not in ARRAYS:
+            raise InputError(f"{path}: unknown array '{_short(name)}'; known are position, velocity, mass, id")
+    return {name: archive[name] for name in archive.files}
+
+
+# --- HDF5 ----------------------------------------------------------------------------------------------------------
+
+
+def _read_hdf5(path):
+    with open_hdf5(path) as file:
+        check_format(file, path, TRAJECTORY, CHECKPOINT)
+        if attributes(file)["format"] == TRAJECTORY:
+            return _last_frame(path)
+        _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
+        identity = file["bodies/id"][:] if "bodies/id" in file else None
+        return BodiesTable(file["bodies/position"][:], file["bodies/velocity"][:], file["bodies/mass"][:], identity)
+
+
+def _last_frame(path):
+    with open_run(path) as run:
+        if not run.number_of_bodies:
+            raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
+        if not run.number_of_frames:
+            raise InputError(f"{path}: no complete frame in this trajectory yet")
+        return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
+
+
+def _check_holds(path, file, *names):
+    for name in names:
+        if name not in file:
+            raise InputError(f"{path}: no data set '{name}' in it; it holds no complete set of bodies")
+
+
+# --- what every table must satisfy ---------------------------------------------------------------------------------
+
+
+def _checked(path, table):
+    """Return the table in float64 and C order, or say which number cannot be."""
+    position = _as_numbers(path, "position", table.position)
+    count = len(position) if position.ndim else 0
+    _check_shape(path, "position", position, (count, 3))
+    if not count:
+        raise InputError(f"{path}: no bodies in it; at least one is needed")
+    velocity, mass = _as_numbers(path, "velocity", table.velocity), _as_numbers(path, "mass", table.mass)
+    _check_shape(path, "velocity", velocity, (count, 3))
+    _check_shape(path, "mass", mass, (count,))
+    if mass.min() < 0:
+        raise InputError(f"{path}: mass[{mass.argmin()}] is negative (got {mass.min():g})")
+    return BodiesTable(position, velocity, mass, _as_identities(path, table.id, count))
+
+
+def _check_shape(path, name, values, shape):
+    if values.shape != shape:
+        bodies = f"for the {shape[0]} bodies of position" if name != "position" else "for N bodies"
+        wanted = "(N, 3)" if name == "position" else shape
+        raise InputError(f"{path}: {name} has the shape {values.shape}; {bodies} it must be {wanted}")
+
+
+def _as_numbers(path, name, values):
+    values = np.asarray(values)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{path}: {name} holds {values.dtype}, not numbers")
+    with np.errstate(over="ignore"):
+        values = np.asarray(values, dtype=np.float64, order="C")
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        place = ", ".join(map(str, bad[0]))
+        raise InputError(f"{path}: {name}[{place}] is not finite (got {values[tuple(bad[0])]})")
+    return values
+
+
+def _as_identities(path, values, count):
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{path}: id holds {values.dtype}, not whole numbers")
+    _check_shape(path, "id", values, (count,))
+    if len(np.unique(values)) != count:
+        raise InputError(f"{path}: id names some bodies twice")
+    return values.astype(np.int64)

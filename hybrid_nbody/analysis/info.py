@@ -1,0 +1,196 @@
+"""What a file or a run's directory is, as text for the terminal."""
+
+import math
+from pathlib import Path
+
+from hybrid_nbody.analysis.bodies_file import read_bodies
+from hybrid_nbody.analysis.hdf5 import (
+    CHECKPOINT,
+    SIGNATURE,
+    attributes,
+    check_format,
+    check_regular_file,
+    open_hdf5,
+    reading,
+)
+from hybrid_nbody.analysis.run import FILE_NAME, find_trajectory, open_run
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
+
+WIDTH = 14
+"""Characters of the left column."""
+
+NAMED_ELSEWHERE = {"format", "format_version", "program_version", "config", "title", "model"}
+SHOWN_FIRST = ("kinetic_energy", "potential_energy", "total_energy", "relative_energy_error", "virial_ratio")
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def describe(path) -> str:
+    """Describe a run's directory, a trajectory, a checkpoint or a file of bodies.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file or a directory.
+
+    Returns
+    -------
+    str
+        Aligned lines of text without a final line break. Damaged checkpoints beside a run are named in it.
+
+    Raises
+    ------
+    InputError
+        There is nothing at `path`, or nothing that hybrid_nbody knows.
+    FileError
+        The file is damaged, unreadable or written by a newer program.
+    """
+    path = Path(path)
+    with reading(path):
+        if not path.exists():
+            raise InputError(f"{path}: no such file or directory")
+        if path.is_dir():
+            return _describe_directory(path)
+        check_regular_file(path)
+        with open(path, "rb") as file:
+            is_hdf5 = file.read(8) == SIGNATURE
+    if path.suffix in (".yaml", ".yml"):
+        raise InputError(f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}")
+    return _describe_hdf5(path) if is_hdf5 else _describe_bodies(path)
+
+
+def _describe_directory(path):
+    checkpoints = sorted(path.glob("checkpoint-*.h5"))
+    if not (path / FILE_NAME).exists() and not checkpoints:
+        find_trajectory(path)  # says what the directory holds instead
+    files = [entry for entry in path.iterdir() if entry.is_file()]
+    lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / FILE_NAME)]
+    lines += _listed("checkpoints", [_line_of_checkpoint(file) for file in checkpoints] or ["none"])
+    size = sum(file.stat().st_size for file in files)
+    return "\n".join([*lines, _line("size", f"{_readable_size(size)} in {len(files)} files")])
+
+
+def _lines_of_trajectory(path):
+    """Describe the trajectory of a directory, or say in a line why it cannot be: the checkpoints may still be good."""
+    try:
+        with open_run(path) as run:
+            return _lines_of_run(run)
+    except HybridNBodyError as error:
+        return [_line("trajectory", _reason(path, error))]
+
+
+def _describe_hdf5(path):
+    with open_hdf5(path) as file, reading(path):
+        is_checkpoint = attributes(file).get("format") == CHECKPOINT
+    size = _line("size", _readable_size(path.stat().st_size))
+    if is_checkpoint:
+        return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])
+    with open_run(path) as run:
+        return "\n".join([f"{path}: the trajectory of a run", *_lines_of_run(run), size])
+
+
+def _describe_bodies(path):
+    bodies = read_bodies(path)
+    lines = [
+        f"{path}: a file of bodies",
+        _line("bodies", len(bodies)),
+        _line("total mass", f"{bodies.mass.sum():g}"),
+        _line("size", _readable_size(path.stat().st_size)),
+    ]
+    return "\n".join(lines)
+
+
+# --- a trajectory --------------------------------------------------------------------------------------------------
+
+
+def _lines_of_run(run):
+    lines = _lines_of_origin(run.attributes)
+    if run.number_of_bodies:
+        lines.append(_line("bodies", run.number_of_bodies))
+    lines.append(_line("frames", _extent(run.number_of_frames, run.time, run.step)))
+    diagnostics = run.diagnostics
+    if not diagnostics.number_of_rows:
+        return [*lines, _line("diagnostics", "none")]
+    lines.append(_line("diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)))
+    return lines + _listed("the last ones", _last_values(run))
+
+
+def _lines_of_origin(found):
+    lines = [_line("title", found["title"])] if found.get("title") else []
+    lines.append(_line("model", found.get("model", "unknown")))
+    written_by = f", written by hybrid_nbody {found['program_version']}" if "program_version" in found else ""
+    lines.append(_line("format", f"{found['format']}, version {found['format_version']}{written_by}"))
+    machine = [f"{name} {value}" for name, value in found.items() if name not in NAMED_ELSEWHERE and _is_brief(value)]
+    return lines + ([_line("ran with", ", ".join(machine))] if machine else [])
+
+
+def _is_brief(value):
+    return isinstance(value, (str, int, float)) and len(str(value)) <= 40
+
+
+def _extent(count, times, steps):
+    if not count:
+        return "none yet"
+    if count == 1:
+        return f"1, at time {times[0]:g}, step {steps[0]}"
+    return f"{count}, time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
+
+
+def _last_values(run):
+    values = {name: value for name, value in run.diagnostics.row(-1).items() if name not in ("time", "step")}
+    names = [name for name in SHOWN_FIRST if name in values] + [name for name in values if name not in SHOWN_FIRST]
+    width = max(map(len, names), default=0)
+    return [f"{name.replace('_', ' '):<{width}}  {_numbers(values[name])}" for name in names]
+
+
+def _numbers(value):
+    return "  ".join(f"{number: .6g}" for number in value.ravel()[:6])
+
+
+# --- a checkpoint --------------------------------------------------------------------------------------------------
+
+
+def _lines_of_checkpoint(path):
+    found, bodies = _read_checkpoint(path)
+    lines = _lines_of_origin({name: found[name] for name in found if name not in ("step", "time", "digest")})
+    if bodies:
+        lines.append(_line("bodies", bodies))
+    return [*lines, _line("state at", f"time {found['time']:g}, step {found['step']}")]
+
+
+def _line_of_checkpoint(path):
+    try:
+        found, _ = _read_checkpoint(path)
+    except HybridNBodyError as error:
+        return f"{path.name}  cannot be used: {_reason(path, error)}"
+    return f"{path.name}  time {found['time']:g}, step {found['step']}"
+
+
+def _read_checkpoint(path):
+    """Return a checkpoint's attributes and its number of bodies, 0 for a model without any."""
+    with open_hdf5(path) as file, reading(path):
+        check_format(file, path, CHECKPOINT)
+        found = attributes(file)
+        missing = [name for name in ("step", "time") if not isinstance(found.get(name), (int, float))]
+        if missing:
+            raise FileError(f"{path}: damaged; no attribute '{missing[0]}' in it")
+        return found, file["bodies/mass"].shape[0] if "bodies/mass" in file else 0
+
+
+# --- text ----------------------------------------------------------------------------------------------------------
+
+
+def _line(name, text):
+    return f"  {name:<{WIDTH}}{text}"
+
+
+def _listed(name, texts):
+    return [_line(name, texts[0])] + [_line("", text) for text in texts[1:]] if texts else []
+
+
+def _reason(path, error):
+    return str(error).removeprefix(f"{path}: ")
+
+
+def _readable_size(size):
+    power = min(int(math.log10(max(size, 1))) // 3, len(UNITS) - 1)
+    return f"{size / 1000**power:.4g} {UNITS[power]}"

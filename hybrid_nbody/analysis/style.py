@@ -1,0 +1,78 @@
+"""The look that all pictures share: sizes for a printed page, and colours that the colour-blind can tell apart."""
+
+import math
+from contextlib import contextmanager
+
+import numpy as np
+from matplotlib import style
+from matplotlib.ticker import MaxNLocator
+
+BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#666666"
+
+BODY_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
+"""Okabe and Ito, "Color universal design" (2008), without the yellow, which is lost on white paper."""
+
+ENERGY_COLOURS = {"kinetic": VERMILLION, "potential": BLUE, "total": BLACK}
+
+DENSITY_MAP = "viridis"
+
+LOOK = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "figure.titlesize": 10,
+    "axes.linewidth": 0.8,
+    "lines.linewidth": 1.4,
+    "xtick.direction": "in",
+    "ytick.direction": "in",
+    "xtick.top": True,
+    "ytick.right": True,
+    "axes.formatter.useoffset": False,
+    "axes.formatter.use_mathtext": True,
+    "agg.path.chunksize": 20000,  # a line of a million points is otherwise more than the renderer takes at once
+    "pdf.fonttype": 42,  # text that stays text in a paper
+    "svg.fonttype": "none",
+}
+
+
+@contextmanager
+def our_look():
+    """Draw with our look, whatever the user's settings are, and leave those untouched."""
+    with style.context(LOOK, after_reset=True):
+        yield
+
+
+def power_of_ten(*arrays) -> int:
+    """Return the power to take out of numbers so that an axis reads well; 0 if the largest is in 0.05 to 5000."""
+    largest = max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays))
+    if largest == 0 or 0.05 <= largest < 5000:
+        return 0
+    return math.floor(math.log10(largest))
+
+
+def label(name, units="", power=0) -> str:
+    """Return the label of an axis, such as ``x (10^11 m)``; without brackets where there is nothing to put there."""
+    inside = scaled_units("" if units == name else units, power)
+    return f"{plain(name)} ({inside})" if inside else plain(name)
+
+
+def scaled_units(units, power=0) -> str:
+    """Return units with a power of ten before them, such as ``10^11 m``; empty where there is nothing to say."""
+    units = "" if units in ("1", "none", "dimensionless") else plain(units)
+    scale = f"$10^{{{power}}}$" if power else ""
+    return " ".join(part for part in (scale, units) if part)
+
+
+def readable_ticks(axis):
+    """Place a few ticks at round numbers."""
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+
+
+def plain(text) -> str:
+    """Return a text that matplotlib draws as it stands: a dollar sign in a title is no formula."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,72 @@
+"""The contract of a backend: arrays, transfers, kernels and time on one device."""
+
+import importlib
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from types import ModuleType
+
+
+class Backend(ABC):
+    """One device of one rank.
+
+    Everything above this room handles arrays through this class and calls kernels through the twin that
+    `kernels` returns, so that nothing else asks which device it is on.
+
+    Attributes
+    ----------
+    kind : str
+        ``"cpu"`` or ``"gpu"``; also the name of the module that holds this backend's kernels.
+    xp : module
+        The array namespace: NumPy or CuPy.
+    transports : tuple of str
+        How ranks can exchange this backend's arrays, the fastest first.
+    """
+
+    kind: str
+    xp: ModuleType
+    transports: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """The device in a few words, for tables and logs."""
+
+    def kernels(self, package: str) -> ModuleType:
+        """Return the twin of `package` (a dotted module name) that runs on this backend."""
+        return importlib.import_module(f"{package}.{self.kind}")
+
+    def empty(self, shape, dtype):
+        """Return an uninitialised array on the device."""
+        return self.xp.empty(shape, dtype)
+
+    def zeros(self, shape, dtype):
+        """Return an array of zeros on the device."""
+        return self.xp.zeros(shape, dtype)
+
+    @abstractmethod
+    def upload(self, host):
+        """Return a copy of the NumPy array `host` on the device."""
+
+    @abstractmethod
+    def download(self, array):
+        """Return a NumPy copy of `array`, its values complete."""
+
+    @abstractmethod
+    def on_host(self, array, own: slice) -> AbstractContextManager:
+        """Lend `array` to the host for an exchange.
+
+        The rows `own` are valid on entry; the whole array is taken back on exit. A backend whose arrays live on
+        the host lends the array itself.
+        """
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until everything asked of the device is done."""
+
+    @abstractmethod
+    def mark(self):
+        """Return a mark of the present moment in the device's queue of work."""
+
+    @abstractmethod
+    def elapsed(self, start, end) -> float:
+        """Return the seconds between two marks; waits for the later one."""

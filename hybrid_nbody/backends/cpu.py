@@ -1,0 +1,97 @@
+"""The CPU backend: NumPy arrays, Numba threads."""
+
+import getpass
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.errors import InputError
+
+
+class CpuBackend(Backend):
+    """The processor cores of one rank.
+
+    Parameters
+    ----------
+    threads : int
+        Threads of this rank.
+
+    Raises
+    ------
+    InputError
+        If Numba was started with fewer threads than asked for.
+    """
+
+    kind = "cpu"
+    xp = np
+    transports = ("host",)
+
+    def __init__(self, threads: int = 1):
+        self.threads = threads
+        _prepare_numba(threads)
+        import numba
+
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            raise InputError(
+                f"compute.threads: {threads} threads asked for, but Numba was started with "
+                f"{numba.config.NUMBA_NUM_THREADS}; set the environment variable NUMBA_NUM_THREADS to {threads} or more"
+            )
+        numba.set_num_threads(threads)
+
+    @property
+    def description(self) -> str:
+        """The device in a few words."""
+        return f"CPU, {self.threads} thread{'s' if self.threads != 1 else ''}"
+
+    def upload(self, host):
+        """Return a copy of `host`."""
+        return np.array(host, order="C")
+
+    def download(self, array):
+        """Return a copy of `array`."""
+        return array.copy()
+
+    @contextmanager
+    def on_host(self, array, own):
+        """Lend the array itself: it is on the host already."""
+        yield array
+
+    def synchronize(self):
+        """Return at once: CPU kernels are done when they return."""
+
+    def mark(self):
+        """Return the time now, in seconds."""
+        return time.perf_counter()
+
+    def elapsed(self, start, end):
+        """Return the seconds between two marks."""
+        return end - start
+
+
+def _prepare_numba(threads: int) -> None:
+    """Choose Numba's threads and cache folder, which it reads when it is first imported."""
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
+    os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(node_local_cache()))
+
+
+def node_local_cache() -> Path:
+    """Return this user's folder for compiled kernels on this node.
+
+    Home folders of clusters are network file systems, on which Numba's cache files race between nodes.
+
+    Raises
+    ------
+    InputError
+        If the folder exists but belongs to somebody else: its contents would be executed.
+    """
+    folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise InputError(f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own")
+    return folder

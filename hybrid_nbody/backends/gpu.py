@@ -1,0 +1,161 @@
+"""The GPU backend: CuPy arrays, CUDA kernels compiled at start, one stream, captured graphs.
+
+CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
+"""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.errors import InputError
+
+REMEDY = "use compute.backend: cpu, or install the extra cuda12 or cuda13 beside an NVIDIA driver (hybrid_nbody doctor says more)"
+
+
+def compile_options(defines: dict[str, str | int]) -> tuple[str, ...]:
+    """Return NVRTC's options for a kernel file with the given macros.
+
+    Denormals are flushed in float32: without it every reciprocal square root costs extra instructions.
+    """
+    return ("-std=c++17", "-ftz=true", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
+
+
+def visible_gpus() -> list[str]:
+    """Return the names of the GPUs that this process can use.
+
+    Raises
+    ------
+    InputError
+        If there is none, saying why and what to do.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise InputError(f"no GPU can be used: CuPy is not installed ({error}); {REMEDY}") from error
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+        names = [runtime.getDeviceProperties(index)["name"].decode() for index in range(count)]
+    except runtime.CUDARuntimeError as error:
+        raise InputError(f"no GPU can be used: {error}; {REMEDY}") from error
+    if not names:
+        raise InputError(f"no GPU can be used: CUDA sees none (CUDA_VISIBLE_DEVICES hides them?); {REMEDY}")
+    return names
+
+
+class GpuBackend(Backend):
+    """One GPU of one rank.
+
+    Parameters
+    ----------
+    device : int
+        Index among the GPUs that this process can see.
+
+    Raises
+    ------
+    InputError
+        If no usable GPU is there.
+    """
+
+    kind = "gpu"
+    transports = ("nccl", "host")
+
+    def __init__(self, device: int = 0):
+        self._name = visible_gpus()[device]
+        import cupy
+
+        self.xp = self.cupy = cupy
+        self.device = device
+        cupy.cuda.Device(device).use()
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.stream.use()
+        self._staging = {}
+
+    @property
+    def description(self) -> str:
+        """The device in a few words."""
+        return f"GPU {self.device}, {self._name}"
+
+    def upload(self, host):
+        """Return a copy of `host` on the GPU."""
+        return self.cupy.array(np.ascontiguousarray(host))
+
+    def download(self, array):
+        """Return a NumPy copy of `array` (a NumPy array is copied, too)."""
+        return self.cupy.asnumpy(array) if isinstance(array, self.cupy.ndarray) else array.copy()
+
+    @contextmanager
+    def on_host(self, array, own):
+        """Stage the rows `own` down and, on exit, the whole array up, through pinned memory that is kept."""
+        staged = self._pinned(array)
+        array[own].get(out=staged[own], stream=self.stream)
+        self.stream.synchronize()
+        yield staged
+        array.set(staged, stream=self.stream)
+
+    def _pinned(self, array):
+        key = (array.data.ptr, array.shape, array.dtype.str)
+        if key not in self._staging:
+            memory = self.cupy.cuda.alloc_pinned_memory(max(array.nbytes, 1))
+            self._staging[key] = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+        return self._staging[key]
+
+    def synchronize(self):
+        """Wait until the stream is empty."""
+        self.stream.synchronize()
+
+    def mark(self):
+        """Record an event on the stream."""
+        event = self.cupy.cuda.Event()
+        event.record(self.stream)
+        return event
+
+    def elapsed(self, start, end):
+        """Return the seconds between two events."""
+        end.synchronize()
+        return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
+
+    def compile(self, source: Path, defines: dict[str, str | int]):
+        """Compile a ``.cu`` file for this GPU and return its module; CuPy caches the result on disk."""
+        return self.cupy.RawModule(code=source.read_text(), options=compile_options(defines))
+
+    def capture(self, action):
+        """Return a function that replays on the stream, as one launch, what `action` queues there."""
+        self.stream.begin_capture()
+        try:
+            action()
+        finally:
+            graph = self.stream.end_capture()
+        return lambda: graph.launch(self.stream)
+
+    def nccl_identifier(self):
+        """Return an identifier of a new group of GPUs, for the root to hand to all ranks."""
+        return self.cupy.cuda.nccl.get_unique_id()
+
+    def nccl_group(self, size: int, identifier, rank: int) -> "NcclGroup":
+        """Join a group of `size` GPUs as member `rank`; every member calls together."""
+        nccl = self.cupy.cuda.nccl
+        return NcclGroup(nccl, nccl.NcclCommunicator(size, identifier, rank), self.stream)
+
+
+class NcclGroup:
+    """The GPUs of all ranks as NCCL sees them; every operation is queued on this rank's stream."""
+
+    def __init__(self, nccl, communicator, stream):
+        self.nccl, self.communicator, self.stream = nccl, communicator, stream
+
+    def all_gather(self, array, start: int, size: int) -> None:
+        """Gather equal pieces of `array` in place; this rank's piece is `size` bytes from byte `start` on."""
+        base = array.data.ptr
+        self.communicator.allGather(base + start, base, size, self.nccl.NCCL_CHAR, self.stream.ptr)
+
+    def broadcast_each(self, array, pieces) -> None:
+        """Let each rank r broadcast the piece ``pieces[r] = (start, size)``, in bytes, of its `array`."""
+        self.nccl.groupStart()
+        for root, (start, size) in enumerate(pieces):
+            if size:
+                pointer = array.data.ptr + start
+                self.communicator.broadcast(pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr)
+        self.nccl.groupEnd()

@@ -1,0 +1,198 @@
+"""The command line: arguments to calls, one short function a command.
+
+Heavy parts are imported by the command that needs them, so that ``--help`` answers at once.
+"""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from hybrid_nbody import __version__
+from hybrid_nbody.errors import HybridNBodyError
+
+STARTED = time.monotonic()
+
+DESCRIPTION = "Gravity between bodies on MPI ranks, each on its GPU or on CPU threads."
+EPILOG = """\
+examples:
+  mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
+  mpirun -n 2 hybrid-nbody resume output/plummer       continue from the newest checkpoint
+  hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
+  hybrid-nbody plot output/plummer                     draw energies and bodies
+
+exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input/output failed;
+            75 stopped early with a checkpoint written (resume it)
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="hybrid-nbody", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"hybrid_nbody {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, function, mpi, summary in COMMANDS:
+        command = commands.add_parser(name, help=summary, description=summary)
+        command.set_defaults(function=function, mpi=mpi)
+        ARGUMENTS[name](command)
+    return top
+
+
+def _run_arguments(command):
+    command.add_argument("file", help="configuration in YAML")
+    _set_argument(command)
+    command.add_argument("--overwrite", action="store_true", help="replace a run that the output directory holds")
+
+
+def _resume_arguments(command):
+    command.add_argument("directory", type=Path, help="directory of the run")
+    _set_argument(command)
+
+
+def _check_arguments(command):
+    command.add_argument("file", help="configuration in YAML")
+    _set_argument(command)
+
+
+def _set_argument(command):
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a key, e.g. time.dt=1e-4"
+    )
+
+
+def _info_arguments(command):
+    command.add_argument("path", type=Path, help="a run's directory, or one file of it")
+
+
+def _plot_arguments(command):
+    command.add_argument("path", type=Path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--kind", help="energies, snapshot, tracks or overview (default: what fits the run)")
+    command.add_argument("--output", type=Path, help="a PNG file or a folder (default: the run's directory)")
+    command.add_argument("--frame", type=int, default=-1, help="which frame a snapshot shows (default: the last)")
+
+
+def _doctor_arguments(command):
+    """Doctor takes no arguments."""
+
+
+def command_run(arguments, communicator) -> int:
+    """Run a configuration."""
+    from hybrid_nbody.application import run
+
+    return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
+
+
+def command_resume(arguments, communicator) -> int:
+    """Continue a run."""
+    from hybrid_nbody.application import resume
+
+    return resume(arguments.directory, arguments.overrides, communicator, STARTED)
+
+
+def command_check(arguments, communicator) -> int:
+    """Check a configuration and say what it would do."""
+    from hybrid_nbody.inspection import check
+
+    print_on_root(communicator, check(arguments.file, arguments.overrides, communicator))
+    return 0
+
+
+def command_doctor(arguments, communicator) -> int:
+    """Look at the machine."""
+    from hybrid_nbody.inspection import doctor
+
+    text, healthy = doctor(communicator)
+    print_on_root(communicator, text)
+    return 0 if healthy else 2
+
+
+def command_info(arguments, communicator) -> int:
+    """Say what a file or directory holds."""
+    from hybrid_nbody.analysis.info import describe
+
+    print(describe(arguments.path))
+    return 0
+
+
+def command_plot(arguments, communicator) -> int:
+    """Draw pictures of a run."""
+    from hybrid_nbody.analysis.plots import plot_run
+
+    for path in plot_run(arguments.path, arguments.kind, arguments.output, arguments.frame):
+        print(path)
+    return 0
+
+
+def print_on_root(communicator, text: str) -> None:
+    """Print `text` once."""
+    if communicator.is_root:
+        print(text, flush=True)
+
+
+COMMANDS = (
+    ("run", command_run, True, "run a configuration (the word run may be left out)"),
+    ("resume", command_resume, True, "continue a run from its newest valid checkpoint"),
+    ("check", command_check, True, "check a configuration and say what it would do"),
+    ("info", command_info, False, "say what a run's directory or file holds"),
+    ("plot", command_plot, False, "draw the energies and the bodies of a run"),
+    ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
+)
+
+ARGUMENTS = {
+    "run": _run_arguments,
+    "resume": _resume_arguments,
+    "check": _check_arguments,
+    "info": _info_arguments,
+    "plot": _plot_arguments,
+    "doctor": _doctor_arguments,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out a command and return the exit code; on several ranks, all end together."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] not in ARGUMENTS and not words[0].startswith("-"):
+        words.insert(0, "run")
+    chosen = parser().parse_args(words)
+    return (_with_mpi if chosen.mpi else _alone)(chosen)
+
+
+def _alone(chosen) -> int:
+    """Run a command that needs no MPI."""
+    try:
+        return chosen.function(chosen, None)
+    except HybridNBodyError as error:
+        return _complain(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _with_mpi(chosen) -> int:
+    """Run a command on all ranks; an error that only some ranks meet aborts all of them."""
+    from hybrid_nbody.parallel import communicator
+
+    ranks = None
+    try:
+        ranks = communicator.start_mpi()
+        return chosen.function(chosen, ranks)
+    except HybridNBodyError as error:
+        if ranks is None or error.shared or ranks.size == 1:
+            return _complain(error, silent=ranks is not None and not ranks.is_root)
+        communicator.abort(error, error.exit_code)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included: one rank must not leave the others waiting
+        if ranks is None or ranks.size == 1:
+            traceback.print_exc()
+            return 1
+        communicator.abort(error, 1)
+
+
+def _complain(error: HybridNBodyError, silent: bool = False) -> int:
+    """Print an error for the person at the keyboard, once; return its exit code."""
+    if str(error) and not silent:
+        print(f"hybrid_nbody: error: {error}", file=sys.stderr, flush=True)
+    return error.exit_code

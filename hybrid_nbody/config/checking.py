@@ -1,0 +1,124 @@
+"""Values checked against the schema, every fault put into words with its place.
+
+The schema decides what is wrong; only the words and the places are made here, because what pydantic says of a value
+knows neither files nor lines and speaks of types and union members.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
+from hybrid_nbody.config.schema import MODELS, Section
+from hybrid_nbody.config.wording import allowed, choices, kinds, limits, one_of, sections
+from hybrid_nbody.config.yaml_text import Tree
+
+
+def check(tree: Tree) -> Section:
+    """Return the configuration that a tree of values describes.
+
+    Parameters
+    ----------
+    tree : Tree
+        A mapping at its top.
+
+    Raises
+    ------
+    ConfigError
+        With every fault of the values, and those that were found when they were read.
+    """
+    root = _root(tree)
+    try:
+        config = root.model_validate(tree.data)
+    except ValidationError as error:
+        tree.faults.extend(_faults(error, root, tree))
+    raise_all(tree.faults)
+    return config
+
+
+def _root(tree: Tree) -> type[Section]:
+    """Return the model of the configuration: the named one, or a near one so that its keys are checked as well."""
+    name, known = tree.data.get("model"), tuple(MODELS)
+    near = nearest(name, known) if isinstance(name, str) else known[0]
+    if near is None:
+        fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
+        raise_all([*tree.faults, fault])
+    return MODELS[near]
+
+
+def _faults(error: ValidationError, root: type[Section], tree: Tree) -> list[Fault]:
+    """Return the faults that pydantic found, less those of values that could not be read."""
+    faults = []
+    for finding in error.errors(include_url=False):
+        path = _path(finding, root)
+        if finding["type"] == "extra_forbidden" or not _is_spoiled(path, tree):
+            faults.append(Fault(tree.place(path), path, _text(finding, path, root, tree.data)))
+    return faults
+
+
+def _is_spoiled(path: KeyPath, tree: Tree) -> bool:
+    """Return whether a value, what holds it or something within could not be read, which is reported already."""
+    return any(spoiled[: len(path)] == path[: len(spoiled)] for spoiled in tree.spoiled)
+
+
+def _path(finding: dict[str, Any], root: type[Section]) -> KeyPath:
+    """Return the keys as the file has them: without the kind that pydantic puts after ``bodies``."""
+    path = finding["loc"]
+    field = root.model_fields.get(path[0]) if path else None
+    if field is not None and kinds(field.annotation):
+        path = path[:1] + path[2:]
+    if finding["type"].startswith("union_tag"):
+        return (*path, "kind")
+    return path[:-1] if _is_short_list(finding) else path
+
+
+def _is_short_list(finding: dict[str, Any]) -> bool:
+    """Return whether a list lacks an entry, which pydantic reports at the entry that is not there."""
+    return finding["type"] == "missing" and isinstance(finding["loc"][-1], int)
+
+
+def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dict[str, Any]) -> str:
+    """Return what is wrong and what is allowed."""
+    kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
+    if kind.startswith("union_tag"):
+        return _wrong_kind(value, tuple(kinds(root.model_fields[path[0]].annotation)))
+    if kind == "extra_forbidden":
+        return _unknown_key(path[-1], tuple(_section(root, path[:-1], data).model_fields))
+    if limits(context):
+        return _wrong(value, limits(context))
+    if kind == "value_error" and str(context["error"]):
+        return f"{context['error']}{'' if isinstance(value, dict) else f' (got {shown(value)})'}"
+    if isinstance(path[-1], int):
+        return _wrong(value, "finite" if kind == "finite_number" else "a number")
+    field = _section(root, path[:-1], data).model_fields[path[-1]]
+    return _missing(field) if kind == "missing" and not _is_short_list(finding) else _wrong_value(value, field)
+
+
+def _section(root: type[Section], path: KeyPath, data: Any) -> type[Section]:
+    """Return the model of the section at a path; where a kind decides, that of the kind that was given."""
+    section = root
+    for key in path:
+        annotation, data = section.model_fields[key].annotation, data[key]
+        section = kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
+    return section
+
+
+def _unknown_key(key: str, known: tuple[str, ...]) -> str:
+    return f"unknown key{did_you_mean(key, known) or ';'} allowed: {', '.join(known)}"
+
+
+def _missing(field: FieldInfo) -> str:
+    return f"is missing; must be {allowed(field)}"
+
+
+def _wrong_value(value: Any, field: FieldInfo) -> str:
+    return _wrong(value, allowed(field), choices(field.annotation))
+
+
+def _wrong_kind(bodies: dict[str, Any], known: tuple[str, ...]) -> str:
+    return _wrong(bodies["kind"], one_of(known), known) if "kind" in bodies else f"is missing; must be {one_of(known)}"
+
+
+def _wrong(value: Any, what_is_allowed: str, words: tuple[str, ...] = ()) -> str:
+    return f"must be {what_is_allowed}{did_you_mean(value, words)} (got {shown(value)})"

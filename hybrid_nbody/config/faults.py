@@ -1,0 +1,104 @@
+"""Faults of a configuration: where they stand, how they read, and the one exception that carries all of them."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid_nbody.errors import InputError
+
+KeyPath = tuple[str | int, ...]
+
+MOST_FAULTS = 50
+"""More faults than this are counted, not printed: the first ones explain the rest."""
+
+LONGEST_VALUE = 60
+
+
+class ConfigError(InputError):
+    """Every fault of a configuration, one a line: ``FILE:LINE: dotted.key: what is wrong and what is allowed``."""
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where a value was written: a line of the file, or (after all lines) an override of the command line."""
+
+    override: int
+    line: int
+    label: str = field(compare=False)
+
+    @classmethod
+    def in_file(cls, name: str, line: int) -> "Place":
+        """Return the place of a line, counted from 1; 0 is the file as a whole."""
+        return cls(0, line, f"{printable(name)}:{line}" if line else printable(name))
+
+    @classmethod
+    def in_override(cls, number: int, text: str) -> "Place":
+        """Return the place of the given override of the command line, counted from 1."""
+        return cls(number, 0, f"--set {shortened(printable(text))}")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong: where it stands, the key it concerns (empty: the whole), and the words for it."""
+
+    place: Place
+    path: KeyPath
+    text: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place.label, dotted(self.path), self.text) if part)
+
+
+def raise_all(faults: Iterable[Fault]) -> None:
+    """Raise one `ConfigError` with all faults in the order of their places; return if there are none.
+
+    Raises
+    ------
+    ConfigError
+        If there is a fault.
+    """
+    lines = list(dict.fromkeys(str(fault) for fault in sorted(faults, key=lambda fault: fault.place)))
+    if len(lines) > MOST_FAULTS:
+        lines[MOST_FAULTS:] = [f"… and {len(lines) - MOST_FAULTS} more faults"]
+    if lines:
+        raise ConfigError("\n".join(lines))
+
+
+def dotted(path: KeyPath) -> str:
+    """Return ``compute.balance[1]`` for ``("compute", "balance", 1)``."""
+    parts = (f"[{key}]" if isinstance(key, int) else f".{shortened(printable(key))}" for key in path)
+    return "".join(parts).removeprefix(".")
+
+
+def shown(value: Any) -> str:
+    """Return a value in the words of YAML, short and in one line."""
+    words = {None: "null", True: "true", False: "false"}
+    if value is None or isinstance(value, bool):
+        return words[value]
+    return shortened(repr(value))
+
+
+def printable(text: str) -> str:
+    """Return text with line breaks, control characters and broken characters written as escapes."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def shortened(text: str) -> str:
+    """Return text cut to a length that fits a message."""
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def nearest(word: Any, known: Sequence[str]) -> str | None:
+    """Return the known word that was probably meant, whatever its case, or None."""
+    if not isinstance(word, str) or len(word) > LONGEST_VALUE:
+        return None
+    originals = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), originals, n=1)
+    return originals[close[0]] if close else None
+
+
+def did_you_mean(word: Any, known: Sequence[str]) -> str:
+    """Return ``; did you mean 'softening'?``, or nothing if no known word is near."""
+    name = nearest(word, known)
+    return f"; did you mean '{name}'?" if name else ""

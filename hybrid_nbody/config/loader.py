@@ -1,0 +1,155 @@
+"""From a YAML file to a checked configuration, and back to text that is stored with a run's output.
+
+All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what is wrong and what is allowed``.
+"""
+
+import os.path
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hybrid_nbody.config import overrides as override_keys
+from hybrid_nbody.config.checking import check
+from hybrid_nbody.config.faults import ConfigError, Fault, Place, did_you_mean, raise_all, shown
+from hybrid_nbody.config.schema import ALTERNATIVES, MODELS, FileBodies, NBodyConfig, Section
+from hybrid_nbody.config.yaml_text import Tree, read, write
+
+__all__ = ["ConfigError", "dump", "load", "loads"]
+
+MOST_BYTES = 200_000
+
+
+def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> NBodyConfig:
+    """Read a configuration file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The YAML file. A relative ``bodies.path`` within starts at the folder of this file.
+    overrides : sequence of str, optional
+        ``dotted.key=YAML value``, each taking the place of a key of the file; a relative ``bodies.path`` given so
+        starts at the current folder.
+
+    Returns
+    -------
+    NBodyConfig
+        The checked configuration, with defaults filled in.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or anything in it is wrong; one line a fault.
+    """
+    name = os.fspath(path)
+    tree = _tree(_text(name), name, overrides)
+    from_override = tree.place(("bodies", "path")).override
+    return _anchored(check(tree), "" if from_override else os.path.dirname(name))
+
+
+def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> NBodyConfig:
+    """Read a configuration from text, such as a checkpoint holds.
+
+    Parameters
+    ----------
+    text : str
+        YAML. A relative ``bodies.path`` within is taken as it is.
+    source_name : str
+        What messages name in the place of a file.
+    overrides : sequence of str, optional
+        As for `load`.
+
+    Raises
+    ------
+    ConfigError
+        If anything is wrong; one line a fault.
+    """
+    return check(_tree(text, source_name, overrides))
+
+
+def dump(config: NBodyConfig) -> str:
+    """Return a configuration as YAML, every default spelt out; `load` reads an equal configuration from it."""
+    return write(plain_values(config))
+
+
+def plain_values(value: Any) -> Any:
+    """Return sections as mappings and tuples as lists, as a file would hold them.
+
+    Of ``end`` and ``steps`` (and the like) the one that is not given is left out; any other null means something.
+    """
+    if isinstance(value, Section):
+        given = {key: item for key, item in value if item is not None or key not in ALTERNATIVES}
+        return {key: plain_values(item) for key, item in given.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _tree(text: str, name: str, overrides: Sequence[str]) -> Tree:
+    """Return the values of a document with the overrides in their places."""
+    tree = read(text, lambda line: Place.in_file(name, line))
+    if not isinstance(tree.data, dict):
+        raise_all(tree.faults or [_not_a_mapping(tree)])
+    for number, override in enumerate(overrides, start=1):
+        override_keys.apply(tree, number, override)
+    return tree
+
+
+def _not_a_mapping(tree: Tree) -> Fault:
+    what = "is empty" if tree.data is None else f"is no mapping at its top (got {shown(tree.data)})"
+    keys = ", ".join(dict.fromkeys(key for model in MODELS.values() for key in model.model_fields))
+    return Fault(tree.place(()), (), f"{what}; must be a mapping of the keys {keys}")
+
+
+def _anchored(config: NBodyConfig, folder: str) -> NBodyConfig:
+    """Make a relative ``bodies.path`` absolute: the stored configuration means the same file wherever it is read."""
+    if not isinstance(config.bodies, FileBodies):
+        return config
+    path = os.path.abspath(os.path.join(folder, config.bodies.path))
+    return config.model_copy(update={"bodies": config.bodies.model_copy(update={"path": path})})
+
+
+def _text(name: str) -> str:
+    """Return the text of a file; a byte order mark, as some editors write it, is dropped."""
+    content = _content(name)
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{content[error.start]:02x} at offset {error.start}"
+        raise_all([Fault(Place.in_file(name, line), (), f"is not UTF-8 text ({byte}); save the file as UTF-8")])
+
+
+def _content(name: str) -> bytes:
+    """Return the bytes of a file of a reasonable size."""
+    try:
+        with open(name, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise_all([_whole_file(name, _why_unreadable(name, error))])
+    if len(content) > MOST_BYTES:
+        raise_all([_whole_file(name, f"is larger than {MOST_BYTES} bytes; a configuration is a short YAML file")])
+    return content
+
+
+def _whole_file(name: str, text: str) -> Fault:
+    return Fault(Place.in_file(name or "''", 0), (), text)
+
+
+def _why_unreadable(name: str, error: Exception) -> str:
+    """Return why a file could not be read, and the file that was probably meant."""
+    if isinstance(error, FileNotFoundError):
+        return f"no such file{_similar_file(name)}"
+    if isinstance(error, IsADirectoryError):
+        inside = sorted(Path(name).glob("*.y*ml"))
+        return f"is a directory, not a file{f'; did you mean {str(inside[0])!r}?' if inside else ''}"
+    if isinstance(error, PermissionError):
+        return "cannot be read: permission denied; check the rights of the file and its folders"
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+def _similar_file(name: str) -> str:
+    """Return a hint at a file of a similar name in the same folder."""
+    folder, base = os.path.split(name)
+    try:
+        names = [entry.name for entry in os.scandir(folder or ".") if entry.is_file()]
+    except OSError:
+        return ""
+    return did_you_mean(name, [os.path.join(folder, near) for near in names])

@@ -1,0 +1,75 @@
+"""Overrides of single keys, ``time.dt=1e-4``, grafted onto the values of a file."""
+
+from typing import Any
+
+from hybrid_nbody.config.faults import Fault, KeyPath, Place, dotted
+from hybrid_nbody.config.schema import ALTERNATIVES
+from hybrid_nbody.config.yaml_text import MOST_LEVELS, Tree, read
+
+
+def apply(tree: Tree, number: int, override: str) -> None:
+    """Replace a value of a tree by that of an override.
+
+    A section that is missing or null is made. Of two keys that exclude each other, such as ``time.end`` and
+    ``time.steps``, the one of the override replaces that of the file.
+
+    Parameters
+    ----------
+    tree : Tree
+        A mapping at its top; changed in place. Faults of the override are added to those of the tree.
+    number : int
+        Which override of the command line this is, counted from 1.
+    override : str
+        ``dotted.key=YAML value``.
+    """
+    place = Place.in_override(number, override)
+    name, separator, text = override.partition("=")
+    path = tuple(name.strip().split("."))
+    if not separator or not all(path) or len(path) > MOST_LEVELS:
+        tree.faults.append(Fault(place, (), "must be KEY=VALUE, such as time.dt=1e-3"))
+        return
+    value = read(text, lambda line: place, path)
+    section = _section(tree, path, place)
+    if section is not None:
+        _drop_alternative(tree, section, path, value.data)
+        _graft(tree, section, path, value)
+
+
+def _section(tree: Tree, path: KeyPath, place: Place) -> dict[str, Any] | None:
+    """Return the mapping that holds a key, made where the file has none; None if something else stands there."""
+    section = tree.data
+    for depth, key in enumerate(path[:-1], start=1):
+        if section.get(key) is None:
+            section[key] = {}
+            _forget(tree, path[:depth])
+            tree.places[path[:depth]] = place
+        section = section[key]
+        if not isinstance(section, dict):
+            text = f"there are no keys below {dotted(path[:depth])}, it holds one value"
+            tree.faults.append(Fault(place, path, text))
+            return None
+    return section
+
+
+def _drop_alternative(tree: Tree, section: dict[str, Any], path: KeyPath, value: Any) -> None:
+    """Take out of the file's values the key that excludes this one; if another override gave it, that is a fault."""
+    other = ALTERNATIVES.get(path[-1])
+    if value is not None and other in section and not tree.place((*path[:-1], other)).override:
+        del section[other]
+        _forget(tree, (*path[:-1], other))
+
+
+def _graft(tree: Tree, section: dict[str, Any], path: KeyPath, value: Tree) -> None:
+    """Put a value with its places and faults where an older one may have stood."""
+    _forget(tree, path)
+    section[path[-1]] = value.data
+    tree.places.update(value.places)
+    tree.faults.extend(value.faults)
+    tree.spoiled.update(value.spoiled)
+
+
+def _forget(tree: Tree, path: KeyPath) -> None:
+    """Drop the places of a value, and that it could not be read."""
+    for known in [known for known in tree.places if known[: len(path)] == path]:
+        del tree.places[known]
+    tree.spoiled -= {known for known in tree.spoiled if known[: len(path)] == path}

@@ -1,0 +1,213 @@
+"""The pair force on CPU threads (Numba); twin of ``gpu``.
+
+Sources are summed in chunks of `CHUNK`: each chunk is stored about its own origin, summed in the working type with wide
+vectors, and added to float64. The order of a target's sum depends on the sources alone, so its bits do not depend on
+threads or ranks.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from hybrid_nbody.backends.numba_clock import seconds
+from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_count
+
+compiled = njit(cache=True, error_model="numpy")
+compiled_vector = njit(cache=True, error_model="numpy", fastmath=True)
+compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+
+KICK, DRIFT, FORCE = 0, 1, 2
+
+
+@compiled_vector
+def chunk_acceleration(x, y, z, mass, target, eps2):
+    """Sum the accelerations (without G) of one target towards the sources of one chunk; the loop becomes vector code."""
+    real = mass.dtype.type
+    ax = ay = az = real(0)
+    for j in range(mass.size):
+        dx = real(x[j] - target[0])
+        dy = real(y[j] - target[1])
+        dz = real(z[j] - target[2])
+        inverse = real(1) / math.sqrt(dx * dx + (dy * dy + (dz * dz + eps2)))
+        weight = mass[j] * inverse * (inverse * inverse)
+        ax += weight * dx
+        ay += weight * dy
+        az += weight * dz
+    return ax, ay, az
+
+
+@compiled_vector
+def chunk_potential(x, y, z, mass, target, eps2):
+    """Sum the potential (without -G) of the sources of one chunk at one target."""
+    real = mass.dtype.type
+    phi = real(0)
+    for j in range(mass.size):
+        dx = real(x[j] - target[0])
+        dy = real(y[j] - target[1])
+        dz = real(z[j] - target[2])
+        phi += mass[j] / math.sqrt(dx * dx + (dy * dy + (dz * dz + eps2)))
+    return phi
+
+
+@compiled
+def relative(body, origin, offset):
+    """Return a position about the origin of a chunk, in the type in which offsets are stored."""
+    real = offset.dtype.type
+    return real(body[0] - origin[0]), real(body[1] - origin[1]), real(body[2] - origin[2])
+
+
+@compiled
+def chunk_parts(chunk, number, own):
+    """Return the two ranges of sources of a chunk that leave out the source `own` (the target itself)."""
+    start = chunk * CHUNK
+    end = min(start + CHUNK, number)
+    middle = min(max(own, start), end)
+    return (start, middle), (min(max(own + 1, start), end), end)
+
+
+@compiled_parallel
+def accelerations(targets, place, G, eps2, origin, offset, mass, result):
+    """Compute the acceleration of every target: (n, 3) positions, their places among the sources, (n, 3) result."""
+    for i in prange(targets.shape[0]):
+        sx = sy = sz = 0.0
+        for chunk in range(origin.shape[0]):
+            target = relative(targets[i], origin[chunk], offset)
+            for start, end in chunk_parts(chunk, mass.size, place[i]):
+                if start == end:
+                    continue
+                ax, ay, az = chunk_acceleration(
+                    offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
+                )
+                sx += ax
+                sy += ay
+                sz += az
+        result[i, 0] = G * sx
+        result[i, 1] = G * sy
+        result[i, 2] = G * sz
+
+
+@compiled_parallel
+def potentials(targets, place, G, eps2, origin, offset, mass, result):
+    """Compute the potential at every target: arguments as in `accelerations`, (n,) result."""
+    for i in prange(targets.shape[0]):
+        total = 0.0
+        for chunk in range(origin.shape[0]):
+            target = relative(targets[i], origin[chunk], offset)
+            for start, end in chunk_parts(chunk, mass.size, place[i]):
+                total += chunk_potential(
+                    offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
+                )
+        result[i] = -G * total
+
+
+@compiled
+def pack(position, mass, order, origin, offset, packed_mass):
+    """Store the sources in summing order, each about the middle body of its chunk."""
+    stored, working = offset.dtype.type, packed_mass.dtype.type
+    for chunk in range(origin.shape[0]):
+        start = chunk * CHUNK
+        end = min(start + CHUNK, mass.size)
+        origin[chunk] = position[order[(start + end) // 2]]
+        for k in range(start, end):
+            for axis in range(3):
+                offset[axis, k] = stored(position[order[k], axis] - origin[chunk, axis])
+            packed_mass[k] = working(mass[order[k]])
+
+
+@compiled
+def add_scaled(result, factor, increment):
+    """Add ``factor * increment`` to `result`, both (n, 3)."""
+    for i in range(result.shape[0]):
+        for axis in range(3):
+            result[i, axis] += factor * increment[i, axis]
+
+
+@compiled
+def run_stages(
+    steps, actions, lengths, position, velocity, acceleration, mass, order, place, G, eps2, origin, offset, packed_mass
+):
+    """Do whole steps of one rank that owns every body; return the seconds spent in the force."""
+    force = 0.0
+    for _ in range(steps):
+        for stage in range(actions.size):
+            if actions[stage] == KICK:
+                add_scaled(velocity, lengths[stage], acceleration)
+            elif actions[stage] == DRIFT:
+                add_scaled(position, lengths[stage], velocity)
+            else:
+                start = seconds()
+                pack(position, mass, order, origin, offset, packed_mass)
+                accelerations(position, place, G, eps2, origin, offset, packed_mass, acceleration)
+                force += seconds() - start
+    return force
+
+
+class Kernels:
+    """Gravity on the threads of one rank.
+
+    Parameters
+    ----------
+    backend : CpuBackend
+        The threads.
+    number : int
+        Bodies in all.
+    precision : {"single", "mixed", "double"}
+        See `PRECISIONS`.
+    softening, G : float
+        Plummer softening length and gravitational constant.
+    """
+
+    def __init__(self, backend, number, precision, softening, G):
+        kind = PRECISIONS[precision]
+        self.origin = np.zeros((chunk_count(number), 3))
+        self.offset = np.zeros((3, number), kind.stored)
+        self.mass = np.zeros(number, kind.working)
+        self.constants = (float(G), kind.working(softening**2))
+
+    def pack(self, state):
+        """Prepare the sources from the positions of all bodies."""
+        pack(state.position, state.mass, state.order, self.origin, self.offset, self.mass)
+
+    def accelerations(self, state):
+        """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
+        sources = (*self.constants, self.origin, self.offset, self.mass)
+        accelerations(state.own_position, state.place, *sources, state.acceleration)
+
+    def potential(self, state, result):
+        """Fill `result` with the potential at this rank's bodies, after `pack`."""
+        sources = (*self.constants, self.origin, self.offset, self.mass)
+        potentials(state.own_position, state.place, *sources, result)
+
+    def kick(self, state, duration):
+        """Add the acceleration over `duration` to the velocities."""
+        add_scaled(state.velocity, duration, state.acceleration)
+
+    def drift(self, state, duration):
+        """Add the velocity over `duration` to the positions."""
+        add_scaled(state.own_position, duration, state.velocity)
+
+    def run(self, state, stages, dt, steps):
+        """Do whole steps of a rank that owns every body, in one compiled loop.
+
+        Parameters
+        ----------
+        state : State
+            Advanced in place.
+        stages : sequence of Stage
+            One step of the integrator.
+        dt : float
+            Length of a step.
+        steps : int
+            Number of steps.
+
+        Returns
+        -------
+        float
+            Seconds spent in the force.
+        """
+        codes = {"kick": KICK, "drift": DRIFT, "force": FORCE}
+        actions = np.array([codes[stage.action] for stage in stages])
+        lengths = np.array([stage.fraction * dt for stage in stages])
+        arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
+        return run_stages(steps, actions, lengths, *arrays, *self.constants, self.origin, self.offset, self.mass)

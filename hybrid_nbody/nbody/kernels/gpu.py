@@ -1,0 +1,105 @@
+"""The pair force on a GPU (CUDA through CuPy); twin of ``cpu``. The kernels are in ``gravity.cu``."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_count
+
+SOURCE = Path(__file__).with_name("gravity.cu")
+
+NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
+
+
+def defines(precision: str) -> dict[str, int]:
+    """Return the macros that compile ``gravity.cu`` for a precision."""
+    return {precision.upper(): 1, "CHUNK": CHUNK}
+
+
+class Kernels:
+    """Gravity on one GPU; parameters and methods as in the twin, `hybrid_nbody.nbody.kernels.cpu.Kernels`.
+
+    Launches are queued on the backend's stream and return at once.
+    """
+
+    def __init__(self, backend, number, precision, softening, G):
+        self.backend, self.number = backend, number
+        module = backend.compile(SOURCE, defines(precision))
+        names = {name: name for name in ("pack", "potentials", "add_scaled")}
+        names["accelerations"] = "accelerations_softened" if softening > 0 else "accelerations_unsoftened"
+        self.kernel = {name: module.get_function(function) for name, function in names.items()}
+        working = PRECISIONS[precision].working
+        self.origin = backend.zeros((chunk_count(number), 3), "f8")
+        self.source = backend.zeros((number, NUMBERS_PER_SOURCE[precision]), working)
+        self.constants = (np.float64(G), working(softening**2))
+        self.graphs = {}
+
+    def _launch(self, name, size, *arguments):
+        """Launch a kernel with a thread for each of `size` items, if there are any."""
+        if size:
+            self.kernel[name]((chunk_count(size),), (CHUNK,), arguments)
+
+    def pack(self, state):
+        """Prepare the sources from the positions of all bodies."""
+        arrays = (state.position, state.mass, state.order, self.origin, self.source)
+        self._launch("pack", self.number, np.int32(self.number), *arrays)
+
+    def accelerations(self, state):
+        """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
+        self._sum("accelerations", state, state.acceleration)
+
+    def potential(self, state, result):
+        """Fill `result` with the potential at this rank's bodies, after `pack`."""
+        self._sum("potentials", state, result)
+
+    def _sum(self, name, state, result):
+        targets = len(state.place)
+        counts = (np.int32(self.number), np.int32(targets))
+        sources = (*self.constants, self.origin, self.source)
+        self._launch(name, targets, *counts, state.own_position, state.place, *sources, result)
+
+    def kick(self, state, duration):
+        """Add the acceleration over `duration` to the velocities."""
+        self._add_scaled(state.velocity, duration, state.acceleration)
+
+    def drift(self, state, duration):
+        """Add the velocity over `duration` to the positions."""
+        self._add_scaled(state.own_position, duration, state.velocity)
+
+    def _add_scaled(self, result, factor, increment):
+        self._launch("add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment)
+
+    def run(self, state, stages, dt, steps):
+        """Do whole steps of a rank that owns every body: the first one timed, the rest as replays of a captured graph.
+
+        Parameters and result as in the twin; the seconds in the force are those of the first step, times `steps`.
+        """
+        force = self._step(state, stages, dt)
+        if steps > 1:
+            if (stages, dt) not in self.graphs:
+                self.graphs[stages, dt] = self.backend.capture(lambda: self._queue(state, stages, dt))
+            for _ in range(steps - 1):
+                self.graphs[stages, dt]()
+        self.backend.synchronize()
+        return steps * sum(self.backend.elapsed(*marks) for marks in force)
+
+    def _step(self, state, stages, dt):
+        """Queue one step; return a pair of marks around each force."""
+        marks = []
+        for stage in stages:
+            start = self.backend.mark()
+            self._queue(state, (stage,), dt)
+            if stage.action == "force":
+                marks.append((start, self.backend.mark()))
+        return marks
+
+    def _queue(self, state, stages, dt):
+        """Queue the kernels of `stages`."""
+        for stage in stages:
+            if stage.action == "kick":
+                self.kick(state, stage.fraction * dt)
+            elif stage.action == "drift":
+                self.drift(state, stage.fraction * dt)
+            else:
+                self.pack(state)
+                self.accelerations(state)

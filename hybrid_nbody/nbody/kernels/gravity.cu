@@ -1,0 +1,139 @@
+// The pair force on a GPU. One thread a target; a block walks through the sources chunk by chunk, each chunk
+// staged in shared memory. A chunk is stored about its own origin, summed in Real, then added to double, in an order that
+// depends on the sources alone.
+//
+// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DCHUNK, the sources in a chunk and the threads of a block.
+
+#if defined(DOUBLE)
+typedef double Real;
+#else
+typedef float Real;
+#endif
+
+__device__ inline float inverse_sqrt(float x) { return rsqrtf(x); }
+__device__ inline double inverse_sqrt(double x) { return rsqrt(x); }
+
+#if defined(MIXED)
+
+// Each coordinate is the sum of two floats, so a difference of two keeps about 48 bits of the positions.
+struct __align__(16) Source { float x, y, z, mass, x_low, y_low, z_low, unused; };
+struct Target { float x, y, z, x_low, y_low, z_low; };
+
+__device__ inline float low_part(double value) { return (float)(value - (double)(float)value); }
+
+__device__ inline Source make_source(double x, double y, double z, double mass) {
+    return {(float)x, (float)y, (float)z, (float)mass, low_part(x), low_part(y), low_part(z), 0.0f};
+}
+__device__ inline Target make_target(double x, double y, double z) {
+    return {(float)x, (float)y, (float)z, low_part(x), low_part(y), low_part(z)};
+}
+__device__ inline void difference(const Source &s, const Target &t, Real &dx, Real &dy, Real &dz) {
+    dx = (s.x - t.x) + (s.x_low - t.x_low);
+    dy = (s.y - t.y) + (s.y_low - t.y_low);
+    dz = (s.z - t.z) + (s.z_low - t.z_low);
+}
+
+#else
+
+struct __align__(16) Source { Real x, y, z, mass; };
+struct Target { Real x, y, z; };
+
+__device__ inline Source make_source(double x, double y, double z, double mass) {
+    return {(Real)x, (Real)y, (Real)z, (Real)mass};
+}
+__device__ inline Target make_target(double x, double y, double z) { return {(Real)x, (Real)y, (Real)z}; }
+__device__ inline void difference(const Source &s, const Target &t, Real &dx, Real &dy, Real &dz) {
+    dx = s.x - t.x;
+    dy = s.y - t.y;
+    dz = s.z - t.z;
+}
+
+#endif
+
+__device__ inline int chunk_size(int chunk, int number) { return min(CHUNK, number - chunk * CHUNK); }
+
+// The body in the middle of a chunk is its origin.
+__device__ inline const double *chunk_origin(int chunk, int number, const double *position, const int *order) {
+    return position + 3 * order[chunk * CHUNK + chunk_size(chunk, number) / 2];
+}
+
+extern "C" __global__ void pack(int number, const double *position, const double *mass, const int *order,
+                                double *origin, Source *source) {
+    int k = blockIdx.x * CHUNK + threadIdx.x;
+    if (k >= number) return;
+    const double *o = chunk_origin(blockIdx.x, number, position, order);
+    const double *p = position + 3 * order[k];
+    source[k] = make_source(p[0] - o[0], p[1] - o[1], p[2] - o[2], mass[order[k]]);
+    if (threadIdx.x < 3) origin[3 * blockIdx.x + threadIdx.x] = o[threadIdx.x];
+}
+
+// What one source adds to the sums of a target: three components of acceleration, or the potential.
+struct Acceleration {
+    static const int components = 3;
+    __device__ static void add(const Source &s, const Target &t, Real eps2, Real *sum) {
+        Real dx, dy, dz;
+        difference(s, t, dx, dy, dz);
+        Real inverse = inverse_sqrt(dx * dx + (dy * dy + (dz * dz + eps2)));
+        Real weight = s.mass * inverse * (inverse * inverse);
+        sum[0] += weight * dx;
+        sum[1] += weight * dy;
+        sum[2] += weight * dz;
+    }
+};
+
+struct Potential {
+    static const int components = 1;
+    __device__ static void add(const Source &s, const Target &t, Real eps2, Real *sum) {
+        Real dx, dy, dz;
+        difference(s, t, dx, dy, dz);
+        sum[0] -= s.mass * inverse_sqrt(dx * dx + (dy * dy + (dz * dz + eps2)));
+    }
+};
+
+// Sum the chunk in shared memory. SkipSelf leaves out the target itself, `self` within the chunk.
+template <class Sum, bool SkipSelf>
+__device__ inline void sum_chunk(const Source *tile, int size, int self, const Target &t, Real eps2, Real *sum) {
+#pragma unroll 32
+    for (int j = 0; j < size; ++j)
+        if (!SkipSelf || j != self) Sum::add(tile[j], t, eps2, sum);
+}
+
+template <class Sum, bool SkipSelf>
+__device__ inline void sum_sources(int number, int targets, const double *position, const int *place, double G, Real eps2,
+                                   const double *origin, const Source *source, double *result) {
+    __shared__ Source tile[CHUNK];
+    int i = blockIdx.x * CHUNK + threadIdx.x;
+    int mine = min(i, targets - 1);  // threads beyond the last target repeat it: they help to stage tiles
+    const double *p = position + 3 * mine;
+    double total[Sum::components] = {};
+    for (int chunk = 0; chunk * CHUNK < number; ++chunk) {
+        int size = chunk_size(chunk, number);
+        const double *o = origin + 3 * chunk;
+        __syncthreads();
+        if (threadIdx.x < size) tile[threadIdx.x] = source[chunk * CHUNK + threadIdx.x];
+        __syncthreads();
+        Target t = make_target(p[0] - o[0], p[1] - o[1], p[2] - o[2]);
+        Real sum[Sum::components] = {};
+        sum_chunk<Sum, SkipSelf>(tile, size, place[mine] - chunk * CHUNK, t, eps2, sum);
+        for (int k = 0; k < Sum::components; ++k) total[k] += (double)sum[k];
+    }
+    if (i < targets)
+        for (int k = 0; k < Sum::components; ++k) result[Sum::components * i + k] = G * total[k];
+}
+
+#define SUM_KERNEL(name, Sum, skip_self)                                                                             \
+    extern "C" __global__ void __launch_bounds__(CHUNK)                                                              \
+        name(int number, int targets, const double *position, const int *place, double G, Real eps2,                 \
+             const double *origin, const Source *source, double *result) {                                           \
+        sum_sources<Sum, skip_self>(number, targets, position, place, G, eps2, origin, source, result);              \
+    }
+
+// With softening a body's force on itself is exactly zero and needs no test.
+SUM_KERNEL(accelerations_softened, Acceleration, false)
+SUM_KERNEL(accelerations_unsoftened, Acceleration, true)
+SUM_KERNEL(potentials, Potential, true)
+
+extern "C" __global__ void add_scaled(int size, double *result, double factor, const double *increment) {
+    int i = blockIdx.x * CHUNK + threadIdx.x;
+    if (i < size) result[i] += factor * increment[i];
+}

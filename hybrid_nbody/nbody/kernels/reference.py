@@ -1,0 +1,51 @@
+"""The truth that the fast kernels are tested against: plain NumPy in float64, one target after another.
+
+Newton's law with Plummer softening (Aarseth, "Gravitational N-Body Simulations", 2003, eq. 1.1)::
+
+    a_i   =  G sum_{j != i} m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^(3/2)
+    phi_i = -G sum_{j != i} m_j             / (|x_j - x_i|^2 + eps^2)^(1/2)
+"""
+
+import numpy as np
+
+
+def accelerations(position, mass, softening=0.0, G=1.0, targets=None):
+    """Return the gravitational acceleration of each target body.
+
+    Parameters
+    ----------
+    position : (N, 3) array of float64
+        Positions, in units of length.
+    mass : (N,) array of float64
+        Masses.
+    softening : float
+        Plummer softening length eps.
+    G : float
+        Gravitational constant.
+    targets : sequence of int, optional
+        Bodies to compute; all by default.
+
+    Returns
+    -------
+    (len(targets), 3) array of float64
+    """
+    result = []
+    for i in range(len(mass)) if targets is None else targets:
+        others = np.arange(len(mass)) != i
+        difference = position[others] - position[i]
+        distance_squared = np.sum(difference**2, axis=1) + softening**2
+        result.append(G * np.sum((mass[others] / distance_squared**1.5)[:, None] * difference, axis=0))
+    return np.array(result).reshape(-1, 3)
+
+
+def potential(position, mass, softening=0.0, G=1.0, targets=None):
+    """Return the gravitational potential at each target body, itself left out.
+
+    Parameters and shapes as in `accelerations`; the result is a (len(targets),) array, in units of velocity squared.
+    """
+    result = []
+    for i in range(len(mass)) if targets is None else targets:
+        others = np.arange(len(mass)) != i
+        distance_squared = np.sum((position[others] - position[i]) ** 2, axis=1) + softening**2
+        result.append(-G * np.sum(mass[others] / np.sqrt(distance_squared)))
+    return np.array(result)

@@ -1,0 +1,176 @@
+"""Checkpoints: the complete state in global order with a digest, never half-written under their name."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hybrid_nbody.errors import FileError
+from hybrid_nbody.output import hdf5
+from hybrid_nbody.parallel.gather import SLAB_BYTES, write_slabs
+
+PATTERN = re.compile(r"checkpoint-(\d{10})\.h5")
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Return the path of the checkpoint of a step."""
+    return folder / f"checkpoint-{step:010d}.h5"
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run, the newest first."""
+    return sorted((path for path in folder.iterdir() if PATTERN.fullmatch(path.name)), reverse=True)
+
+
+def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
+    """Write a checkpoint, verify it, put it in place, then drop all but the newest `keep`.
+
+    The root holds one slab of another rank's rows at a time, whatever the number of bodies. Collective.
+
+    Raises
+    ------
+    FileError
+        On the root, if writing or reading back failed; earlier checkpoints are untouched.
+    """
+    path = checkpoint_path(folder, model.step)
+    part = path.with_suffix(".h5.part")
+    file = None
+    if communicator.is_root:
+        with hdf5.file_errors(path, "writing the checkpoint"):
+            file = _create(part, model, header)
+    for field in model.fields().values():
+        write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
+    if communicator.is_root:
+        _put_in_place(file, part, path)
+        for old in checkpoints(folder)[keep:]:
+            old.unlink()
+    return path
+
+
+def _create(part, model, header):
+    fields = model.fields().values()
+    part.unlink(missing_ok=True)
+    part.touch()
+    try:
+        hdf5.reserve(part, sum(field.row_bytes * field.shape[0] for field in fields))
+    except FileError:
+        part.unlink()
+        raise
+    file = h5py.File(part, "w")
+    hdf5.write_header(file, "checkpoint", header | {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time})
+    for field in fields:
+        dataset = file.create_dataset(field.name, field.shape, field.dtype)
+        hdf5.describe(dataset, field.units, field.description)
+    return file
+
+
+def _put(file, path, name, start, rows):
+    with hdf5.file_errors(path, f"writing {name}"):
+        file[name][start : start + len(rows)] = rows
+
+
+def _put_in_place(file, part, path):
+    with hdf5.file_errors(path, "writing the checkpoint"):
+        file.attrs["digest"] = digest(file)
+        file.close()
+        with open(part, "rb+") as handle:
+            os.fsync(handle.fileno())
+        verify(part)
+        os.replace(part, path)
+        hdf5.sync_folder(path.parent)
+
+
+def digest(file: h5py.File) -> str:
+    """Return the SHA-256 of all attributes of a file but the digest itself, and of every data set in the order of names."""
+    total = hashlib.sha256()
+    for name in sorted(file.attrs):
+        if name != "digest":
+            total.update(f"{name}={file.attrs[name]}\n".encode())
+    for name, dataset in sorted(_datasets(file).items()):
+        total.update(f"{name} {dataset.shape} {dataset.dtype.str}\n".encode())
+        step = max(1, SLAB_BYTES // max(dataset.dtype.itemsize * int(np.prod(dataset.shape[1:], dtype=int)), 1))
+        for start in range(0, dataset.shape[0], step):
+            total.update(np.ascontiguousarray(dataset[start : start + step]))
+    return total.hexdigest()
+
+
+def _datasets(file):
+    found = {}
+    file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def verify(path: Path) -> None:
+    """Check that a checkpoint is whole.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, is not ours, or its contents do not match its digest.
+    """
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            if file.attrs.get("format") != "hybrid_nbody checkpoint":
+                raise FileError(f"{path}: not a checkpoint of hybrid_nbody")
+            if file.attrs["format_version"] > hdf5.FORMAT_VERSION:
+                raise FileError(f"{path}: written by a newer version of hybrid_nbody ({file.attrs['program_version']})")
+            if file.attrs["digest"] != digest(file):
+                raise FileError(f"{path}: damaged: its contents do not match its digest")
+    except (OSError, KeyError, RuntimeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: damaged or unreadable: {error}") from error
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint found whole.
+
+    Attributes
+    ----------
+    path : Path
+    config : str
+        The configuration it was written under, as YAML.
+    number : int
+        Bodies (or planes) in all.
+    scalars : mapping of str to float
+        The state that all ranks share.
+    """
+
+    path: Path
+    config: str
+    number: int
+    scalars: Mapping[str, float]
+
+    def rows(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return rows start … stop - 1 of a field; each rank reads its own."""
+        with h5py.File(self.path, "r", locking=False) as file:
+            return file[name][start:stop]
+
+
+def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint that is whole, and a warning for each newer one that is not. For the root alone.
+
+    Raises
+    ------
+    FileError
+        If none is whole, with what was tried.
+    """
+    tried = []
+    for path in checkpoints(folder):
+        try:
+            verify(path)
+            return _open(path), tried
+        except FileError as error:
+            tried.append(str(error))
+    raise FileError(f"{folder}: no checkpoint to resume from" + "".join(f"\n  {text}" for text in tried or ["none was written"]))
+
+
+def _open(path):
+    with h5py.File(path, "r", locking=False) as file:
+        scalars = json.loads(file.attrs["scalars"])
+        return Checkpoint(path, file.attrs["config"], len(file["bodies/position"]), scalars)

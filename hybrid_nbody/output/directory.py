@@ -1,0 +1,91 @@
+"""The directory of a run: refused if it holds another run, and never touched by a run that is refused."""
+
+import os
+from pathlib import Path
+
+from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.output import checkpoint, hdf5, trajectory
+
+CONFIG = "config.yaml"
+LOG = "log.txt"
+
+
+def files_of_a_run(folder: Path) -> list[Path]:
+    """Return the files of a run that `folder` holds."""
+    if not folder.is_dir():
+        return []
+    named = [folder / name for name in (CONFIG, LOG, trajectory.NAME)]
+    return [path for path in named if path.exists()] + checkpoint.checkpoints(folder)
+
+
+def check(folder: Path, overwrite: bool) -> None:
+    """Check that a new run may use `folder`; changes nothing.
+
+    Raises
+    ------
+    InputError
+        If it holds a run and `overwrite` is not set, is no folder, or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"output.directory: {folder} is a file, not a directory")
+    if files_of_a_run(folder) and not overwrite:
+        raise InputError(
+            f"output.directory: {folder} holds a run already; continue it with `hybrid_nbody resume {folder}`, "
+            "choose another directory, or give --overwrite to replace it"
+        )
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"output.directory: {folder} cannot be written: no permission in {_relative(existing, folder)}")
+
+
+def _relative(existing: Path, folder: Path) -> Path:
+    """Return the folder that exists as the person wrote it, where it is part of what they wrote."""
+    written = [path for path in (folder, *folder.parents) if path.absolute() == existing]
+    return written[0] if written else existing
+
+
+def claim(folder: Path, overwrite: bool) -> None:
+    """Make `folder`, and remove the files of an earlier run from it.
+
+    Raises
+    ------
+    InputError
+        As in `check`; nothing is changed then.
+    """
+    check(folder, overwrite)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in files_of_a_run(folder):
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"output.directory: {folder} cannot be written: {error.strerror}") from error
+
+
+def write_config(folder: Path, text: str) -> None:
+    """Store the resolved configuration."""
+    with hdf5.file_errors(folder / CONFIG, "writing"):
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+
+
+def require_run(folder: Path) -> None:
+    """Check that `folder` exists and holds a run.
+
+    Raises
+    ------
+    FileError
+        If it does not.
+    """
+    if not folder.is_dir():
+        raise FileError(f"{folder}: no such directory")
+    if not files_of_a_run(folder):
+        raise FileError(f"{folder}: holds no run of hybrid_nbody")
+
+
+def put_aside(path: Path, aside: Path) -> None:
+    """Rename a file, if it is there, without replacing another."""
+    number = 1
+    while aside.exists():
+        aside = aside.with_name(f"{path.stem}.damaged-{(number := number + 1)}.h5")
+    with hdf5.file_errors(path, "renaming"):
+        if path.exists():
+            path.rename(aside)

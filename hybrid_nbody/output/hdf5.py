@@ -1,0 +1,85 @@
+"""What the HDF5 files share: headers, data sets, room on the disk, and errors a person can act on."""
+
+import errno
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hybrid_nbody import __version__
+from hybrid_nbody.errors import FileError
+
+FORMAT_VERSION = 1
+
+SLACK_BYTES = 1 << 20
+"""Room kept for HDF5's own tables beside the data of an event."""
+
+CHUNK_BYTES = 1 << 20
+"""Aim for the size of an HDF5 chunk."""
+
+NO_ROOM = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up", errno.EFBIG: "the file size limit is reached"}
+
+
+@contextmanager
+def file_errors(path: Path, doing: str):
+    """Turn an operating-system or HDF5 error of the block into a `FileError` that names the file and the deed."""
+    try:
+        yield
+    except OSError as error:
+        reason = NO_ROOM.get(error.errno) or error.strerror or str(error)
+        raise FileError(f"{path}: {doing} failed: {reason}") from error
+
+
+def write_header(file: h5py.File, kind: str, header: dict) -> None:
+    """Store what a reader must know first as attributes of the file."""
+    file.attrs.update({"format": f"hybrid_nbody {kind}", "format_version": FORMAT_VERSION, "program_version": __version__})
+    file.attrs.update(header)
+
+
+def reserve(path: Path, size: int) -> None:
+    """Make the file system set aside `size` more bytes for a file before HDF5 touches it.
+
+    A write that fails half-way would leave HDF5's tables broken; this way a full disk is met while the file is whole.
+
+    Raises
+    ------
+    FileError
+        If there is no room; the file is unharmed.
+    """
+    with file_errors(path, f"writing {size + SLACK_BYTES} bytes"):
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size + SLACK_BYTES)
+        finally:
+            os.close(descriptor)
+
+
+def chunk_shape(shape: tuple[int, ...], dtype) -> tuple[int, ...]:
+    """Return the chunk of a data set of rows of `shape`, one row of frames at a time, about `CHUNK_BYTES` large."""
+    row_bytes = int(np.prod(shape[1:], dtype=int)) * np.dtype(dtype).itemsize
+    return (1, max(1, min(shape[0], CHUNK_BYTES // row_bytes)), *shape[1:]) if shape else (1024,)
+
+
+def growing(group, name: str, shape: tuple[int, ...], dtype, units: str, description: str) -> h5py.Dataset:
+    """Create a data set of rows of `shape` to which rows are added one by one."""
+    small = int(np.prod(shape, dtype=int)) <= 3
+    chunks = (1024, *shape) if small else chunk_shape(shape, dtype)
+    dataset = group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=chunks)
+    describe(dataset, units, description)
+    return dataset
+
+
+def describe(dataset: h5py.Dataset, units: str, description: str) -> None:
+    """Store the meaning of a data set beside it."""
+    dataset.attrs.update({"units": units, "description": description})
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder last through a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,92 @@
+"""What a run writes and shows while it goes on: the actions that the loop's schedules call."""
+
+from pathlib import Path
+
+from hybrid_nbody.output import checkpoint
+from hybrid_nbody.output.progress import Status
+from hybrid_nbody.output.trajectory import Trajectory
+
+
+class Recorder:
+    """Checks, measures, writes and shows the state of a simulation.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        The run.
+    guard : Guard
+        Stops a run that has gone wrong before it is written.
+    trajectory : Trajectory
+        An open trajectory.
+    folder : Path
+        Where checkpoints go.
+    header : dict
+        What every file says of the run.
+    keep : int
+        Checkpoints that stay.
+    last_step : int
+        Step at which the run ends.
+    progress : BarProgress or LineProgress or None
+        Shows the state on the root; None elsewhere.
+    """
+
+    def __init__(self, simulation, guard, trajectory: Trajectory, folder: Path, header, keep, last_step, progress):
+        self.simulation, self.model, self.communicator = simulation, simulation.model, simulation.communicator
+        self.guard, self.trajectory, self.progress = guard, trajectory, progress
+        self.folder, self.header, self.keep, self.last_step = folder, header, keep, last_step
+        self.first_step = self.saved_step = None
+        self.energy_error = None
+
+    def begin(self, saved_step: int | None) -> None:
+        """Remember where this part of the run starts, and which step is saved already."""
+        self.first_step, self.saved_step = self.model.step, saved_step
+
+    def check(self) -> None:
+        """Check that the state is made of numbers."""
+        self.guard.check_numbers()
+
+    def measure(self) -> None:
+        """Compute the diagnostics, check the energy and write a row."""
+        values = self.model.diagnostics()
+        self.guard.check_energy(values)
+        self.energy_error = values.get("relative_energy_error")
+        self.trajectory.write_diagnostics(self.model, values)
+
+    def write_frame(self) -> None:
+        """Write a frame."""
+        self.trajectory.write_frame(self.model)
+
+    def save(self) -> None:
+        """Write a checkpoint, unless this step has one."""
+        if self.model.step != self.saved_step:
+            checkpoint.save(self.folder, self.model, self.header, self.keep, self.communicator)
+            self.saved_step = self.model.step
+
+    def show(self) -> None:
+        """Show how far the run is."""
+        if self.progress is not None:
+            self.progress.update(self._status())
+
+    def _status(self) -> Status:
+        seconds = self.simulation.step_seconds
+        rate = self.model.work.per_step / seconds if seconds > 0 else 0.0
+        return Status(
+            step=self.model.step,
+            last_step=self.last_step,
+            time=self.model.time,
+            step_seconds=self._pace(),
+            rate=rate,
+            unit=self.model.work.unit,
+            energy_error=self.energy_error,
+        )
+
+    def _pace(self) -> float:
+        """Return the seconds a step has taken so far, everything counted."""
+        done = self.model.step - self.first_step
+        return sum(self.simulation.timings.seconds.values()) / done if done else 0.0
+
+    def close(self) -> None:
+        """Leave the screen and the trajectory in order."""
+        if self.progress is not None:
+            self.progress.close()
+        self.trajectory.close()

@@ -1,0 +1,48 @@
+"""The table at the end of a run: where the time went, and how fast it was."""
+
+OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress")
+
+
+def with_prefix(number: float) -> str:
+    """Return a number with a metric prefix and three digits: ``2.42 T``."""
+    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {prefix}"
+    return f"{number:.3g} "
+
+
+def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
+    """Return the seconds of each part of a run, in the order of the table.
+
+    Parameters
+    ----------
+    events : Timings
+        Seconds in each event of the loop.
+    parts : Timings
+        Seconds in the parts of `Model.advance`.
+    total : float
+        Seconds of the whole loop.
+
+    Returns
+    -------
+    list of (str, float)
+        ``force``, ``exchange``, each output event, then ``rest``, which makes up the total.
+    """
+    rows = [("force", parts["force"]), ("exchange", parts["exchange"])]
+    rows += [(name, events[name]) for name in OUTPUT_EVENTS if events[name] > 0]
+    return [*rows, ("rest", max(total - sum(seconds for _, seconds in rows), 0.0))]
+
+
+def time_table(rows, total: float) -> str:
+    """Return the table of `time_shares` as text."""
+    lines = [f"  {name:<12} {seconds:10.3f} s  {seconds / total:6.1%}" for name, seconds in rows]
+    return "\n".join(["where the time went", *lines, f"  {'total':<12} {total:10.3f} s"])
+
+
+def rate_line(work, steps: int, seconds: float) -> str:
+    """Return the rates of a whole run: work a second, and operations at the agreed count for each."""
+    rate = steps * work.per_step / seconds
+    return (
+        f"{steps} steps in {seconds:.3f} s: {with_prefix(rate)}{work.unit}/s, "
+        f"{rate * work.operations / 1e9:.4g} GFLOP/s at {work.operations:g} operations each"
+    )

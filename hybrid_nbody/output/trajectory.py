@@ -1,0 +1,170 @@
+"""``trajectory.h5``: frames and diagnostics, a row an event, flushed at each."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hybrid_nbody.errors import FileError
+from hybrid_nbody.output import hdf5
+from hybrid_nbody.parallel.gather import write_slabs
+from hybrid_nbody.simulation.model import Role
+
+NAME = "trajectory.h5"
+
+BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
+"""Room reserved for a row of diagnostics: a new chunk of every data set."""
+
+
+class Trajectory:
+    """The frames and diagnostics of one run.
+
+    The root alone holds the file; other ranks send it their rows in slabs (`hybrid_nbody.parallel.gather`), so that its
+    memory does not grow with the number of bodies of the others. The numbers ``step`` and ``time`` of a row are written last:
+    a reader counts rows by them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    communicator : Communicator
+        Every method is collective.
+    """
+
+    def __init__(self, path: Path, communicator):
+        self.path = path
+        self.communicator = communicator
+        self.file: h5py.File | None = None
+
+    def create(self, model, header: dict) -> None:
+        """Create the file with the data sets that `model` needs, and write its static fields."""
+        self.communicator.on_root(lambda: self._create(model, header))
+        for field in model.fields().values():
+            if field.role is Role.STATIC:
+                write_slabs(field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows))
+        self._flush()
+
+    def _create(self, model, header):
+        with hdf5.file_errors(self.path, "creating the file"):
+            self.file = h5py.File(self.path, "w")
+            hdf5.write_header(self.file, "trajectory", header)
+            for group in (self.file, self.file.create_group("diagnostics")):
+                hdf5.growing(group, "step", (), "i8", "1", "steps since the initial state")
+                hdf5.growing(group, "time", (), "f8", "time", "simulated time")
+            for field in model.fields().values():
+                self._create_field(field)
+            for name, quantity in model.quantities.items():
+                shape = (quantity.components,) if quantity.components > 1 else ()
+                hdf5.growing(self.file["diagnostics"], name, shape, "f8", quantity.units, quantity.description)
+
+    def _create_field(self, field):
+        if field.role is Role.FRAME:
+            hdf5.growing(self.file, field.name, field.shape, field.dtype, field.units, field.description)
+        elif field.role is Role.STATIC:
+            dataset = self.file.create_dataset(field.name, field.shape, field.dtype)
+            hdf5.describe(dataset, field.units, field.description)
+
+    def reopen(self, step: int) -> None:
+        """Open the file of an earlier part of the run and cut off every row after `step`.
+
+        Raises
+        ------
+        FileError
+            On every rank, if the file cannot be opened.
+        """
+        self.communicator.on_root(lambda: self._reopen(step))
+
+    def _reopen(self, step):
+        with hdf5.file_errors(self.path, "opening the file"):
+            self.file = h5py.File(self.path, "r+")
+        try:
+            for prefix in ("", "diagnostics/"):
+                rows = int(np.searchsorted(self.file[f"{prefix}step"][:], step, side="right"))
+                for dataset in self._datasets_of_rows(prefix):
+                    dataset.resize(rows, axis=0)
+            self.file.flush()
+        except (KeyError, OSError) as error:
+            raise FileError(f"{self.path}: not a complete trajectory of ours ({error})") from error
+
+    def _datasets_of_rows(self, prefix):
+        """Return the data sets that grow by a row an event: those of diagnostics, or those of frames."""
+        found = []
+
+        def visit(name, item):
+            grows = isinstance(item, h5py.Dataset) and item.maxshape[0] is None
+            if grows and name.startswith("diagnostics/") == bool(prefix):
+                found.append(item)
+
+        self.file.visititems(visit)
+        return found
+
+    def write_frame(self, model) -> None:
+        """Add the present state as a frame, unless the last frame is of this step."""
+        fields = [field for field in model.fields().values() if field.role is Role.FRAME]
+        size = sum(field.row_bytes * field.shape[0] for field in fields)
+        row = self._new_row("", model, size)
+        if row is None:
+            return
+        for field in fields:
+            self._resize(field.name, row)
+            write_slabs(
+                field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows, row)
+            )
+        self._finish_row("", row, model)
+
+    def write_diagnostics(self, model, values) -> None:
+        """Add a row of diagnostics, which every rank knows, unless the last row is of this step."""
+        row = self._new_row("diagnostics/", model, BYTES_PER_DIAGNOSTICS_ROW)
+        if row is None:
+            return
+        if self.communicator.is_root:
+            for name, value in values.items():
+                self._append(f"diagnostics/{name}", row, value)
+        self._finish_row("diagnostics/", row, model)
+
+    def _new_row(self, prefix, model, size):
+        """Return the number of the next row, its room reserved; None if the present step has one."""
+        return self.communicator.on_root(lambda: self._reserve_row(prefix, model.step, size))
+
+    def _reserve_row(self, prefix, step, size):
+        steps = self.file[f"{prefix}step"]
+        if len(steps) and steps[-1] == step:
+            return None
+        hdf5.reserve(self.path, size)
+        return len(steps)
+
+    def _finish_row(self, prefix, row, model):
+        """Number the row, which makes it count, and bring it to the disk."""
+        if self.communicator.is_root:
+            self._append(f"{prefix}time", row, model.time)
+            self._append(f"{prefix}step", row, model.step)
+        self._flush()
+
+    def _append(self, name, row, value):
+        self._resize(name, row)
+        with hdf5.file_errors(self.path, f"writing {name}"):
+            self.file[name][row] = value
+
+    def _resize(self, name, row):
+        """Make room for row number `row`; one that a killed writer left unnumbered is used again."""
+        if self.communicator.is_root:
+            with hdf5.file_errors(self.path, f"writing {name}"):
+                self.file[name].resize(row + 1, axis=0)
+
+    def _put(self, name, start, rows, row=None):
+        """Write `rows` from `start` on into a static data set, or into row `row` of a growing one."""
+        with hdf5.file_errors(self.path, f"writing {name}"):
+            target = np.s_[start : start + len(rows)] if row is None else np.s_[row, start : start + len(rows)]
+            self.file[name][target] = rows
+
+    def _flush(self):
+        if self.communicator.is_root:
+            with hdf5.file_errors(self.path, "flushing"):
+                self.file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.file is not None:
+            with hdf5.file_errors(self.path, "closing"):
+                self.file.close()
+            self.file = None

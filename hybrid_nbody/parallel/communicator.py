@@ -1,0 +1,247 @@
+"""The ranks of a run: a thin layer over MPI that makes them fail and decide together."""
+
+import ctypes
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from hybrid_nbody.errors import HybridNBodyError, InputError
+from hybrid_nbody.parallel.waiting import wait
+
+T = TypeVar("T")
+
+LAUNCHERS = (
+    ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
+)
+"""Environment variables in which launchers tell a process how many ranks it is one of, and which."""
+
+
+SMALL_MESSAGE = 1024
+"""Bytes of the first message of a broadcast."""
+
+
+class Communicator:
+    """All ranks of a run.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        An initialised communicator.
+
+    Attributes
+    ----------
+    rank, size : int
+        This rank and the number of ranks.
+    local_rank, local_size : int
+        The same among the ranks that share this node's memory.
+    """
+
+    def __init__(self, comm):
+        from mpi4py import MPI
+
+        self.comm = comm
+        self.rank = comm.rank
+        self.size = comm.size
+        self.node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
+        self.local_rank = self.node.rank
+        self.local_size = self.node.size
+        self._max, self._min, self._sum = MPI.MAX, MPI.MIN, MPI.SUM
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank decides, prints and writes."""
+        return self.rank == 0
+
+    def broadcast(self, value: T) -> T:
+        """Return the root's `value` on every rank; a small one takes a single message."""
+        if self.size == 1:
+            return value
+        data = pickle.dumps(value) if self.is_root else b""
+        first = np.zeros(SMALL_MESSAGE, np.uint8)
+        first[:8] = np.frombuffer(len(data).to_bytes(8, "little"), np.uint8)
+        first[8 : 8 + len(data)] = np.frombuffer(data, np.uint8)[: SMALL_MESSAGE - 8]
+        wait(self.comm.Ibcast(first))
+        missing = int.from_bytes(first[:8].tobytes(), "little") - (SMALL_MESSAGE - 8)
+        if missing <= 0:
+            return pickle.loads(first[8:].tobytes())
+        rest = np.empty(missing, np.uint8)
+        rest[:] = np.frombuffer(data, np.uint8)[SMALL_MESSAGE - 8 :] if self.is_root else 0
+        wait(self.comm.Ibcast(rest))
+        return pickle.loads(first[8:].tobytes() + rest.tobytes())
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all ranks, on every rank."""
+        return self.comm.allgather(value) if self.size > 1 else [value]
+
+    def gather_integers(self, *values: int) -> np.ndarray:
+        """Return the (size, len(values)) integers of all ranks, on every rank."""
+        mine = np.array(values, dtype=np.int64)
+        result = np.empty((self.size, len(values)), np.int64)
+        wait(self.comm.Iallgather(mine, result))
+        return result
+
+    def any(self, flag: bool) -> bool:
+        """Return whether `flag` is true on any rank."""
+        return bool(self.maximum(np.array(flag, dtype=np.int64))) if self.size > 1 else flag
+
+    def maximum(self, values: np.ndarray) -> np.ndarray:
+        """Return the element-wise largest values over the ranks."""
+        return self._reduce(values, self._max)
+
+    def minimum(self, values: np.ndarray) -> np.ndarray:
+        """Return the element-wise smallest values over the ranks."""
+        return self._reduce(values, self._min)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Return the element-wise sums over the ranks; only those of integers do not depend on the ranks."""
+        return self._reduce(values, self._sum)
+
+    def _reduce(self, values, operation):
+        values = np.asarray(values, order="C")
+        result = np.empty_like(values)
+        wait(self.comm.Iallreduce(values, result, op=operation))
+        return result
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        wait(self.comm.Ibarrier())
+
+    def first_on_node(self, action: Callable[[], T]) -> T:
+        """Run `action` on every rank, but first on one rank of each node: it fills caches for the others."""
+        if self.local_rank == 0:
+            result = action()
+        wait(self.node.Ibarrier())
+        return result if self.local_rank == 0 else action()
+
+    def on_root(self, action: Callable[[], T]) -> T:
+        """Run `action` on the root alone and return its result everywhere; raises as `only_on_root`."""
+        return self.broadcast(self.only_on_root(action))
+
+    def only_on_root(self, action: Callable[[], T]) -> T | None:
+        """Run `action` on the root alone and return its result there, None elsewhere.
+
+        Raises
+        ------
+        HybridNBodyError
+            The root's error, on every rank, so that all end together.
+        """
+        result = error = None
+        if self.is_root:
+            try:
+                result = action()
+            except HybridNBodyError as caught:
+                error = caught
+        error = self.broadcast(error)
+        if error is not None:
+            raise _shared(error)
+        return result
+
+    def together(self, action: Callable[[], T]) -> T:
+        """Run `action` on every rank; if it fails on any, all raise the first failing rank's error.
+
+        Raises
+        ------
+        HybridNBodyError
+            With the rank in its message where there are several.
+        """
+        result = error = None
+        try:
+            result = action()
+        except HybridNBodyError as caught:
+            error = caught
+        for rank, failure in enumerate(self.gather(error)):
+            if failure is not None:
+                raise _shared(type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure)
+        return result
+
+
+def _shared(error: HybridNBodyError) -> HybridNBodyError:
+    """Mark an error that every rank raises, so that the ranks can end in order instead of being aborted."""
+    error.shared = True
+    return error
+
+
+def start_mpi() -> Communicator:
+    """Initialise MPI and return the communicator of all ranks.
+
+    Raises
+    ------
+    InputError
+        If no MPI library is found, or if the launcher belongs to another MPI library.
+    """
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise InputError(
+            f"no MPI library could be loaded ({str(error).splitlines()[0]}); "
+            "install one beside Python: pip install 'hybrid_nbody[mpich]'"
+        ) from error
+    if not MPI.Is_initialized():
+        MPI.Init()
+    refuse_foreign_launcher(MPI.COMM_WORLD.size, MPI.Get_library_version())
+    return Communicator(MPI.COMM_WORLD)
+
+
+def refuse_foreign_launcher(size: int, library: str) -> None:
+    """Refuse to run N copies of a one-rank job under another library's mpirun.
+
+    Raises
+    ------
+    InputError
+        If a launcher's variables promise more ranks than MPI sees. Only the launcher's rank 0 carries a message.
+    """
+    for size_variable, rank_variable, launcher in LAUNCHERS:
+        promised = int(os.environ.get(size_variable) or 1)
+        if promised > size:
+            if os.environ.get(rank_variable, "0") != "0":
+                raise InputError("")
+            raise InputError(
+                f"{launcher} started {promised} processes, but each sees an MPI world of {size}: it belongs to another MPI "
+                f"library than mpi4py's ({_first_words(library)}); use the mpirun of that library: "
+                f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
+            )
+
+
+def _first_words(library: str) -> str:
+    return " ".join(library.replace("\0", "").split()[:3]).rstrip(",")
+
+
+def abort(error: BaseException, code: int) -> None:
+    """Print `error` once with its rank and end all ranks with exit code `code`."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    if isinstance(error, HybridNBodyError):
+        text = str(error)
+    else:
+        text = "".join(traceback.format_exception(error)).rstrip()
+    where = f" on rank {world.rank}" if world.size > 1 else ""
+    print(f"hybrid_nbody: error{where}: {text}", file=sys.stderr, flush=True)
+    world.Abort(code)
+
+
+def library_name() -> str:
+    """Return name and version of the MPI library in use."""
+    from mpi4py import MPI
+
+    return MPI.Get_library_version().replace("\0", "").splitlines()[0].rstrip(",").replace("\t", " ")
+
+
+def cuda_aware() -> bool:
+    """Return whether the MPI library says that it takes GPU arrays (``MPIX_Query_cuda_support``)."""
+    from mpi4py import MPI
+
+    try:
+        return bool(ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support())
+    except AttributeError:
+        return False

@@ -1,0 +1,60 @@
+"""Who owns what: contiguous shares of `total` items, one a rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Contiguous shares of items 0 … total - 1; rank r owns ``offsets[r]`` to ``offsets[r + 1]``.
+
+    Attributes
+    ----------
+    offsets : tuple of int
+        ``size + 1`` non-decreasing numbers from 0 to `total`; a share may be empty.
+    """
+
+    offsets: tuple[int, ...]
+
+    @classmethod
+    def equal(cls, total: int, size: int) -> "Partition":
+        """Share `total` items over `size` ranks; shares differ by one at the most."""
+        return cls.weighted(total, [1.0] * size)
+
+    @classmethod
+    def weighted(cls, total: int, weights: Sequence[float]) -> "Partition":
+        """Share `total` items in proportion to `weights`, one a rank, by the largest remainder.
+
+        Each share is within one item of its exact value, and the shares add up to `total`.
+        """
+        exact = total * np.asarray(weights, dtype=float) / np.sum(weights)
+        counts = np.floor(exact).astype(int)
+        neediest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
+        counts[neediest] += 1
+        return cls((0, *np.cumsum(counts).tolist()))
+
+    @property
+    def total(self) -> int:
+        """Number of items in all."""
+        return self.offsets[-1]
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of items of each rank."""
+        return tuple(end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False))
+
+    @property
+    def even(self) -> bool:
+        """Whether all shares are of one size."""
+        return len(set(self.counts)) == 1
+
+    def share(self, rank: int) -> slice:
+        """Return the slice of the items that `rank` owns."""
+        return slice(self.offsets[rank], self.offsets[rank + 1])

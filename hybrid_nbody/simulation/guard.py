@@ -1,0 +1,74 @@
+"""Watching that the state is still made of numbers and that its energy has not run away."""
+
+import numpy as np
+
+from hybrid_nbody.errors import NumericalError
+
+
+class Guard:
+    """Stops a run whose state has gone wrong, before anything of it is written.
+
+    Parameters
+    ----------
+    model : Model
+        The workload.
+    communicator : Communicator
+        Its ranks.
+    max_energy_error : float or None
+        Largest relative energy error allowed; None for any.
+    """
+
+    def __init__(self, model, communicator, max_energy_error):
+        self.model = model
+        self.communicator = communicator
+        self.max_energy_error = max_energy_error
+        self.good_step = model.step
+
+    def check_numbers(self) -> None:
+        """Check that every number of the state is finite.
+
+        Raises
+        ------
+        NumericalError
+            On every rank, naming the step and the first bad row.
+        """
+        fields = list(self.model.fields().values())
+        first = self.communicator.minimum(np.array([_first_bad_row(field) for field in fields], dtype=np.int64))
+        for field, row in zip(fields, first.tolist(), strict=True):
+            if row < field.shape[0]:
+                group, name = field.name.split("/")
+                raise self._error(f"{name} of {ROW_NAMES.get(group, 'row')} {row} is not a finite number")
+        self.good_step = self.model.step
+
+    def check_energy(self, diagnostics) -> None:
+        """Check that the energy has not run away.
+
+        Raises
+        ------
+        NumericalError
+            On every rank, naming the step and a suspect.
+        """
+        error = diagnostics.get("relative_energy_error")
+        if self.max_energy_error is not None and error is not None and not abs(error) <= self.max_energy_error:
+            raise self._error(
+                f"the energy ran away: its relative error is {error:.3g}, more than time.max_energy_error = "
+                f"{self.max_energy_error:g}; {self.model.suspect()}"
+            )
+
+    def _error(self, what):
+        error = NumericalError(
+            f"step {self.model.step} (t = {self.model.time:g}): {what}; the state was good at step {self.good_step}. "
+            "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
+        )
+        error.shared = True
+        return error
+
+
+ROW_NAMES = {"bodies": "body", "gravity": "body"}
+
+
+def _first_bad_row(field) -> int:
+    """Return the global index of this rank's first row that is not finite; the number of all rows if there is none."""
+    rows = field.host(0, field.rows)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
+    return field.start + int(bad[0]) if len(bad) else field.shape[0]

@@ -1,0 +1,90 @@
+"""The time loop: advance as many steps as are free of events, then do what is due."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hybrid_nbody.simulation.schedule import Clock, Schedule
+from hybrid_nbody.simulation.timings import Timings
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens on a schedule: on every rank together, timed under its name."""
+
+    name: str
+    schedule: Schedule
+    action: Callable[[], None]
+
+
+class Simulation:
+    """A model, and what happens while it advances.
+
+    Parameters
+    ----------
+    model : Model
+        The workload.
+    communicator : Communicator
+        Its ranks.
+    signals : StopSignals
+        Tells of requests to stop.
+    started : float
+        ``time.monotonic()`` at which the program started, for the wall clock.
+
+    Attributes
+    ----------
+    events : list of Event
+        What happens, in this order where several are due.
+    timings : Timings
+        Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each event.
+    outcome : str
+        Why the run ended; empty while it goes on.
+    """
+
+    def __init__(self, model, communicator, signals, started: float):
+        self.model = model
+        self.communicator = communicator
+        self.signals = signals
+        self.started = started
+        self.events: list[Event] = []
+        self.timings = Timings()
+        self.step_seconds = 0.0
+        self.outcome = ""
+
+    def run(self) -> str:
+        """Advance the model until an event calls `stop`; return the outcome."""
+        while True:
+            with self.timings.measure("loop"):
+                due, steps = self._plan()
+            for event in due:
+                with self.timings.measure(event.name):
+                    event.action()
+            if self.outcome:
+                return self.outcome
+            self._advance(steps)
+
+    def stop(self, outcome: str) -> None:
+        """End the run once the events that are due have been done."""
+        self.outcome = outcome
+
+    def wall(self) -> float:
+        """Return the seconds since the program started, on this rank."""
+        return time.monotonic() - self.started
+
+    def _plan(self) -> tuple[Sequence[Event], int]:
+        """Return the events due now and the steps until the next: the root decides, every rank receives."""
+        signalled = self.communicator.any(bool(self.signals.received))
+        decision = None
+        if self.communicator.is_root:
+            clock = Clock(self.model.step, self.wall(), self.step_seconds, signalled)
+            due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
+            decision = due, min(event.schedule.steps_ahead(clock) for event in self.events)
+        due, steps = self.communicator.broadcast(decision)
+        return [self.events[number] for number in due], steps
+
+    def _advance(self, steps):
+        start = time.perf_counter()
+        self.model.advance(steps)
+        seconds = time.perf_counter() - start
+        self.timings.add("advance", seconds)
+        self.step_seconds = seconds / steps

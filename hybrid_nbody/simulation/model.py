@@ -1,0 +1,118 @@
+"""The contract of a model: what the time loop, the output and the checkpoints know of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+
+class Role(Enum):
+    """Where a field is written: every field is in a checkpoint."""
+
+    FRAME = "one row a frame of the trajectory"
+    STATIC = "once in the trajectory"
+    INTERNAL = "in checkpoints alone"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A distributed array: global shape and meaning, and this rank's rows of it.
+
+    Attributes
+    ----------
+    name : str
+        Path of the data set in output files, such as ``bodies/position``.
+    shape : tuple of int
+        Global shape; ranks own contiguous rows along the first axis.
+    dtype : numpy.dtype
+        Element type on the host.
+    units, description : str
+        Written beside the data set.
+    start : int
+        Global index of this rank's first row.
+    rows : int
+        Number of rows of this rank.
+    host : callable
+        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from its first, as a NumPy array.
+    role : Role
+        Where the field is written.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    units: str
+    description: str
+    start: int
+    rows: int
+    host: Callable[[int, int], np.ndarray]
+    role: Role = Role.FRAME
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of one row in bytes."""
+        return int(np.prod(self.shape[1:], dtype=int)) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one step costs, for rates: interactions (or cells) a step and operations for each."""
+
+    unit: str
+    per_step: float
+    operations: float
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Meaning of one diagnostic: its unit, what it is, and its number of components (1 is a scalar)."""
+
+    units: str
+    description: str
+    components: int = 1
+
+
+class Model(Protocol):
+    """A workload that the loop can advance, write and restart.
+
+    Every method is collective: all ranks call it together.
+
+    Attributes
+    ----------
+    step : int
+        Steps done since the initial state.
+    time : float
+        Simulated time.
+    work : Work
+        Cost of a step.
+    timings : Timings
+        Seconds that `advance` spent, by part.
+    quantities : mapping of str to Quantity
+        What `diagnostics` returns.
+    """
+
+    step: int
+    time: float
+    work: Work
+    timings: "object"
+    quantities: Mapping[str, Quantity]
+
+    def advance(self, steps: int) -> None:
+        """Do `steps` whole steps, on the device as far as possible."""
+
+    def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
+        """Return the global quantities of the present state, the same on every rank."""
+
+    def fields(self) -> dict[str, Field]:
+        """Return every distributed array of the state, by name."""
+
+    def scalars(self) -> dict[str, float]:
+        """Return the rest of the state: numbers that all ranks share."""
+
+    def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
+        """Take back a state: ``rows(name)`` gives this rank's rows of a field."""
+
+    def suspect(self) -> str:
+        """Name the body or cell to look at first when the state has gone wrong."""

@@ -1,0 +1,171 @@
+"""When things happen: schedules are pure rules about a clock, and they compose.
+
+Schedules are asked on the root alone and its answer is sent to every rank, so they may look at the wall clock.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+NEVER = 1 << 62
+"""Steps ahead of an event that no step brings about."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a schedule can see.
+
+    Attributes
+    ----------
+    step : int
+        Steps done since the initial state.
+    wall : float
+        Seconds since the program started.
+    step_seconds : float
+        Seconds that a step takes, by the latest measure; 0 when not known yet.
+    signalled : bool
+        Whether any rank was asked to stop by a signal.
+    """
+
+    step: int
+    wall: float = 0.0
+    step_seconds: float = 0.0
+    signalled: bool = False
+
+    def steps_within(self, seconds: float) -> int:
+        """Return how many steps fit into `seconds`, at least one."""
+        return max(1, int(seconds / self.step_seconds)) if self.step_seconds > 0 else 1
+
+
+class Schedule(Protocol):
+    """A rule that says when something is due."""
+
+    def due(self, clock: Clock) -> bool:
+        """Return whether it is due now."""
+
+    def steps_ahead(self, clock: Clock) -> int:
+        """Return how many steps are free of it, at least one."""
+
+
+@dataclass(frozen=True)
+class EverySteps:
+    """Due at every multiple of `interval` steps, step 0 included."""
+
+    interval: int
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        return clock.step % self.interval == 0
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return self.interval - clock.step % self.interval
+
+
+@dataclass(frozen=True)
+class EveryTime:
+    """Due at the first step at or after every multiple of `interval` of simulated time, step 0 included.
+
+    Attributes
+    ----------
+    interval : float
+        Simulated time between two events.
+    dt : float
+        Length of a step.
+    """
+
+    interval: float
+    dt: float
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        return self._step_of(self._multiple_at(clock.step)) == clock.step
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return max(1, self._step_of(self._multiple_at(clock.step) + 1) - clock.step)
+
+    def _multiple_at(self, step):
+        """Return the number of the last multiple reached at `step`, allowing for rounding."""
+        return math.floor(step * self.dt / self.interval + 1e-9)
+
+    def _step_of(self, multiple):
+        """Return the first step at or after a multiple."""
+        return math.ceil(multiple * self.interval / self.dt - 1e-9)
+
+
+@dataclass(frozen=True)
+class AtStep:
+    """Due at one step."""
+
+    step: int
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        return clock.step == self.step
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return self.step - clock.step if clock.step < self.step else NEVER
+
+
+class EveryWall:
+    """Due about every `seconds` of wall-clock time, the first time at once."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.next = 0.0
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        if clock.wall < self.next:
+            return False
+        self.next = clock.wall + self.seconds
+        return True
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return clock.steps_within(max(self.next - clock.wall, 0.0))
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """Due when a signal came in, or when the wall-clock limit would be passed before the next look.
+
+    Attributes
+    ----------
+    wall_limit : float
+        Seconds that the program may take; infinite for no limit.
+    look_every : float
+        Seconds between two looks.
+    margin : float
+        Seconds kept back for the checkpoint and the end.
+    """
+
+    wall_limit: float = math.inf
+    look_every: float = 0.25
+    margin: float = 2.0
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        next_look = max(self.look_every, clock.step_seconds)
+        return clock.signalled or clock.wall + next_look + self.margin > self.wall_limit
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return clock.steps_within(self.look_every)
+
+
+class Either:
+    """Due when any of several schedules is."""
+
+    def __init__(self, *schedules: Schedule):
+        self.schedules = schedules
+
+    def due(self, clock):
+        """See `Schedule.due`."""
+        return any([schedule.due(clock) for schedule in self.schedules])
+
+    def steps_ahead(self, clock):
+        """See `Schedule.steps_ahead`."""
+        return min(schedule.steps_ahead(clock) for schedule in self.schedules)
