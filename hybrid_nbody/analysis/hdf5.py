@@ -127,9 +127,9 @@ def _what_is_wrong(path, error):
 class WatchedFile:
     """An HDF5 file that another program may be writing: each read sees the file as it is by then, or fails.
 
-    HDF5 keeps what it has read of a file's index. Together with what a writer has changed since, or is in the middle of
-    changing, that gives errors or, worse, zeros. So a file that has changed is opened anew, and a read waits for a moment
-    without writing; only where none comes, in a file that is written all the time, it makes do with the row count.
+    HDF5 keeps what it has read of a file's index. Mixed with what a writer has changed since, or is just changing, that
+    gives errors or, worse, zeros. So a file that has changed is opened anew, and a read waits for a moment without
+    writing; only where none comes, in a file that is written all the time, it makes do with counting rows.
     """
 
     def __init__(self, path):

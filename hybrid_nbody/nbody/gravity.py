@@ -2,11 +2,12 @@
 
 from hybrid_nbody.nbody.integrators import FORCE
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
-from hybrid_nbody.nbody.ordering import find_places, sort_along_curve
+from hybrid_nbody.nbody.ordering import Order, given_order, spatial_order
+from hybrid_nbody.nbody.state import set_order
 
 KERNELS = "hybrid_nbody.nbody.kernels"
 
-STEPS_BETWEEN_SORTS = 256
+STEPS_BETWEEN_SORTS = 512
 """Sources are sorted anew at every multiple of this step number: a rule of the step alone, so that a restart follows it."""
 
 
@@ -27,6 +28,11 @@ class Gravity:
         Plummer softening length and gravitational constant.
     timings : Timings
         Takes the seconds spent under ``force`` and ``exchange``.
+
+    Attributes
+    ----------
+    order : Order
+        The present order of the sources.
     """
 
     def __init__(self, backend, exchange, state, precision, softening, G, timings):
@@ -34,23 +40,26 @@ class Gravity:
         self.exchange = exchange
         self.state = state
         self.timings = timings
-        self.sorted = PRECISIONS[precision].sorted
+        self.sorted = PRECISIONS[precision].local
         self.kernels = backend.kernels(KERNELS).Kernels(backend, len(state.mass), precision, softening, G)
 
-    def start(self, sort: bool) -> None:
-        """Bring positions and accelerations of all ranks up to date; sort the sources, or keep their order."""
+    def start(self, order: Order | None = None) -> None:
+        """Bring the positions of all ranks and the accelerations up to date, in a saved order or a new one."""
         self.exchange.collect(self.state.position)
-        if sort:
-            self.sort()
-        find_places(self.backend.xp, self.state)
+        self._set_order(order or self._new_order())
         self.kernels.pack(self.state)
         self.kernels.accelerations(self.state)
         self.backend.synchronize()
 
-    def sort(self) -> None:
-        """Sort the sources in space, if this precision gains from it."""
+    def _new_order(self) -> Order:
+        """Return the order for the present positions, the same on every rank."""
         if self.sorted:
-            sort_along_curve(self.backend.xp, self.state)
+            return spatial_order(self.backend.download(self.state.position))
+        return given_order(len(self.state.mass))
+
+    def _set_order(self, order: Order) -> None:
+        self.order = order
+        set_order(self.backend, self.state, order)
 
     def advance(self, stages, dt: float, first_step: int, steps: int) -> None:
         """Do `steps` steps of `stages`, of length `dt`, from step number `first_step` on."""
@@ -60,7 +69,7 @@ class Gravity:
             if self.sorted:
                 until = min(last, step - step % STEPS_BETWEEN_SORTS + STEPS_BETWEEN_SORTS)
                 if step % STEPS_BETWEEN_SORTS == 0:
-                    self.sort()
+                    self._set_order(self._new_order())
             (self._run_alone if self.exchange.alone else self._run_together)(stages, dt, until - step)
             step = until
 

@@ -6,6 +6,7 @@ from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.integrators import INTEGRATORS
+from hybrid_nbody.nbody.ordering import Order
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
@@ -47,7 +48,7 @@ class NBodyModel:
         self.timings = Timings()
         self.work = Work("interactions", float(len(mass)) ** 2, OPERATIONS_PER_INTERACTION)
         self.own_mass, self.ids = mass[exchange.own].copy(), ids
-        self.state = make_state(backend, exchange.own, mass, np.arange(len(mass), dtype="i4"))
+        self.state = make_state(backend, exchange.own, mass)
         self.gravity = Gravity(backend, exchange, self.state, precision, softening, G, self.timings)
 
     @property
@@ -58,16 +59,15 @@ class NBodyModel:
     def begin(self, own: Bodies) -> None:
         """Start from this rank's share of the initial bodies."""
         self._place(own.position, own.velocity)
-        self.gravity.start(sort=True)
+        self.gravity.start()
 
     def restore(self, rows, scalars) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
         self.initial_energy = scalars["initial_energy"]
         self._place(rows("bodies/position"), rows("bodies/velocity"))
-        self.state.order[self.state.own] = self.backend.upload(rows("gravity/order"))
-        self.exchange.collect(self.state.order)
-        self.gravity.start(sort=False)
+        collect = self.communicator.concatenate
+        self.gravity.start(Order.from_heads(collect(rows("gravity/order")), collect(rows("gravity/chunk_head"))))
 
     def _place(self, position, velocity):
         self.state.own_position[:] = self.backend.upload(position)
@@ -103,9 +103,8 @@ class NBodyModel:
             self._field("bodies/velocity", (number, 3), "f8", "length / time", "velocity of each body", state.velocity),
             self._field("bodies/mass", (number,), "f8", "mass", "mass of each body", self.own_mass, Role.STATIC),
             self._field("bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC),
-            self._field(
-                "gravity/order", (number,), "i4", "1", "bodies in summing order", state.order[state.own], Role.INTERNAL
-            ),
+            self._internal("gravity/order", "bodies in summing order", self.gravity.order.bodies),
+            self._internal("gravity/chunk_head", "whether a chunk of sources starts here", self.gravity.order.heads),
         )
         return {field.name: field for field in fields}
 
@@ -121,6 +120,10 @@ class NBodyModel:
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
         )
+
+    def _internal(self, name, description, array):
+        """Return the field of an array that every rank holds in full; each gives its own rows."""
+        return self._field(name, array.shape, array.dtype, "1", description, array[self.exchange.own], Role.INTERNAL)
 
     def scalars(self):
         """See `Model.scalars`."""

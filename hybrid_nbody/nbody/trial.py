@@ -2,12 +2,11 @@
 
 import time
 
-import numpy as np
-
 from hybrid_nbody.nbody.gravity import KERNELS
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators import LEAPFROG
-from hybrid_nbody.nbody.state import make_state
+from hybrid_nbody.nbody.ordering import given_order
+from hybrid_nbody.nbody.state import make_state, set_order
 
 TRIAL_BODIES = 4096
 TRIALS = 3
@@ -16,9 +15,9 @@ TRIALS = 3
 def _trial(backend, number, precision, softening):
     """Return kernels and a state of `number` random bodies, sources packed."""
     bodies = random_box(number, seed=0)
-    state = make_state(backend, slice(0, number), bodies.mass, np.arange(number, dtype="i4"))
+    state = make_state(backend, slice(0, number), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
-    state.place[:] = state.order
+    set_order(backend, state, given_order(number))
     kernels = backend.kernels(KERNELS).Kernels(backend, number, precision, softening, 1.0)
     kernels.pack(state)
     return kernels, state

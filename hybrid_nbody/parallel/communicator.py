@@ -87,6 +87,10 @@ class Communicator:
         wait(self.comm.Iallgather(mine, result))
         return result
 
+    def concatenate(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows of all ranks, in the order of ranks, on every rank; counts may differ."""
+        return np.concatenate(self.gather(rows))
+
     def any(self, flag: bool) -> bool:
         """Return whether `flag` is true on any rank."""
         return bool(self.maximum(np.array(flag, dtype=np.int64))) if self.size > 1 else flag

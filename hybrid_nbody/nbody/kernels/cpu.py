@@ -1,6 +1,6 @@
 """The pair force on CPU threads (Numba); twin of ``gpu``.
 
-Sources are summed in chunks of `CHUNK`: each chunk is stored about its own origin, summed in the working type with wide
+Sources are summed in chunks: each chunk is stored about its own origin, summed in the working type with wide
 vectors, and added to float64. The order of a target's sum depends on the sources alone, so its bits do not depend on
 threads or ranks.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
-from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_count
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
 
 compiled = njit(cache=True, error_model="numpy")
 compiled_vector = njit(cache=True, error_model="numpy", fastmath=True)
@@ -58,57 +58,55 @@ def relative(body, origin, offset):
 
 
 @compiled
-def chunk_parts(chunk, number, own):
-    """Return the two ranges of sources of a chunk that leave out the source `own` (the target itself)."""
-    start = chunk * CHUNK
-    end = min(start + CHUNK, number)
-    middle = min(max(own, start), end)
-    return (start, middle), (min(max(own + 1, start), end), end)
+def chunk_parts(start, end, own):
+    """Return the two ranges of a chunk's sources that leave out the source `own` (the target itself)."""
+    first, last, before = np.int64(start), np.int64(end), np.int64(own)
+    return (first, min(max(before, first), last)), (min(max(before + 1, first), last), last)
 
 
 @compiled_parallel
-def accelerations(targets, place, G, eps2, origin, offset, mass, result):
+def accelerations(targets, place, G, eps2, starts, origin, offset, mass, result):
     """Compute the acceleration of every target: (n, 3) positions, their places among the sources, (n, 3) result."""
     for i in prange(targets.shape[0]):
         sx = sy = sz = 0.0
         for chunk in range(origin.shape[0]):
             target = relative(targets[i], origin[chunk], offset)
-            for start, end in chunk_parts(chunk, mass.size, place[i]):
-                if start == end:
-                    continue
-                ax, ay, az = chunk_acceleration(
-                    offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
-                )
-                sx += ax
-                sy += ay
-                sz += az
+            for start, end in chunk_parts(starts[chunk], starts[chunk + 1], place[i]):
+                if start < end:
+                    ax, ay, az = chunk_acceleration(
+                        offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
+                    )
+                    sx += ax
+                    sy += ay
+                    sz += az
         result[i, 0] = G * sx
         result[i, 1] = G * sy
         result[i, 2] = G * sz
 
 
 @compiled_parallel
-def potentials(targets, place, G, eps2, origin, offset, mass, result):
+def potentials(targets, place, G, eps2, starts, origin, offset, mass, result):
     """Compute the potential at every target: arguments as in `accelerations`, (n,) result."""
     for i in prange(targets.shape[0]):
         total = 0.0
         for chunk in range(origin.shape[0]):
             target = relative(targets[i], origin[chunk], offset)
-            for start, end in chunk_parts(chunk, mass.size, place[i]):
-                total += chunk_potential(
-                    offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
-                )
+            for start, end in chunk_parts(starts[chunk], starts[chunk + 1], place[i]):
+                if start < end:
+                    total += chunk_potential(
+                        offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
+                    )
         result[i] = -G * total
 
 
 @compiled
-def pack(position, mass, order, origin, offset, packed_mass):
-    """Store the sources in summing order, each about the middle body of its chunk."""
+def pack(position, mass, order, local, starts, origin, offset, packed_mass):
+    """Store the sources in summing order, each about the origin of its chunk: its middle body, or zero."""
     stored, working = offset.dtype.type, packed_mass.dtype.type
     for chunk in range(origin.shape[0]):
-        start = chunk * CHUNK
-        end = min(start + CHUNK, mass.size)
-        origin[chunk] = position[order[(start + end) // 2]]
+        start, end = starts[chunk], starts[chunk + 1]
+        if local and start < end:
+            origin[chunk] = position[order[(start + end) // 2]]
         for k in range(start, end):
             for axis in range(3):
                 offset[axis, k] = stored(position[order[k], axis] - origin[chunk, axis])
@@ -125,7 +123,7 @@ def add_scaled(result, factor, increment):
 
 @compiled
 def run_stages(
-    steps, actions, lengths, position, velocity, acceleration, mass, order, place, G, eps2, origin, offset, packed_mass
+    steps, actions, lengths, position, velocity, acceleration, mass, order, place, local, G, eps2, starts, origin, offset, packed_mass
 ):
     """Do whole steps of one rank that owns every body; return the seconds spent in the force."""
     force = 0.0
@@ -137,8 +135,8 @@ def run_stages(
                 add_scaled(position, lengths[stage], velocity)
             else:
                 start = seconds()
-                pack(position, mass, order, origin, offset, packed_mass)
-                accelerations(position, place, G, eps2, origin, offset, packed_mass, acceleration)
+                pack(position, mass, order, local, starts, origin, offset, packed_mass)
+                accelerations(position, place, G, eps2, starts, origin, offset, packed_mass, acceleration)
                 force += seconds() - start
     return force
 
@@ -160,23 +158,25 @@ class Kernels:
 
     def __init__(self, backend, number, precision, softening, G):
         kind = PRECISIONS[precision]
-        self.origin = np.zeros((chunk_count(number), 3))
+        self.local = kind.local
+        self.constants = (float(G), kind.working(softening**2))
+        self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
-        self.constants = (float(G), kind.working(softening**2))
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
-        pack(state.position, state.mass, state.order, self.origin, self.offset, self.mass)
+        sources = (state.starts, self.origin, self.offset, self.mass)
+        pack(state.position, state.mass, state.order, self.local, *sources)
 
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
-        sources = (*self.constants, self.origin, self.offset, self.mass)
+        sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
         accelerations(state.own_position, state.place, *sources, state.acceleration)
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
-        sources = (*self.constants, self.origin, self.offset, self.mass)
+        sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
         potentials(state.own_position, state.place, *sources, result)
 
     def kick(self, state, duration):
@@ -210,4 +210,5 @@ class Kernels:
         actions = np.array([codes[stage.action] for stage in stages])
         lengths = np.array([stage.fraction * dt for stage in stages])
         arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
-        return run_stages(steps, actions, lengths, *arrays, *self.constants, self.origin, self.offset, self.mass)
+        sources = (self.local, *self.constants, state.starts, self.origin, self.offset, self.mass)
+        return run_stages(steps, actions, lengths, *arrays, *sources)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_count
+from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_capacity
 
 SOURCE = Path(__file__).with_name("gravity.cu")
 
@@ -16,6 +16,11 @@ def defines(precision: str) -> dict[str, int]:
     return {precision.upper(): 1, "CHUNK": CHUNK}
 
 
+def blocks_for(items: int) -> int:
+    """Return the blocks that give each of `items` items a thread."""
+    return -(-items // CHUNK)
+
+
 class Kernels:
     """Gravity on one GPU; parameters and methods as in the twin, `hybrid_nbody.nbody.kernels.cpu.Kernels`.
 
@@ -23,26 +28,26 @@ class Kernels:
     """
 
     def __init__(self, backend, number, precision, softening, G):
-        self.backend, self.number = backend, number
+        self.backend, self.chunks = backend, chunk_capacity(number)
         module = backend.compile(SOURCE, defines(precision))
         names = {name: name for name in ("pack", "potentials", "add_scaled")}
         names["accelerations"] = "accelerations_softened" if softening > 0 else "accelerations_unsoftened"
         self.kernel = {name: module.get_function(function) for name, function in names.items()}
         working = PRECISIONS[precision].working
-        self.origin = backend.zeros((chunk_count(number), 3), "f8")
+        self.origin = backend.zeros((self.chunks, 3), "f8")
         self.source = backend.zeros((number, NUMBERS_PER_SOURCE[precision]), working)
         self.constants = (np.float64(G), working(softening**2))
         self.graphs = {}
 
-    def _launch(self, name, size, *arguments):
-        """Launch a kernel with a thread for each of `size` items, if there are any."""
-        if size:
-            self.kernel[name]((chunk_count(size),), (CHUNK,), arguments)
+    def _launch(self, name, blocks, *arguments):
+        """Launch `blocks` blocks of a kernel, if there are any."""
+        if blocks:
+            self.kernel[name]((blocks,), (CHUNK,), arguments)
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
-        arrays = (state.position, state.mass, state.order, self.origin, self.source)
-        self._launch("pack", self.number, np.int32(self.number), *arrays)
+        sources = (state.starts, self.origin, self.source)
+        self._launch("pack", self.chunks, state.position, state.mass, state.order, *sources)
 
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
@@ -54,9 +59,9 @@ class Kernels:
 
     def _sum(self, name, state, result):
         targets = len(state.place)
-        counts = (np.int32(self.number), np.int32(targets))
-        sources = (*self.constants, self.origin, self.source)
-        self._launch(name, targets, *counts, state.own_position, state.place, *sources, result)
+        counts = (np.int32(self.chunks), np.int32(targets))
+        sources = (*self.constants, state.starts, self.origin, self.source)
+        self._launch(name, blocks_for(targets), *counts, state.own_position, state.place, *sources, result)
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""
@@ -67,7 +72,7 @@ class Kernels:
         self._add_scaled(state.own_position, duration, state.velocity)
 
     def _add_scaled(self, result, factor, increment):
-        self._launch("add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment)
+        self._launch("add_scaled", blocks_for(result.size), np.int32(result.size), result, np.float64(factor), increment)
 
     def run(self, state, stages, dt, steps):
         """Do whole steps of a rank that owns every body: the first one timed, the rest as replays of a captured graph.

@@ -2,7 +2,7 @@
 // staged in shared memory. A chunk is stored about its own origin, summed in Real, then added to double, in an order that
 // depends on the sources alone.
 //
-// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DCHUNK, the sources in a chunk and the threads of a block.
+// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DCHUNK: the most sources in a chunk, the threads of a block.
 
 #if defined(DOUBLE)
 typedef double Real;
@@ -50,21 +50,19 @@ __device__ inline void difference(const Source &s, const Target &t, Real &dx, Re
 
 #endif
 
-__device__ inline int chunk_size(int chunk, int number) { return min(CHUNK, number - chunk * CHUNK); }
-
-// The body in the middle of a chunk is its origin.
-__device__ inline const double *chunk_origin(int chunk, int number, const double *position, const int *order) {
-    return position + 3 * order[chunk * CHUNK + chunk_size(chunk, number) / 2];
-}
-
-extern "C" __global__ void pack(int number, const double *position, const double *mass, const int *order,
+// One block packs one chunk. Single precision takes the chunk's middle body as its origin, the others zero.
+extern "C" __global__ void pack(const double *position, const double *mass, const int *order, const int *starts,
                                 double *origin, Source *source) {
-    int k = blockIdx.x * CHUNK + threadIdx.x;
-    if (k >= number) return;
-    const double *o = chunk_origin(blockIdx.x, number, position, order);
+    int start = starts[blockIdx.x], end = starts[blockIdx.x + 1], k = start + threadIdx.x;
+    if (start == end) return;
+    double o[3] = {0, 0, 0};
+#if defined(SINGLE)
+    for (int axis = 0; axis < 3; ++axis) o[axis] = position[3 * order[(start + end) / 2] + axis];
+#endif
+    if (threadIdx.x < 3) origin[3 * blockIdx.x + threadIdx.x] = o[threadIdx.x];
+    if (k >= end) return;
     const double *p = position + 3 * order[k];
     source[k] = make_source(p[0] - o[0], p[1] - o[1], p[2] - o[2], mass[order[k]]);
-    if (threadIdx.x < 3) origin[3 * blockIdx.x + threadIdx.x] = o[threadIdx.x];
 }
 
 // What one source adds to the sums of a target: three components of acceleration, or the potential.
@@ -99,22 +97,23 @@ __device__ inline void sum_chunk(const Source *tile, int size, int self, const T
 }
 
 template <class Sum, bool SkipSelf>
-__device__ inline void sum_sources(int number, int targets, const double *position, const int *place, double G, Real eps2,
-                                   const double *origin, const Source *source, double *result) {
+__device__ inline void sum_sources(int chunks, int targets, const double *position, const int *place, double G, Real eps2,
+                                   const int *starts, const double *origin, const Source *source, double *result) {
     __shared__ Source tile[CHUNK];
     int i = blockIdx.x * CHUNK + threadIdx.x;
     int mine = min(i, targets - 1);  // threads beyond the last target repeat it: they help to stage tiles
     const double *p = position + 3 * mine;
     double total[Sum::components] = {};
-    for (int chunk = 0; chunk * CHUNK < number; ++chunk) {
-        int size = chunk_size(chunk, number);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+        int start = starts[chunk], size = starts[chunk + 1] - start;
+        if (size == 0) break;  // unused chunks come last
         const double *o = origin + 3 * chunk;
         __syncthreads();
-        if (threadIdx.x < size) tile[threadIdx.x] = source[chunk * CHUNK + threadIdx.x];
+        if (threadIdx.x < size) tile[threadIdx.x] = source[start + threadIdx.x];
         __syncthreads();
         Target t = make_target(p[0] - o[0], p[1] - o[1], p[2] - o[2]);
         Real sum[Sum::components] = {};
-        sum_chunk<Sum, SkipSelf>(tile, size, place[mine] - chunk * CHUNK, t, eps2, sum);
+        sum_chunk<Sum, SkipSelf>(tile, size, place[mine] - start, t, eps2, sum);
         for (int k = 0; k < Sum::components; ++k) total[k] += (double)sum[k];
     }
     if (i < targets)
@@ -123,9 +122,9 @@ __device__ inline void sum_sources(int number, int targets, const double *positi
 
 #define SUM_KERNEL(name, Sum, skip_self)                                                                             \
     extern "C" __global__ void __launch_bounds__(CHUNK)                                                              \
-        name(int number, int targets, const double *position, const int *place, double G, Real eps2,                 \
-             const double *origin, const Source *source, double *result) {                                           \
-        sum_sources<Sum, skip_self>(number, targets, position, place, G, eps2, origin, source, result);              \
+        name(int chunks, int targets, const double *position, const int *place, double G, Real eps2,                 \
+             const int *starts, const double *origin, const Source *source, double *result) {                        \
+        sum_sources<Sum, skip_self>(chunks, targets, position, place, G, eps2, starts, origin, source, result);      \
     }
 
 // With softening a body's force on itself is exactly zero and needs no test.

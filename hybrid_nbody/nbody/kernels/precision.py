@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 CHUNK = 256
-"""Sources in a chunk: stored about one local origin, summed in the working type, then added up in float64."""
+"""Most sources in a chunk: stored about one origin, summed in the working type, then added up in float64."""
 
 
 @dataclass(frozen=True)
@@ -20,27 +20,27 @@ class Precision:
         Type in which a source's offset from the origin of its chunk is kept.
     working : type
         Type in which an interaction is computed.
-    sorted : bool
-        Whether sources are sorted along a space-filling curve, so that a chunk's origin is near its bodies: the rounding of
-        a stored offset is relative to its length.
+    local : bool
+        Whether a chunk's origin is one of its bodies, which are then sorted in space (`hybrid_nbody.nbody.ordering`): the
+        rounding of a stored offset is relative to its length. Otherwise the origin is that of the coordinates.
     """
 
     name: str
     stored: type
     working: type
-    sorted: bool
+    local: bool
 
 
 PRECISIONS = {
     precision.name: precision
     for precision in (
-        Precision("single", np.float32, np.float32, sorted=True),
-        Precision("mixed", np.float64, np.float32, sorted=False),
-        Precision("double", np.float64, np.float64, sorted=False),
+        Precision("single", np.float32, np.float32, local=True),
+        Precision("mixed", np.float64, np.float32, local=False),
+        Precision("double", np.float64, np.float64, local=False),
     )
 }
 
 
-def chunk_count(number: int) -> int:
-    """Return the number of chunks that `number` sources fill; the last may be partly filled."""
-    return -(-number // CHUNK)
+def chunk_capacity(number: int) -> int:
+    """Return the most chunks that `number` sources can be cut into: full ones, and as many that end early."""
+    return 2 * -(-number // CHUNK)

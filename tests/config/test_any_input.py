@@ -1,0 +1,69 @@
+"""Whatever a file or an override holds: a configuration, or a `ConfigError` of which each line has a place."""
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as some
+
+from hybrid_nbody.config.loader import ConfigError, dump, loads
+from hybrid_nbody.config.yaml_text import write
+
+VALID = {
+    "model": "nbody",
+    "title": "x",
+    "seed": 1,
+    "bodies": {"kind": "two-body", "masses": [1, 2], "eccentricity": 0.5},
+    "gravity": {"G": 1.0, "softening": 0.1, "precision": "double"},
+    "time": {"dt": 0.1, "end": 1.0, "wall_limit": "2h"},
+    "compute": {"threads": 2, "balance": [1, 2]},
+    "output": {"directory": "a", "trajectory": {"every_steps": 2}, "checkpoint": {"every_time": 1.0, "keep": 2}},
+}
+LINE = re.compile(r"(x\.yaml:\d+: |--set .*: ).+|… and \d+ more faults")
+
+words = some.text(max_size=8) | some.sampled_from(["auto", "equal", "plummer", "file", "2h", "nbody"])
+scalars = some.none() | some.booleans() | some.integers() | some.floats() | words
+values = some.recursive(
+    scalars, lambda inner: some.lists(inner, max_size=3) | some.dictionaries(words, inner, max_size=3), max_leaves=6
+)
+
+
+def keys_of(mapping, path=()):
+    for key, value in mapping.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from keys_of(value, (*path, key))
+
+
+def with_value(mapping, path, value):
+    inner = with_value(mapping[path[0]], path[1:], value) if len(path) > 1 else value
+    return {**mapping, path[0]: inner}
+
+
+def check(text, overrides=()):
+    """Load text; if it is refused, each line of the message must name its place."""
+    try:
+        config = loads(text, "x.yaml", overrides)
+    except ConfigError as error:
+        assert all(LINE.fullmatch(line) for line in str(error).split("\n"))
+    else:
+        assert loads(dump(config), "x.yaml") == config
+
+
+@given(some.sampled_from(list(keys_of(VALID))), values)
+def test_any_value_of_any_key(path, value):
+    check(write(with_value(VALID, path, value)))
+    check(write(VALID), [f"{'.'.join(path)}={write(value)}"])
+
+
+@given(some.text(max_size=40), some.text(max_size=40), some.integers(0, 400))
+@example("title: !", "a=!", 0)
+def test_any_text_anywhere(text, override, position):
+    valid = write(VALID)
+    check(valid[:position] + text + valid[position:], [override])
+    check(text, [override])
+
+
+@given(some.text("&*!|>'\"%@`{}[],:?-# \n\ta1.", max_size=30))
+def test_any_mix_of_the_signs_of_yaml(text):
+    check(text)
+    check(write(VALID), [f"title={text}", f"time={text}"])

@@ -1,0 +1,202 @@
+"""Each kind of bad input, with the exact message that a person reads."""
+
+import pytest
+
+from hybrid_nbody.config.loader import ConfigError, loads
+
+KINDS = "plummer, uniform-sphere, cold-sphere, random-box, two-body, figure-eight, lagrange-triangle, file"
+TIME_KEYS = "integrator, dt, end, steps, wall_limit, max_energy_error"
+WEIGHTS = "equal, measured or a list of numbers, each at least 0 and not all 0"
+DURATION = "a duration greater than 0 such as 2h30m, 90s, 1d or 3600 (seconds), or null"
+A_LINE = "one line of text, in quotes if it looks like a number"
+
+MESSAGES = {
+    # numbers out of range
+    "time: {dt: -0.1, end: 1}": "1: time.dt: must be greater than 0 (got -0.1)",
+    "time: {dt: 0, end: 1}": "1: time.dt: must be greater than 0 (got 0)",
+    "time: {dt: 0.1, steps: 0}": "1: time.steps: must be at least 1 (got 0)",
+    "time: {dt: 0.1, steps: 1e16}": "1: time.steps: must be at most 1e15 (got 1e+16)",
+    "time: {dt: 1e-300, end: 1}": "1: time.end: must be at most 1e15 steps of time.dt away (got 1)",
+    "time: {dt: 0.1, end: 1, max_energy_error: 0}": "1: time.max_energy_error: must be greater than 0 (got 0)",
+    "bodies: {kind: plummer, n: 0}": "1: bodies.n: must be at least 1 (got 0)",
+    "bodies: {kind: cold-sphere, n: 1e10}": "1: bodies.n: must be at most 1e9 (got 10000000000.0)",
+    "bodies: {kind: two-body, eccentricity: 1}": "1: bodies.eccentricity: must be less than 1 (got 1)",
+    "bodies: {kind: two-body, eccentricity: -0.1}": "1: bodies.eccentricity: must be at least 0 (got -0.1)",
+    "bodies: {kind: two-body, masses: [1, 0]}": "1: bodies.masses[1]: must be greater than 0 (got 0)",
+    "bodies: {kind: uniform-sphere, n: 2, virial_ratio: -1}": "1: bodies.virial_ratio: must be at least 0 (got -1)",
+    "gravity: {softening: -1e-3}": "1: gravity.softening: must be at least 0 (got -0.001)",
+    "gravity: {G: 0}": "1: gravity.G: must be greater than 0 (got 0)",
+    "seed: -1": "1: seed: must be at least 0 (got -1)",
+    "output: {checkpoint: {every_steps: 5, keep: 0}}": "1: output.checkpoint.keep: must be at least 1 (got 0)",
+    "output: {trajectory: {every_steps: 0}}": "1: output.trajectory.every_steps: must be at least 1 (got 0)",
+    "output: {diagnostics: {every_time: 0.0}}": "1: output.diagnostics.every_time: must be greater than 0 (got 0.0)",
+    # numbers that are none
+    "gravity: {G: .inf}": "1: gravity.G: must be a number, greater than 0 (got inf)",
+    "gravity: {G: 1e999}": "1: gravity.G: must be a number, greater than 0 (got inf)",
+    "gravity: {softening: .nan}": "1: gravity.softening: must be a number, at least 0 (got nan)",
+    # wrong types
+    "time: {dt: fast, end: 1}": "1: time.dt: must be a number, greater than 0 (got 'fast')",
+    "time: {dt: true, end: 1}": "1: time.dt: must be a number, greater than 0 (got true)",
+    "time: {dt: null, end: 1}": "1: time.dt: must be a number, greater than 0 (got null)",
+    "time: {dt: 0.1, end: [1]}": "1: time.end: must be a number, greater than 0, or null (got [1])",
+    "bodies: {kind: plummer, n: '4'}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got '4')",
+    "bodies: {kind: plummer, n: 1.5}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 1.5)",
+    "bodies: {kind: plummer, n: true}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got true)",
+    "bodies: {kind: two-body, masses: 1}": (
+        "1: bodies.masses: must be a list of two numbers, each greater than 0 (got 1)"
+    ),
+    "bodies: {kind: two-body, masses: [1]}": (
+        "1: bodies.masses: must be a list of two numbers, each greater than 0 (got [1])"
+    ),
+    "bodies: {kind: two-body, masses: [1, 2, 3]}": (
+        "1: bodies.masses: must be a list of two numbers, each greater than 0 (got [1, 2, 3])"
+    ),
+    "bodies: {kind: two-body, masses: [1, two]}": "1: bodies.masses[1]: must be a number (got 'two')",
+    "bodies: [plummer]": "1: bodies: must be a mapping with the key kind and the keys of that kind (got ['plummer'])",
+    "gravity: 9.81": "1: gravity: must be a mapping of the keys G, softening, solver, precision (got 9.81)",
+    "gravity:": "1: gravity: must be a mapping of the keys G, softening, solver, precision (got null)",
+    "output: {trajectory: 5}": (
+        "1: output.trajectory: must be a mapping of the keys every_steps, every_time, or null (got 5)"
+    ),
+    "title: 2026": f"1: title: must be {A_LINE} (got 2026)",
+    'title: "two\\nlines"': f"1: title: must be {A_LINE} (got 'two\\nlines')",
+    'title: "\\e[31mred"': f"1: title: must be {A_LINE} (got '\\x1b[31mred')",
+    "output: {directory: ''}": "1: output.directory: must be the name of a file or folder, in one line (got '')",
+    'bodies: {kind: file, path: "a\\0b"}': (
+        "1: bodies.path: must be the name of a file or folder, in one line (got 'a\\x00b')"
+    ),
+    # words
+    "gravity: {precision: duoble}": (
+        "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got 'duoble')"
+    ),
+    "gravity: {solver: tree}": "1: gravity.solver: must be direct (got 'tree')",
+    "compute: {backend: GPU}": "1: compute.backend: must be one of auto, cpu, gpu; did you mean 'gpu'? (got 'GPU')",
+    "compute: {backend: hybrid}": "1: compute.backend: must be one of auto, cpu, gpu (got 'hybrid')",
+    "model: fluid": "1: model: must be nbody (got 'fluid')",
+    "model: n-body": "1: model: must be nbody; did you mean 'nbody'? (got 'n-body')",
+    "model: 3": "1: model: must be nbody (got 3)",
+    "bodies: {kind: plumer, n: 3}": f"1: bodies.kind: must be one of {KINDS}; did you mean 'plummer'? (got 'plumer')",
+    "bodies: {kind: [file]}": f"1: bodies.kind: must be one of {KINDS} (got ['file'])",
+    # threads, weights and durations
+    "compute: {threads: 0}": "1: compute.threads: must be auto or a whole number, at least 1 (got 0)",
+    "compute: {threads: 1.5}": "1: compute.threads: must be auto or a whole number, at least 1 (got 1.5)",
+    "compute: {threads: atuo}": (
+        "1: compute.threads: must be auto or a whole number, at least 1; did you mean 'auto'? (got 'atuo')"
+    ),
+    "compute: {balance: [1, -1]}": "1: compute.balance[1]: must be at least 0 (got -1)",
+    "compute: {balance: [1, x]}": "1: compute.balance[1]: must be a number (got 'x')",
+    "compute: {balance: [.inf, 1]}": "1: compute.balance[0]: must be finite (got inf)",
+    "compute: {balance: [0, 0]}": (
+        "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [0, 0])"
+    ),
+    "compute: {balance: []}": "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [])",
+    "compute: {balance: [1e308, 1e308]}": (
+        "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [1e+308, 1e+308])"
+    ),
+    "compute: {balance: 1}": f"1: compute.balance: must be {WEIGHTS} (got 1)",
+    "compute: {balance: mesured}": (f"1: compute.balance: must be {WEIGHTS}; did you mean 'measured'? (got 'mesured')"),
+    "time: {dt: 0.1, end: 1, wall_limit: 2 hours}": f"1: time.wall_limit: must be {DURATION} (got '2 hours')",
+    "time: {dt: 0.1, end: 1, wall_limit: 30m2h}": f"1: time.wall_limit: must be {DURATION} (got '30m2h')",
+    "time: {dt: 0.1, end: 1, wall_limit: 0s}": f"1: time.wall_limit: must be {DURATION} (got '0s')",
+    "time: {dt: 0.1, end: 1, wall_limit: -5}": f"1: time.wall_limit: must be {DURATION} (got -5)",
+    "time: {dt: 0.1, end: 1, wall_limit: ''}": f"1: time.wall_limit: must be {DURATION} (got '')",
+    "time: {dt: 0.1, end: 1, wall_limit: 1:30}": f"1: time.wall_limit: must be {DURATION} (got '1:30')",
+    # keys
+    "gravity: {sofening: 1}": (
+        "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, solver, precision"
+    ),
+    "gravity: {g: 1}": "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision",
+    "compute: {cpu_share: 0.5}": (
+        "1: compute.cpu_share: unknown key; allowed: backend, threads, balance, exchange, transport"
+    ),
+    "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
+    "'a\\nb': 1": "1: a\\nb: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",
+    "12: 1": "1: 12: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",
+    "time: {end: 1}": "1: time.dt: is missing; must be a number, greater than 0",
+    "time:\n  # dt: 1\n  steps: 3": "1: time.dt: is missing; must be a number, greater than 0",
+    "bodies: {kind: plummer}": "1: bodies.n: is missing; must be a whole number, at least 1 and at most 1e9",
+    "bodies: {n: 5}": f"1: bodies.kind: is missing; must be one of {KINDS}",
+    # keys that exclude each other
+    "time: {dt: 0.1}": "1: time: a key is missing; give exactly one of end and steps",
+    "time:\n  dt: 0.1\n  steps: 5\n  end: 1": (
+        "4: time.end: cannot be given together with steps; give exactly one of end and steps"
+    ),
+    "output:\n  trajectory:\n    every_time: 1\n    every_steps: 2": (
+        "4: output.trajectory.every_steps: cannot be given together with every_time; "
+        "give exactly one of every_steps and every_time"
+    ),
+    "output: {checkpoint: {keep: 3}}": (
+        "1: output.checkpoint: a key is missing; give exactly one of every_steps and every_time"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_the_message_names_file_line_key_and_what_is_allowed(faults_of, text):
+    assert faults_of(text) == [f"x.yaml:{MESSAGES[text]}"]
+
+
+def test_missing_sections_are_reported_at_the_head_of_the_file():
+    with pytest.raises(ConfigError) as caught:
+        loads("# a comment\ntitle: x\n", "x.yaml")
+    assert str(caught.value).split("\n") == [
+        "x.yaml:2: model: is missing; must be nbody",
+        "x.yaml:2: bodies: is missing; must be a mapping with the key kind and the keys of that kind",
+        f"x.yaml:2: time: is missing; must be a mapping of the keys {TIME_KEYS}",
+    ]
+
+
+def test_all_faults_are_reported_at_once_in_the_order_of_their_lines(faults_of):
+    text = """\
+model: nbody
+output:
+  chekpoint: {every_steps: 1}
+  directory: 7
+bodies:
+  kind: two-body
+  masses: [1, -1]
+  n: 2
+time:
+  dt: -1
+  end: 1
+  steps: 0
+  wall_limit: soon
+gravity: {G: x, softening: x}
+"""
+    assert [line.split(": ")[:2] for line in faults_of(text, "seed=x", "title=3")] == [
+        ["x.yaml:3", "output.chekpoint"],
+        ["x.yaml:4", "output.directory"],
+        ["x.yaml:7", "bodies.masses[1]"],
+        ["x.yaml:8", "bodies.n"],
+        ["x.yaml:10", "time.dt"],
+        ["x.yaml:12", "time.steps"],  # given together with end
+        ["x.yaml:12", "time.steps"],  # less than 1
+        ["x.yaml:13", "time.wall_limit"],
+        ["x.yaml:14", "gravity.G"],
+        ["x.yaml:14", "gravity.softening"],
+        ["--set seed=x", "seed"],
+        ["--set title=3", "title"],
+    ]
+
+
+def test_a_misspelt_model_does_not_hide_the_other_faults(faults_of):
+    assert len(faults_of("model: nbdy\nseed: -1\n")) == 2
+
+
+def test_many_faults_are_counted_and_not_all_printed(faults_of):
+    lines = faults_of("".join(f"key{number}: 1\n" for number in range(70)))
+    assert len(lines) == 51
+    assert lines[-1] == "… and 20 more faults"
+
+
+def test_no_message_speaks_of_the_checking_library(faults_of):
+    for text in MESSAGES:
+        for line in faults_of(text):
+            assert not any(word in line for word in ("Input should", "pydantic", "Value error", "literal", "Traceback"))
+
+
+def test_long_and_strange_values_are_shown_short_and_in_one_line(faults_of):
+    (line,) = faults_of(f"gravity: {{G: {'x' * 5000}}}")
+    assert line == f"x.yaml:1: gravity.G: must be a number, greater than 0 (got '{'x' * 58}…)"
+    (line,) = faults_of(f"gravity: {{G: {'9' * 5000}}}")
+    assert line.endswith("(got '" + "9" * 58 + "…)")

@@ -1,0 +1,50 @@
+"""The page about the configuration says what the schema says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hybrid_nbody.config.loader import loads
+from hybrid_nbody.config.reference import EXAMPLE, page
+from hybrid_nbody.config.schema import MODELS
+from hybrid_nbody.config.wording import kinds, sections
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_in_the_documentation_is_up_to_date():
+    made = subprocess.run(
+        [sys.executable, "-m", "hybrid_nbody.config.reference"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == made.stdout, "run: python -m hybrid_nbody.config.reference > docs/configuration.md"
+
+
+def test_every_key_and_kind_is_on_the_page():
+    text = page()
+    for root in MODELS.values():
+        for key, description in keys_of(root):
+            assert f"| `{key}` |" in text
+            assert description.replace("|", "\\|") in text
+        for kind in kinds(root.model_fields["bodies"].annotation):
+            assert f"### bodies: {kind}\n" in text
+
+
+def keys_of(section, prefix=""):
+    """Yield each key that holds a value with its description; of the kinds of bodies, all keys but `kind`."""
+    for name, field in section.model_fields.items():
+        if not sections(field.annotation) and f"{prefix}{name}" != "bodies.kind":
+            yield f"{prefix}{name}", field.description
+        for inner in sections(field.annotation):
+            yield from keys_of(inner, f"{prefix}{name}.")
+
+
+def test_the_example_on_the_page_is_valid():
+    assert loads(EXAMPLE, "example").time.total_steps == 1000
+
+
+def test_the_configuration_loads_without_the_heavy_libraries():
+    heavy = {"numpy", "numba", "mpi4py", "h5py", "cupy"}
+    code = f"import sys, hybrid_nbody.config.loader; print(*{heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

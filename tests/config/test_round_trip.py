@@ -1,0 +1,104 @@
+"""A configuration that is written and read again is the same configuration."""
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from hybrid_nbody.config.loader import dump, loads
+from hybrid_nbody.config.schema import NBodyConfig
+
+positive = some.floats(min_value=0, exclude_min=True, allow_infinity=False)
+not_negative = some.floats(min_value=0, allow_infinity=False)
+counts = some.integers(1, 10**9)
+# Words that YAML readers take for something else, and any character that a line of text may hold.
+lines = some.sampled_from(
+    ["1e3", "off", "null", "~", "010", "1:30", "#", "2001-01-01", " a: b", "-", "'", "é 𝒞"]
+) | some.text(some.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="\ufeff\ufffe\uffff"))
+names = lines.filter(lambda text: text.strip() and not text.startswith("~"))
+
+
+def mappings(**keys):
+    """Return mappings in which each key may be missing, so that defaults are met as well."""
+    return some.fixed_dictionaries({}, optional=keys)
+
+
+def every(**keys):
+    """Return how often something is written: never, each so many steps, or each so much time."""
+    steps, time = mappings(**keys), mappings(**keys)
+    return (
+        some.none()
+        | some.builds(lambda given, n: {**given, "every_steps": n}, steps, counts)
+        | some.builds(lambda given, t: {**given, "every_time": t}, time, positive)
+    )
+
+
+def kind(name, required=None, **optional):
+    return some.fixed_dictionaries({"kind": some.just(name), **(required or {})}, optional=optional)
+
+
+bodies = some.one_of(
+    kind("plummer", {"n": counts}),
+    kind("uniform-sphere", {"n": counts}, mass=positive, radius=positive, virial_ratio=not_negative),
+    kind("cold-sphere", {"n": counts}, mass=positive, radius=positive),
+    kind("random-box", {"n": counts}, half_width=positive, mass=positive),
+    kind(
+        "two-body",
+        masses=some.lists(positive, min_size=2, max_size=2),
+        semi_major_axis=positive,
+        eccentricity=some.floats(0, 1, exclude_max=True),
+    ),
+    kind("figure-eight"),
+    kind("lagrange-triangle", side=positive, mass=positive),
+    kind("file", {"path": names}),
+)
+time = some.builds(
+    lambda section, dt, end: {**section, "dt": dt, **end},
+    mappings(
+        integrator=some.sampled_from(["leapfrog", "euler"]),
+        wall_limit=some.none() | positive | some.sampled_from(["2h30m", "1d", "90s"]),
+        max_energy_error=some.none() | positive,
+    ),
+    some.floats(1e-6, 1e6),
+    some.fixed_dictionaries({"end": some.floats(1e-6, 1e6)})
+    | some.fixed_dictionaries({"steps": some.integers(1, 10**15)}),
+)
+sections = {
+    "title": lines,
+    "seed": some.integers(0, 2**70),
+    "gravity": mappings(G=positive, softening=not_negative, precision=some.sampled_from(["single", "mixed", "double"])),
+    "compute": mappings(
+        backend=some.sampled_from(["auto", "cpu", "gpu"]),
+        threads=some.just("auto") | counts,
+        balance=some.sampled_from(["equal", "measured"]) | some.lists(some.floats(0.1, 1e6), min_size=1),
+        transport=some.sampled_from(["auto", "host", "nccl"]),
+    ),
+    "output": mappings(directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)),
+}
+configs = some.fixed_dictionaries({"model": some.just("nbody"), "bodies": bodies, "time": time}, optional=sections)
+
+
+@given(configs)
+def test_a_configuration_survives_being_written_and_read(values):
+    config = NBodyConfig.model_validate(values)
+    text = dump(config)
+    assert loads(text, "config.yaml") == config
+    assert dump(loads(text, "config.yaml")) == text
+
+
+def test_every_default_is_written_out(config_of):
+    assert (
+        dump(config_of("title: 1 body\ntime: {dt: 0.5, steps: 3}\noutput: {diagnostics: null}"))
+        == """\
+model: nbody
+title: 1 body
+seed: 1
+bodies: {kind: plummer, n: 8}
+gravity: {G: 1.0, softening: 0.0, solver: direct, precision: single}
+time: {integrator: leapfrog, dt: 0.5, steps: 3, wall_limit: null, max_energy_error: 10.0}
+compute: {backend: auto, threads: auto, balance: equal, exchange: auto, transport: auto}
+output:
+  directory: output/run
+  trajectory: {every_steps: 100}
+  diagnostics: null
+  checkpoint: {every_steps: 500, keep: 2}
+"""
+    )

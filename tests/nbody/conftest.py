@@ -1,0 +1,26 @@
+"""Fixtures of the N-body tests."""
+
+import pytest
+from support.bodies import make_backend
+
+from hybrid_nbody.parallel.communicator import Communicator
+
+
+@pytest.fixture
+def backend(backend_name):
+    """A backend of each kind."""
+    return make_backend(backend_name)
+
+
+@pytest.fixture(scope="session")
+def communicator(comm):
+    """All ranks."""
+    return Communicator(comm)
+
+
+@pytest.fixture(scope="session")
+def alone():
+    """This rank by itself."""
+    from mpi4py import MPI
+
+    return Communicator(MPI.COMM_SELF)
