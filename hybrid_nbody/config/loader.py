@@ -107,10 +107,10 @@ def _anchored(config: NBodyConfig, folder: str) -> NBodyConfig:
 
 
 def _text(name: str) -> str:
-    """Return the text of a file; a byte order mark, as some editors write it, is dropped."""
+    """Return the text of a file; a byte order mark, as some editors write it, does no harm."""
     content = _content(name)
     try:
-        return content.decode("utf-8").removeprefix("\ufeff")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         byte = f"byte 0x{content[error.start]:02x} at offset {error.start}"

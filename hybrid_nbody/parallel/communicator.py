@@ -182,7 +182,7 @@ def start_mpi() -> Communicator:
     """
     import mpi4py
 
-    mpi4py.rc.initialize = False
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:

@@ -9,6 +9,9 @@ import numpy as np
 TERM_BITS = 62
 """Bits of an int64 that a sum may use."""
 
+LARGEST_EXPONENT = 1000
+"""Scales are powers of two within the range of float64."""
+
 THRESHOLDS = 2048
 """Values at which one round of the search for a median counts."""
 
@@ -33,10 +36,10 @@ def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray
     terms = np.asarray(terms, dtype=np.float64)
     bits = _bits(number)
     largest = communicator.maximum(np.max(np.abs(terms), axis=0, initial=0.0))
-    exponent = bits - np.frexp(largest)[1]
-    scaled = np.ldexp(terms, exponent)
+    exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
+    scaled = terms * np.ldexp(1.0, exponent)
     high = np.rint(scaled)
-    low = np.rint(np.ldexp(scaled - high, bits))
+    low = np.rint((scaled - high) * 2.0**bits)
     parts = np.stack([part.astype(np.int64).sum(axis=0) for part in (high, low)])
     high_sum, low_sum = communicator.sum(parts).astype(np.float64)
     return np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)

@@ -157,7 +157,7 @@ class StopRequested:
 
 
 class Either:
-    """Due when any of several schedules is."""
+    """Due when any of several schedules is; never, if there are none."""
 
     def __init__(self, *schedules: Schedule):
         self.schedules = schedules
@@ -168,4 +168,4 @@ class Either:
 
     def steps_ahead(self, clock):
         """See `Schedule.steps_ahead`."""
-        return min(schedule.steps_ahead(clock) for schedule in self.schedules)
+        return min((schedule.steps_ahead(clock) for schedule in self.schedules), default=NEVER)

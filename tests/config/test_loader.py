@@ -119,9 +119,9 @@ def test_a_relative_bodies_path_of_an_override_starts_at_the_current_folder(in_f
 
 
 def test_a_tilde_is_the_home_folder(config_of, monkeypatch):
-    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("HOME", "/folder/of/ada")
     config = config_of("output: {directory: ~/runs/1}", "bodies={kind: file, path: ~/b.csv}")
-    assert (config.output.directory, config.bodies.path) == ("/home/ada/runs/1", "/home/ada/b.csv")
+    assert (config.output.directory, config.bodies.path) == ("/folder/of/ada/runs/1", "/folder/of/ada/b.csv")
 
 
 # ---- Overrides -------------------------------------------------------------------------------------------------------
@@ -145,7 +145,8 @@ def test_an_override_of_the_end_replaces_the_steps_of_the_file(config_of):
     assert (output.trajectory.every_steps, output.trajectory.every_time) == (None, 0.5)
 
 
-def test_an_override_with_null_replaces_no_other_key(faults_of):
+def test_an_override_with_null_replaces_no_other_key(config_of, faults_of):
+    assert config_of("time: {dt: 0.5, end: 7}", "time.steps=null").time.end == 7
     assert faults_of("time: {dt: 0.5, steps: 7}", "time.steps=null") == [
         "x.yaml:1: time: a key is missing; give exactly one of end and steps"
     ]
@@ -200,6 +201,14 @@ def test_an_override_of_the_kind_leaves_the_faults_of_the_file_in_their_lines(fa
 
 def test_an_override_repairs_a_bad_value_of_the_file(config_of):
     assert config_of("time: {dt: -1, end: 1}", "time.dt=1").time.dt == 1
+
+
+def test_what_replaces_an_unreadable_value_is_checked_too(faults_of):
+    assert faults_of("seed: !x 3", "seed=-1") == [
+        "x.yaml:1: seed: tags such as '!x' are not allowed; write the plain value",
+        "--set seed=-1: seed: must be at least 0 (got -1)",
+    ]
+    assert len(faults_of("compute: !x {}", "compute.threads=0")) == 2
 
 
 def test_an_unreadable_override_does_not_hide_other_faults(faults_of):

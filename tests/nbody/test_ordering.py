@@ -1,0 +1,75 @@
+"""The order and chunks of the sources."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.bodies import clustered
+
+from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.ordering import Order, given_order, morton_keys, spatial_order
+
+
+def used(order):
+    """Return the starts of the chunks in use, and the end."""
+    return np.append(order.starts[order.starts < len(order.bodies)], len(order.bodies))
+
+
+def assert_is_an_order(order, number):
+    """Every body once; chunks cover all of them in turn, none larger than CHUNK."""
+    np.testing.assert_array_equal(np.sort(order.bodies), np.arange(number))
+    np.testing.assert_array_equal(order.bodies[order.places], np.arange(number))
+    sizes = np.diff(used(order))
+    assert sizes.sum() == number
+    assert sizes.min() >= 1
+    assert sizes.max() <= CHUNK
+    assert order.starts[0] == 0
+
+
+@given(number=st.integers(1, 2000), seed=st.integers(0, 1000), clumps=st.integers(1, 400), tightness=st.floats(0, 12))
+def test_any_bodies_give_an_order(number, seed, clumps, tightness):
+    random = np.random.default_rng(seed)
+    centres = random.uniform(-1, 1, (clumps, 3))
+    position = centres[random.integers(0, clumps, number)] + 10**-tightness * random.standard_normal((number, 3))
+    assert_is_an_order(spatial_order(position), number)
+
+
+@pytest.mark.parametrize("number", [1, CHUNK, CHUNK + 1, 1000])
+def test_given_order_keeps_the_bodies_in_full_chunks(number):
+    order = given_order(number)
+    assert_is_an_order(order, number)
+    np.testing.assert_array_equal(order.bodies, np.arange(number))
+    assert (np.diff(used(order))[:-1] == CHUNK).all()
+
+
+def test_bodies_at_one_place():
+    assert_is_an_order(spatial_order(np.full((700, 3), 0.25)), 700)
+
+
+@pytest.mark.parametrize("bodies", [plummer(8192, 1), random_box(8192, 1)])
+def test_smooth_distributions_are_cut_into_full_chunks(bodies):
+    assert len(used(spatial_order(bodies.position))) - 1 == 8192 // CHUNK
+
+
+def test_chunks_do_not_straddle_tight_clusters():
+    bodies = clustered(n=4096, clusters=16)
+    order = spatial_order(bodies.position)
+    ends = used(order)
+    extents = [np.ptp(bodies.position[order.bodies[a:b]], axis=0).max() for a, b in zip(ends, ends[1:], strict=False)]
+    assert max(extents) < 3e-3  # clusters of radius 1e-3 in a box of width 2
+
+
+def test_an_order_survives_as_rows():
+    order = spatial_order(clustered().position)
+    again = Order.from_heads(order.bodies, order.heads)
+    np.testing.assert_array_equal(again.bodies, order.bodies)
+    np.testing.assert_array_equal(again.starts, order.starts)
+
+
+def test_morton_keys_of_the_corners_of_a_cube():
+    corners = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], dtype=float)
+    keys = morton_keys(corners)
+    assert (np.diff(keys) > 0).all()
+    assert keys[0] == 0
+    assert keys[-1] == 2**63 - 1
