@@ -166,6 +166,17 @@ class WatchedFile:
         """Whether it was opened and not closed since."""
         return self._opened
 
+    def check_open(self):
+        """Refuse to read after `close`.
+
+        Raises
+        ------
+        ValueError
+            It has been closed, or was never opened.
+        """
+        if not self._opened:
+            raise ValueError(f"{self.path} is closed; open it again with open_run")
+
     @property
     def handle(self) -> h5py.File:
         """The open file as it is now.
@@ -177,8 +188,7 @@ class WatchedFile:
         FileError
             As `open_hdf5`.
         """
-        if not self._opened:
-            raise ValueError(f"{self.path} is closed; open it again with open_run")
+        self.check_open()
         return self._file if self._file is not None and self._stamp == self._look() else self.open()
 
     def read(self, name, rows) -> np.ndarray:
@@ -196,6 +206,7 @@ class WatchedFile:
         FileError
             The file is damaged, or it has no such rows any more.
         """
+        self.check_open()
         with reading(self.path):
             return patiently(
                 self.path, lambda: self._read_now(name, rows), lambda: self._read_now(name, rows, settled=False)
@@ -262,7 +273,7 @@ def check_format(file, path, *allowed):
 
 def _check_version(path, version):
     if not isinstance(version, int) or version < 1:
-        raise FileError(f"{path}: damaged; its format_version is {version!r}, not a whole number")
+        raise FileError(f"{path}: damaged; its format_version is {version!r}, not a whole number from 1")
     if version > FORMAT_VERSION:
         raise FileError(
             f"{path}: written in format version {version}; this hybrid_nbody reads up to version {FORMAT_VERSION}, "

@@ -1,11 +1,12 @@
 """Pictures of a run: energies, the bodies in three planes, the tracks of a few bodies, and an overview of it all.
 
 Each ``*_figure`` function returns a matplotlib figure that belongs to nobody else: no window opens, and neither the
-user's settings nor ``pyplot`` are touched. `plot_run` writes them to files.
+user's settings nor ``pyplot`` are touched. `plot_run` writes them to files, in the look of `style.our_look`.
 """
 
 import difflib
 import io
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def _check_kind(kind):
 
 
 def _default_kinds(run):
-    kinds = ["energies"] if run.diagnostics.number_of_rows else []
+    kinds = ["energies"] if run.diagnostics.number_of_rows and "total_energy" in run.diagnostics else []
     if run.number_of_frames and run.number_of_bodies:
         kinds += ["snapshot"] + (["tracks"] if run.number_of_bodies <= FEW_BODIES else [])
     if not kinds:
@@ -108,9 +109,13 @@ def _targets(run, kinds, output):
 def _write(figure, target, dpi):
     picture = io.BytesIO()
     figure.savefig(picture, format=target.suffix[1:].lower(), dpi=dpi)
+    partial = target.with_name(f".{target.name}.part")  # a full disk must not cost the picture of before
     try:
-        target.write_bytes(picture.getvalue())
+        partial.write_bytes(picture.getvalue())
+        partial.replace(target)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise FileError(f"{target}: cannot write the picture ({error.strerror or error})") from error
 
 

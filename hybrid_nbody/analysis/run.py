@@ -115,12 +115,20 @@ class Run:
 
     def _count(self, file):
         check_format(file, self.path, TRAJECTORY)
+        self._shapes = _shapes_of(file)
+        # What is stored frame by frame has a time axis, an axis of bodies or cells, and one more.
+        is_field = {
+            name: len(shape) >= 3 and not name.startswith("diagnostics/") for name, shape in self._shapes.items()
+        }
+        self._fields = sorted(filter(is_field.get, self._shapes))
         # A writer may be stopped between two data sets (/step and /time are its last): only what all have counts.
-        self._fields = sorted(_names_of_fields(file))
-        self.number_of_frames = _common_length(file, ["time", "step", *self._fields])
-        names = sorted(file.get("diagnostics", ()))
-        rows = [f"diagnostics/{name}" for name in {"time", "step", *names}]
-        self.diagnostics = Diagnostics(self._read, names, _common_length(file, rows))
+        self.number_of_frames = self._common_length(["time", "step", *self._fields])
+        rows = sorted(name for name in self._shapes if name.startswith("diagnostics/"))
+        count = self._common_length(["diagnostics/time", "diagnostics/step", *rows])
+        self.diagnostics = Diagnostics(self._read, [name.removeprefix("diagnostics/") for name in rows], count)
+
+    def _common_length(self, names):
+        return min((self._shapes.get(name) or (0,))[0] for name in names)
 
     def close(self):
         """Close the file; closing twice is fine."""
@@ -160,7 +168,7 @@ class Run:
     @property
     def number_of_bodies(self) -> int:
         """N, the number of bodies; zero for a model without bodies."""
-        return self._dataset("bodies/mass").shape[0] if "bodies/mass" in self._source.handle else 0
+        return (self._shapes.get("bodies/mass") or (0,))[0]
 
     def positions(self, frame) -> np.ndarray:
         """Read the positions of all bodies in one frame or in a slice of frames.
@@ -213,10 +221,9 @@ class Run:
         wanted = range(self.number_of_frames)[frames]
         if not wanted:
             return self._read(name, slice(0, 0))
-        if wanted.step > 0:
-            return self._read(name, slice(wanted.start, wanted.stop, wanted.step))
-        forward = wanted[::-1]  # HDF5 reads forwards only
-        return self._read(name, slice(forward.start, forward.stop, forward.step))[::-1]
+        forward = wanted if wanted.step > 0 else wanted[::-1]  # HDF5 reads forwards only
+        found = self._read(name, slice(forward[0], forward[-1] + 1, forward.step))
+        return found if wanted.step > 0 else found[::-1]
 
     def frames(self, which=slice(None)) -> Iterator["Frame"]:
         """Go through the frames one at a time; no more than one is in memory unless the caller keeps it.
@@ -282,24 +289,22 @@ class Run:
         return str(self._attributes_of(name).get("description", ""))
 
     def _attributes_of(self, name):
-        file = self._source.handle
-        full = next((full for full in (name, f"diagnostics/{name}", f"bodies/{name}") if full in file), name)
+        full = next((full for full in (name, f"diagnostics/{name}", f"bodies/{name}") if full in self._shapes), name)
+        self._check_name(full)
         with reading(self.path):
-            return attributes(self._dataset(full))
+            return patiently(self.path, lambda: attributes(self._source.handle[full]))
 
     def _read(self, name, rows):
-        self._dataset(name)
+        self._check_name(name)
         return self._source.read(name, rows)
 
-    def _dataset(self, name):
-        with reading(self.path):
-            found = self._source.handle.get(name)
-        if not isinstance(found, h5py.Dataset):
+    def _check_name(self, name):
+        self._source.check_open()
+        if name not in self._shapes:
             raise InputError(f"{self.path}: no data set '{name}' in this run of model '{self.model}'{self._hint(name)}")
-        return found
 
     def _hint(self, name):
-        near = difflib.get_close_matches(name, self._fields + [f"diagnostics/{row}" for row in self.diagnostics], 1)
+        near = difflib.get_close_matches(name, self._shapes, 1)
         return f"; did you mean '{near[0]}'?" if near else ""
 
     def __repr__(self):
@@ -356,17 +361,10 @@ class Frame:
         return f"Frame {self.index}: time {self.time:g}, step {self.step}"
 
 
-def _names_of_fields(file):
-    # What is stored frame by frame has at least a time axis, an axis of bodies or cells, and one more;
-    # masses and identities, which do not change, are plain lists.
-    for group in set(file) - {"diagnostics"}:
-        if isinstance(file[group], h5py.Group):
-            yield from (f"{group}/{name}" for name, data in file[group].items() if getattr(data, "ndim", 0) >= 3)
-
-
-def _common_length(file, names):
-    lengths = [file[name].shape[0] if isinstance(file.get(name), h5py.Dataset) else 0 for name in names]
-    return min(lengths)
+def _shapes_of(file):
+    shapes = {}
+    file.visititems(lambda name, node: shapes.update({name: node.shape}) if isinstance(node, h5py.Dataset) else None)
+    return shapes
 
 
 class _Loader(yaml.SafeLoader):

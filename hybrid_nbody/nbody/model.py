@@ -103,6 +103,7 @@ class NBodyModel:
             self._field("bodies/velocity", (number, 3), "f8", "length / time", "velocity of each body", state.velocity),
             self._field("bodies/mass", (number,), "f8", "mass", "mass of each body", self.own_mass, Role.STATIC),
             self._field("bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC),
+            self._field("bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED),
             self._internal("gravity/order", "bodies in summing order", self.gravity.order.bodies),
             self._internal("gravity/chunk_head", "whether a chunk of sources starts here", self.gravity.order.heads),
         )

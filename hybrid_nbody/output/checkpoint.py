@@ -14,6 +14,7 @@ import numpy as np
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import SLAB_BYTES, write_slabs
+from hybrid_nbody.simulation.model import Role
 
 PATTERN = re.compile(r"checkpoint-(\d{10})\.h5")
 
@@ -44,7 +45,7 @@ def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
     if communicator.is_root:
         with hdf5.file_errors(path, "writing the checkpoint"):
             file = _create(part, model, header)
-    for field in model.fields().values():
+    for field in _saved(model):
         write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
     if communicator.is_root:
         _put_in_place(file, part, path)
@@ -53,16 +54,20 @@ def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
     return path
 
 
+def _saved(model):
+    """Return the fields that make up the state."""
+    return [field for field in model.fields().values() if field.role is not Role.WATCHED]
+
+
 def _create(part, model, header):
-    fields = model.fields().values()
-    part.unlink(missing_ok=True)
-    part.touch()
+    fields = _saved(model)
+    file = h5py.File(part, "w")
     try:
-        hdf5.reserve(part, sum(field.row_bytes * field.shape[0] for field in fields))
+        hdf5.reserve(file, sum(field.row_bytes * field.shape[0] for field in fields))
     except FileError:
+        file.close()
         part.unlink()
         raise
-    file = h5py.File(part, "w")
     hdf5.write_header(file, "checkpoint", header | {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time})
     for field in fields:
         dataset = file.create_dataset(field.name, field.shape, field.dtype)
@@ -78,7 +83,7 @@ def _put(file, path, name, start, rows):
 def _put_in_place(file, part, path):
     with hdf5.file_errors(path, "writing the checkpoint"):
         file.attrs["digest"] = digest(file)
-        file.close()
+        hdf5.close(file)
         with open(part, "rb+") as handle:
             os.fsync(handle.fileno())
         verify(part)

@@ -13,7 +13,7 @@ from hybrid_nbody.errors import FileError
 
 FORMAT_VERSION = 1
 
-SLACK_BYTES = 1 << 20
+SLACK_BYTES = 1 << 18
 """Room kept for HDF5's own tables beside the data of an event."""
 
 CHUNK_BYTES = 1 << 20
@@ -38,8 +38,8 @@ def write_header(file: h5py.File, kind: str, header: dict) -> None:
     file.attrs.update(header)
 
 
-def reserve(path: Path, size: int) -> None:
-    """Make the file system set aside `size` more bytes for a file before HDF5 touches it.
+def reserve(file: h5py.File, size: int) -> None:
+    """Make the file system set aside room for `size` more bytes before HDF5 touches the file.
 
     A write that fails half-way would leave HDF5's tables broken; this way a full disk is met while the file is whole.
 
@@ -48,12 +48,25 @@ def reserve(path: Path, size: int) -> None:
     FileError
         If there is no room; the file is unharmed.
     """
-    with file_errors(path, f"writing {size + SLACK_BYTES} bytes"):
+    path = Path(file.filename)
+    needed = file.id.get_filesize() + size + SLACK_BYTES
+    with file_errors(path, f"making room for {size} bytes"):
         descriptor = os.open(path, os.O_WRONLY)
         try:
-            os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size + SLACK_BYTES)
+            if os.fstat(descriptor).st_size < needed:
+                os.posix_fallocate(descriptor, 0, needed)
         finally:
             os.close(descriptor)
+
+
+def close(file: h5py.File) -> None:
+    """Close a file and give back the room that was set aside but not used."""
+    path = Path(file.filename)
+    with file_errors(path, "closing"):
+        file.close()
+        with h5py.File(path, "r", locking=False) as closed:
+            used = closed.id.get_filesize()
+        os.truncate(path, used)
 
 
 def chunk_shape(shape: tuple[int, ...], dtype) -> tuple[int, ...]:

@@ -130,7 +130,7 @@ class Trajectory:
         steps = self.file[f"{prefix}step"]
         if len(steps) and steps[-1] == step:
             return None
-        hdf5.reserve(self.path, size)
+        hdf5.reserve(self.file, size)
         return len(steps)
 
     def _finish_row(self, prefix, row, model):
@@ -165,6 +165,5 @@ class Trajectory:
     def close(self) -> None:
         """Close the file."""
         if self.file is not None:
-            with hdf5.file_errors(self.path, "closing"):
-                self.file.close()
+            hdf5.close(self.file)
             self.file = None

@@ -9,11 +9,12 @@ import numpy as np
 
 
 class Role(Enum):
-    """Where a field is written: every field is in a checkpoint."""
+    """Where a field is written: every field but a watched one is in checkpoints."""
 
     FRAME = "one row a frame of the trajectory"
     STATIC = "once in the trajectory"
     INTERNAL = "in checkpoints alone"
+    WATCHED = "nowhere: it follows from the others, and only the guard looks at it"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,262 @@
+"""Whole runs, as a user starts them: bits over ranks and threads, stops, restarts, failures."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+CONFIG = """\
+model: nbody
+title: test
+seed: 3
+bodies: {kind: plummer, n: 300}
+gravity: {softening: 0.02, precision: single}
+time: {dt: 1e-3, steps: 600}
+compute: {backend: cpu}
+output:
+  directory: OUT
+  trajectory: {every_steps: 50}
+  diagnostics: {every_steps: 25}
+  checkpoint: {every_steps: 100, keep: 2}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return a configuration file; its run goes to ``tmp_path / "out"``."""
+    path = tmp_path / "job.yaml"
+    path.write_text(CONFIG.replace("OUT", str(tmp_path / "out")))
+    return path
+
+
+def run(*arguments, check=0):
+    """Run a command on one rank and return what it printed."""
+    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == check, result.stdout + result.stderr
+    return result
+
+
+def contents(folder):
+    """Return every data set of a run's trajectory."""
+    found = {}
+    with h5py.File(Path(folder) / "trajectory.h5", "r") as file:
+        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def assert_same_run(first, second):
+    """Compare two trajectories bit by bit: every frame, every diagnostic."""
+    first, second = contents(first), contents(second)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name], err_msg=name)
+
+
+@pytest.fixture
+def reference_run(job, tmp_path):
+    """Return the folder of the run on one rank with one thread, uninterrupted."""
+    run(job, "--set", "compute.threads=1", "--set", f"output.directory={tmp_path / 'reference'}")
+    return tmp_path / "reference"
+
+
+def test_bits_on_one_to_four_ranks_and_two_threads(job, tmp_path, reference_run, mpirun):
+    run(job, "--set", "compute.threads=2")
+    assert_same_run(tmp_path / "out", reference_run)
+    for ranks in (2, 3, 4):
+        result = mpirun(ranks, "-m", "hybrid_nbody", job, "--overwrite")
+        assert result.returncode == 0, result.stderr
+        assert_same_run(tmp_path / "out", reference_run)
+
+
+def test_bits_with_uneven_and_empty_shares(job, tmp_path, reference_run, mpirun):
+    result = mpirun(3, "-m", "hybrid_nbody", job, "--set", "compute.balance=[3, 0, 1]")
+    assert result.returncode == 0, result.stderr
+    assert_same_run(tmp_path / "out", reference_run)
+    result = mpirun(2, "-m", "hybrid_nbody", job, "--overwrite", "--set", "compute.balance=measured")
+    assert result.returncode == 0, result.stderr
+    assert_same_run(tmp_path / "out", reference_run)
+
+
+def test_more_ranks_than_bodies(job, tmp_path, mpirun):
+    options = ["--set", "bodies={kind: two-body}", "--set", "time.steps=10", "--overwrite"]
+    result = mpirun(4, "-m", "hybrid_nbody", job, *options)
+    assert result.returncode == 0, result.stderr
+    assert contents(tmp_path / "out")["bodies/position"].shape == (2, 2, 3)
+
+
+def start(ranks, job, *options):
+    """Start a run on several ranks; its output can be read line by line."""
+    from conftest import _mpirun
+
+    command = [*_mpirun(), "-n", str(ranks), sys.executable, "-m", "hybrid_nbody", str(job), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for_checkpoint(folder, after_step):
+    """Return once a checkpoint later than `after_step` is there."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        steps = [int(path.stem.split("-")[1]) for path in folder.glob("checkpoint-*.h5")]
+        if max(steps, default=0) > after_step:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no checkpoint after step {after_step} in {folder}")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewhere(job, tmp_path, mpirun, stop):
+    out = tmp_path / "out"
+    long = ("--set", "time.steps=20000", "--set", "output.trajectory={every_steps: 1000}")
+    process = start(3, job, *long)
+    wait_for_checkpoint(out, 100)
+    process.send_signal(stop)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 75, text
+    assert "continue with: hybrid_nbody resume" in text
+    stopped = contents(out)["diagnostics/step"][-1]
+    end = int(stopped) + 100
+    result = mpirun(2, "-m", "hybrid_nbody", "resume", out, "--set", f"time.steps={end}")
+    assert result.returncode == 0, result.stderr
+    run(job, *long, "--set", f"time.steps={end}", "--set", f"output.directory={tmp_path / 'reference'}")
+    assert_same_run(out, tmp_path / "reference")
+
+
+def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path, reference_run, mpirun):
+    out = tmp_path / "out"
+    process = start(2, job)
+    wait_for_checkpoint(out, 200)
+    process.kill()
+    process.communicate(timeout=60)
+    time.sleep(1)  # the ranks die with their launcher
+    result = mpirun(3, "-m", "hybrid_nbody", "resume", out)
+    assert result.returncode == 0, result.stderr
+    assert_same_run(out, reference_run)
+    steps = contents(out)["step"]
+    assert (np.diff(steps) > 0).all()
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_used(job, tmp_path, reference_run):
+    out = tmp_path / "out"
+    run(job)
+    newest = out / "checkpoint-0000000600.h5"
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 4
+    newest.write_bytes(data)
+    text = run("resume", out).stdout
+    assert "warning:" in text
+    assert "checkpoint-0000000600.h5: damaged" in text
+    assert "at step 500" in text
+    assert_same_run(out, reference_run)
+
+
+def test_no_valid_checkpoint_is_exit_4_with_what_was_tried(job, tmp_path):
+    out = tmp_path / "out"
+    run(job, "--set", "time.steps=100")
+    for path in out.glob("checkpoint-*.h5"):
+        path.write_bytes(path.read_bytes()[:1000])
+    before = (out / "trajectory.h5").read_bytes()
+    error = run("resume", out, check=4).stderr
+    assert "no checkpoint to resume from" in error
+    assert "checkpoint-0000000100.h5" in error
+    assert "checkpoint-0000000000.h5" in error
+    assert (out / "trajectory.h5").read_bytes() == before
+
+
+def test_a_damaged_trajectory_is_kept_aside(job, tmp_path):
+    out = tmp_path / "out"
+    run(job, "--set", "time.steps=100")
+    (out / "trajectory.h5").write_bytes(b"not HDF5")
+    text = run("resume", out, "--set", "time.steps=200").stdout
+    assert "kept as trajectory.damaged.h5" in text
+    assert (out / "trajectory.damaged.h5").read_bytes() == b"not HDF5"
+    assert contents(out)["step"].tolist() == [100, 150, 200]
+
+
+def test_wall_limit_stops_early_with_exit_75(job, tmp_path, reference_run):
+    # wall-clock time counts from the start of the program: the limit is over before the first step
+    text = run(job, "--set", "time.wall_limit=1s", check=75).stdout
+    assert "stopped early" in text
+    run("resume", tmp_path / "out", "--set", "time.wall_limit=null")
+    assert_same_run(tmp_path / "out", reference_run)
+
+
+def test_resume_of_a_finished_run_extends_it(job, tmp_path):
+    run(job, "--set", "time.steps=350")
+    run("resume", tmp_path / "out", "--set", "time.end=0.6")
+    run(job, "--set", f"output.directory={tmp_path / 'reference'}")
+    assert_same_run(tmp_path / "out", tmp_path / "reference")
+
+
+def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(job, tmp_path):
+    options = ["--set", "bodies={kind: two-body, eccentricity: 0.999}", "--set", "gravity.softening=0", "--set", "time.dt=0.01"]
+    error = run(job, *options, "--set", "output.checkpoint={every_steps: 1}", "--overwrite", check=3).stderr
+    assert "the energy ran away" in error
+    assert "step " in error
+    assert "body " in error
+    run("resume", tmp_path / "out", check=3)
+    saved = sorted((tmp_path / "out").glob("checkpoint-*.h5"))
+    for path in saved:
+        with h5py.File(path) as file:
+            assert np.isfinite(file["bodies/position"][()]).all()
+
+
+def test_a_collision_that_is_no_number_names_the_body(job, tmp_path):
+    bodies = tmp_path / "bodies.csv"
+    bodies.write_text("x,y,z,vx,vy,vz,m\n0,0,0,0,0,0,1\n5,0,0,0,0,0,1\n5,0,0,0,0,0,1\n")
+    options = [f"bodies={{kind: file, path: {bodies}}}", "gravity.softening=0", "output.trajectory=null"]
+    error = run(job, *(word for option in options for word in ("--set", option)), check=3).stderr
+    assert "step 0 (t = 0): acceleration of body 1 is not a finite number" in error
+    assert "Warning" not in error
+    assert not list((tmp_path / "out").glob("checkpoint-*"))
+
+
+LIMITED = """\
+import resource, sys
+from hybrid_nbody.parallel.communicator import start_mpi
+start_mpi()  # which needs files of its own
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from hybrid_nbody.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("limit", [20_000, 1_000_000])
+def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
+    """A file-size limit stops writing as a full disk does: while the first checkpoint, then while a frame is written."""
+    options = ["--set", "output.trajectory={every_steps: 5}"]
+    command = [sys.executable, "-c", LIMITED, str(limit), str(job), *options]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 4, result.stderr
+    assert "the file size limit is reached" in result.stderr
+    assert "Traceback" not in result.stderr
+    if limit == 1_000_000:
+        steps = contents(tmp_path / "out")["step"]
+        assert len(steps) >= 2
+        assert (np.diff(steps) == 5).all()
+        run("resume", tmp_path / "out", *options)
+        assert contents(tmp_path / "out")["step"][-1] == 600
+
+
+def test_killing_one_rank_ends_all_within_seconds(job, tmp_path):
+    process = start(3, job, "--set", "time.steps=100000")
+    wait_for_checkpoint(tmp_path / "out", 100)
+    ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_rank(pid, job)]
+    os.kill(ranks[-1], signal.SIGKILL)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+
+
+def is_rank(pid, job):
+    """Return whether a process is a rank that runs `job`."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return words[0].decode().endswith("python") and str(job).encode() in words and b"hybrid_nbody" in words
