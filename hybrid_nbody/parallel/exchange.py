@@ -110,12 +110,10 @@ def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Tr
     InputError
         If the transport asked for cannot be used, with the reason.
     """
-    if communicator.size == 1:
-        return HostTransport(backend, communicator)
     offered = set.intersection(*(set(names) for names in communicator.gather(backend.transports)))
     usable = offered - {"nccl"} if gpus_shared else offered
     if asked == "auto":
-        asked = next(name for name in ("nccl", "host") if name in usable)
+        asked = next(name for name in ("nccl", "host") if name in usable) if communicator.size > 1 else "host"
     elif asked not in usable:
         reason = "two ranks share a GPU" if asked in offered else f"not every rank's backend offers it ({backend.description})"
         raise InputError(f"compute.transport: {asked} cannot be used: {reason}; use auto or host")
