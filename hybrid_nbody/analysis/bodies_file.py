@@ -13,9 +13,9 @@ from hybrid_nbody.analysis.hdf5 import (
     CHECKPOINT,
     SIGNATURE,
     TRAJECTORY,
-    attributes,
     check_format,
     check_regular_file,
+    kind_of,
     open_hdf5,
     reading,
 )
@@ -196,7 +196,7 @@ def _short(text, length=60):
 
 def _read_npz(path):
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return BodiesTable(**_arrays_of(path, archive))
     except (
         zipfile.BadZipFile,
@@ -230,7 +230,7 @@ def _arrays_of(path, archive):
 def _read_hdf5(path):
     with open_hdf5(path) as file:
         check_format(file, path, TRAJECTORY, CHECKPOINT)
-        if attributes(file)["format"] == TRAJECTORY:
+        if kind_of(file) == TRAJECTORY:
             return _last_frame(path)
         _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
         identity = file["bodies/id"][:] if "bodies/id" in file else None

@@ -263,12 +263,17 @@ def check_format(file, path, *allowed):
     FileError
         The file is foreign, of another kind or of a later version.
     """
-    found = attributes(file).get("format")
+    found = kind_of(file)
     if found not in (TRAJECTORY, CHECKPOINT):
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")
     if found not in allowed:
         raise FileError(f"{path}: a {found.split()[-1]}, not a {allowed[0].split()[-1]}")
-    _check_version(path, attributes(file).get("format_version"))
+    _check_version(path, _plain(file.attrs.get("format_version")))
+
+
+def kind_of(file):
+    """Return the attribute ``format`` of an open file: TRAJECTORY, CHECKPOINT, or anything in a foreign file."""
+    return _plain(file.attrs.get("format"))
 
 
 def _check_version(path, version):

@@ -10,6 +10,7 @@ from hybrid_nbody.analysis.hdf5 import (
     attributes,
     check_format,
     check_regular_file,
+    kind_of,
     open_hdf5,
     reading,
 )
@@ -80,7 +81,7 @@ def _lines_of_trajectory(path):
 
 def _describe_hdf5(path):
     with open_hdf5(path) as file, reading(path):
-        is_checkpoint = attributes(file).get("format") == CHECKPOINT
+        is_checkpoint = kind_of(file) == CHECKPOINT
     size = _line("size", _readable_size(path.stat().st_size))
     if is_checkpoint:
         return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])

@@ -60,7 +60,6 @@ class GpuBackend(Backend):
     """
 
     kind = "gpu"
-    transports = ("nccl", "host")
 
     def __init__(self, device: int = 0):
         self._name = visible_gpus()[device]
@@ -72,6 +71,8 @@ class GpuBackend(Backend):
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
         self._staging = {}
+        self._nccl = _nccl_module()
+        self.transports = ("nccl", "host") if self._nccl else ("host",)
 
     @property
     def description(self) -> str:
@@ -132,12 +133,18 @@ class GpuBackend(Backend):
 
     def nccl_identifier(self):
         """Return an identifier of a new group of GPUs, for the root to hand to all ranks."""
-        return self.cupy.cuda.nccl.get_unique_id()
+        return self._nccl.get_unique_id()
 
     def nccl_group(self, size: int, identifier, rank: int) -> "NcclGroup":
         """Join a group of `size` GPUs as member `rank`; every member calls together."""
-        nccl = self.cupy.cuda.nccl
-        return NcclGroup(nccl, nccl.NcclCommunicator(size, identifier, rank), self.stream)
+        return NcclGroup(self._nccl, self._nccl.NcclCommunicator(size, identifier, rank), self.stream)
+
+
+def _nccl_module():
+    """Return CuPy's NCCL, or None where its library is not installed."""
+    from cupy.cuda import nccl
+
+    return nccl if nccl.available else None
 
 
 class NcclGroup:

@@ -45,7 +45,7 @@ class Status:
     def details(self) -> str:
         """Return time, rate and energy error in a few words."""
         error = "" if self.energy_error is None else f"  dE/E {self.energy_error:+.1e}"
-        return f"t = {self.time:.4g}  {with_prefix(self.rate)} {self.unit}/s{error}"
+        return f"t = {self.time:.4g}  {with_prefix(self.rate)}{self.unit}/s{error}"
 
 
 class BarProgress:
@@ -66,13 +66,15 @@ class BarProgress:
             TextColumn("{task.fields[left]} left"),
         )
         self.bar = Progress(*columns, console=console, auto_refresh=False, expand=True)
-        self.task = self.bar.add_task("", total=None, details="", left="-")
-        self.bar.start()
+        self.task = None
 
     def update(self, status: Status) -> None:
         """Show `status`."""
-        left = duration(status.seconds_left)
-        self.bar.update(self.task, completed=status.step, total=status.last_step, details=status.details, left=left)
+        fields = {"details": status.details, "left": duration(status.seconds_left)}
+        if self.task is None:
+            self.task = self.bar.add_task("", total=status.last_step, **fields)
+            self.bar.start()
+        self.bar.update(self.task, completed=status.step, **fields)
         self.bar.refresh()
 
     def close(self) -> None:

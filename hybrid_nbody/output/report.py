@@ -4,10 +4,10 @@ OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress")
 
 
 def with_prefix(number: float) -> str:
-    """Return a number with a metric prefix and three digits: ``2.42 T``."""
-    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    """Return a number with a metric prefix and three digits: ``2.42 T `` before a unit."""
+    for prefix, size in ((" P", 1e15), (" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if number >= size:
-            return f"{number / size:.3g} {prefix}"
+            return f"{number / size:.3g}{prefix} "
     return f"{number:.3g} "
 
 

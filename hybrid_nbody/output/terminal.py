@@ -6,38 +6,35 @@ from pathlib import Path
 
 from rich.console import Console
 
-LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte", "srun")
+LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte", "srun", "slurmstepd")
 
 
-def terminal_of_launcher() -> str | None:
-    """Return the terminal that shows this process's output through its launcher; None if there is none.
+def launcher_output() -> str | None:
+    """Return where the standard output of the launcher goes that started this process; None without a launcher.
 
-    ``mpirun`` collects its ranks' output through pipes, so a rank does not see the terminal that it ends up on. The launcher's
-    own standard output tells (Linux; None elsewhere).
+    A rank's own standard output does not tell: MPICH's ``mpirun`` collects it through a pipe although a person may be
+    looking, Open MPI's through a terminal of its own although it may end in a file (Linux; None elsewhere).
     """
-    process = os.getppid()
+    output, process = None, os.getppid()
     while process > 1:
         try:
-            name = Path(f"/proc/{process}/comm").read_text()
-            if not name.startswith(LAUNCHERS):
-                return None
+            if not Path(f"/proc/{process}/comm").read_text().startswith(LAUNCHERS):
+                break
             output = os.readlink(f"/proc/{process}/fd/1")
-            if output.startswith(("/dev/pts/", "/dev/tty")):
-                return output
             process = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, ValueError):
-            return None
-    return None
+            break
+    return output
 
 
 def open_console() -> Console:
     """Return a console on standard output, which knows whether a person is looking and how wide their screen is."""
-    if sys.stdout.isatty():
+    output = launcher_output()
+    if output is None and sys.stdout.isatty():
         return Console()
-    terminal = terminal_of_launcher()
-    if terminal is None:
-        return Console(width=120, force_terminal=False, no_color=True, highlight=False)
-    return Console(force_terminal=True, width=_width(terminal))
+    if output is not None and output.startswith(("/dev/pts/", "/dev/tty")):
+        return Console(force_terminal=True, width=_width(output))
+    return Console(width=120, force_terminal=False, no_color=True, highlight=False)
 
 
 def _width(terminal: str) -> int:
