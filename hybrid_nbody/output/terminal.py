@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte", "srun", "slurmstepd")
+LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte")
 
 
 def launcher_output() -> str | None:
@@ -18,9 +18,8 @@ def launcher_output() -> str | None:
     output, process = None, os.getppid()
     while process > 1:
         try:
-            if not Path(f"/proc/{process}/comm").read_text().startswith(LAUNCHERS):
-                break
-            output = os.readlink(f"/proc/{process}/fd/1")
+            if Path(f"/proc/{process}/comm").read_text().startswith(LAUNCHERS):
+                output = os.readlink(f"/proc/{process}/fd/1")
             process = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, ValueError):
             break

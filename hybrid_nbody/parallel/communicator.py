@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -190,8 +191,9 @@ def start_mpi() -> Communicator:
             f"no MPI library could be loaded ({str(error).splitlines()[0]}); "
             "install one beside Python: pip install 'hybrid_nbody[mpich]'"
         ) from error
-    if not MPI.Is_initialized():
-        MPI.Init()
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # our own message says more
+        if not MPI.Is_initialized():
+            MPI.Init()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, MPI.Get_library_version())
     return Communicator(MPI.COMM_WORLD)
 
