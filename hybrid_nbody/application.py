@@ -80,7 +80,7 @@ def check_weights(config: NBodyConfig, size: int) -> None:
     if not isinstance(balance, str) and len(balance) != size:
         raise InputError(
             f"compute.balance: {len(balance)} weights for {size} rank{'s' if size > 1 else ''}; give one weight a rank"
-        )
+        ).on_all_ranks()
 
 
 def arrange(config: NBodyConfig, number: int, communicator) -> Ranks:
@@ -269,9 +269,11 @@ def open_log(communicator) -> Log:
 
 def introduce(config: NBodyConfig, model: NBodyModel, ranks: Ranks, log: Log) -> None:
     """Say what runs where."""
-    gravity, exchange = config.gravity, ranks.exchange
-    log.say(f"{config.title or 'hybrid_nbody'}: {ranks.partition.total} bodies, {config.time.total_steps} steps of {config.time.dt:g}")
-    log.say(f"{config.time.integrator}, {gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}")
+    gravity, time_axis, exchange = config.gravity, config.time, ranks.exchange
+    title = config.title or "hybrid_nbody"
+    log.say(f"{title}: {ranks.partition.total} bodies, {time_axis.total_steps} steps of {time_axis.dt:g}")
+    force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
+    log.say(f"{time_axis.integrator}, {force}")
     how = "" if exchange.alone else f"; exchange {exchange.name} over {exchange.transport.name}"
     log.say(f"{ranks.placement.reason}{how}")
     for (rank, host, device), bodies in zip(ranks.placement.table, ranks.partition.counts, strict=True):
@@ -375,7 +377,7 @@ def _refuse_changed_physics(overrides):
 def _continue_trajectory(job):
     """Cut the trajectory back to the checkpoint; a damaged one is kept aside, and a new one begun."""
     try:
-        job.trajectory.reopen(job.model.step)
+        job.trajectory.reopen(job.model)
     except FileError as error:
         aside = job.trajectory.path.with_suffix(".damaged.h5")
         job.log.say(f"warning: {error}; it is kept as {aside.name}, and a new trajectory begins here")

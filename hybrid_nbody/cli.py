@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 
 from hybrid_nbody import __version__
-from hybrid_nbody.errors import HybridNBodyError
+from hybrid_nbody.errors import FileError, HybridNBodyError
 
 STARTED = time.monotonic()
 
@@ -31,7 +31,10 @@ exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = argparse.ArgumentParser(
-        prog="hybrid-nbody", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="hybrid-nbody",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"hybrid_nbody {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -60,7 +63,12 @@ def _check_arguments(command):
 
 def _set_argument(command):
     command.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a key, e.g. time.dt=1e-4"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="override a key, e.g. time.dt=1e-4",
     )
 
 
@@ -182,13 +190,22 @@ def _with_mpi(chosen) -> int:
         return chosen.function(chosen, ranks)
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
-            return _complain(error, silent=ranks is not None and not ranks.is_root)
+            code = _complain(error, silent=ranks is not None and not ranks.is_root)
+            return code if not isinstance(error, FileError) or error.shared else _leave_at_once(code)
         communicator.abort(error, error.exit_code)
-    except BaseException as error:  # SystemExit and KeyboardInterrupt included: one rank must not leave the others waiting
+    except (
+        BaseException
+    ) as error:  # SystemExit and KeyboardInterrupt included: one rank must not leave the others waiting
         if ranks is None or ranks.size == 1:
             traceback.print_exc()
             return 1
         communicator.abort(error, 1)
+
+
+def _leave_at_once(code: int):
+    """End this process without closing its files: HDF5 would crash on one whose last write failed."""
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _complain(error: HybridNBodyError, silent: bool = False) -> int:

@@ -18,6 +18,11 @@ class HybridNBodyError(Exception):
     exit_code = 1
     shared = False
 
+    def on_all_ranks(self):
+        """Mark an error that every rank raises, and return it."""
+        self.shared = True
+        return self
+
 
 class InputError(HybridNBodyError):
     """Bad input: the configuration, the bodies, the command line, or a machine that lacks what was asked for."""

@@ -69,7 +69,8 @@ def _output_lines(config, number):
     kept = output.checkpoint.keep if output.checkpoint else 1
     size = number * (frames * BYTES_PER_BODY_OF_A_FRAME + kept * BYTES_PER_BODY_OF_A_CHECKPOINT)
     folder = Path(output.directory)
-    lines = [f"  output       {folder}: {frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size / 1e6:.3g} MB"]
+    files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size / 1e6:.3g} MB"
+    lines = [f"  output       {folder}: {files}"]
     if directory.files_of_a_run(folder):
         lines.append(f"  note         {folder} holds a run already: resume it, or run with --overwrite")
     return lines

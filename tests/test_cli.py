@@ -59,7 +59,8 @@ def with_line(folder, old, new):
         (
             "softening:",
             "sofening:",
-            "job.yaml:3: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, solver, precision",
+            "job.yaml:3: gravity.sofening: unknown key; did you mean 'softening'? "
+            "allowed: G, softening, solver, precision",
         ),
         ("n: 10", "n: ten", "job.yaml:2: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 'ten')"),
         ("dt: 1e-3", "dt: -0.1", "job.yaml:4: time.dt: must be greater than 0 (got -0.1)"),
@@ -69,7 +70,11 @@ def with_line(folder, old, new):
             "steps: 5, end: 1",
             "job.yaml:4: time.end: cannot be given together with steps; give exactly one of end and steps",
         ),
-        ("bodies:", "model: nbody\nbodies:", "job.yaml:2: model: duplicate key, first given in line 1; keep one of them"),
+        (
+            "bodies:",
+            "model: nbody\nbodies:",
+            "job.yaml:2: model: duplicate key, first given in line 1; keep one of them",
+        ),
         (
             "backend: cpu",
             "threads: 0",
@@ -168,9 +173,9 @@ def test_an_output_directory_that_is_a_file_is_refused(folder):
 UNPRIVILEGED = """\
 import os, sys
 import hybrid_nbody.application, mpi4py.MPI, numba  # while Python's own files can be read
+from hybrid_nbody.cli import main
 if os.getuid() == 0:
     os.setuid(65534)
-from hybrid_nbody.cli import main
 sys.exit(main(["job.yaml"]))
 """
 
@@ -277,7 +282,9 @@ def test_info_and_plot_of_a_run(folder):
 def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
     import hybrid_nbody
 
-    assert call(folder, "job.yaml", "--set", "output.directory=first", "--set", "bodies.kind=random-box").returncode == 0
+    assert (
+        call(folder, "job.yaml", "--set", "output.directory=first", "--set", "bodies.kind=random-box").returncode == 0
+    )
     run = hybrid_nbody.open_run(folder / "first")
     arrays = {"position": run.positions(0), "velocity": run.velocities(0), "mass": run.mass[:]}
     np.savez(folder / "bodies.npz", **arrays)

@@ -94,7 +94,7 @@ def test_one_rank_runs_every_test_or_says_why_not(run_suite):
 
 
 def test_foreign_mpirun_is_refused(mpirun):
-    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "3"}
+    environment = {**os.environ, "SLURM_STEP_NUM_TASKS": "3"}
     done = mpirun(1, "-m", "pytest", SUITES / "fake_serial.py", env=environment)
     assert done.returncode != 0
     assert "it is another library's" in done.stdout + done.stderr

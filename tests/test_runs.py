@@ -195,7 +195,14 @@ def test_resume_of_a_finished_run_extends_it(job, tmp_path):
 
 
 def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(job, tmp_path):
-    options = ["--set", "bodies={kind: two-body, eccentricity: 0.999}", "--set", "gravity.softening=0", "--set", "time.dt=0.01"]
+    options = [
+        "--set",
+        "bodies={kind: two-body, eccentricity: 0.999}",
+        "--set",
+        "gravity.softening=0",
+        "--set",
+        "time.dt=0.01",
+    ]
     error = run(job, *options, "--set", "output.checkpoint={every_steps: 1}", "--overwrite", check=3).stderr
     assert "the energy ran away" in error
     assert "step " in error
@@ -229,7 +236,7 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.parametrize("limit", [20_000, 1_000_000])
 def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
-    """A file-size limit stops writing as a full disk does: while the first checkpoint, then while a frame is written."""
+    """A file-size limit stops writing as a full disk does: at the first checkpoint, then at a frame."""
     options = ["--set", "output.trajectory={every_steps: 5}"]
     command = [sys.executable, "-c", LIMITED, str(limit), str(job), *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -198,16 +198,7 @@ def _read_npz(path):
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return BodiesTable(**_arrays_of(path, archive))
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        ValueError,
-        OSError,
-        KeyError,
-        RuntimeError,
-        MemoryError,
-    ) as error:
+    except DAMAGED_ARCHIVE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         if "allow_pickle" in reason:
             reason = "it holds Python objects, which are not read for safety"

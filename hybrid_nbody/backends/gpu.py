@@ -11,7 +11,10 @@ import numpy as np
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 
-REMEDY = "use compute.backend: cpu, or install the extra cuda12 or cuda13 beside an NVIDIA driver (hybrid_nbody doctor says more)"
+REMEDY = (
+    "use compute.backend: cpu, or install the extra cuda12 or cuda13 beside an NVIDIA driver "
+    "(hybrid_nbody doctor says more)"
+)
 
 
 def compile_options(defines: dict[str, str | int]) -> tuple[str, ...]:

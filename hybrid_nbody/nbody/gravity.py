@@ -8,7 +8,7 @@ from hybrid_nbody.nbody.state import set_order
 KERNELS = "hybrid_nbody.nbody.kernels"
 
 STEPS_BETWEEN_SORTS = 512
-"""Sources are sorted anew at every multiple of this step number: a rule of the step alone, so that a restart follows it."""
+"""Sources are sorted anew at every multiple of this step number: a rule that a restart can follow."""
 
 
 class Gravity:

@@ -68,7 +68,7 @@ def two_body(masses=(1.0, 1.0), semi_major_axis=1.0, eccentricity=0.0, G: float 
 
 
 def figure_eight(G: float = 1.0) -> Bodies:
-    """Return three unit masses that follow each other on a figure eight (Chenciner & Montgomery 2000; Simó's values)."""
+    """Return three unit masses that chase each other along an eight (Chenciner & Montgomery 2000; Simó's values)."""
     first = np.array([0.97000436, -0.24308753, 0.0])
     third = np.array([-0.93240737, -0.86473146, 0.0])
     position = np.array([first, -first, np.zeros(3)])

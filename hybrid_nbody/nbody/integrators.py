@@ -1,7 +1,7 @@
 """Time integrators as sequences of kicks and drifts, the formula beside each stage.
 
-Half kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the energy error of a bound
-system oscillates and does not drift. A backend runs the stages of many steps without coming back to Python where it can.
+Kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the energy error of a
+bound system oscillates and does not drift. A backend runs many steps without coming back to Python where it can.
 """
 
 from dataclasses import dataclass

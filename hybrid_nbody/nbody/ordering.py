@@ -1,8 +1,8 @@
 """The order in which sources are summed, and the chunks they are summed in.
 
-Sources are sorted along a space-filling curve and cut into chunks, so that a chunk's bodies lie close to its origin: the
-float32 offsets from it are then as exact as the bodies are close. A chunk also ends where the curve leaps from one tight
-cluster to another; otherwise the offsets of the second cluster would be rounded like the leap.
+Sources are sorted along a space-filling curve and cut into chunks, so that a chunk's bodies lie close to its origin:
+the float32 offsets from it are then as exact as the bodies are close. A chunk also ends where the curve leaps from one
+tight cluster to another; otherwise the offsets of the second cluster would be rounded like the leap.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def _padded(starts, number):
 
 
 def _leaps(path) -> np.ndarray:
-    """Return the steps of a path through (N, 3) points that leap, the farthest N / CHUNK of them at the most, in order."""
+    """Return the steps of a path through (N, 3) points that leap, the farthest N / CHUNK at the most, in order."""
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
     blocks = np.array_split(steps, max(1, len(steps) // CHUNK))
     typical = np.concatenate([np.full(len(block), np.median(block)) for block in blocks if len(block)] or [steps])

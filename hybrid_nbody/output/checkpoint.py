@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,16 @@ import numpy as np
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import hdf5
-from hybrid_nbody.parallel.gather import SLAB_BYTES, write_slabs
+from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role
+
+USER_BLOCK = 512
+"""Bytes before HDF5's own, which it leaves alone: they hold the digest of all that follow."""
+
+READ_BYTES = 4 << 20
+"""Bytes read at a time to compute a digest."""
+
+MAGIC = b"hybrid_nbody checkpoint, sha256 "
 
 PATTERN = re.compile(r"checkpoint-(\d{10})\.h5")
 
@@ -42,16 +51,36 @@ def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
     path = checkpoint_path(folder, model.step)
     part = path.with_suffix(".h5.part")
     file = None
-    if communicator.is_root:
-        with hdf5.file_errors(path, "writing the checkpoint"):
-            file = _create(part, model, header)
-    for field in _saved(model):
-        write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
-    if communicator.is_root:
-        _put_in_place(file, part, path)
-        for old in checkpoints(folder)[keep:]:
-            old.unlink()
+    with _removed_on_failure(part, communicator):
+        if communicator.is_root:
+            with hdf5.file_errors(path, "writing the checkpoint"):
+                file = _create(part, model, header)
+        for field in _saved(model):
+            write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
+        if communicator.is_root:
+            _put_in_place(file, part, path)
+            _prune(path, keep)
     return path
+
+
+@contextmanager
+def _removed_on_failure(part, communicator):
+    """Take the half-written file away if the block fails."""
+    try:
+        yield
+    except BaseException:
+        if communicator.is_root:
+            with suppress(OSError):
+                part.unlink()
+        raise
+
+
+def _prune(path, keep):
+    """Drop all but the newest `keep` checkpoints up to the one just written; later ones are damaged: left alone."""
+    written = [other for other in checkpoints(path.parent) if other <= path]
+    for old in written[keep:]:
+        with hdf5.file_errors(old, "removing"):
+            old.unlink(missing_ok=True)
 
 
 def _saved(model):
@@ -61,14 +90,11 @@ def _saved(model):
 
 def _create(part, model, header):
     fields = _saved(model)
-    file = h5py.File(part, "w")
-    try:
-        hdf5.reserve(file, sum(field.row_bytes * field.shape[0] for field in fields))
-    except FileError:
-        file.close()
-        part.unlink()
-        raise
-    hdf5.write_header(file, "checkpoint", header | {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time})
+    file = h5py.File(part, "w", userblock_size=USER_BLOCK)
+    hdf5.reserve(file, sum(field.row_bytes * field.shape[0] for field in fields))
+    hdf5.write_header(
+        file, "checkpoint", header | {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
+    )
     for field in fields:
         dataset = file.create_dataset(field.name, field.shape, field.dtype)
         hdf5.describe(dataset, field.units, field.description)
@@ -82,53 +108,44 @@ def _put(file, path, name, start, rows):
 
 def _put_in_place(file, part, path):
     with hdf5.file_errors(path, "writing the checkpoint"):
-        file.attrs["digest"] = digest(file)
-        hdf5.close(file)
+        file.close()
         with open(part, "rb+") as handle:
+            handle.write(_seal(part))
+            handle.flush()
             os.fsync(handle.fileno())
         verify(part)
         os.replace(part, path)
         hdf5.sync_folder(path.parent)
 
 
-def digest(file: h5py.File) -> str:
-    """Return the SHA-256 of all attributes of a file but the digest itself, and of every data set in the order of names."""
+def _seal(path: Path) -> bytes:
+    """Return the user block that belongs to a file: the SHA-256 of every byte behind it."""
     total = hashlib.sha256()
-    for name in sorted(file.attrs):
-        if name != "digest":
-            total.update(f"{name}={file.attrs[name]}\n".encode())
-    for name, dataset in sorted(_datasets(file).items()):
-        total.update(f"{name} {dataset.shape} {dataset.dtype.str}\n".encode())
-        step = max(1, SLAB_BYTES // max(dataset.dtype.itemsize * int(np.prod(dataset.shape[1:], dtype=int)), 1))
-        for start in range(0, dataset.shape[0], step):
-            total.update(np.ascontiguousarray(dataset[start : start + step]))
-    return total.hexdigest()
-
-
-def _datasets(file):
-    found = {}
-    file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
-    return found
+    with open(path, "rb") as handle:
+        handle.seek(USER_BLOCK)
+        while piece := handle.read(READ_BYTES):
+            total.update(piece)
+    return (MAGIC + total.hexdigest().encode() + b"\n").ljust(USER_BLOCK, b"\0")
 
 
 def verify(path: Path) -> None:
-    """Check that a checkpoint is whole.
+    """Check that a checkpoint is whole, before HDF5 sees it: damaged tables can make its library hang.
 
     Raises
     ------
     FileError
         If it cannot be read, is not ours, or its contents do not match its digest.
     """
-    try:
+    with hdf5.file_errors(path, "reading"):
+        with open(path, "rb") as handle:
+            block = handle.read(USER_BLOCK)
+        if not block.startswith(MAGIC):
+            raise FileError(f"{path}: not a checkpoint of hybrid_nbody, or its beginning is damaged")
+        if block != _seal(path):
+            raise FileError(f"{path}: damaged: its contents do not match its digest")
         with h5py.File(path, "r", locking=False) as file:
-            if file.attrs.get("format") != "hybrid_nbody checkpoint":
-                raise FileError(f"{path}: not a checkpoint of hybrid_nbody")
             if file.attrs["format_version"] > hdf5.FORMAT_VERSION:
                 raise FileError(f"{path}: written by a newer version of hybrid_nbody ({file.attrs['program_version']})")
-            if file.attrs["digest"] != digest(file):
-                raise FileError(f"{path}: damaged: its contents do not match its digest")
-    except (OSError, KeyError, RuntimeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: damaged or unreadable: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -172,7 +189,9 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
             return _open(path), tried
         except FileError as error:
             tried.append(str(error))
-    raise FileError(f"{folder}: no checkpoint to resume from" + "".join(f"\n  {text}" for text in tried or ["none was written"]))
+    raise FileError(
+        f"{folder}: no checkpoint to resume from" + "".join(f"\n  {text}" for text in tried or ["none was written"])
+    )
 
 
 def _open(path):

@@ -26,16 +26,26 @@ def check(folder: Path, overwrite: bool) -> None:
     InputError
         If it holds a run and `overwrite` is not set, is no folder, or cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"output.directory: {folder} is a file, not a directory")
+    try:
+        _check(folder, overwrite)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"output.directory: {folder} cannot be used: {reason}") from error
+
+
+def _check(folder, overwrite):
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"output.directory: {_relative(existing, folder)} is a file, not a directory")
     if files_of_a_run(folder) and not overwrite:
         raise InputError(
             f"output.directory: {folder} holds a run already; continue it with `hybrid_nbody resume {folder}`, "
             "choose another directory, or give --overwrite to replace it"
         )
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"output.directory: {folder} cannot be written: no permission in {_relative(existing, folder)}")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(
+            f"output.directory: {folder} cannot be written: no permission in {_relative(existing, folder)}"
+        )
 
 
 def _relative(existing: Path, folder: Path) -> Path:
@@ -57,14 +67,21 @@ def claim(folder: Path, overwrite: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for path in files_of_a_run(folder):
             path.unlink()
-    except OSError as error:
-        raise InputError(f"output.directory: {folder} cannot be written: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"output.directory: {folder} cannot be written: {reason}") from error
 
 
 def write_config(folder: Path, text: str) -> None:
     """Store the resolved configuration."""
     with hdf5.file_errors(folder / CONFIG, "writing"):
-        (folder / CONFIG).write_text(text, encoding="utf-8")
+        part = folder / f"{CONFIG}.part"
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(folder / CONFIG)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
 
 
 def require_run(folder: Path) -> None:
@@ -75,10 +92,11 @@ def require_run(folder: Path) -> None:
     FileError
         If it does not.
     """
-    if not folder.is_dir():
-        raise FileError(f"{folder}: no such directory")
-    if not files_of_a_run(folder):
-        raise FileError(f"{folder}: holds no run of hybrid_nbody")
+    with hdf5.file_errors(folder, "reading the directory"):
+        if not folder.is_dir():
+            raise FileError(f"{folder}: no such directory")
+        if not files_of_a_run(folder):
+            raise FileError(f"{folder}: holds no run of hybrid_nbody")
 
 
 def put_aside(path: Path, aside: Path) -> None:

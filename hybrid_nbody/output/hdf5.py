@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +20,11 @@ SLACK_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 20
 """Aim for the size of an HDF5 chunk."""
 
-NO_ROOM = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up", errno.EFBIG: "the file size limit is reached"}
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file size limit is reached",
+}
 
 
 @contextmanager
@@ -27,21 +32,30 @@ def file_errors(path: Path, doing: str):
     """Turn an operating-system or HDF5 error of the block into a `FileError` that names the file and the deed."""
     try:
         yield
-    except OSError as error:
-        reason = NO_ROOM.get(error.errno) or error.strerror or str(error)
-        raise FileError(f"{path}: {doing} failed: {reason}") from error
+    except (OSError, RuntimeError) as error:  # h5py raises either when a write or a flush fails
+        raise FileError(f"{path}: {doing} failed: {_reason(error)}") from error
+
+
+def _reason(error) -> str:
+    """Say in a few words why an operation failed; HDF5 hides the system's error number in its text."""
+    hidden = re.search(r"errno = (\d+)", str(error))
+    number = getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
+    return NO_ROOM.get(number) or (os.strerror(number) if number else str(error))
 
 
 def write_header(file: h5py.File, kind: str, header: dict) -> None:
     """Store what a reader must know first as attributes of the file."""
-    file.attrs.update({"format": f"hybrid_nbody {kind}", "format_version": FORMAT_VERSION, "program_version": __version__})
+    file.attrs.update(
+        {"format": f"hybrid_nbody {kind}", "format_version": FORMAT_VERSION, "program_version": __version__}
+    )
     file.attrs.update(header)
 
 
 def reserve(file: h5py.File, size: int) -> None:
-    """Make the file system set aside room for `size` more bytes before HDF5 touches the file.
+    """Make sure that the file system has room for `size` more bytes before HDF5 touches the file.
 
     A write that fails half-way would leave HDF5's tables broken; this way a full disk is met while the file is whole.
+    The room is taken and given back at once: HDF5 does not know of it, cuts some of it off and would leave the rest.
 
     Raises
     ------
@@ -49,24 +63,14 @@ def reserve(file: h5py.File, size: int) -> None:
         If there is no room; the file is unharmed.
     """
     path = Path(file.filename)
-    needed = file.id.get_filesize() + size + SLACK_BYTES
     with file_errors(path, f"making room for {size} bytes"):
         descriptor = os.open(path, os.O_WRONLY)
+        end = os.fstat(descriptor).st_size
         try:
-            if os.fstat(descriptor).st_size < needed:
-                os.posix_fallocate(descriptor, 0, needed)
+            os.posix_fallocate(descriptor, end, size + SLACK_BYTES)
         finally:
+            os.ftruncate(descriptor, end)
             os.close(descriptor)
-
-
-def close(file: h5py.File) -> None:
-    """Close a file and give back the room that was set aside but not used."""
-    path = Path(file.filename)
-    with file_errors(path, "closing"):
-        file.close()
-        with h5py.File(path, "r", locking=False) as closed:
-            used = closed.id.get_filesize()
-        os.truncate(path, used)
 
 
 def chunk_shape(shape: tuple[int, ...], dtype) -> tuple[int, ...]:

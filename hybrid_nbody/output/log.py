@@ -44,8 +44,9 @@ class Log:
                 self._to_file(stamped)
 
     def _to_file(self, line):
-        self.file.write(line + "\n")
-        self.file.flush()
+        with file_errors(Path(self.file.name), "writing"):
+            self.file.write(line + "\n")
+            self.file.flush()
 
     def close(self) -> None:
         """Close the file."""

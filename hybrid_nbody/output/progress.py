@@ -101,10 +101,8 @@ class LineProgress:
         if now < self.next and status.step < status.last_step:
             return
         self.next = now + min(max(2.0, 0.1 * (now - self.started)), 60.0)
-        share = status.step / status.last_step
-        self.write(
-            f"step {status.step}/{status.last_step} ({share:.0%})  {status.details}  {duration(status.seconds_left)} left"
-        )
+        done = f"step {status.step}/{status.last_step} ({status.step / status.last_step:.0%})"
+        self.write(f"{done}  {status.details}  {duration(status.seconds_left)} left")
 
     def close(self) -> None:
         """Write nothing more."""

@@ -34,7 +34,7 @@ class Recorder:
         self.simulation, self.model, self.communicator = simulation, simulation.model, simulation.communicator
         self.guard, self.trajectory, self.progress = guard, trajectory, progress
         self.folder, self.header, self.keep, self.last_step = folder, header, keep, last_step
-        self.first_step = self.saved_step = None
+        self.first_step = self.saved_step = self.measured_step = None
         self.energy_error = None
 
     def begin(self, saved_step: int | None) -> None:
@@ -47,18 +47,25 @@ class Recorder:
 
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
+        self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
+
+    def _checked_diagnostics(self):
+        """Return the diagnostics of a state whose energy has not run away."""
         values = self.model.diagnostics()
         self.guard.check_energy(values)
         self.energy_error = values.get("relative_energy_error")
-        self.trajectory.write_diagnostics(self.model, values)
+        self.measured_step = self.model.step
+        return values
 
     def write_frame(self) -> None:
         """Write a frame."""
         self.trajectory.write_frame(self.model)
 
     def save(self) -> None:
-        """Write a checkpoint, unless this step has one."""
+        """Write a checkpoint of a state known to be good, unless this step has one."""
         if self.model.step != self.saved_step:
+            if self.model.step != self.measured_step:
+                self._checked_diagnostics()
             checkpoint.save(self.folder, self.model, self.header, self.keep, self.communicator)
             self.saved_step = self.model.step
 

@@ -5,6 +5,7 @@ OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress")
 
 def with_prefix(number: float) -> str:
     """Return a number with a metric prefix and three digits: ``2.42 T `` before a unit."""
+    number = float(f"{number:.3g}")
     for prefix, size in ((" P", 1e15), (" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if number >= size:
             return f"{number / size:.3g}{prefix} "

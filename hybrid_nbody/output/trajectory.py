@@ -1,5 +1,6 @@
 """``trajectory.h5``: frames and diagnostics, a row an event, flushed at each."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -12,6 +13,9 @@ from hybrid_nbody.simulation.model import Role
 
 NAME = "trajectory.h5"
 
+UNREADABLE = (KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
+"""What h5py raises on damaged tables."""
+
 BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
 """Room reserved for a row of diagnostics: a new chunk of every data set."""
 
@@ -20,8 +24,8 @@ class Trajectory:
     """The frames and diagnostics of one run.
 
     The root alone holds the file; other ranks send it their rows in slabs (`hybrid_nbody.parallel.gather`), so that its
-    memory does not grow with the number of bodies of the others. The numbers ``step`` and ``time`` of a row are written last:
-    a reader counts rows by them.
+    memory does not grow with the number of bodies of the others. The numbers ``step`` and ``time`` of a row are
+    written last: a reader counts rows by them.
 
     Parameters
     ----------
@@ -54,7 +58,7 @@ class Trajectory:
             for field in model.fields().values():
                 self._create_field(field)
             for name, quantity in model.quantities.items():
-                shape = (quantity.components,) if quantity.components > 1 else ()
+                shape = _row_shape(quantity)
                 hdf5.growing(self.file["diagnostics"], name, shape, "f8", quantity.units, quantity.description)
 
     def _create_field(self, field):
@@ -64,27 +68,40 @@ class Trajectory:
             dataset = self.file.create_dataset(field.name, field.shape, field.dtype)
             hdf5.describe(dataset, field.units, field.description)
 
-    def reopen(self, step: int) -> None:
-        """Open the file of an earlier part of the run and cut off every row after `step`.
+    def reopen(self, model) -> None:
+        """Open the file of an earlier part of the run and cut off every row after the step of `model`.
 
         Raises
         ------
         FileError
-            On every rank, if the file cannot be opened.
+            On every rank, if the file cannot be opened or is not a trajectory of `model`.
         """
-        self.communicator.on_root(lambda: self._reopen(step))
+        self.communicator.on_root(lambda: self._reopen(model))
 
-    def _reopen(self, step):
+    def _reopen(self, model):
         with hdf5.file_errors(self.path, "opening the file"):
             self.file = h5py.File(self.path, "r+")
         try:
+            self._check_holds(model)
             for prefix in ("", "diagnostics/"):
-                rows = int(np.searchsorted(self.file[f"{prefix}step"][:], step, side="right"))
+                rows = int(np.searchsorted(self.file[f"{prefix}step"][:], model.step, side="right"))
                 for dataset in self._datasets_of_rows(prefix):
                     dataset.resize(rows, axis=0)
             self.file.flush()
-        except (KeyError, OSError) as error:
+        except UNREADABLE as error:
+            with suppress(*UNREADABLE):
+                self.file.close()
+            self.file = None
             raise FileError(f"{self.path}: not a complete trajectory of ours ({error})") from error
+
+    def _check_holds(self, model):
+        """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
+        fields = [field for field in model.fields().values() if field.role is Role.FRAME]
+        shapes = {field.name: field.shape for field in fields}
+        shapes |= {f"diagnostics/{name}": _row_shape(quantity) for name, quantity in model.quantities.items()}
+        for name, shape in shapes.items():
+            if self.file[name].shape[1:] != shape:
+                raise KeyError(f"{name} has rows of shape {self.file[name].shape[1:]}, not {shape}")
 
     def _datasets_of_rows(self, prefix):
         """Return the data sets that grow by a row an event: those of diagnostics, or those of frames."""
@@ -165,5 +182,11 @@ class Trajectory:
     def close(self) -> None:
         """Close the file."""
         if self.file is not None:
-            hdf5.close(self.file)
+            with hdf5.file_errors(self.path, "closing"):
+                self.file.close()
             self.file = None
+
+
+def _row_shape(quantity) -> tuple[int, ...]:
+    """Return the shape of one row of a diagnostic."""
+    return (quantity.components,) if quantity.components > 1 else ()

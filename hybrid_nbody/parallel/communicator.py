@@ -145,7 +145,7 @@ class Communicator:
                 error = caught
         error = self.broadcast(error)
         if error is not None:
-            raise _shared(error)
+            raise error.on_all_ranks()
         return result
 
     def together(self, action: Callable[[], T]) -> T:
@@ -163,14 +163,9 @@ class Communicator:
             error = caught
         for rank, failure in enumerate(self.gather(error)):
             if failure is not None:
-                raise _shared(type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure)
+                named = type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure
+                raise named.on_all_ranks()
         return result
-
-
-def _shared(error: HybridNBodyError) -> HybridNBodyError:
-    """Mark an error that every rank raises, so that the ranks can end in order instead of being aborted."""
-    error.shared = True
-    return error
 
 
 def start_mpi() -> Communicator:
@@ -212,8 +207,8 @@ def refuse_foreign_launcher(size: int, library: str) -> None:
             if os.environ.get(rank_variable, "0") != "0":
                 raise InputError("")
             raise InputError(
-                f"{launcher} started {promised} processes, but each sees an MPI world of {size}: it belongs to another MPI "
-                f"library than mpi4py's ({_first_words(library)}); use the mpirun of that library: "
+                f"{launcher} started {promised} processes, but each sees an MPI world of {size}: it belongs to another "
+                f"MPI library than mpi4py's ({_first_words(library)}); use the mpirun of that library: "
                 f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
             )
 

@@ -115,6 +115,10 @@ def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Tr
     if asked == "auto":
         asked = next(name for name in ("nccl", "host") if name in usable) if communicator.size > 1 else "host"
     elif asked not in usable:
-        reason = "two ranks share a GPU" if asked in offered else f"not every rank's backend offers it ({backend.description})"
-        raise InputError(f"compute.transport: {asked} cannot be used: {reason}; use auto or host")
+        reason = (
+            "two ranks share a GPU"
+            if asked in offered
+            else f"not every rank's backend offers it ({backend.description})"
+        )
+        raise InputError(f"compute.transport: {asked} cannot be used: {reason}; use auto or host").on_all_ranks()
     return TRANSPORTS[asked](backend, communicator)

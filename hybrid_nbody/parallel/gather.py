@@ -15,8 +15,8 @@ TAG = 7
 def slabs(field, communicator) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the rows of a distributed array on the root, in global order.
 
-    The root never holds more than one slab of `SLAB_BYTES` (or one row, if that is larger) beyond its own share: every other
-    rank sends its rows in pieces of that size, and the next piece is received when the root asks for it.
+    The root never holds more than one slab of `SLAB_BYTES` (or one row, if that is larger) beyond its own share: every
+    other rank sends its rows in pieces of that size, and the next piece is received when the root asks for it.
 
     Parameters
     ----------

@@ -29,7 +29,8 @@ class Partition:
 
         Each share is within one item of its exact value, and the shares add up to `total`.
         """
-        exact = total * np.asarray(weights, dtype=float) / np.sum(weights)
+        weights = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
+        exact = total * weights / np.sum(weights)
         counts = np.floor(exact).astype(int)
         neediest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
         counts[neediest] += 1

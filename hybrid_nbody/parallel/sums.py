@@ -31,7 +31,8 @@ def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray
     Returns
     -------
     (…) array of float64
-        Before its final rounding, each sum is within about ``number**3 * 2**-124`` of the largest term.
+        Before its final rounding, each sum is within ``4 * number**3 * 2**-124`` of the largest term, if that is above
+        1e-280.
     """
     terms = np.asarray(terms, dtype=np.float64)
     bits = _bits(number)
@@ -54,8 +55,8 @@ def reproducible_median(values: np.ndarray, weights: np.ndarray, number: int, co
     """Return the smallest value at which the weights of all ranks reach half their total, the same for any shares.
 
     Nothing is gathered: each round counts the weights up to `THRESHOLDS` bit patterns, whose order is that of the
-    non-negative numbers that they stand for, and narrows the search to one interval between them. Weights are counted on an
-    integer grid, hence exactly.
+    non-negative numbers that they stand for, and narrows the search to one interval between them. Weights are counted
+    on an integer grid, hence exactly.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def reproducible_median(values: np.ndarray, weights: np.ndarray, number: int, co
     largest, heaviest = communicator.maximum(np.array(most))
     order = np.argsort(values)
     patterns = np.abs(values[order]).view(np.int64)
-    grid = np.rint(weights[order] / heaviest * 2.0 ** _bits(number)).astype(np.int64)
+    grid = np.rint(np.ldexp(weights[order], _bits(number) - np.frexp(heaviest)[1])).astype(np.int64)
     reached = np.concatenate([[0], np.cumsum(grid)])
     low, high, half = -1, int(largest.view(np.int64)), None
     while high - low > 1:

@@ -56,12 +56,10 @@ class Guard:
             )
 
     def _error(self, what):
-        error = NumericalError(
+        return NumericalError(
             f"step {self.model.step} (t = {self.model.time:g}): {what}; the state was good at step {self.good_step}. "
             "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
-        )
-        error.shared = True
-        return error
+        ).on_all_ranks()
 
 
 ROW_NAMES = {"bodies": "body", "gravity": "body"}

@@ -5,6 +5,8 @@ Schedules are asked on the root alone and its answer is sent to every rank, so t
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 NEVER = 1 << 62
@@ -83,15 +85,26 @@ class EveryTime:
 
     def steps_ahead(self, clock):
         """See `Schedule.steps_ahead`."""
-        return max(1, self._step_of(self._multiple_at(clock.step) + 1) - clock.step)
+        return self._step_of(self._multiple_at(clock.step) + 1) - clock.step
+
+    @cached_property
+    def _ratio(self):
+        """Steps in an interval as a fraction of whole numbers, so that no rounding adds up however long the run.
+
+        Denominators below 1e9 take 0.3 / 0.1 for the 3 that it means. More than one event a step is one event a step.
+        """
+        ratio = max(Fraction(self.interval / self.dt).limit_denominator(10**9), Fraction(1))
+        return ratio.numerator, ratio.denominator
 
     def _multiple_at(self, step):
-        """Return the number of the last multiple reached at `step`, allowing for rounding."""
-        return math.floor(step * self.dt / self.interval + 1e-9)
+        """Return the number of the last multiple reached at `step`."""
+        steps, intervals = self._ratio
+        return step * intervals // steps
 
     def _step_of(self, multiple):
         """Return the first step at or after a multiple."""
-        return math.ceil(multiple * self.interval / self.dt - 1e-9)
+        steps, intervals = self._ratio
+        return -(-multiple * steps // intervals)
 
 
 @dataclass(frozen=True)

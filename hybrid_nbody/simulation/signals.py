@@ -25,7 +25,7 @@ class StopSignals:
 
     def __exit__(self, *exception):
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not Python's
 
     def _note(self, number, frame):
         if self.received and number == signal.SIGINT:

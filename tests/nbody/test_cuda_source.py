@@ -18,4 +18,6 @@ def test_gravity_compiles(precision, architecture):
 
 def test_a_fault_in_the_source_is_found():
     with pytest.raises(ValueError, match="undefined"):
-        compile_to_cubin(gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options({"SINGLE": 1, "CHUNK": 256}), 90)
+        compile_to_cubin(
+            gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options({"SINGLE": 1, "CHUNK": 256}), 90
+        )

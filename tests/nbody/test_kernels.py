@@ -5,9 +5,9 @@ The error of a body is |a - a_ref| over the rms of |a_ref| over all bodies; of t
 
 import numpy as np
 import pytest
-from support.bodies import SETS, make_gravity
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bodies import SETS, make_gravity
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
@@ -101,7 +101,9 @@ def test_one_and_two_threads_give_the_same_bits():
     from support.bodies import make_backend
 
     bodies = plummer(1500, seed=6)
-    results = [make_gravity(make_backend("cpu", threads), bodies, "single", 0.01).state.acceleration for threads in (1, 2)]
+    results = [
+        make_gravity(make_backend("cpu", threads), bodies, "single", 0.01).state.acceleration for threads in (1, 2)
+    ]
     np.testing.assert_array_equal(*results)
 
 

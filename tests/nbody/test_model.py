@@ -53,7 +53,7 @@ def test_backends_agree_to_rounding(alone, backend, precision):
 @pytest.mark.parametrize("integrator", ["leapfrog", "euler"])
 def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, precision, integrator):
     bodies = plummer(700, 3)
-    options = dict(integrator=integrator, precision=precision, softening=0.02)
+    options = {"integrator": integrator, "precision": precision, "softening": 0.02}
     shared = make_model(bodies, 1e-3, communicator, **options)
     single = make_model(bodies, 1e-3, alone, **options)
     for model in (shared, single):
@@ -66,7 +66,9 @@ def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, precisio
 @pytest.mark.parametrize("number", [1, 2, 3, 257])
 def test_uneven_and_empty_shares_give_the_same_bits(communicator, alone, number):
     bodies = random_box(number, 4)
-    weights = [float(rank % 2 == communicator.size % 2 or rank == communicator.size - 1) for rank in range(communicator.size)]
+    weights = [
+        float(rank % 2 == communicator.size % 2 or rank == communicator.size - 1) for rank in range(communicator.size)
+    ]
     shared = make_model(bodies, 1e-3, communicator, softening=0.1, weights=weights)
     single = make_model(bodies, 1e-3, alone, softening=0.1)
     for model in (shared, single):
@@ -79,7 +81,7 @@ def test_uneven_and_empty_shares_give_the_same_bits(communicator, alone, number)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_restored_model_continues_with_the_same_bits(communicator, precision):
     """Saved and restored between two sorts, where the order of the sources is no longer that of the positions."""
-    options = dict(precision=precision, softening=0.05)
+    options = {"precision": precision, "softening": 0.05}
     model = make_model(plummer(100, 5), 1e-3, communicator, **options)
     model.diagnostics()
     model.advance(530)

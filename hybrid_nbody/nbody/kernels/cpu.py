@@ -22,7 +22,7 @@ KICK, DRIFT, FORCE = 0, 1, 2
 
 @compiled_vector
 def chunk_acceleration(x, y, z, mass, target, eps2):
-    """Sum the accelerations (without G) of one target towards the sources of one chunk; the loop becomes vector code."""
+    """Sum the accelerations (without G) of one target towards the sources of a chunk; the loop becomes vector code."""
     real = mass.dtype.type
     ax = ay = az = real(0)
     for j in range(mass.size):
@@ -123,7 +123,22 @@ def add_scaled(result, factor, increment):
 
 @compiled
 def run_stages(
-    steps, actions, lengths, position, velocity, acceleration, mass, order, place, local, G, eps2, starts, origin, offset, packed_mass
+    steps,
+    actions,
+    lengths,
+    position,
+    velocity,
+    acceleration,
+    mass,
+    order,
+    place,
+    local,
+    G,
+    eps2,
+    starts,
+    origin,
+    offset,
+    packed_mass,
 ):
     """Do whole steps of one rank that owns every body; return the seconds spent in the force."""
     force = 0.0

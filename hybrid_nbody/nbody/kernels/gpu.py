@@ -72,7 +72,9 @@ class Kernels:
         self._add_scaled(state.own_position, duration, state.velocity)
 
     def _add_scaled(self, result, factor, increment):
-        self._launch("add_scaled", blocks_for(result.size), np.int32(result.size), result, np.float64(factor), increment)
+        self._launch(
+            "add_scaled", blocks_for(result.size), np.int32(result.size), result, np.float64(factor), increment
+        )
 
     def run(self, state, stages, dt, steps):
         """Do whole steps of a rank that owns every body: the first one timed, the rest as replays of a captured graph.

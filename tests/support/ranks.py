@@ -1,0 +1,142 @@
+"""Ranks, a model without physics, and processes of their own, for the tests of ranks, loop and output."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.simulation.model import Field, Quantity, Role, Work
+from hybrid_nbody.simulation.timings import Timings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def communicator(comm):
+    """All ranks."""
+    return Communicator(comm)
+
+
+@pytest.fixture(scope="session")
+def alone():
+    """This rank by itself."""
+    return this_rank()
+
+
+def this_rank():
+    """Return a communicator of this rank alone."""
+    from mpi4py import MPI
+
+    return Communicator(MPI.COMM_SELF)
+
+
+class RowsModel:
+    """A model whose rows are functions of the step: anybody can say what a file must hold.
+
+    Parameters
+    ----------
+    number : int
+        Rows of all ranks.
+    communicator : Communicator
+        Every rank calls together.
+    weights : sequence of float, optional
+        How rows are shared out; equally by default.
+
+    Attributes
+    ----------
+    batches : list of int
+        The steps of each call of `advance`.
+    """
+
+    quantities = {"total_energy": Quantity("energy", "sum"), "momentum": Quantity("mass length / time", "vector", 3)}
+    work = Work("interactions", 100.0, 20)
+
+    def __init__(self, number, communicator, weights=None, dt=0.5):
+        self.number, self.communicator, self.dt = number, communicator, dt
+        self.own = Partition.weighted(number, weights or [1.0] * communicator.size).share(communicator.rank)
+        self.step = 0
+        self.timings = Timings()
+        self.batches = []
+        self.restored = {}
+
+    @property
+    def time(self):
+        return self.step * self.dt
+
+    def advance(self, steps):
+        self.batches.append(steps)
+        self.step += steps
+
+    def at(self, step):
+        """Return the model, brought to `step`."""
+        self.step = step
+        return self
+
+    def diagnostics(self):
+        return {"total_energy": -0.25 - self.step, "momentum": (self.step, 0.5, -1e-300)}
+
+    def scalars(self):
+        return {"step": self.step, "time": self.time, "initial_energy": -0.1 - 1e-17}
+
+    def fields(self):
+        roles = {"bodies/mass": Role.STATIC, "bodies/id": Role.STATIC, "gravity/order": Role.INTERNAL}
+        roles["bodies/acceleration"] = Role.WATCHED
+        return {
+            name: Field(
+                name=name,
+                shape=array.shape,
+                dtype=array.dtype,
+                units=f"units of {name}",
+                description=f"what {name} is",
+                start=self.own.start,
+                rows=self.own.stop - self.own.start,
+                host=lambda start, stop, mine=array[self.own]: mine[start:stop].copy(),
+                role=roles.get(name, Role.FRAME),
+            )
+            for name, array in rows_at(self.step, self.number).items()
+        }
+
+    def restore(self, rows, scalars):
+        self.step = int(scalars["step"])
+        self.restored = {name: rows(name) for name, field in self.fields().items() if field.role is not Role.WATCHED}
+
+    def suspect(self):
+        return "body 7, the fastest, moves at 12"
+
+
+def rows_at(step, number):
+    """Return every row of every field of a `RowsModel` at a step."""
+    random = np.random.default_rng([number, step])
+    return {
+        "bodies/position": random.standard_normal((number, 3)),
+        "bodies/velocity": random.standard_normal((number, 3)) * 1e-200,
+        "bodies/mass": np.linspace(1.0, 2.0, number),
+        "bodies/id": np.arange(number)[::-1].copy(),
+        "gravity/order": np.arange(number, dtype=np.int32) + step,
+        "bodies/acceleration": random.standard_normal((number, 3)),
+    }
+
+
+def run_python(code, *arguments, check=0, timeout=60, **kwargs):
+    """Run Python code in a process of its own; `arguments` are its ``sys.argv[1:]``. Return the completed process."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, **kwargs)
+    assert result.returncode == check, result.stdout + result.stderr
+    return result
+
+
+def answer_of(code, *arguments, **kwargs):
+    """Run Python code as `run_python` does and return what its last line of output says in JSON."""
+    return json.loads(run_python(code, *arguments, **kwargs).stdout.splitlines()[-1])
+
+
+def same_bits(first, second):
+    """Return whether two arrays are the same, bit by bit, in shape and in type."""
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
