@@ -128,18 +128,20 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
     assert_same_run(out, tmp_path / "reference")
 
 
-def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path, reference_run, mpirun):
+def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path, mpirun):
     out = tmp_path / "out"
-    process = start(2, job)
-    wait_for_checkpoint(out, 200)
+    options = ("--set", "time.steps=4000", "--set", "output.checkpoint={every_steps: 2000}")
+    process = start(2, job, *options)
+    wait_for_checkpoint(out, 1000)
+    time.sleep(0.2)
     process.kill()
     process.communicate(timeout=60)
     time.sleep(1)  # the ranks die with their launcher
+    assert contents(out)["diagnostics/step"][-1] > 2000  # there is something to cut off
     result = mpirun(3, "-m", "hybrid_nbody", "resume", out)
     assert result.returncode == 0, result.stderr
-    assert_same_run(out, reference_run)
-    steps = contents(out)["step"]
-    assert (np.diff(steps) > 0).all()
+    run(job, *options, "--set", f"output.directory={tmp_path / 'reference'}")
+    assert_same_run(out, tmp_path / "reference")
 
 
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_used(job, tmp_path, reference_run):
@@ -249,6 +251,16 @@ def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, li
         assert (np.diff(steps) == 5).all()
         run("resume", tmp_path / "out", *options)
         assert contents(tmp_path / "out")["step"][-1] == 600
+
+
+def test_a_full_disk_ends_all_ranks(job, tmp_path, mpirun):
+    """Only the root writes, and only the root fails: the others must not wait for it."""
+    only_checkpoints = ["--set", "output.trajectory=null", "--set", "output.diagnostics=null"]
+    result = mpirun(3, "-c", LIMITED, "280000", str(job), *only_checkpoints, timeout=30)
+    assert result.returncode == 4, result.stderr
+    assert result.stderr.count("the file size limit is reached") == 1
+    assert "error on rank 0: " in result.stderr
+    assert "checkpoint-0000000000.h5" in result.stderr
 
 
 def test_killing_one_rank_ends_all_within_seconds(job, tmp_path):
