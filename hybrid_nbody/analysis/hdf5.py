@@ -17,7 +17,7 @@ FORMAT_VERSION = 1
 """The newest layout of both kinds of file that these readers understand."""
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-"""The first eight bytes of an HDF5 file."""
+"""The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
 
 ATTEMPTS, PAUSE = 5, 0.02
 """How often to try, and the seconds between, where a file may be in the middle of a flush."""
@@ -263,17 +263,12 @@ def check_format(file, path, *allowed):
     FileError
         The file is foreign, of another kind or of a later version.
     """
-    found = kind_of(file)
+    found = _plain(file.attrs.get("format"))
     if found not in (TRAJECTORY, CHECKPOINT):
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")
     if found not in allowed:
         raise FileError(f"{path}: a {found.split()[-1]}, not a {allowed[0].split()[-1]}")
     _check_version(path, _plain(file.attrs.get("format_version")))
-
-
-def kind_of(file):
-    """Return the attribute ``format`` of an open file: TRAJECTORY, CHECKPOINT, or anything in a foreign file."""
-    return _plain(file.attrs.get("format"))
 
 
 def _check_version(path, version):

@@ -4,16 +4,8 @@ import math
 from pathlib import Path
 
 from hybrid_nbody.analysis.bodies_file import read_bodies
-from hybrid_nbody.analysis.hdf5 import (
-    CHECKPOINT,
-    SIGNATURE,
-    attributes,
-    check_format,
-    check_regular_file,
-    kind_of,
-    open_hdf5,
-    reading,
-)
+from hybrid_nbody.analysis.checkpoint import MAGIC, open_checkpoint
+from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.analysis.run import FILE_NAME, find_trajectory, open_run
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 
@@ -53,10 +45,14 @@ def describe(path) -> str:
             return _describe_directory(path)
         check_regular_file(path)
         with open(path, "rb") as file:
-            is_hdf5 = file.read(8) == SIGNATURE
+            head = file.read(len(MAGIC))
+    if head == MAGIC:
+        return _describe_checkpoint(path)
+    if head.startswith(SIGNATURE):
+        return _describe_trajectory(path)
     if path.suffix in (".yaml", ".yml"):
         raise InputError(f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}")
-    return _describe_hdf5(path) if is_hdf5 else _describe_bodies(path)
+    return _describe_bodies(path)
 
 
 def _describe_directory(path):
@@ -79,14 +75,15 @@ def _lines_of_trajectory(path):
         return [_line("trajectory", _reason(path, error))]
 
 
-def _describe_hdf5(path):
-    with open_hdf5(path) as file, reading(path):
-        is_checkpoint = kind_of(file) == CHECKPOINT
-    size = _line("size", _readable_size(path.stat().st_size))
-    if is_checkpoint:
-        return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])
+def _describe_trajectory(path):
     with open_run(path) as run:
+        size = _line("size", _readable_size(path.stat().st_size))
         return "\n".join([f"{path}: the trajectory of a run", *_lines_of_run(run), size])
+
+
+def _describe_checkpoint(path):
+    size = _line("size", _readable_size(path.stat().st_size))
+    return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])
 
 
 def _describe_bodies(path):
@@ -152,7 +149,7 @@ def _numbers(value):
 
 def _lines_of_checkpoint(path):
     found, bodies = _read_checkpoint(path)
-    lines = _lines_of_origin({name: found[name] for name in found if name not in ("step", "time", "digest")})
+    lines = _lines_of_origin({name: found[name] for name in found if name not in ("step", "time", "scalars")})
     if bodies:
         lines.append(_line("bodies", bodies))
     return [*lines, _line("state at", f"time {found['time']:g}, step {found['step']}")]
@@ -168,8 +165,7 @@ def _line_of_checkpoint(path):
 
 def _read_checkpoint(path):
     """Return a checkpoint's attributes and its number of bodies, 0 for a model without any."""
-    with open_hdf5(path) as file, reading(path):
-        check_format(file, path, CHECKPOINT)
+    with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
         missing = [name for name in ("step", "time") if not isinstance(found.get(name), (int, float))]
         if missing:

@@ -1,6 +1,7 @@
 """The look that all pictures share: sizes for a printed page, and colours that the colour-blind can tell apart."""
 
 import math
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,6 +17,9 @@ BODY_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
 ENERGY_COLOURS = {"kinetic": VERMILLION, "potential": BLUE, "total": BLACK}
 
 DENSITY_MAP = "viridis"
+
+LONG = 12
+"""Units of more characters stand on a line of their own below what they are the units of."""
 
 LOOK = {
     "font.size": 9,
@@ -58,12 +62,13 @@ def power_of_ten(*arrays) -> int:
 def label(name, units="", power=0) -> str:
     """Return the label of an axis, such as ``x (10^11 m)``; without brackets where there is nothing to put there."""
     inside = scaled_units("" if units == name else units, power)
-    return f"{plain(name)} ({inside})" if inside else plain(name)
+    separator = "\n" if len(units) > LONG else " "
+    return f"{plain(name)}{separator}({inside})" if inside else plain(name)
 
 
 def scaled_units(units, power=0) -> str:
     """Return units with a power of ten before them, such as ``10^11 m``; empty where there is nothing to say."""
-    units = "" if units in ("1", "none", "dimensionless") else plain(units)
+    units = "" if units in ("1", "none", "dimensionless") else re.sub(r"\^(-?\d+)", r"$^{\1}$", plain(units))
     scale = f"$10^{{{power}}}$" if power else ""
     return " ".join(part for part in (scale, units) if part)
 

@@ -35,10 +35,6 @@ class Backend(ABC):
         """Return the twin of `package` (a dotted module name) that runs on this backend."""
         return importlib.import_module(f"{package}.{self.kind}")
 
-    def empty(self, shape, dtype):
-        """Return an uninitialised array on the device."""
-        return self.xp.empty(shape, dtype)
-
     def zeros(self, shape, dtype):
         """Return an array of zeros on the device."""
         return self.xp.zeros(shape, dtype)

@@ -235,7 +235,7 @@ def library_name() -> str:
     """Return name and version of the MPI library in use."""
     from mpi4py import MPI
 
-    return MPI.Get_library_version().replace("\0", "").splitlines()[0].rstrip(",").replace("\t", " ")
+    return " ".join(MPI.Get_library_version().replace("\0", "").splitlines()[0].split())
 
 
 def cuda_aware() -> bool:
