@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.analysis.checkpoint import MAGIC, USER_BLOCK, open_checkpoint
+from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, check_regular_file, reading
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.formats import SEAL_START, USER_BLOCK
 
 COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
 DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
@@ -87,7 +88,7 @@ def _reader_for(path):
         raise InputError(f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez")
     if head.startswith(b"PK"):
         return _read_npz
-    if head.startswith(MAGIC) or head[USER_BLOCK:] == SIGNATURE:
+    if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
         return _read_checkpoint
     return _read_last_frame if head.startswith(SIGNATURE) else _read_csv
 

@@ -10,11 +10,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-
-TRAJECTORY = "hybrid_nbody trajectory"
-CHECKPOINT = "hybrid_nbody checkpoint"
-FORMAT_VERSION = 1
-"""The newest layout of both kinds of file that these readers understand."""
+from hybrid_nbody.formats import CHECKPOINT, FORMAT_VERSION, TRAJECTORY
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""

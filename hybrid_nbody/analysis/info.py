@@ -4,10 +4,11 @@ import math
 from pathlib import Path
 
 from hybrid_nbody.analysis.bodies_file import read_bodies
-from hybrid_nbody.analysis.checkpoint import MAGIC, open_checkpoint
+from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.analysis.run import FILE_NAME, find_trajectory, open_run
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
+from hybrid_nbody.formats import SEAL_START
 
 WIDTH = 14
 """Characters of the left column."""
@@ -45,8 +46,8 @@ def describe(path) -> str:
             return _describe_directory(path)
         check_regular_file(path)
         with open(path, "rb") as file:
-            head = file.read(len(MAGIC))
-    if head == MAGIC:
+            head = file.read(len(SEAL_START))
+    if head == SEAL_START:
         return _describe_checkpoint(path)
     if head.startswith(SIGNATURE):
         return _describe_trajectory(path)

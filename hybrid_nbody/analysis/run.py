@@ -12,8 +12,9 @@ import numpy as np
 import yaml
 
 from hybrid_nbody.analysis.diagnostics import Diagnostics
-from hybrid_nbody.analysis.hdf5 import TRAJECTORY, WatchedFile, attributes, check_format, patiently, reading
+from hybrid_nbody.analysis.hdf5 import WatchedFile, attributes, check_format, patiently, reading
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.formats import TRAJECTORY
 
 FILE_NAME = "trajectory.h5"
 

@@ -1,6 +1,5 @@
 """Checkpoints: the complete state in global order with a digest, never half-written under their name."""
 
-import hashlib
 import json
 import os
 import re
@@ -13,17 +12,10 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
+from hybrid_nbody.formats import CHECKPOINT, FORMAT_VERSION, USER_BLOCK, check_seal, seal
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role
-
-USER_BLOCK = 512
-"""Bytes before HDF5's own, which it leaves alone: they hold the digest of all that follow."""
-
-READ_BYTES = 4 << 20
-"""Bytes read at a time to compute a digest."""
-
-MAGIC = b"hybrid_nbody checkpoint, sha256 "
 
 PATTERN = re.compile(r"checkpoint-(\d{10})\.h5")
 
@@ -92,9 +84,8 @@ def _create(part, model, header):
     fields = _saved(model)
     file = h5py.File(part, "w", userblock_size=USER_BLOCK)
     hdf5.reserve(file, sum(field.row_bytes * field.shape[0] for field in fields))
-    hdf5.write_header(
-        file, "checkpoint", header | {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
-    )
+    state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
+    hdf5.write_header(file, CHECKPOINT, header | state)
     for field in fields:
         dataset = file.create_dataset(field.name, field.shape, field.dtype)
         hdf5.describe(dataset, field.units, field.description)
@@ -110,7 +101,7 @@ def _put_in_place(file, part, path):
     with hdf5.file_errors(path, "writing the checkpoint"):
         file.close()
         with open(part, "rb+") as handle:
-            handle.write(_seal(part))
+            handle.write(seal(part))
             handle.flush()
             os.fsync(handle.fileno())
         verify(part)
@@ -118,18 +109,8 @@ def _put_in_place(file, part, path):
         hdf5.sync_folder(path.parent)
 
 
-def _seal(path: Path) -> bytes:
-    """Return the user block that belongs to a file: the SHA-256 of every byte behind it."""
-    total = hashlib.sha256()
-    with open(path, "rb") as handle:
-        handle.seek(USER_BLOCK)
-        while piece := handle.read(READ_BYTES):
-            total.update(piece)
-    return (MAGIC + total.hexdigest().encode() + b"\n").ljust(USER_BLOCK, b"\0")
-
-
 def verify(path: Path) -> None:
-    """Check that a checkpoint is whole, before HDF5 sees it: damaged tables can make its library hang.
+    """Check that a checkpoint is whole and can be read by this version.
 
     Raises
     ------
@@ -137,15 +118,11 @@ def verify(path: Path) -> None:
         If it cannot be read, is not ours, or its contents do not match its digest.
     """
     with hdf5.file_errors(path, "reading"):
-        with open(path, "rb") as handle:
-            block = handle.read(USER_BLOCK)
-        if not block.startswith(MAGIC):
-            raise FileError(f"{path}: not a checkpoint of hybrid_nbody, or its beginning is damaged")
-        if block != _seal(path):
-            raise FileError(f"{path}: damaged: its contents do not match its digest")
+        check_seal(path)
         with h5py.File(path, "r", locking=False) as file:
-            if file.attrs["format_version"] > hdf5.FORMAT_VERSION:
-                raise FileError(f"{path}: written by a newer version of hybrid_nbody ({file.attrs['program_version']})")
+            if file.attrs["format_version"] > FORMAT_VERSION:
+                writer = hdf5.text(file.attrs["program_version"])
+                raise FileError(f"{path}: written by a newer version of hybrid_nbody ({writer})")
 
 
 @dataclass(frozen=True)
@@ -196,5 +173,5 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
 
 def _open(path):
     with h5py.File(path, "r", locking=False) as file:
-        scalars = json.loads(file.attrs["scalars"])
-        return Checkpoint(path, file.attrs["config"], len(file["bodies/position"]), scalars)
+        scalars = json.loads(hdf5.text(file.attrs["scalars"]))
+        return Checkpoint(path, hdf5.text(file.attrs["config"]), len(file["bodies/position"]), scalars)

@@ -11,8 +11,7 @@ import numpy as np
 
 from hybrid_nbody import __version__
 from hybrid_nbody.errors import FileError
-
-FORMAT_VERSION = 1
+from hybrid_nbody.formats import FORMAT_VERSION
 
 SLACK_BYTES = 1 << 18
 """Room kept for HDF5's own tables beside the data of an event."""
@@ -45,10 +44,25 @@ def _reason(error) -> str:
 
 def write_header(file: h5py.File, kind: str, header: dict) -> None:
     """Store what a reader must know first as attributes of the file."""
-    file.attrs.update(
-        {"format": f"hybrid_nbody {kind}", "format_version": FORMAT_VERSION, "program_version": __version__}
-    )
-    file.attrs.update(header)
+    write_attributes(file, {"format": kind, "format_version": FORMAT_VERSION, "program_version": __version__} | header)
+
+
+def write_attributes(item, values: dict) -> None:
+    """Store attributes of a file or data set, texts with a fixed length.
+
+    HDF5 keeps texts of variable length in a heap; one flipped bit there can make a reader hang.
+    """
+    for name, value in values.items():
+        if isinstance(value, str):
+            fixed = h5py.string_dtype("utf-8", max(1, len(value.encode())))
+            item.attrs.create(name, value.encode(), dtype=fixed)
+        else:
+            item.attrs[name] = value
+
+
+def text(value) -> str:
+    """Return the text of an attribute."""
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def reserve(file: h5py.File, size: int) -> None:
@@ -90,7 +104,7 @@ def growing(group, name: str, shape: tuple[int, ...], dtype, units: str, descrip
 
 def describe(dataset: h5py.Dataset, units: str, description: str) -> None:
     """Store the meaning of a data set beside it."""
-    dataset.attrs.update({"units": units, "description": description})
+    write_attributes(dataset, {"units": units, "description": description})
 
 
 def sync_folder(folder: Path) -> None:

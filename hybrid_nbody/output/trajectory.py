@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
+from hybrid_nbody.formats import TRAJECTORY
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role
@@ -51,7 +52,7 @@ class Trajectory:
     def _create(self, model, header):
         with hdf5.file_errors(self.path, "creating the file"):
             self.file = h5py.File(self.path, "w")
-            hdf5.write_header(self.file, "trajectory", header)
+            hdf5.write_header(self.file, TRAJECTORY, header)
             for group in (self.file, self.file.create_group("diagnostics")):
                 hdf5.growing(group, "step", (), "i8", "1", "steps since the initial state")
                 hdf5.growing(group, "time", (), "f8", "time", "simulated time")

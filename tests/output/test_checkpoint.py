@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.ranks import RowsModel, answer_of, rows_at, same_bits, this_rank
 
+from hybrid_nbody import formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint, hdf5
 from hybrid_nbody.parallel import gather
@@ -85,11 +86,12 @@ def test_what_follows_from_the_rest_is_not_saved_and_everything_else_says_what_i
     found = {}
     with h5py.File(path) as file:
         file.visititems(lambda name, item: found.update({name: dict(item.attrs)}) if hasattr(item, "shape") else None)
-        assert file.attrs["format"] == "hybrid_nbody checkpoint"
-        assert file.attrs["format_version"] == hdf5.FORMAT_VERSION
-        assert {name: file.attrs[name] for name in HEADER} == HEADER
+        assert hdf5.text(file.attrs["format"]) == "hybrid_nbody checkpoint"
+        assert file.attrs["format_version"] == formats.FORMAT_VERSION
+        assert {name: hdf5.text(file.attrs[name]) for name in HEADER} == HEADER
         assert (file.attrs["step"], file.attrs["time"]) == (3, 1.5)
-    assert found == {name: {"units": f"units of {name}", "description": f"what {name} is"} for name in SAVED}
+    texts = {name: {key: hdf5.text(value) for key, value in attributes.items()} for name, attributes in found.items()}
+    assert texts == {name: {"units": f"units of {name}", "description": f"what {name} is"} for name in SAVED}
 
 
 def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
@@ -102,6 +104,7 @@ def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
 FLIP_EVERY_BYTE = """
 import json, os, signal, sys
 from pathlib import Path
+from hybrid_nbody import formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint
 
@@ -168,7 +171,8 @@ def test_another_program_s_hdf5_is_refused(tmp_path):
 
 
 def test_a_newer_format_is_refused_and_named(tmp_path, alone, monkeypatch):
-    monkeypatch.setattr(hdf5, "FORMAT_VERSION", 2)
+    for module in (hdf5, checkpoint):
+        monkeypatch.setattr(module, "FORMAT_VERSION", 2)
     path = save(tmp_path, RowsModel(2, alone).at(1))
     monkeypatch.undo()
     with pytest.raises(FileError, match=r"written by a newer version of hybrid_nbody \("):
@@ -260,6 +264,7 @@ SAVE_WITH_LITTLE_ROOM = """
 import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
+from hybrid_nbody import formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint, hdf5
 

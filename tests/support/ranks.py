@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,51 @@ def this_rank():
     from mpi4py import MPI
 
     return Communicator(MPI.COMM_SELF)
+
+
+class ThreadRank:
+    """One of several ranks that are threads of this process: enough of a `Communicator` for sums and choices."""
+
+    def __init__(self, rank, board, barrier):
+        self.rank = self.local_rank = rank
+        self.size = self.local_size = len(board)
+        self.is_root = rank == 0
+        self._board, self._barrier = board, barrier
+
+    def gather(self, value):
+        self._board[self.rank] = value
+        self._barrier.wait()
+        values = list(self._board)
+        self._barrier.wait()
+        return values
+
+    def broadcast(self, value):
+        return self.gather(value)[0]
+
+    def maximum(self, values):
+        return np.max(self.gather(values), axis=0)
+
+    def sum(self, values):
+        return np.sum(self.gather(values), axis=0)
+
+
+def on_threads(size, action):
+    """Return what ``action(rank)`` gives for each of `size` ranks that are threads."""
+    board, barrier = [None] * size, threading.Barrier(size, timeout=20)
+
+    def guarded(rank):
+        try:
+            return action(ThreadRank(rank, board, barrier))
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(size) as pool:
+        results = [pool.submit(guarded, rank) for rank in range(size)]
+    failures = [result.exception() for result in results if result.exception()]
+    for failure in sorted(failures, key=lambda failure: isinstance(failure, threading.BrokenBarrierError)):
+        raise failure
+    return [result.result() for result in results]
 
 
 class RowsModel:

@@ -1,0 +1,126 @@
+"""The description of a run, to the letter, and what is told of damaged and foreign files."""
+
+import re
+
+import pytest
+
+from hybrid_nbody.analysis.info import describe
+from hybrid_nbody.errors import FileError, InputError
+
+
+def without_sizes(text):
+    return re.sub(r"\d+(\.\d+)? (bytes|kB)", "SIZE", text).splitlines()
+
+
+def test_a_run_with_its_checkpoints(write_run, write_checkpoint, cut):
+    write_run(rows=5)
+    write_checkpoint("out/checkpoint-0000000020.h5", step=20, time=1.0)
+    write_checkpoint("out/checkpoint-0000000010.h5", step=10, time=0.5)
+    cut(write_checkpoint("out/checkpoint-0000000030.h5"), 900)
+    assert without_sizes(describe("out")) == [
+        "out: the output of a run",
+        "  title         Test",
+        "  model         nbody",
+        "  format        hybrid_nbody trajectory, version 1, written by hybrid_nbody 0.1.0",
+        "  ran with      backend cpu, ranks 4",
+        "  bodies        4",
+        "  frames        3, time 0 to 1, step 0 to 20",
+        "  diagnostics   5, time 0 to 1, step 0 to 20",
+        "  the last ones kinetic energy          0.240411",
+        "                potential energy       -0.490411",
+        "                total energy           -0.25",
+        "                relative energy error   1e-06",
+        "                virial ratio            1",
+        "                half mass radius        0.77",
+        "                momentum                12   13   14",
+        "  checkpoints   checkpoint-0000000010.h5  time 0.5, step 10",
+        "                checkpoint-0000000020.h5  time 1, step 20",
+        "                checkpoint-0000000030.h5  cannot be used: damaged: its contents do not match its digest",
+        "  size          SIZE in 4 files",
+    ]
+
+
+def test_a_trajectory(write_run):
+    write_run(frames=1, rows=0)
+    lines = without_sizes(describe("out/trajectory.h5"))
+    assert lines[0] == "out/trajectory.h5: the trajectory of a run"
+    assert lines[-3:] == ["  frames        1, at time 0, step 0", "  diagnostics   none", "  size          SIZE"]
+
+
+def test_a_checkpoint(write_checkpoint):
+    write_checkpoint("c.h5")
+    assert without_sizes(describe("c.h5")) == [
+        "c.h5: a checkpoint",
+        "  title         Test",
+        "  model         nbody",
+        "  format        hybrid_nbody checkpoint, version 1, written by hybrid_nbody 0.1.0",
+        "  ran with      backend cpu, ranks 4",
+        "  bodies        4",
+        "  state at      time 1, step 20",
+        "  size          SIZE",
+    ]
+
+
+def test_a_file_of_bodies(in_folder):
+    (in_folder / "b.csv").write_text("x,y,z,vx,vy,vz,m\n1,2,3,4,5,6,7\n1,2,3,4,5,6,8\n")
+    assert describe("b.csv").splitlines() == [
+        "b.csv: a file of bodies",
+        "  bodies        2",
+        "  total mass    15",
+        "  size          45 bytes",
+    ]
+
+
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_checkpoints_are_described_without_a_trajectory(write_run, write_checkpoint, damage):
+    trajectory = write_run() / "trajectory.h5"
+    write_checkpoint("out/checkpoint-0000000020.h5")
+    trajectory.unlink()
+    if damage == "damaged":
+        trajectory.write_bytes(b"\x00" * 999)
+    lines = without_sizes(describe("out"))
+    reason = {"gone": "no such file or directory", "damaged": "not an HDF5 file"}[damage]
+    assert lines[1] == f"  trajectory    {reason}"
+    assert lines[2] == "  checkpoints   checkpoint-0000000020.h5  time 1, step 20"
+
+
+def test_a_run_without_checkpoints(write_run):
+    assert "  checkpoints   none" in describe(write_run()).splitlines()
+
+
+def test_what_cannot_be_described(write_run, write_checkpoint, cut, refused, in_folder):
+    assert refused(InputError, describe, "x") == "x: no such file or directory"
+    (in_folder / "empty").mkdir()
+    assert refused(InputError, describe, "empty") == "empty: no trajectory.h5 here; the directory is empty"
+    (in_folder / "x.yaml").write_text("model: nbody\n")
+    assert refused(InputError, describe, "x.yaml") == (
+        "x.yaml: a configuration, not an output; look at it with: hybrid-nbody check x.yaml"
+    )
+    (in_folder / "notes").write_text("hello\n")
+    message = "notes:1: expected the header row x,y,z,vx,vy,vz,m (got 'hello')"
+    assert refused(InputError, describe, "notes") == message
+    assert refused(FileError, describe, "/dev/null") == "/dev/null: a pipe or a device, not a file"
+    write_run(format_version=3)
+    assert refused(FileError, describe, "out/trajectory.h5").startswith(
+        "out/trajectory.h5: written in format version 3;"
+    )
+
+
+def test_a_damaged_checkpoint(write_checkpoint, refused):
+    path = write_checkpoint("c.h5")
+    contents = bytearray(path.read_bytes())
+    contents[3000] ^= 4
+    path.write_bytes(contents)
+    assert refused(FileError, describe, "c.h5") == "c.h5: damaged: its contents do not match its digest"
+
+
+def test_a_checkpoint_of_a_newer_program(write_checkpoint, refused):
+    write_checkpoint("c.h5", format_version=2)
+    assert refused(FileError, describe, "c.h5") == (
+        "c.h5: written in format version 2; this hybrid_nbody reads up to version 1, update it"
+    )
+
+
+def test_a_checkpoint_without_its_step(write_checkpoint, refused):
+    write_checkpoint("c.h5", step="twenty")
+    assert refused(FileError, describe, "c.h5") == "c.h5: damaged; no attribute 'step' in it"
