@@ -6,7 +6,7 @@ import pickle
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -16,11 +16,8 @@ from hybrid_nbody.parallel.waiting import wait
 
 T = TypeVar("T")
 
-LAUNCHERS = (
-    ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
-)
+OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
+LAUNCHERS = (("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"), OPEN_MPI, ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"))
 """Environment variables in which launchers tell a process how many ranks it is one of, and which."""
 
 
@@ -186,22 +183,34 @@ def start_mpi() -> Communicator:
             f"no MPI library could be loaded ({str(error).splitlines()[0]}); "
             "install one beside Python: pip install 'hybrid_nbody[mpich]'"
         ) from error
+    library = MPI.Get_library_version()
+    if "Open MPI" not in library:
+        refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # our own message says more
         if not MPI.Is_initialized():
             MPI.Init()
-    refuse_foreign_launcher(MPI.COMM_WORLD.size, MPI.Get_library_version())
+    refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return Communicator(MPI.COMM_WORLD)
 
 
-def refuse_foreign_launcher(size: int, library: str) -> None:
+def refuse_foreign_launcher(size: int, library: str, launchers: Sequence[tuple[str, str, str]] = LAUNCHERS) -> None:
     """Refuse to run N copies of a one-rank job under another library's mpirun.
+
+    Parameters
+    ----------
+    size : int
+        Ranks that MPI sees.
+    library : str
+        What the MPI library says of itself.
+    launchers : sequence of (str, str, str)
+        Those to look for, as in `LAUNCHERS`.
 
     Raises
     ------
     InputError
         If a launcher's variables promise more ranks than MPI sees. Only the launcher's rank 0 carries a message.
     """
-    for size_variable, rank_variable, launcher in LAUNCHERS:
+    for size_variable, rank_variable, launcher in launchers:
         promised = int(os.environ.get(size_variable) or 1)
         if promised > size:
             if os.environ.get(rank_variable, "0") != "0":
