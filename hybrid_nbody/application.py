@@ -9,7 +9,7 @@ from pathlib import Path
 from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.schema import Every, NBodyConfig
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, InputError
+from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.model import NBodyModel
@@ -232,7 +232,11 @@ class Job:
         self.recorder.begin(saved_step)
         self.communicator.only_on_root(lambda: directory.write_config(self.folder, self.header["config"]))
         first_step, start = self.model.step, time.perf_counter()
-        outcome = self.simulation.run()
+        try:
+            outcome = self.simulation.run()
+        except HybridNBodyError as error:
+            self.log.note(f"error: {error}")
+            raise
         seconds = time.perf_counter() - start
         self.recorder.close()
         self._summarise(outcome, self.model.step - first_step, seconds)
@@ -250,8 +254,9 @@ class Job:
         if outcome == "finished":
             self.log.say(f"finished at {place}; output in {self.folder}")
         else:
-            why = self.simulation.signals.received or "time.wall_limit or another rank's signal"
-            self.log.say(f"stopped early ({why}) at {place}; continue with: hybrid_nbody resume {self.folder}")
+            signal = self.simulation.signals.received or "a signal to another rank"
+            why = signal if self.simulation.signalled else "time.wall_limit"
+            self.log.say(f"stopped early ({why}) at {place}; continue with: hybrid-nbody resume {self.folder}")
         self.log.close()
 
 
@@ -267,17 +272,22 @@ def open_log(communicator) -> Log:
     return Log(open_console() if communicator.is_root else None)
 
 
+def count(bodies: int) -> str:
+    """Return a number of bodies in words."""
+    return f"{bodies} bod{'y' if bodies == 1 else 'ies'}"
+
+
 def introduce(config: NBodyConfig, model: NBodyModel, ranks: Ranks, log: Log) -> None:
     """Say what runs where."""
     gravity, time_axis, exchange = config.gravity, config.time, ranks.exchange
     title = config.title or "hybrid_nbody"
-    log.say(f"{title}: {ranks.partition.total} bodies, {time_axis.total_steps} steps of {time_axis.dt:g}")
+    log.say(f"{title}: {count(ranks.partition.total)}, {time_axis.total_steps} steps of {time_axis.dt:g}")
     force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
     log.say(f"{time_axis.integrator}, {force}")
     how = "" if exchange.alone else f"; exchange {exchange.name} over {exchange.transport.name}"
     log.say(f"{ranks.placement.reason}{how}")
     for (rank, host, device), bodies in zip(ranks.placement.table, ranks.partition.counts, strict=True):
-        log.say(f"  rank {rank:<4} {host:<20} {device:<28} {bodies} bodies")
+        log.say(f"  rank {rank:<4} {host:<20} {device:<28} {count(bodies)}")
     if ranks.placement.shared_gpus:
         log.say("warning: ranks share a GPU; start one rank a GPU for full speed")
 
@@ -377,7 +387,7 @@ def _refuse_changed_physics(overrides):
 def _continue_trajectory(job):
     """Cut the trajectory back to the checkpoint; a damaged one is kept aside, and a new one begun."""
     try:
-        job.trajectory.reopen(job.model)
+        job.trajectory.reopen(job.model, job.header)
     except FileError as error:
         aside = job.trajectory.path.with_suffix(".damaged.h5")
         job.log.say(f"warning: {error}; it is kept as {aside.name}, and a new trajectory begins here")

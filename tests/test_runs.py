@@ -119,7 +119,7 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
     process.send_signal(stop)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 75, text
-    assert "continue with: hybrid_nbody resume" in text
+    assert "continue with: hybrid-nbody resume" in text
     stopped = contents(out)["diagnostics/step"][-1]
     end = int(stopped) + 100
     result = mpirun(2, "-m", "hybrid_nbody", "resume", out, "--set", f"time.steps={end}")

@@ -16,6 +16,8 @@ class Backend(ABC):
     ----------
     kind : str
         ``"cpu"`` or ``"gpu"``; also the name of the module that holds this backend's kernels.
+    identity : str
+        What tells two devices of a node apart, whatever numbers a rank sees them under.
     xp : module
         The array namespace: NumPy or CuPy.
     transports : tuple of str
@@ -23,6 +25,7 @@ class Backend(ABC):
     """
 
     kind: str
+    identity: str
     xp: ModuleType
     transports: tuple[str, ...]
 

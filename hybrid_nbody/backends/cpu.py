@@ -28,6 +28,7 @@ class CpuBackend(Backend):
     """
 
     kind = "cpu"
+    identity = "cpu"
     xp = np
     transports = ("host",)
 
@@ -77,6 +78,7 @@ def _prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
     os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of other ranks
     os.environ.setdefault("NUMBA_CACHE_DIR", str(node_local_cache()))
 
 

@@ -13,7 +13,7 @@ from hybrid_nbody.errors import InputError
 
 REMEDY = (
     "use compute.backend: cpu, or install the extra cuda12 or cuda13 beside an NVIDIA driver "
-    "(hybrid_nbody doctor says more)"
+    "(hybrid-nbody doctor says more)"
 )
 
 
@@ -70,6 +70,7 @@ class GpuBackend(Backend):
 
         self.xp = self.cupy = cupy
         self.device = device
+        self.identity = cupy.cuda.runtime.deviceGetPCIBusId(device)
         cupy.cuda.Device(device).use()
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()

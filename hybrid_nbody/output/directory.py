@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.output import checkpoint, hdf5, trajectory
 
 CONFIG = "config.yaml"
@@ -15,7 +15,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     named = [folder / name for name in (CONFIG, LOG, trajectory.NAME)]
-    return [path for path in named if path.exists()] + checkpoint.checkpoints(folder)
+    return [path for path in named if path.exists()] + list(folder.glob("*.part")) + checkpoint.checkpoints(folder)
 
 
 def check(folder: Path, overwrite: bool) -> None:
@@ -39,7 +39,7 @@ def _check(folder, overwrite):
         raise InputError(f"output.directory: {_relative(existing, folder)} is a file, not a directory")
     if files_of_a_run(folder) and not overwrite:
         raise InputError(
-            f"output.directory: {folder} holds a run already; continue it with `hybrid_nbody resume {folder}`, "
+            f"output.directory: {folder} holds a run already; continue it with `hybrid-nbody resume {folder}`, "
             "choose another directory, or give --overwrite to replace it"
         )
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -89,14 +89,16 @@ def require_run(folder: Path) -> None:
 
     Raises
     ------
-    FileError
+    InputError
         If it does not.
+    FileError
+        If it cannot be read.
     """
     with hdf5.file_errors(folder, "reading the directory"):
         if not folder.is_dir():
-            raise FileError(f"{folder}: no such directory")
+            raise InputError(f"{folder}: no such directory")
         if not files_of_a_run(folder):
-            raise FileError(f"{folder}: holds no run of hybrid_nbody")
+            raise InputError(f"{folder}: holds no run of hybrid_nbody")
 
 
 def put_aside(path: Path, aside: Path) -> None:

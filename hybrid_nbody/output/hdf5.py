@@ -13,6 +13,9 @@ from hybrid_nbody import __version__
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.formats import FORMAT_VERSION
 
+LONGEST_FIXED_TEXT = 60_000
+"""Bytes of a text that fits into the head of a data set or file."""
+
 SLACK_BYTES = 1 << 18
 """Room kept for HDF5's own tables beside the data of an event."""
 
@@ -50,10 +53,11 @@ def write_header(file: h5py.File, kind: str, header: dict) -> None:
 def write_attributes(item, values: dict) -> None:
     """Store attributes of a file or data set, texts with a fixed length.
 
-    HDF5 keeps texts of variable length in a heap; one flipped bit there can make a reader hang.
+    HDF5 keeps texts of variable length in a heap; one flipped bit there can make a reader hang. Only there, though, is
+    room for very long ones.
     """
     for name, value in values.items():
-        if isinstance(value, str):
+        if isinstance(value, str) and len(value.encode()) < LONGEST_FIXED_TEXT:
             fixed = h5py.string_dtype("utf-8", max(1, len(value.encode())))
             item.attrs.create(name, value.encode(), dtype=fixed)
         else:

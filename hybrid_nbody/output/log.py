@@ -31,7 +31,7 @@ class Log:
     def say(self, text: str) -> None:
         """Write `text` to the terminal and to the file."""
         if self.console is not None:
-            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
             self.note(text)
 
     def note(self, text: str) -> None:

@@ -44,8 +44,14 @@ class Status:
     @property
     def details(self) -> str:
         """Return time, rate and energy error in a few words."""
+        rate = f"  {with_prefix(self.rate)}{self.unit}/s" if self.rate > 0 else ""
         error = "" if self.energy_error is None else f"  dE/E {self.energy_error:+.1e}"
-        return f"t = {self.time:.4g}  {with_prefix(self.rate)}{self.unit}/s{error}"
+        return f"t = {self.time:.4g}{rate}{error}"
+
+    @property
+    def left(self) -> str:
+        """Return the time left in words; nothing as long as the pace is not known."""
+        return f"{duration(self.seconds_left)} left" if self.step_seconds > 0 else ""
 
 
 class BarProgress:
@@ -63,14 +69,14 @@ class BarProgress:
             BarColumn(bar_width=None),
             TaskProgressColumn(),
             TextColumn("{task.fields[details]}"),
-            TextColumn("{task.fields[left]} left"),
+            TextColumn("{task.fields[left]}"),
         )
         self.bar = Progress(*columns, console=console, auto_refresh=False, expand=True)
         self.task = None
 
     def update(self, status: Status) -> None:
         """Show `status`."""
-        fields = {"details": status.details, "left": duration(status.seconds_left)}
+        fields = {"details": status.details, "left": status.left}
         if self.task is None:
             self.task = self.bar.add_task("", total=status.last_step, **fields)
             self.bar.start()
@@ -102,7 +108,7 @@ class LineProgress:
             return
         self.next = now + min(max(2.0, 0.1 * (now - self.started)), 60.0)
         done = f"step {status.step}/{status.last_step} ({status.step / status.last_step:.0%})"
-        self.write(f"{done}  {status.details}  {duration(status.seconds_left)} left")
+        self.write(f"{done}  {status.details}  {status.left}".rstrip())
 
     def close(self) -> None:
         """Write nothing more."""

@@ -35,11 +35,13 @@ class Recorder:
         self.guard, self.trajectory, self.progress = guard, trajectory, progress
         self.folder, self.header, self.keep, self.last_step = folder, header, keep, last_step
         self.first_step = self.saved_step = self.measured_step = None
-        self.energy_error = None
+        self.diagnostics, self.energy_error = {}, None
 
     def begin(self, saved_step: int | None) -> None:
-        """Remember where this part of the run starts, and which step is saved already."""
+        """Remember where this part of the run starts, its energy, and which step is saved already."""
         self.first_step, self.saved_step = self.model.step, saved_step
+        self.check()
+        self._checked_diagnostics()
 
     def check(self) -> None:
         """Check that the state is made of numbers."""
@@ -50,12 +52,13 @@ class Recorder:
         self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
 
     def _checked_diagnostics(self):
-        """Return the diagnostics of a state whose energy has not run away."""
-        values = self.model.diagnostics()
-        self.guard.check_energy(values)
-        self.energy_error = values.get("relative_energy_error")
-        self.measured_step = self.model.step
-        return values
+        """Return the diagnostics of the present state, whose energy has not run away; computed once a step."""
+        if self.measured_step != self.model.step:
+            values = self.model.diagnostics()
+            self.guard.check_energy(values)
+            self.diagnostics, self.measured_step = values, self.model.step
+            self.energy_error = values.get("relative_energy_error")
+        return self.diagnostics
 
     def write_frame(self) -> None:
         """Write a frame."""
@@ -64,8 +67,7 @@ class Recorder:
     def save(self) -> None:
         """Write a checkpoint of a state known to be good, unless this step has one."""
         if self.model.step != self.saved_step:
-            if self.model.step != self.measured_step:
-                self._checked_diagnostics()
+            self._checked_diagnostics()
             checkpoint.save(self.folder, self.model, self.header, self.keep, self.communicator)
             self.saved_step = self.model.step
 

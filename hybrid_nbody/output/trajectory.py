@@ -14,7 +14,7 @@ from hybrid_nbody.simulation.model import Role
 
 NAME = "trajectory.h5"
 
-UNREADABLE = (KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
+UNREADABLE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
 """What h5py raises on damaged tables."""
 
 BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
@@ -69,7 +69,7 @@ class Trajectory:
             dataset = self.file.create_dataset(field.name, field.shape, field.dtype)
             hdf5.describe(dataset, field.units, field.description)
 
-    def reopen(self, model) -> None:
+    def reopen(self, model, header: dict) -> None:
         """Open the file of an earlier part of the run and cut off every row after the step of `model`.
 
         Raises
@@ -77,16 +77,19 @@ class Trajectory:
         FileError
             On every rank, if the file cannot be opened or is not a trajectory of `model`.
         """
-        self.communicator.on_root(lambda: self._reopen(model))
+        self.communicator.on_root(lambda: self._reopen(model, header))
 
-    def _reopen(self, model):
+    def _reopen(self, model, header):
         with hdf5.file_errors(self.path, "opening the file"):
             self.file = h5py.File(self.path, "r+")
         try:
             self._check_holds(model)
+            hdf5.write_attributes(self.file, header)
             for prefix in ("", "diagnostics/"):
                 rows = int(np.searchsorted(self.file[f"{prefix}step"][:], model.step, side="right"))
                 for dataset in self._datasets_of_rows(prefix):
+                    if len(dataset) < rows:
+                        raise ValueError(f"{dataset.name} has {len(dataset)} rows instead of {rows}")
                     dataset.resize(rows, axis=0)
             self.file.flush()
         except UNREADABLE as error:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import pickle
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +21,9 @@ OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
 LAUNCHERS = (("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"), OPEN_MPI, ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"))
 """Environment variables in which launchers tell a process how many ranks it is one of, and which."""
 
+
+MESSAGE_SECONDS = 0.5
+"""Time that mpirun is given to pass a last message on before it ends the ranks."""
 
 SMALL_MESSAGE = 1024
 """Bytes of the first message of a broadcast."""
@@ -237,6 +241,7 @@ def abort(error: BaseException, code: int) -> None:
         text = "".join(traceback.format_exception(error)).rstrip()
     where = f" on rank {world.rank}" if world.size > 1 else ""
     print(f"hybrid_nbody: error{where}: {text}", file=sys.stderr, flush=True)
+    time.sleep(MESSAGE_SECONDS)
     world.Abort(code)
 
 

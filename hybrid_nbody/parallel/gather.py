@@ -34,15 +34,16 @@ def slabs(field, communicator) -> Iterator[tuple[int, np.ndarray]]:
     """
     shares = communicator.gather_integers(field.start, field.rows).tolist()
     step = max(1, SLAB_BYTES // max(field.row_bytes, 1))
+    room = np.empty((min(step, field.shape[0]), *field.shape[1:]), field.dtype) if communicator.is_root else None
     for rank, (start, rows) in enumerate(shares):
         for first in range(0, rows, step):
             last = min(first + step, rows)
-            slab = _move(field, communicator, rank, first, last)
+            slab = _move(field, communicator, rank, first, last, room)
             if communicator.is_root:
                 yield start + first, slab
 
 
-def _move(field, communicator, rank, first, last):
+def _move(field, communicator, rank, first, last, room):
     """Return rows first … last - 1 of `rank` on the root; None elsewhere."""
     if communicator.rank == rank:
         slab = np.ascontiguousarray(field.host(first, last), dtype=field.dtype)
@@ -50,7 +51,7 @@ def _move(field, communicator, rank, first, last):
             return slab
         wait(communicator.comm.Isend(slab, dest=0, tag=TAG))
     elif communicator.is_root:
-        slab = np.empty((last - first, *field.shape[1:]), field.dtype)
+        slab = room[: last - first]
         wait(communicator.comm.Irecv(slab, source=rank, tag=TAG))
         return slab
     return None

@@ -53,7 +53,7 @@ def place(asked: str, threads: str | int, communicator) -> Placement:
     kind, reason = _choose(asked, communicator)
     backend = communicator.together(lambda: BUILDERS[kind](threads, communicator))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
-    devices = Counter((host, device) for _, host, device in table)
+    devices = Counter(communicator.gather((platform.node(), backend.identity)))
     shared = kind == "gpu" and max(devices.values()) > 1
     return Placement(backend, reason, table, shared)
 

@@ -22,7 +22,7 @@ class Guard:
         self.model = model
         self.communicator = communicator
         self.max_energy_error = max_energy_error
-        self.good_step = model.step
+        self.good_step = self.calm_step = model.step  # the last whose numbers, and whose energy, were good
 
     def check_numbers(self) -> None:
         """Check that every number of the state is finite.
@@ -37,7 +37,8 @@ class Guard:
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
                 group, name = field.name.split("/")
-                raise self._error(f"{name} of {ROW_NAMES.get(group, 'row')} {row} is not a finite number")
+                what = f"{name} of {ROW_NAMES.get(group, 'row')} {row} is not a finite number"
+                raise self._error(what, self.good_step)
         self.good_step = self.model.step
 
     def check_energy(self, diagnostics) -> None:
@@ -52,12 +53,15 @@ class Guard:
         if self.max_energy_error is not None and error is not None and not abs(error) <= self.max_energy_error:
             raise self._error(
                 f"the energy ran away: its relative error is {error:.3g}, more than time.max_energy_error = "
-                f"{self.max_energy_error:g}; {self.model.suspect()}"
+                f"{self.max_energy_error:g}; {self.model.suspect()}",
+                self.calm_step,
             )
+        self.calm_step = self.model.step
 
-    def _error(self, what):
+    def _error(self, what, good_step):
+        known = f"; the state was good at step {good_step}" if good_step < self.model.step else ""
         return NumericalError(
-            f"step {self.model.step} (t = {self.model.time:g}): {what}; the state was good at step {self.good_step}. "
+            f"step {self.model.step} (t = {self.model.time:g}): {what}{known}. "
             "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
         ).on_all_ranks()
 

@@ -37,6 +37,8 @@ class Simulation:
         What happens, in this order where several are due.
     timings : Timings
         Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each event.
+    signalled : bool
+        Whether a signal asked any rank to stop.
     outcome : str
         Why the run ended; empty while it goes on.
     """
@@ -49,6 +51,7 @@ class Simulation:
         self.events: list[Event] = []
         self.timings = Timings()
         self.step_seconds = 0.0
+        self.signalled = False
         self.outcome = ""
 
     def run(self) -> str:
@@ -73,10 +76,10 @@ class Simulation:
 
     def _plan(self) -> tuple[Sequence[Event], int]:
         """Return the events due now and the steps until the next: the root decides, every rank receives."""
-        signalled = self.communicator.any(bool(self.signals.received))
+        self.signalled = self.communicator.any(bool(self.signals.received))
         decision = None
         if self.communicator.is_root:
-            clock = Clock(self.model.step, self.wall(), self.step_seconds, signalled)
+            clock = Clock(self.model.step, self.wall(), self.step_seconds, self.signalled)
             due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
             decision = due, min(event.schedule.steps_ahead(clock) for event in self.events)
         due, steps = self.communicator.broadcast(decision)

@@ -93,7 +93,8 @@ class EveryTime:
 
         Denominators below 1e9 take 0.3 / 0.1 for the 3 that it means. More than one event a step is one event a step.
         """
-        ratio = max(Fraction(self.interval / self.dt).limit_denominator(10**9), Fraction(1))
+        ratio = Fraction(str(self.interval)) / Fraction(str(self.dt))
+        ratio = max(ratio.limit_denominator(10**9), Fraction(1))
         return ratio.numerator, ratio.denominator
 
     def _multiple_at(self, step):

@@ -1,0 +1,70 @@
+"""Make the pictures of the documentation: run the program, plot its output, and store the pictures small.
+
+    python docs/pictures.py
+
+Needs the package and nothing else; takes about a minute on two cores. Run it again when plots change.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+FOLDER = REPOSITORY / "docs" / "pictures"
+MOST_BYTES = 400_000
+"""All pictures together stay below this."""
+
+FIGURE_EIGHT = (
+    "title='Figure eight'",
+    "bodies={kind: figure-eight}",
+    "gravity={precision: double}",
+    "time.dt=6.32591398e-3",
+    "output.trajectory.every_steps=5",
+    "compute.threads=1",
+)
+
+RUNS = {"plummer": (), "figure-eight": FIGURE_EIGHT}
+"""Runs by name: what each changes in ``input/plummer.yaml``."""
+
+PICTURES = (("plummer", "overview"), ("plummer", "snapshot"), ("figure-eight", "tracks"))
+"""A run, and the kind of picture made of it."""
+
+
+def main() -> None:
+    """Make all pictures and check their size."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as output:
+        for run, changes in RUNS.items():
+            hybrid_nbody("run", "input/plummer.yaml", *settings(changes, f"{output}/{run}"))
+        for run, kind in PICTURES:
+            target = FOLDER / f"{run}-{kind}.png"
+            hybrid_nbody("plot", f"{output}/{run}", "--kind", kind, "--output", str(target))
+            make_small(target)
+    size = sum(path.stat().st_size for path in FOLDER.glob("*.png"))
+    print(f"{size} bytes in {FOLDER}")
+    if size > MOST_BYTES:
+        sys.exit(f"error: the pictures are larger than {MOST_BYTES} bytes")
+
+
+def settings(changes, directory: str) -> list[str]:
+    """Return the arguments that apply `changes` and write to `directory`."""
+    return [word for change in (*changes, f"output.directory={directory}") for word in ("--set", change)]
+
+
+def hybrid_nbody(*arguments: str) -> None:
+    """Run a command of the program from the repository."""
+    subprocess.run([sys.executable, "-m", "hybrid_nbody", *arguments], cwd=REPOSITORY, check=True)
+
+
+def make_small(path: Path) -> None:
+    """Store a picture with a palette of 256 colours: a third of the size, and no difference to the eye."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

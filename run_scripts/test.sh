@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Sets up an environment and runs every check: style, the floors of the house, the tests serially and on 2, 3, 4 ranks.
+#     ./run_scripts/test.sh                       everything
+#     ./run_scripts/test.sh tests/output -k disk  these tests only; arguments go to pytest
+# The first failure ends the run with its message and a non-zero status. Takes the active environment, else makes .venv.
+set -euo pipefail
+# shellcheck source=run_scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# Seconds after which a stage is stopped. Together with an installation they stay under a quarter of an hour.
+SERIAL_LIMIT=540
+MPI_LIMIT=80
+NO_TESTS=5 # pytest's exit status when nothing was selected
+
+# stage TITLE LIMIT COMMAND…: run it under its limit and give back its status.
+stage() {
+    local title="$1" limit="$2" status interrupted=yes pid
+    shift 2
+    heading "$title"
+    # timeout leaves the terminal's process group, so a Ctrl-C has to be passed on. -m: the job in the background keeps
+    # its own handling of Ctrl-C, which programs under test rely on.
+    set -m
+    timeout --kill-after=10 "$limit" "$@" &
+    pid=$!
+    set +m
+    trap 'interrupted=yes; kill -INT "$pid"' INT
+    trap 'interrupted=yes; kill -TERM "$pid"' TERM
+    while [ "$interrupted" = yes ]; do # a signal ends `wait` early
+        interrupted=no status=0
+        wait "$pid" || status=$?
+    done
+    trap - INT TERM
+    [ "$status" != 124 ] || note "error: still running after $limit s: stopped" >&2
+    return "$status"
+}
+
+stop() {
+    note "error: $1: failed with status $2" >&2
+    exit "$2"
+}
+
+check() { stage "$@" || stop "$1" $?; }
+
+# Every test marked `mpi`, on that many ranks. A test that hangs there ends the run sooner than in the serial stage.
+check_on_ranks() {
+    local ranks="$1" title="Tests on $1 ranks" status=0
+    shift
+    stage "$title" "$MPI_LIMIT" "${MPIRUN[@]}" -n "$ranks" \
+        "$PYTHON" -m pytest -p no:cacheprovider -o faulthandler_timeout=60 "$@" || status=$?
+    # A selection of the user's may hold no MPI test; the whole suite without one would be a mistake.
+    if [ "$status" = "$NO_TESTS" ] && [ $# -gt 0 ]; then
+        note "(none of the tests selected runs on several ranks)"
+        return
+    fi
+    [ "$status" = 0 ] || stop "$title" "$status"
+}
+
+cd "$ROOT"
+use_environment test
+
+check "Style: ruff check" 60 ruff check .
+check "Style: ruff format" 60 ruff format --check .
+check "The floors of the house: import-linter" 60 lint-imports --no-logo --no-cache
+check "Tests, serially" "$SERIAL_LIMIT" "$PYTHON" -m pytest "$@"
+for ranks in 2 3 4; do
+    check_on_ranks "$ranks" "$@"
+done
+heading "All tests passed, serially and on 2, 3 and 4 ranks"

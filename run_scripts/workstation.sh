@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A run on one machine: a rank for each GPU or, without GPUs, a rank for every few cores.
+#     ./run_scripts/workstation.sh input/plummer.yaml --overwrite
+# RANKS=… sets the number of ranks, CORES_PER_RANK=… the cores of a rank on a machine without GPUs (default 4).
+set -euo pipefail
+# shellcheck source=run_scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+[ $# -gt 0 ] || fail "usage: ${0##*/} FILE.yaml [arguments of hybrid_nbody run]"
+# One environment for scripts of either kind; the working directory stays the caller's, for the paths in the arguments.
+# shellcheck disable=SC2119
+use_environment
+
+gpus="$(gpu_count)"
+cores="$(core_count)"
+few="${CORES_PER_RANK:-4}"
+if [ "$gpus" -gt 0 ]; then default="$gpus"; else default=$(((cores + few - 1) / few)); fi
+ranks="${RANKS:-$default}"
+
+# The program gives each rank its GPU, or cores/ranks threads, by itself.
+note "$gpus GPUs, $cores cores: $ranks ranks"
+exec "${MPIRUN[@]}" -n "$ranks" "$PYTHON" -m hybrid_nbody run "$@"

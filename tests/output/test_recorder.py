@@ -1,0 +1,164 @@
+"""What the loop calls: a state that has gone wrong is never written over one that is good."""
+
+import time
+
+import h5py
+import pytest
+from support.ranks import RowsModel
+
+from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.output import checkpoint
+from hybrid_nbody.output.recorder import Recorder
+from hybrid_nbody.output.trajectory import NAME, Trajectory
+from hybrid_nbody.simulation.guard import Guard
+from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps
+
+pytestmark = pytest.mark.mpi
+
+
+class NoSignals:
+    """Nobody asks to stop."""
+
+    received = ""
+
+
+class RunawayModel(RowsModel):
+    """A model whose relative energy error is 0.01 a step, and is counted."""
+
+    measured = 0
+
+    def advance(self, steps):
+        super().advance(steps)
+        time.sleep(1e-3 * steps)
+
+    def diagnostics(self):
+        self.measured += 1
+        return super().diagnostics() | {"relative_energy_error": 0.01 * self.step}
+
+    quantities = RowsModel.quantities | {"relative_energy_error": RowsModel.quantities["total_energy"]}
+
+
+class Shown:
+    """A progress that keeps what it is given."""
+
+    def __init__(self):
+        self.states, self.closed = [], False
+
+    def update(self, status):
+        self.states.append(status)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def recorder(communicator, shared_tmp_path):
+    """Return a function that makes a recorder over a model at its initial state."""
+
+    def make(limit=0.1, model=None, keep=2, last_step=100):
+        model = model or RunawayModel(6, communicator)
+        simulation = Simulation(model, communicator, NoSignals(), time.monotonic())
+        trajectory = Trajectory(shared_tmp_path / NAME, communicator)
+        trajectory.create(model, {})
+        guard = Guard(model, communicator, limit)
+        progress = Shown() if communicator.is_root else None
+        return Recorder(simulation, guard, trajectory, shared_tmp_path, {"config": "c"}, keep, last_step, progress)
+
+    return make
+
+
+def steps_saved(recorder):
+    """Return the steps of the checkpoints, the newest first."""
+    recorder.communicator.barrier()
+    return [int(path.stem.split("-")[1]) for path in checkpoint.checkpoints(recorder.folder)]
+
+
+def run(recorder, diagnostics):
+    """Save every three steps up to step 30."""
+    simulation = recorder.simulation
+    save = Either(EverySteps(3), AtStep(30))
+    simulation.events = [
+        Event("guard", save, recorder.check),
+        Event("diagnostics", Either(*diagnostics), recorder.measure),
+        Event("checkpoint", save, recorder.save),
+        Event("finish", AtStep(30), lambda: simulation.stop("finished")),
+    ]
+    recorder.begin(None)
+    return simulation.run()
+
+
+@pytest.mark.parametrize("diagnostics", [[], [EverySteps(5)], [EverySteps(3)]], ids=["none", "others", "the same"])
+def test_a_runaway_energy_is_never_saved(recorder, diagnostics):
+    recorder = recorder()
+    with pytest.raises(NumericalError, match="the energy ran away") as caught:
+        run(recorder, diagnostics)
+    assert caught.value.shared
+    assert recorder.model.step == 12
+    assert steps_saved(recorder) == [9, 6]
+    recorder.close()
+
+
+def test_any_energy_is_saved_where_there_is_no_limit(recorder):
+    recorder = recorder(limit=None)
+    assert run(recorder, []) == "finished"
+    assert steps_saved(recorder) == [30, 27]
+    assert recorder.energy_error == pytest.approx(0.3, rel=1e-12, abs=0)
+    recorder.close()
+
+
+def test_the_energy_of_a_step_is_computed_once(recorder):
+    recorder = recorder(limit=None)
+    run(recorder, [EverySteps(6)])
+    assert recorder.model.measured == 11  # steps 0, 3 … 30, whether for a row or for a checkpoint
+    recorder.close()
+
+
+def test_a_step_that_is_saved_already_is_not_saved_again(recorder, monkeypatch):
+    recorder = recorder()
+    saved = []
+    monkeypatch.setattr(checkpoint, "save", lambda folder, model, *more: saved.append(model.step))
+    recorder.begin(saved_step=5)
+    for step in (5, 5, 6, 6, 5):
+        recorder.model.at(step)
+        recorder.save()
+    assert saved == [6, 5]
+    recorder.close()
+
+
+def test_a_row_of_a_runaway_energy_is_not_written(recorder):
+    recorder = recorder()
+    recorder.begin(None)
+    recorder.measure()
+    recorder.model.at(50)
+    with pytest.raises(NumericalError):
+        recorder.measure()
+    assert (recorder.energy_error, recorder.measured_step) == (0.0, 0)
+    recorder.write_frame()
+    recorder.close()
+    recorder.communicator.barrier()
+    with h5py.File(recorder.folder / NAME, "r", locking=False) as file:
+        assert file["diagnostics/step"][:].tolist() == [0]
+        assert file["step"][:].tolist() == [50]
+
+
+def test_the_state_of_the_run_is_shown_on_the_root_alone(recorder, communicator):
+    recorder = recorder(limit=None, last_step=40)
+    recorder.begin(None)
+    recorder.show()
+    simulation = recorder.simulation
+    simulation.events = [Event("stop", AtStep(20), lambda: simulation.stop("stopped"))]
+    simulation.run()
+    recorder.measure()
+    recorder.show()
+    recorder.close()
+    if not communicator.is_root:
+        assert recorder.progress is None
+        return
+    first, last = recorder.progress.states
+    assert (first.step, first.last_step, first.rate, first.step_seconds, first.energy_error) == (0, 40, 0.0, 0.0, 0.0)
+    assert (last.step, last.time, last.unit, last.energy_error) == (20, 10.0, "interactions", 0.2)
+    assert last.rate == pytest.approx(100.0 / simulation.step_seconds, rel=1e-12, abs=0)
+    assert 1e-3 <= last.step_seconds < 0.1
+    assert last.seconds_left == pytest.approx(20 * last.step_seconds, rel=1e-12, abs=0)
+    assert recorder.progress.closed

@@ -1,0 +1,216 @@
+"""Ranks decide and fail together: nothing hangs, and every rank raises the same error."""
+
+import os
+import pickle
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.ranks import ROOT, run_python
+
+from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.parallel import communicator as communicators
+from hybrid_nbody.parallel.communicator import SMALL_MESSAGE, Communicator, refuse_foreign_launcher
+
+
+def fail(error):
+    """Raise an error; for use in a lambda."""
+    raise error
+
+
+# ---- Failing together ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("method", ["on_root", "only_on_root"])
+def test_the_root_s_error_is_raised_on_every_rank(communicator, method):
+    with pytest.raises(FileError) as caught:
+        getattr(communicator, method)(lambda: fail(FileError(f"rank {communicator.rank} cannot read it")))
+    assert str(caught.value) == "rank 0 cannot read it"
+    assert caught.value.shared
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.mpi
+def test_an_action_for_the_root_runs_on_the_root_alone(communicator):
+    ran = []
+    here = communicator.only_on_root(lambda: ran.append(communicator.rank) or "done")
+    everywhere = communicator.on_root(lambda: ran.append(communicator.rank) or {"step": 3})
+    assert ran == ([0, 0] if communicator.is_root else [])
+    assert here == ("done" if communicator.is_root else None)
+    assert everywhere == {"step": 3}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("failing", [[0], [-1], [1, -1], "all"])
+def test_the_first_failing_rank_s_error_is_raised_on_every_rank(communicator, failing):
+    numbers = range(communicator.size) if failing == "all" else [number % communicator.size for number in failing]
+    error = InputError(f"no GPU beside rank {communicator.rank}")
+    with pytest.raises(InputError) as caught:
+        communicator.together(lambda: fail(error) if communicator.rank in numbers else None)
+    first = min(numbers)
+    where = f"rank {first}: " if communicator.size > 1 else ""
+    assert str(caught.value) == f"{where}no GPU beside rank {first}"
+    assert caught.value.shared
+
+
+@pytest.mark.mpi
+def test_what_succeeds_on_every_rank_gives_each_its_own_result(communicator):
+    assert communicator.together(lambda: communicator.rank * 10) == communicator.rank * 10
+
+
+ONE_RANK_FAILS = """
+import sys, time
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import abort, start_mpi
+communicator = start_mpi()
+try:
+    if communicator.rank == 1:
+        raise InputError("out of bodies") if sys.argv[1] == "ours" else ZeroDivisionError("a fault")
+    communicator.barrier()
+    time.sleep(60)
+except Exception as error:
+    abort(error, int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["ours", "a fault"])
+def test_one_rank_s_abort_ends_those_that_wait_and_is_told_once(mpirun, tmp_path, kind):
+    script = tmp_path / "script.py"
+    script.write_text(ONE_RANK_FAILS)
+    start = time.monotonic()
+    result = mpirun(3, script, kind, 2, timeout=30, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert time.monotonic() - start < 20
+    assert result.returncode == 2
+    assert result.stderr.count("hybrid_nbody: error on rank 1: ") == 1
+    assert ("Traceback" in result.stderr) == (kind == "a fault")
+    assert ("error on rank 1: out of bodies\n" in result.stderr) == (kind == "ours")
+
+
+# ---- Talking ---------------------------------------------------------------------------------------------------------
+
+OVERHEAD = len(pickle.dumps(b"x" * 300)) - 300  # what pickling adds to bytes
+EDGE = SMALL_MESSAGE - 8 - OVERHEAD  # the longest that goes in one message, beside its length
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("length", [0, EDGE - 1, EDGE, EDGE + 1, SMALL_MESSAGE, 3 * SMALL_MESSAGE, 10**6])
+def test_messages_of_any_length_arrive(communicator, length):
+    value = np.random.default_rng(length).bytes(length)
+    assert communicator.broadcast(value if communicator.is_root else "ignored") == value
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("length", "messages"), [(EDGE, 1), (EDGE + 1, 2)])
+def test_a_small_message_travels_once(communicator, monkeypatch, length, messages):
+    waits = []
+    wait = communicators.wait
+    monkeypatch.setattr(communicators, "wait", lambda request: waits.append(request) or wait(request))
+    communicator.broadcast(b"x" * length)
+    assert len(waits) == (messages if communicator.size > 1 else 0)
+
+
+@pytest.mark.mpi
+def test_all_ranks_learn_what_each_says(communicator):
+    rank, size = communicator.rank, communicator.size
+    everyone = list(range(size))
+    assert communicator.gather(f"rank {rank}") == [f"rank {other}" for other in everyone]
+    assert communicator.gather_integers(rank, -rank, 1 << 40).tolist() == [[r, -r, 1 << 40] for r in everyone]
+    rows = np.full((rank, 2), rank)  # as many as the rank's number: none on the root
+    assert communicator.concatenate(rows).tolist() == [[other] * 2 for other in everyone for _ in range(other)]
+    values = np.array([[rank, -rank], [2, 3]])
+    assert communicator.sum(values).tolist() == [[sum(everyone), -sum(everyone)], [2 * size, 3 * size]]
+    assert communicator.maximum(values.T).tolist() == [[size - 1, 2], [0, 3]]  # a transposed view
+    assert communicator.minimum(values).tolist() == [[0, 1 - size], [2, 3]]
+
+
+@pytest.mark.mpi
+def test_one_rank_that_says_yes_is_enough(communicator):
+    last = communicator.rank == communicator.size - 1
+    assert communicator.any(last) is True
+    assert communicator.any(False) is False
+
+
+@pytest.mark.mpi
+def test_one_rank_of_a_node_goes_first(communicator, shared_tmp_path):
+    order = shared_tmp_path / "order"
+
+    def act():
+        if communicator.local_rank == 0:
+            time.sleep(0.1)
+        with open(order, "a") as file:
+            file.write(f"{communicator.local_rank}\n")
+        return communicator.rank
+
+    assert communicator.first_on_node(act) == communicator.rank
+    communicator.barrier()
+    found = list(map(int, order.read_text().split()))
+    assert found[0] == 0
+    assert sorted(found) == list(range(communicator.size))
+
+
+@pytest.mark.mpi
+def test_ranks_of_a_machine_know_their_place_on_it(communicator, comm):
+    assert (communicator.rank, communicator.size) == (comm.rank, comm.size)
+    assert (communicator.local_rank, communicator.local_size) == (comm.rank, comm.size)  # tests run on one machine
+    assert communicator.is_root == (comm.rank == 0)
+    assert Communicator(comm).broadcast(comm.rank) == 0
+
+
+# ---- Another library's mpirun ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_launcher(monkeypatch):
+    """Take away what the launcher of these tests, if there is one, has set."""
+    for size, rank, _ in communicators.LAUNCHERS:
+        monkeypatch.delenv(size, raising=False)
+        monkeypatch.delenv(rank, raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(("size", "rank", "launcher"), communicators.LAUNCHERS)
+def test_a_foreign_launcher_is_refused_with_the_remedy_by_its_first_rank(no_launcher, size, rank, launcher):
+    no_launcher.setenv(size, "4")
+    no_launcher.setenv(rank, "0")
+    with pytest.raises(InputError) as caught:
+        refuse_foreign_launcher(1, "MPICH Version:\t5.0.2,\nmore\0")
+    assert str(caught.value) == (
+        f"{launcher} started 4 processes, but each sees an MPI world of 1: it belongs to another MPI library than "
+        f"mpi4py's (MPICH Version: 5.0.2); use the mpirun of that library: {Path(sys.executable).parent / 'mpirun'}"
+    )
+    no_launcher.setenv(rank, "3")
+    with pytest.raises(InputError) as caught:
+        refuse_foreign_launcher(1, "MPICH")
+    assert str(caught.value) == ""
+
+
+@pytest.mark.parametrize("promised", ["", "1", "3", "4"])
+def test_a_launcher_that_keeps_its_promise_is_accepted(no_launcher, promised):
+    no_launcher.setenv("OMPI_COMM_WORLD_SIZE", promised)
+    refuse_foreign_launcher(4, "Open MPI")
+
+
+START = """
+import os, sys
+if sys.argv[1] == "no library":
+    sys.modules["mpi4py.MPI"] = None
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import start_mpi
+try:
+    communicator = start_mpi()
+    print(communicator.rank, communicator.size)
+except InputError as error:
+    print(error)
+"""
+
+
+def test_mpi_starts_without_a_launcher_and_says_what_is_missing(no_launcher):
+    assert run_python(START, "as it is").stdout == "0 1\n"
+    missing = run_python(START, "no library").stdout
+    assert missing.startswith("no MPI library could be loaded (")
+    assert missing.endswith("); install one beside Python: pip install 'hybrid_nbody[mpich]'\n")
+    no_launcher.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    assert run_python(START, "as it is").stdout.startswith("Open MPI's mpirun started 2 processes, but each sees")

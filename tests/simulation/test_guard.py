@@ -1,0 +1,125 @@
+"""The guard: what has gone wrong is named by its global row and step, the same on every rank."""
+
+import math
+
+import numpy as np
+import pytest
+from support.ranks import RowsModel
+
+from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.simulation.guard import Guard
+from hybrid_nbody.simulation.model import Field
+
+pytestmark = pytest.mark.mpi
+
+NUMBER = 11
+ADVICE = "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
+
+
+class SpoiltModel(RowsModel):
+    """A model in which some numbers can be spoilt: ``bad[name, global row] = value``."""
+
+    def __init__(self, communicator, weights=None):
+        super().__init__(NUMBER, communicator, weights)
+        self.bad = {}
+
+    def fields(self):
+        return {name: self._spoilt(field) for name, field in super().fields().items()}
+
+    def _spoilt(self, field):
+        def host(start, stop):
+            rows = field.host(start, stop)
+            for (name, row), value in self.bad.items():
+                if name == field.name and field.start + start <= row < field.start + stop:
+                    rows[row - field.start - start, ...] = value
+            return rows
+
+        return Field(**vars(field) | {"host": host})
+
+
+@pytest.fixture(params=["equal", "one rank without rows"])
+def model(request, communicator):
+    weights = [1.0] * communicator.size
+    if request.param != "equal" and communicator.size > 1:
+        weights[1] = 0.0
+    return SpoiltModel(communicator, weights)
+
+
+@pytest.fixture
+def guard(model, communicator):
+    return Guard(model, communicator, max_energy_error=0.1)
+
+
+def message_of(action):
+    """Return the message of the numerical error that an action raises on every rank."""
+    with pytest.raises(NumericalError) as caught:
+        action()
+    assert caught.value.shared
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+# ---- Numbers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("row", [0, 5, NUMBER - 1])
+@pytest.mark.parametrize("name", ["bodies/position", "bodies/mass", "bodies/acceleration"])
+def test_the_row_and_the_step_are_named(guard, model, communicator, value, row, name):
+    model.at(4)
+    guard.check_numbers()
+    model.at(7).bad[name, row] = value
+    message = message_of(guard.check_numbers)
+    quantity = name.split("/")[1]
+    assert message == (
+        f"step 7 (t = 3.5): {quantity} of body {row} is not a finite number; the state was good at step 4. {ADVICE}"
+    )
+    assert communicator.gather(message) == [message] * communicator.size
+
+
+def test_one_bad_component_is_enough_and_the_first_bad_row_is_named(guard, model):
+    model.bad["bodies/velocity", 9] = [0.0, 1.0, math.nan]
+    model.bad["bodies/velocity", 3] = [math.inf, 0.0, 0.0]
+    assert "velocity of body 3 is" in message_of(guard.check_numbers)
+    del model.bad["bodies/velocity", 3]
+    assert "velocity of body 9 is" in message_of(guard.check_numbers)
+
+
+def test_the_largest_numbers_are_numbers_still(guard, model):
+    model.bad["bodies/position", 2] = np.finfo(float).max
+    model.bad["bodies/velocity", 2] = -0.0
+    guard.check_numbers()
+    assert guard.good_step == model.step == 0
+
+
+# ---- Energy ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [0.2, -0.2, math.inf, math.nan])
+def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
+    message = message_of(lambda: guard.check_energy({"relative_energy_error": error}))
+    assert message == (
+        f"step 0 (t = 0): the energy ran away: its relative error is {error:.3g}, "
+        f"more than time.max_energy_error = 0.1; body 7, the fastest, moves at 12. {ADVICE}"
+    )
+
+
+def test_the_step_at_which_the_energy_ran_away_was_not_good(guard, model):
+    model.at(3)
+    guard.check_numbers()
+    guard.check_energy({"relative_energy_error": -0.1})
+    model.at(6)
+    guard.check_numbers()  # made of numbers still
+    message = message_of(lambda: guard.check_energy({"relative_energy_error": 0.5}))
+    assert message.startswith("step 6 (t = 3): the energy ran away")
+    assert message.endswith(f"the state was good at step 3. {ADVICE}")
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1, -0.1])
+def test_an_error_up_to_the_limit_is_allowed(guard, error):
+    guard.check_energy({"relative_energy_error": error})
+
+
+def test_without_a_limit_or_without_an_energy_anything_goes(guard, model, communicator):
+    Guard(model, communicator, None).check_energy({"relative_energy_error": math.nan})
+    guard.check_energy({"total_density": math.nan})

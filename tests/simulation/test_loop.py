@@ -1,0 +1,203 @@
+"""The loop: batches free of events, everything in its order, one decision for all ranks."""
+
+import os
+import signal
+import time
+
+import pytest
+from support.ranks import RowsModel
+
+from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.schedule import AtStep, Clock, Either, EverySteps, EveryWall, StopRequested
+from hybrid_nbody.simulation.signals import StopSignals
+from hybrid_nbody.simulation.timings import Timings
+
+
+class NoSignals:
+    """Nobody asks to stop."""
+
+    received = ""
+
+
+END = 20_000
+
+
+class FiniteModel(RowsModel):
+    """A model that ends a loop that has missed its end."""
+
+    def advance(self, steps):
+        assert self.step + steps <= END
+        super().advance(steps)
+
+
+class PacedModel(FiniteModel):
+    """A model whose steps take a tenth of a millisecond."""
+
+    def advance(self, steps):
+        super().advance(steps)
+        time.sleep(1e-4 * steps)
+
+
+@pytest.fixture
+def loop(communicator):
+    """Return a function that makes a loop over a model whose rows are functions of the step."""
+
+    def make(model=None, signals=None, started=None):
+        model = model or FiniteModel(4, communicator)
+        return Simulation(model, communicator, signals or NoSignals(), started or time.monotonic())
+
+    return make
+
+
+def noting(simulation, notes, name, schedule):
+    """Return an event that notes its name and the step."""
+    return Event(name, schedule, lambda: notes.append((name, simulation.model.step)))
+
+
+def stopping(simulation, step):
+    """Return an event that finishes at a step."""
+    return Event("finish", AtStep(step), lambda: simulation.stop("finished"))
+
+
+# ---- Order and batches -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_batches_end_where_something_is_due_and_events_keep_their_order(loop):
+    simulation, notes = loop(), []
+    simulation.events = [
+        noting(simulation, notes, "a", EverySteps(6)),
+        noting(simulation, notes, "b", EverySteps(4)),
+        noting(simulation, notes, "never", Either()),
+        stopping(simulation, 13),
+        noting(simulation, notes, "after the end", Either(AtStep(13))),
+    ]
+    assert simulation.run() == simulation.outcome == "finished"
+    assert simulation.model.batches == [4, 2, 2, 4, 1]
+    assert simulation.model.step == 13
+    b_alone = [("b", 4), ("a", 6), ("b", 8)]
+    assert notes == [("a", 0), ("b", 0), *b_alone, ("a", 12), ("b", 12), ("after the end", 13)]
+
+
+@pytest.mark.mpi
+def test_a_loop_that_is_told_to_stop_at_once_advances_nothing(loop):
+    simulation = loop()
+    simulation.events = [stopping(simulation, 0)]
+    assert simulation.run() == "finished"
+    assert simulation.model.batches == []
+
+
+@pytest.mark.mpi
+def test_seconds_are_added_up_under_the_names_of_events(loop):
+    simulation = loop()
+    simulation.events = [
+        Event("slow", EverySteps(2), lambda: time.sleep(0.02)),
+        Event("quick", EverySteps(5), lambda: None),
+        Event("never", Either(), lambda: None),
+        stopping(simulation, 5),
+    ]
+    start = time.perf_counter()
+    simulation.run()
+    seconds = time.perf_counter() - start
+    assert list(simulation.timings.seconds) == ["loop", "slow", "quick", "advance", "finish"]
+    assert 3 * 0.02 <= simulation.timings["slow"] < seconds
+    assert simulation.timings["quick"] < simulation.timings["slow"]
+    assert sum(simulation.timings.seconds.values()) <= seconds
+
+
+def test_an_event_that_fails_ends_the_loop_and_its_time_is_counted(loop):
+    simulation = loop()
+    simulation.events = [Event("fails", AtStep(3), lambda: time.sleep(0.01) or 1 / 0)]
+    with pytest.raises(ZeroDivisionError):
+        simulation.run()
+    assert simulation.model.step == 3
+    assert simulation.timings["fails"] >= 0.01
+
+
+def test_the_clock_that_schedules_see_knows_step_wall_and_pace(loop, communicator):
+    class Watching:
+        seen = []
+
+        def due(self, clock):
+            self.seen.append(clock)
+            return False
+
+        def steps_ahead(self, clock):
+            return 100
+
+    simulation = loop(PacedModel(4, communicator), started=time.monotonic() - 100.0)
+    simulation.events = [Event("watch", Watching(), lambda: None), stopping(simulation, 200)]
+    simulation.run()
+    assert [clock.step for clock in Watching.seen] == [0, 100, 200]
+    assert Watching.seen[0].step_seconds == 0.0
+    assert all(1e-4 <= clock.step_seconds < 1e-2 for clock in Watching.seen[1:])
+    assert all(100.0 <= clock.wall < 130.0 for clock in Watching.seen)
+    assert Watching.seen[0] == Clock(0, Watching.seen[0].wall, 0.0, False)
+
+
+# ---- One decision for all ranks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_the_root_s_clock_decides_for_every_rank(loop, communicator):
+    """Ranks that started at other times, by clocks of their own, still do the same."""
+    model = PacedModel(4, communicator)
+    simulation, notes = loop(model, started=time.monotonic() - 1000.0 * communicator.rank), []
+    simulation.events = [
+        noting(simulation, notes, "wall", EveryWall(0.002)),
+        noting(simulation, notes, "limit", StopRequested(wall_limit=500.0)),
+        stopping(simulation, 200),
+    ]
+    assert simulation.run() == "finished"
+    assert len(notes) > 3
+    assert all(name == "wall" for name, _ in notes)
+    assert (
+        communicator.gather((notes, simulation.model.batches))
+        == [(notes, simulation.model.batches)] * communicator.size
+    )
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("who", ["the root", "the last"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_on_one_rank_stops_all_at_the_same_step(loop, communicator, who, number):
+    with StopSignals() as signals:
+        simulation, notes = loop(PacedModel(4, communicator), signals), []
+        stop = StopRequested(look_every=0.01)
+        simulation.events = [
+            Event("signal", AtStep(3), lambda: os.kill(os.getpid(), number) if chosen(communicator, who) else None),
+            noting(simulation, notes, "checkpoint", stop),
+            Event("stop", stop, lambda: simulation.stop("stopped")),
+            stopping(simulation, END),
+        ]
+        assert simulation.run() == "stopped"
+    where = communicator.gather((simulation.model.step, notes))
+    assert where == [(simulation.model.step, [("checkpoint", simulation.model.step)])] * communicator.size
+    assert 3 < simulation.model.step < END
+    assert signals.received == (number.name if chosen(communicator, who) else "")
+
+
+def chosen(communicator, who):
+    """Return whether this rank is the one that a test means."""
+    return communicator.rank == (0 if who == "the root" else communicator.size - 1)
+
+
+# ---- Seconds by name -------------------------------------------------------------------------------------------------
+
+
+def test_timings_keep_the_order_of_first_use_and_know_nothing_of_other_names():
+    timings = Timings()
+    for name, seconds in (("force", 1.0), ("exchange", 0.5), ("force", 2.0)):
+        timings.add(name, seconds)
+    assert list(timings.seconds.items()) == [("force", 3.0), ("exchange", 0.5)]
+    assert timings["rest"] == 0.0
+    assert "rest" not in timings.seconds
+
+
+def test_timings_measure_a_block_that_fails():
+    timings = Timings()
+    for _ in range(2):
+        with pytest.raises(KeyError), timings.measure("block"):
+            time.sleep(0.01)
+            raise KeyError
+    assert 0.02 <= timings["block"] < 0.5

@@ -1,0 +1,83 @@
+"""Signals: noted, not acted upon at once, and given back afterwards."""
+
+import os
+import signal
+import time
+
+import pytest
+from support.ranks import run_python
+
+from hybrid_nbody.simulation import signals as module
+from hybrid_nbody.simulation.signals import STOP_SIGNALS, StopSignals
+
+
+def send(number):
+    """Send this process a signal and let Python see it."""
+    os.kill(os.getpid(), number)
+    time.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def handlers_are_given_back():
+    """Every test leaves the handlers as they were."""
+    before = [signal.getsignal(number) for number in STOP_SIGNALS]
+    yield
+    assert [signal.getsignal(number) for number in STOP_SIGNALS] == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_is_noted_under_its_name_and_ends_nothing(number):
+    with StopSignals() as signals:
+        assert signals.received == ""
+        send(number)
+        assert signals.received == number.name
+
+
+def test_the_first_of_several_is_the_one_that_counts():
+    with StopSignals() as signals:
+        for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGTERM):
+            send(number)
+        assert signals.received == "SIGUSR1"
+
+
+def test_a_second_control_c_interrupts_at_once():
+    with pytest.raises(KeyboardInterrupt), StopSignals() as signals:
+        send(signal.SIGINT)
+        assert signals.received == "SIGINT"
+        send(signal.SIGINT)
+
+
+def test_handlers_are_given_back_after_an_error():
+    with pytest.raises(ZeroDivisionError), StopSignals():
+        raise ZeroDivisionError
+
+
+def test_a_handler_that_is_not_python_s_is_not_given_back_as_none(monkeypatch):
+    """Python cannot name a handler that an MPI library set: the default one is put there instead."""
+    set_to = []
+    monkeypatch.setattr(module.signal, "signal", lambda number, handler: set_to.append((number, handler)))
+    with StopSignals():
+        set_to.clear()
+    assert set_to == [(number, signal.SIG_DFL) for number in STOP_SIGNALS]
+
+
+WAITING = """
+import os, signal, sys, time
+from hybrid_nbody.simulation.signals import StopSignals
+with StopSignals() as signals:
+    print("ready", flush=True)
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    end = time.monotonic() + 5
+    while not signals.received and time.monotonic() < end:
+        time.sleep(0.01)
+    print(signals.received, flush=True)
+os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+time.sleep(5)
+print("still there")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
+def test_afterwards_a_signal_ends_the_process_again(name):
+    result = run_python(WAITING, name, check=-getattr(signal, name))
+    assert result.stdout == f"ready\n{name}\n"
