@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("hybrid_nbody", "tests", "run_scripts", "input", "docs", ".ci")
@@ -34,6 +33,8 @@ def found(pattern, paths):
 
 
 def test_floors_are_kept(monkeypatch, capsys):
+    from importlinter.cli import lint_imports
+
     monkeypatch.chdir(ROOT)
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
     assert status == 0, capsys.readouterr().out

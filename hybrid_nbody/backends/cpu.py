@@ -1,6 +1,5 @@
 """The CPU backend: NumPy arrays, Numba threads."""
 
-import getpass
 import os
 import tempfile
 import time
@@ -77,9 +76,10 @@ class CpuBackend(Backend):
 def _prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
-    os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
+    os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of other ranks
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(node_local_cache()))
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
 
 
 def node_local_cache() -> Path:
@@ -92,7 +92,7 @@ def node_local_cache() -> Path:
     InputError
         If the folder exists but belongs to somebody else: its contents would be executed.
     """
-    folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{getpass.getuser()}"
+    folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise InputError(f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own")
