@@ -10,16 +10,8 @@ typedef double Real;
 typedef float Real;
 #endif
 
-#if defined(MIXED)
-// The hardware's estimate is off by up to 2 ulp, always to one side for a given x: a Newton step removes that.
-__device__ inline float inverse_sqrt(float x) {
-    float y = rsqrtf(x);
-    return fmaf(0.5f * y, fmaf(-x * y, y, 1.0f), y);
-}
-#else
 __device__ inline float inverse_sqrt(float x) { return rsqrtf(x); }
 __device__ inline double inverse_sqrt(double x) { return rsqrt(x); }
-#endif
 
 #if defined(MIXED)
 
@@ -96,12 +88,27 @@ struct Potential {
     }
 };
 
-// Sum the chunk in shared memory. SkipSelf leaves out the target itself, `self` within the chunk.
+// Add sources first to last - 1 of the chunk in shared memory. SkipSelf leaves out the target itself, `self`.
+template <class Sum, bool SkipSelf>
+__device__ inline void add_sources(const Source *tile, int first, int last, int self, const Target &t, Real eps2,
+                                   Real *sum) {
+#pragma unroll
+    for (int j = first; j < last; ++j)
+        if (!SkipSelf || j != self) Sum::add(tile[j], t, eps2, sum);
+}
+
+// Sum a chunk in runs: a long chain of float additions would round once for every far source that it adds to a near one.
 template <class Sum, bool SkipSelf>
 __device__ inline void sum_chunk(const Source *tile, int size, int self, const Target &t, Real eps2, Real *sum) {
-#pragma unroll 32
-    for (int j = 0; j < size; ++j)
-        if (!SkipSelf || j != self) Sum::add(tile[j], t, eps2, sum);
+    const int RUN = 32;
+    for (int first = 0; first < size; first += RUN) {
+        Real part[Sum::components] = {};
+        if (first + RUN <= size)
+            add_sources<Sum, SkipSelf>(tile + first, 0, RUN, self - first, t, eps2, part);
+        else
+            add_sources<Sum, SkipSelf>(tile, first, size, self, t, eps2, part);
+        for (int k = 0; k < Sum::components; ++k) sum[k] += part[k];
+    }
 }
 
 template <class Sum, bool SkipSelf>
