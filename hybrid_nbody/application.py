@@ -9,7 +9,7 @@ from pathlib import Path
 from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.schema import Every, NBodyConfig
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
+from hybrid_nbody.errors import STOPPED_EARLY, DamagedFileError, HybridNBodyError, InputError
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.model import NBodyModel
@@ -29,7 +29,17 @@ from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps, EveryTime, EveryWall, StopRequested
 from hybrid_nbody.simulation.signals import StopSignals
 
-CHANGEABLE = ("title", "time.end", "time.steps", "time.wall_limit", "time.max_energy_error", "compute.", "output.")
+CHANGEABLE = (
+    "title",
+    "time.end",
+    "time.steps",
+    "time.wall_limit",
+    "time.max_energy_error",
+    "compute",
+    "output.trajectory",
+    "output.diagnostics",
+    "output.checkpoint",
+)
 """What ``resume --set`` may change: not the physics that the part already done was computed with."""
 
 PROGRESS_SECONDS = 0.2
@@ -235,6 +245,7 @@ class Job:
         try:
             outcome = self.simulation.run()
         except HybridNBodyError as error:
+            self.recorder.close_progress()
             self.log.note(f"error: {error}")
             raise
         seconds = time.perf_counter() - start
@@ -324,10 +335,11 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         bodies = communicator.only_on_root(lambda: initial_bodies(config))
         model, ranks = model_from_bodies(config, bodies, communicator)
         introduce(config, model, ranks, log)
+        communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
         job = Job(config, folder, model, communicator, log, started, signals)
-        log.open(folder / directory.LOG)
         job.trajectory.create(model, job.header)
+        log.open(folder / directory.LOG)
         return job.run(saved_step=None)
 
 
@@ -364,10 +376,11 @@ def resume(folder: Path, overrides: Sequence[str], communicator, started: float)
 def _saved_run(folder, overrides):
     """Return configuration, checkpoint and warnings of a run to be resumed."""
     directory.require_run(folder)
+    directory.lock(folder)
     saved, warnings = checkpoint.load_newest(folder)
     _refuse_changed_physics(overrides)
-    overrides = [*overrides, f"output.directory={folder}"]
     config = loader.loads(saved.config, str(saved.path), overrides)
+    config = config.model_copy(update={"output": config.output.model_copy(update={"directory": str(folder)})})
     if config.time.total_steps < saved.scalars["step"]:
         raise InputError(
             f"time: the run is at step {saved.scalars['step']:.0f} already, past the end asked for "
@@ -379,16 +392,19 @@ def _saved_run(folder, overrides):
 def _refuse_changed_physics(overrides):
     for override in overrides:
         key = override.split("=")[0].strip()
-        if not any(key == name or (name.endswith(".") and key.startswith(name)) for name in CHANGEABLE):
-            allowed = ", ".join(name + "*" if name.endswith(".") else name for name in CHANGEABLE)
-            raise InputError(f"--set {override}: a resumed run can only change {allowed}")
+        if not any(key == name or key.startswith(f"{name}.") for name in CHANGEABLE):
+            raise InputError(f"--set {override}: a resumed run can only change {', '.join(CHANGEABLE)}")
 
 
 def _continue_trajectory(job):
     """Cut the trajectory back to the checkpoint; a damaged one is kept aside, and a new one begun."""
+    if not job.communicator.on_root(job.trajectory.path.exists):
+        job.log.say(f"warning: {job.trajectory.path} is gone; a new trajectory begins here")
+        job.trajectory.create(job.model, job.header)
+        return
     try:
         job.trajectory.reopen(job.model, job.header)
-    except FileError as error:
+    except DamagedFileError as error:
         aside = job.trajectory.path.with_suffix(".damaged.h5")
         job.log.say(f"warning: {error}; it is kept as {aside.name}, and a new trajectory begins here")
         job.communicator.only_on_root(lambda: directory.put_aside(job.trajectory.path, aside))

@@ -42,5 +42,9 @@ class FileError(HybridNBodyError):
     exit_code = 4
 
 
+class DamagedFileError(FileError):
+    """A file was read, and its contents are not what was written."""
+
+
 STOPPED_EARLY = 75
 """Exit code of a run that stopped on a signal or the wall clock with a checkpoint written."""

@@ -34,6 +34,7 @@ def check(path, overrides, communicator) -> str:
     """
     config = communicator.on_root(lambda: loader.load(path, overrides))
     check_weights(config, communicator.size)
+    communicator.only_on_root(lambda: directory.check(Path(config.output.directory), overwrite=True))
     number = communicator.on_root(lambda: len(initial_bodies(config)))
     placement = place(config.compute.backend, config.compute.threads, communicator)
     weights = config.compute.balance

@@ -32,7 +32,7 @@ installed hybrid_nbody || fail "hybrid_nbody is not installed in $ENVIRONMENT: r
 if compgen -G "$directory/checkpoint-*.h5" >/dev/null; then
     task=(resume "$directory")
 else
-    task=(run "$file" --set "output.directory=$directory" "$@")
+    task=(run "$file" --set "output.directory='$directory'" "$@")
     [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || task+=(--overwrite)
 fi
 

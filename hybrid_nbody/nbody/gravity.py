@@ -69,6 +69,7 @@ class Gravity:
             if self.sorted:
                 until = min(last, step - step % STEPS_BETWEEN_SORTS + STEPS_BETWEEN_SORTS)
                 if step % STEPS_BETWEEN_SORTS == 0:
+                    self.exchange.collect(self.state.position)  # a step of some integrators ends in a drift
                     self._set_order(self._new_order())
             (self._run_alone if self.exchange.alone else self._run_together)(stages, dt, until - step)
             step = until

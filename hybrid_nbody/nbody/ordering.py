@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
 
 BITS = 21
@@ -49,7 +50,15 @@ class Order:
 
     @classmethod
     def from_heads(cls, bodies: np.ndarray, heads: np.ndarray) -> "Order":
-        """Return the order that `bodies` and `heads` were taken from."""
+        """Return the order that `bodies` and `heads` were taken from.
+
+        Raises
+        ------
+        FileError
+            If `bodies` does not name every body once.
+        """
+        if not np.array_equal(np.sort(bodies), np.arange(len(bodies))):
+            raise FileError("gravity/order does not name every body once")
         return cls(bodies, _padded(np.flatnonzero(heads), len(bodies)))
 
 

@@ -147,7 +147,7 @@ class Checkpoint:
 
     def rows(self, name: str, start: int, stop: int) -> np.ndarray:
         """Return rows start … stop - 1 of a field; each rank reads its own."""
-        with h5py.File(self.path, "r", locking=False) as file:
+        with _readable(self.path), h5py.File(self.path, "r", locking=False) as file:
             return file[name][start:stop]
 
 
@@ -171,7 +171,17 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
     )
 
 
+@contextmanager
+def _readable(path):
+    """Turn whatever h5py raises on a file that is gone, or lacks something, into a `FileError`."""
+    try:
+        with hdf5.file_errors(path, "reading"):
+            yield
+    except (KeyError, ValueError) as error:
+        raise FileError(f"{path}: lacks a part of the state: {error}") from error
+
+
 def _open(path):
-    with h5py.File(path, "r", locking=False) as file:
+    with _readable(path), h5py.File(path, "r", locking=False) as file:
         scalars = json.loads(hdf5.text(file.attrs["scalars"]))
         return Checkpoint(path, hdf5.text(file.attrs["config"]), len(file["bodies/position"]), scalars)

@@ -1,5 +1,6 @@
 """The directory of a run: refused if it holds another run, and never touched by a run that is refused."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -14,8 +15,9 @@ def files_of_a_run(folder: Path) -> list[Path]:
     """Return the files of a run that `folder` holds."""
     if not folder.is_dir():
         return []
-    named = [folder / name for name in (CONFIG, LOG, trajectory.NAME)]
-    return [path for path in named if path.exists()] + list(folder.glob("*.part")) + checkpoint.checkpoints(folder)
+    own = [*folder.glob(trajectory.NAME), *checkpoint.checkpoints(folder), *folder.glob("checkpoint-*.h5.part")]
+    with_own = (CONFIG, LOG, f"{CONFIG}.part")
+    return own + [folder / name for name in with_own if own and (folder / name).exists()]
 
 
 def check(folder: Path, overwrite: bool) -> None:
@@ -42,6 +44,12 @@ def _check(folder, overwrite):
             f"output.directory: {folder} holds a run already; continue it with `hybrid-nbody resume {folder}`, "
             "choose another directory, or give --overwrite to replace it"
         )
+    foreign = [folder / name for name in (CONFIG, LOG) if (folder / name).exists() and not files_of_a_run(folder)]
+    if foreign:
+        raise InputError(
+            f"output.directory: {folder} holds no run but {foreign[0]}, which would be replaced; "
+            "choose another directory"
+        )
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(
             f"output.directory: {folder} cannot be written: no permission in {_relative(existing, folder)}"
@@ -54,8 +62,29 @@ def _relative(existing: Path, folder: Path) -> Path:
     return written[0] if written else existing
 
 
+def lock(folder: Path) -> None:
+    """Make `folder` and keep it for this process, until that ends.
+
+    Raises
+    ------
+    InputError
+        If another process is running in it, or it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)  # stays open, and with it the lock
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(f"{folder}: another process is running in this directory; wait for it, or stop it") from error
+    except (OSError, ValueError) as error:
+        if not folder.is_dir():
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"output.directory: {folder} cannot be made: {reason}") from error
+        # a file system without locks: go on without
+
+
 def claim(folder: Path, overwrite: bool) -> None:
-    """Make `folder`, and remove the files of an earlier run from it.
+    """Remove the files of an earlier run from `folder`, which is made if need be.
 
     Raises
     ------

@@ -35,13 +35,18 @@ def file_errors(path: Path, doing: str):
     try:
         yield
     except (OSError, RuntimeError) as error:  # h5py raises either when a write or a flush fails
-        raise FileError(f"{path}: {doing} failed: {_reason(error)}") from error
+        raise FileError(f"{path}: {doing} failed: {reason(error)}") from error
 
 
-def _reason(error) -> str:
-    """Say in a few words why an operation failed; HDF5 hides the system's error number in its text."""
+def system_error(error: Exception) -> int | None:
+    """Return the operating system's number of an error, which HDF5 may hide in its text; None if there is none."""
     hidden = re.search(r"errno = (\d+)", str(error))
-    number = getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
+    return getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
+
+
+def reason(error: Exception) -> str:
+    """Say in a few words why an operation failed."""
+    number = system_error(error)
     return NO_ROOM.get(number) or (os.strerror(number) if number else str(error))
 
 
@@ -94,7 +99,8 @@ def reserve(file: h5py.File, size: int) -> None:
 def chunk_shape(shape: tuple[int, ...], dtype) -> tuple[int, ...]:
     """Return the chunk of a data set of rows of `shape`, one row of frames at a time, about `CHUNK_BYTES` large."""
     row_bytes = int(np.prod(shape[1:], dtype=int)) * np.dtype(dtype).itemsize
-    return (1, max(1, min(shape[0], CHUNK_BYTES // row_bytes)), *shape[1:]) if shape else (1024,)
+    pieces = max(1, -(-shape[0] * row_bytes // CHUNK_BYTES))
+    return (1, -(-shape[0] // pieces), *shape[1:])  # equal pieces: the last wastes nothing
 
 
 def growing(group, name: str, shape: tuple[int, ...], dtype, units: str, description: str) -> h5py.Dataset:

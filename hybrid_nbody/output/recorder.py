@@ -96,6 +96,10 @@ class Recorder:
 
     def close(self) -> None:
         """Leave the screen and the trajectory in order."""
+        self.close_progress()
+        self.trajectory.close()
+
+    def close_progress(self) -> None:
+        """Leave the screen in order."""
         if self.progress is not None:
             self.progress.close()
-        self.trajectory.close()

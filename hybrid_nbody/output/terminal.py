@@ -26,14 +26,23 @@ def launcher_output() -> str | None:
     return output
 
 
+class RunConsole(Console):
+    """A console whose reader may leave: the run goes on, and ``log.txt`` with it."""
+
+    def on_broken_pipe(self) -> None:
+        """Write no more, instead of ending the program as rich would."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def open_console() -> Console:
     """Return a console on standard output, which knows whether a person is looking and how wide their screen is."""
     output = launcher_output()
     if output is None and sys.stdout.isatty():
-        return Console()
+        return RunConsole()
     if output is not None and output.startswith(("/dev/pts/", "/dev/tty")):
-        return Console(force_terminal=True, width=_width(output))
-    return Console(width=120, force_terminal=False, no_color=True, highlight=False)
+        return RunConsole(force_terminal=True, width=_width(output))
+    return RunConsole(width=120, force_terminal=False, no_color=True, highlight=False)
 
 
 def _width(terminal: str) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from hybrid_nbody.errors import FileError
+from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.formats import TRAJECTORY
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
@@ -56,6 +56,8 @@ class Trajectory:
             for group in (self.file, self.file.create_group("diagnostics")):
                 hdf5.growing(group, "step", (), "i8", "1", "steps since the initial state")
                 hdf5.growing(group, "time", (), "f8", "time", "simulated time")
+            fields = [field for field in model.fields().values() if field.role is Role.STATIC]
+            hdf5.reserve(self.file, sum(field.row_bytes * field.shape[0] for field in fields))
             for field in model.fields().values():
                 self._create_field(field)
             for name, quantity in model.quantities.items():
@@ -80,8 +82,7 @@ class Trajectory:
         self.communicator.on_root(lambda: self._reopen(model, header))
 
     def _reopen(self, model, header):
-        with hdf5.file_errors(self.path, "opening the file"):
-            self.file = h5py.File(self.path, "r+")
+        self.file = self._open()
         try:
             self._check_holds(model)
             hdf5.write_attributes(self.file, header)
@@ -96,7 +97,16 @@ class Trajectory:
             with suppress(*UNREADABLE):
                 self.file.close()
             self.file = None
-            raise FileError(f"{self.path}: not a complete trajectory of ours ({error})") from error
+            raise DamagedFileError(f"{self.path}: not a complete trajectory of ours ({error})") from error
+
+    def _open(self):
+        """Open the file, and tell damage from what another process or the file system is the cause of."""
+        try:
+            return h5py.File(self.path, "r+")
+        except OSError as error:
+            if hdf5.system_error(error):
+                raise FileError(f"{self.path}: opening the file failed: {hdf5.reason(error)}") from error
+            raise DamagedFileError(f"{self.path}: not an HDF5 file any more ({error})") from error
 
     def _check_holds(self, model):
         """Raise KeyError if a data set that the next rows need is not there, or has another shape."""

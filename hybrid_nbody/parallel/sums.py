@@ -12,6 +12,9 @@ TERM_BITS = 62
 LARGEST_EXPONENT = 1000
 """Scales are powers of two within the range of float64."""
 
+BLOCK = 1 << 14
+"""Terms that are cut at a time, which bounds the memory that it takes."""
+
 THRESHOLDS = 2048
 """Values at which one round of the search for a median counts."""
 
@@ -31,19 +34,28 @@ def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray
     Returns
     -------
     (…) array of float64
-        Before its final rounding, each sum is within ``4 * number**3 * 2**-124`` of the largest term, if that is above
-        1e-280.
+        NaN if any term is not finite. Before its final rounding, each sum is within ``4 * number**3 * 2**-124`` of the
+        largest term, if that is above 1e-280.
     """
     terms = np.asarray(terms, dtype=np.float64)
     bits = _bits(number)
-    largest = communicator.maximum(np.max(np.abs(terms), axis=0, initial=0.0))
+    largest = communicator.maximum(np.maximum(terms.max(axis=0, initial=0.0), -terms.min(axis=0, initial=0.0)))
+    if not np.isfinite(largest).all():
+        return np.full(largest.shape, np.nan)
     exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
+    parts = np.zeros((2, *terms.shape[1:]), np.int64)
+    for start in range(0, len(terms), BLOCK):
+        parts += _integer_parts(terms[start : start + BLOCK], exponent, bits)
+    high_sum, low_sum = communicator.sum(parts).astype(np.float64)
+    return np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)
+
+
+def _integer_parts(terms, exponent, bits):
+    """Return the sums of the high and of the low integers of some terms."""
     scaled = terms * np.ldexp(1.0, exponent)
     high = np.rint(scaled)
     low = np.rint((scaled - high) * 2.0**bits)
-    parts = np.stack([part.astype(np.int64).sum(axis=0) for part in (high, low)])
-    high_sum, low_sum = communicator.sum(parts).astype(np.float64)
-    return np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)
+    return np.stack([part.astype(np.int64).sum(axis=0) for part in (high, low)])
 
 
 def _bits(number: int) -> int:

@@ -1,5 +1,7 @@
 """Watching that the state is still made of numbers and that its energy has not run away."""
 
+import math
+
 import numpy as np
 
 from hybrid_nbody.errors import NumericalError
@@ -49,11 +51,12 @@ class Guard:
         NumericalError
             On every rank, naming the step and a suspect.
         """
-        error = diagnostics.get("relative_energy_error")
-        if self.max_energy_error is not None and error is not None and not abs(error) <= self.max_energy_error:
+        error = diagnostics.get("relative_energy_error", 0.0)
+        limit = math.inf if self.max_energy_error is None else self.max_energy_error
+        if not abs(error) <= limit:
             raise self._error(
                 f"the energy ran away: its relative error is {error:.3g}, more than time.max_energy_error = "
-                f"{self.max_energy_error:g}; {self.model.suspect()}",
+                f"{limit:g}; {self.model.suspect()}",
                 self.calm_step,
             )
         self.calm_step = self.model.step

@@ -7,9 +7,9 @@ from hybrid_nbody.parallel.communicator import Communicator
 
 
 @pytest.fixture
-def backend(backend_name):
+def backend(backend_name, communicator):
     """A backend of each kind."""
-    return make_backend(backend_name)
+    return make_backend(backend_name, local_rank=communicator.local_rank)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import reference
 
 # Bounds on the 99th percentile, and on the largest error: the latter where softening keeps encounters from dominating.
-BOUNDS = {"double": (1e-12, 1e-12), "mixed": (1e-6, 2e-6), "single": (1e-5, 2e-5)}
+BOUNDS = {"double": (1e-12, 1e-12), "mixed": (1e-6, 2e-6), "single": (1e-5, 1e-5)}
 
 
 def errors(gravity, bodies, softening, G=1.0):
@@ -35,6 +35,8 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
     gravity = make_gravity(backend, bodies, precision, softening, G=2.0)
     acceleration, potential = errors(gravity, bodies, softening, G=2.0)
     percentile, largest = BOUNDS[precision]
+    if precision == "double":
+        assert acceleration.max() < largest
     assert np.percentile(acceleration, 99) < percentile
     assert np.percentile(potential, 99) < percentile
     if name == "clustered":
@@ -43,7 +45,7 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
 
 @pytest.mark.parametrize("precision", BOUNDS)
 @pytest.mark.parametrize("number", [1, 2, 3, 255, 256, 257, 513])
-@pytest.mark.parametrize("softening", [0.0, 0.05])
+@pytest.mark.parametrize("softening", [0.0, 1e-15, 0.05])
 def test_every_size_of_the_last_chunk(backend, precision, number, softening):
     bodies = random_box(number, seed=number)
     gravity = make_gravity(backend, bodies, precision, softening)

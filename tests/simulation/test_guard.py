@@ -120,6 +120,11 @@ def test_an_error_up_to_the_limit_is_allowed(guard, error):
     guard.check_energy({"relative_energy_error": error})
 
 
+def test_an_energy_that_is_no_number_is_refused_even_without_a_limit(model, communicator):
+    message = message_of(lambda: Guard(model, communicator, None).check_energy({"relative_energy_error": math.nan}))
+    assert "its relative error is nan" in message
+
+
 def test_without_a_limit_or_without_an_energy_anything_goes(guard, model, communicator):
-    Guard(model, communicator, None).check_energy({"relative_energy_error": math.nan})
+    Guard(model, communicator, None).check_energy({"relative_energy_error": 1e300})
     guard.check_energy({"total_density": math.nan})

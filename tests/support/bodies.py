@@ -7,20 +7,20 @@ from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import make_state
-from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport
+from hybrid_nbody.parallel.exchange import AllgatherExchange, choose_transport
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
 
-def make_backend(name, threads=2):
-    """Return a backend by name."""
+def make_backend(name, threads=2, local_rank=0):
+    """Return a backend by name; ranks take the GPUs in turn."""
     if name == "cpu":
         from hybrid_nbody.backends.cpu import CpuBackend
 
         return CpuBackend(threads)
-    from hybrid_nbody.backends.gpu import GpuBackend
+    from hybrid_nbody.backends.gpu import GpuBackend, visible_gpus
 
-    return GpuBackend()
+    return GpuBackend(local_rank % len(visible_gpus()))
 
 
 def clustered(n=4096, clusters=16, seed=5):
@@ -56,7 +56,9 @@ def make_model(
     backend = backend or make_backend("cpu")
     weights = weights or [1.0] * communicator.size
     partition = Partition.weighted(len(bodies), weights)
-    exchange = AllgatherExchange(HostTransport(backend, communicator), partition, communicator.rank)
+    devices = communicator.gather(backend.identity)
+    transport = choose_transport("auto", backend, communicator, len(set(devices)) < len(devices))
+    exchange = AllgatherExchange(transport, partition, communicator.rank)
     share = bodies.share(exchange.own)
     model = NBodyModel(
         backend, communicator, exchange, bodies.mass, share.id, integrator, dt, precision, softening, G=1.0

@@ -14,7 +14,9 @@ from hybrid_nbody.backends.numba_clock import seconds
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
 
 compiled = njit(cache=True, error_model="numpy")
-compiled_vector = njit(cache=True, error_model="numpy", fastmath=True)
+# sums in any order, reciprocals and contractions; NaN and infinity stay what they are: the guard looks for them
+VECTOR_MATH = {"reassoc", "contract", "nsz", "arcp", "afn"}
+compiled_vector = njit(cache=True, error_model="numpy", fastmath=VECTOR_MATH)
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 KICK, DRIFT, FORCE = 0, 1, 2

@@ -8,6 +8,9 @@ from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_capaci
 
 SOURCE = Path(__file__).with_name("gravity.cu")
 
+TINY_SOFTENING = 1e-8
+"""Up to here, a body's weight on itself could overflow float32, so it is left out of its own sum."""
+
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
 
@@ -31,7 +34,7 @@ class Kernels:
         self.backend, self.chunks = backend, chunk_capacity(number)
         module = backend.compile(SOURCE, defines(precision))
         names = {name: name for name in ("pack", "potentials", "add_scaled")}
-        names["accelerations"] = "accelerations_softened" if softening > 0 else "accelerations_unsoftened"
+        names["accelerations"] = "accelerations_softened" if softening > TINY_SOFTENING else "accelerations_unsoftened"
         self.kernel = {name: module.get_function(function) for name, function in names.items()}
         working = PRECISIONS[precision].working
         self.origin = backend.zeros((self.chunks, 3), "f8")
@@ -84,12 +87,19 @@ class Kernels:
         start = self.backend.mark()
         force = self._step(state, stages, dt)
         if steps > 1:
-            if (stages, dt) not in self.graphs:
-                self.graphs[stages, dt] = self.backend.capture(lambda: self._queue(state, stages, dt))
+            replay = self._graph(state, stages, dt)
             for _ in range(steps - 1):
-                self.graphs[stages, dt]()
+                replay()
         total = self.backend.elapsed(start, self.backend.mark())
         return min(total, steps * sum(self.backend.elapsed(*marks) for marks in force))
+
+    def _graph(self, state, stages, dt):
+        """Return a replay of one step; a graph holds the addresses of one state, which is kept with it."""
+        captured, replay = self.graphs.get((stages, dt), (None, None))
+        if captured is not state:
+            replay = self.backend.capture(lambda: self._queue(state, stages, dt))
+            self.graphs[stages, dt] = state, replay
+        return replay
 
     def _step(self, state, stages, dt):
         """Queue one step; return a pair of marks around each force."""
