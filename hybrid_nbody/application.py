@@ -1,32 +1,25 @@
 """Builds a run from a configuration and carries it out: the only place that knows every part."""
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.config import loader
-from hybrid_nbody.config.schema import Every, NBodyConfig
-from hybrid_nbody.errors import STOPPED_EARLY, DamagedFileError, HybridNBodyError, InputError
+from hybrid_nbody.config.schema import NBodyConfig
+from hybrid_nbody.errors import DamagedFileError, InputError
+from hybrid_nbody.job import Job
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.trial import compile_kernels, measured_weights
-from hybrid_nbody.output import checkpoint, directory, report
-from hybrid_nbody.output import trajectory as trajectories
+from hybrid_nbody.output import checkpoint, directory
 from hybrid_nbody.output.log import Log
-from hybrid_nbody.output.progress import BarProgress, LineProgress
-from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.exchange import AllgatherExchange, choose_transport
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import Placement, place
 from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
-from hybrid_nbody.simulation.guard import Guard
-from hybrid_nbody.simulation.loop import Event, Simulation
-from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps, EveryTime, EveryWall, StopRequested
 from hybrid_nbody.simulation.signals import StopSignals
 
 CHANGEABLE = (
@@ -41,8 +34,6 @@ CHANGEABLE = (
     "output.checkpoint",
 )
 """What ``resume --set`` may change: not the physics that the part already done was computed with."""
-
-PROGRESS_SECONDS = 0.2
 
 NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
 NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box")
@@ -155,127 +146,6 @@ def model_from_checkpoint(config, saved: checkpoint.Checkpoint, communicator) ->
 
 
 # --- running ------------------------------------------------------------------------------------------------------
-
-
-class Job:
-    """One run, from its model to its exit code.
-
-    Parameters
-    ----------
-    config : NBodyConfig
-        The resolved configuration.
-    folder : Path
-        The run's directory, claimed.
-    model : NBodyModel
-        At the state to start from.
-    communicator : Communicator
-        Every rank calls together.
-    log : Log
-        Says things on the root.
-    started : float
-        ``time.monotonic()`` of the program's start.
-    signals : StopSignals
-        Tells of requests to stop.
-    """
-
-    def __init__(self, config, folder, model, communicator, log, started, signals):
-        self.config, self.folder, self.model = config, folder, model
-        self.communicator, self.log = communicator, log
-        self.last_step = config.time.total_steps
-        self.header = self._header()
-        self.trajectory = trajectories.Trajectory(folder / trajectories.NAME, communicator)
-        self.simulation = Simulation(model, communicator, signals, started)
-        self.recorder = self._recorder()
-        self._add_events()
-
-    def _header(self):
-        """Return what every file of the run says of it."""
-        return {
-            "model": self.config.model,
-            "title": self.config.title,
-            "config": loader.dump(self.config),
-            "ranks": self.communicator.size,
-            "backend": self.model.backend.description,
-        }
-
-    def _recorder(self):
-        guard = Guard(self.model, self.communicator, self.config.time.max_energy_error)
-        keep = self.config.output.checkpoint.keep if self.config.output.checkpoint else 1
-        return Recorder(
-            self.simulation,
-            guard,
-            self.trajectory,
-            self.folder,
-            self.header,
-            keep,
-            self.last_step,
-            progress_for(self.log),
-        )
-
-    def _add_events(self):
-        """Say what happens when; what is due together happens in this order."""
-        output, record = self.config.output, self.recorder
-        stop = StopRequested(self.config.time.wall_limit or math.inf)
-        last = AtStep(self.last_step)
-        frame, measure = self._when(output.trajectory), self._when(output.diagnostics)
-        save = Either(*self._when(output.checkpoint), last, stop)
-        self.simulation.events = [
-            Event("guard", Either(*frame, *measure, save), record.check),
-            Event("diagnostics", Either(*measure, *([last] if measure else [])), record.measure),
-            Event("trajectory", Either(*frame, *([last] if frame else [])), record.write_frame),
-            Event("checkpoint", save, record.save),
-            Event("progress", Either(EveryWall(PROGRESS_SECONDS), last, stop), record.show),
-            Event("stop", stop, lambda: self.simulation.stop("stopped")),
-            Event("finish", last, lambda: self.simulation.stop("finished")),
-        ]
-
-    def _when(self, every: Every | None):
-        """Return the schedule of an output section, in a list that is empty if it is switched off."""
-        if every is None:
-            return []
-        if every.every_steps is not None:
-            return [EverySteps(every.every_steps)]
-        return [EveryTime(every.every_time, self.config.time.dt)]
-
-    def run(self, saved_step: int | None) -> int:
-        """Run to the end, or until the run is asked to stop; return the exit code."""
-        self.recorder.begin(saved_step)
-        self.communicator.only_on_root(lambda: directory.write_config(self.folder, self.header["config"]))
-        first_step, start = self.model.step, time.perf_counter()
-        try:
-            outcome = self.simulation.run()
-        except HybridNBodyError as error:
-            self.recorder.close_progress()
-            self.log.note(f"error: {error}")
-            raise
-        seconds = time.perf_counter() - start
-        self.recorder.close()
-        self._summarise(outcome, self.model.step - first_step, seconds)
-        return 0 if outcome == "finished" else STOPPED_EARLY
-
-    def _summarise(self, outcome, steps, seconds):
-        """Say how the run ended, where its time went, and what to do next."""
-        rows = report.time_shares(self.simulation.timings, self.model.timings, seconds)
-        self.log.say(report.time_table(rows, seconds))
-        if steps:
-            self.log.say(report.rate_line(self.model.work, steps, seconds))
-        if self.recorder.energy_error is not None:
-            self.log.say(f"relative energy error {self.recorder.energy_error:+.2e}")
-        place = f"step {self.model.step} of {self.last_step}, t = {self.model.time:g}"
-        if outcome == "finished":
-            self.log.say(f"finished at {place}; output in {self.folder}")
-        else:
-            signal = self.simulation.signals.received or "a signal to another rank"
-            why = signal if self.simulation.signalled else "time.wall_limit"
-            self.log.say(f"stopped early ({why}) at {place}; continue with: hybrid-nbody resume {self.folder}")
-        self.log.close()
-
-
-def progress_for(log: Log):
-    """Return what shows progress on the root: a bar on a terminal, else lines; None on other ranks."""
-    if log.console is None:
-        return None
-    return BarProgress(log.console) if log.console.is_terminal else LineProgress(log.say)
 
 
 def open_log(communicator) -> Log:

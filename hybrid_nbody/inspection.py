@@ -83,7 +83,7 @@ def _events(every, steps, dt):
     """Return how often an output section is due in a run, the initial and the final state included."""
     if every is None:
         return 0
-    interval = every.every_steps or every.every_time / dt
+    interval = every.every_steps or max(every.every_time / dt, 1.0)
     whole = int(steps / interval + 1e-9)
     return whole + 1 + (whole * interval < steps - 1e-9 * steps)
 

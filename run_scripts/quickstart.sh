@@ -8,6 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 RUN=output/plummer # where input/plummer.yaml writes to
 
+[[ "${RANKS:-4}" =~ ^[1-9][0-9]*$ ]] || fail "RANKS must be a whole number, at least 1 (got '$RANKS')"
+[ $# = 0 ] || fail "quickstart.sh takes no arguments; run a file of your own with hybrid-nbody FILE.yaml"
 cd "$ROOT"
 # shellcheck disable=SC2119
 use_environment

@@ -1,6 +1,7 @@
 """``log.txt`` and the terminal: what the program says, in both."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from hybrid_nbody.output.hdf5 import file_errors
@@ -31,7 +32,8 @@ class Log:
     def say(self, text: str) -> None:
         """Write `text` to the terminal and to the file."""
         if self.console is not None:
-            self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+            with suppress(OSError):  # a lost terminal or a full disk under it must not end a simulation
+                self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
             self.note(text)
 
     def note(self, text: str) -> None:

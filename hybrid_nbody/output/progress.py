@@ -1,6 +1,7 @@
 """Telling how a run gets on: a bar on a terminal, plain lines in a batch log."""
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -75,7 +76,11 @@ class BarProgress:
         self.task = None
 
     def update(self, status: Status) -> None:
-        """Show `status`."""
+        """Show `status`, as long as there is a terminal to show it on."""
+        with suppress(OSError):
+            self._draw(status)
+
+    def _draw(self, status):
         fields = {"details": status.details, "left": status.left}
         if self.task is None:
             self.task = self.bar.add_task("", total=status.last_step, **fields)
@@ -85,7 +90,8 @@ class BarProgress:
 
     def close(self) -> None:
         """Leave the bar as it stands."""
-        self.bar.stop()
+        with suppress(OSError):
+            self.bar.stop()
 
 
 class LineProgress:

@@ -62,11 +62,14 @@ class Guard:
         self.calm_step = self.model.step
 
     def _error(self, what, good_step):
-        known = f"; the state was good at step {good_step}" if good_step < self.model.step else ""
-        return NumericalError(
-            f"step {self.model.step} (t = {self.model.time:g}): {what}{known}. "
-            "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
-        ).on_all_ranks()
+        where = f"step {self.model.step} (t = {self.model.time:g}): {what}"
+        if self.model.step == 0:
+            advice = "The initial state cannot be run: look for bodies at one place, or of huge numbers"
+        else:
+            known = f"; the state was good at step {good_step}" if good_step < self.model.step else ""
+            advice = "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
+            where += known
+        return NumericalError(f"{where}. {advice}").on_all_ranks()
 
 
 ROW_NAMES = {"bodies": "body", "gravity": "body"}

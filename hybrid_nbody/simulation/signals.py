@@ -2,11 +2,11 @@
 
 import signal
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
 class StopSignals:
-    """Catches SIGTERM, SIGUSR1 and Ctrl-C while it is entered; a second Ctrl-C interrupts at once.
+    """Catches SIGTERM, SIGUSR1, SIGHUP and Ctrl-C while it is entered; a second Ctrl-C interrupts at once.
 
     Attributes
     ----------
@@ -20,7 +20,8 @@ class StopSignals:
 
     def __enter__(self):
         for number in STOP_SIGNALS:
-            self._previous[number] = signal.signal(number, self._note)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants SIGHUP ignored
+                self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *exception):

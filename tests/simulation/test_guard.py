@@ -97,11 +97,19 @@ def test_the_largest_numbers_are_numbers_still(guard, model):
 
 @pytest.mark.parametrize("error", [0.2, -0.2, math.inf, math.nan])
 def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
+    model.at(4)
     message = message_of(lambda: guard.check_energy({"relative_energy_error": error}))
     assert message == (
-        f"step 0 (t = 0): the energy ran away: its relative error is {error:.3g}, "
-        f"more than time.max_energy_error = 0.1; body 7, the fastest, moves at 12. {ADVICE}"
+        f"step 4 (t = 2): the energy ran away: its relative error is {error:.3g}, "
+        f"more than time.max_energy_error = 0.1; body 7, the fastest, moves at 12; the state was good at step 0. "
+        f"{ADVICE}"
     )
+
+
+def test_a_bad_initial_state_is_named_as_such(guard, model):
+    message = message_of(lambda: guard.check_energy({"relative_energy_error": math.nan}))
+    assert message.startswith("step 0 (t = 0): the energy ran away")
+    assert message.endswith("The initial state cannot be run: look for bodies at one place, or of huge numbers")
 
 
 def test_the_step_at_which_the_energy_ran_away_was_not_good(guard, model):
