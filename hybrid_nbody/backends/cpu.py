@@ -77,7 +77,6 @@ def _prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of other ranks
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
 

@@ -6,7 +6,7 @@ MPI's own waits spin. Where ranks outnumber cores, as on a laptop, that keeps th
 import os
 import time
 
-SPINS = 100
+SPINS = 1000
 NAP_SECONDS = 20e-6
 
 
