@@ -12,8 +12,8 @@ TERM_BITS = 62
 LARGEST_EXPONENT = 1000
 """Scales are powers of two within the range of float64."""
 
-BLOCK = 1 << 14
-"""Terms that are cut at a time, which bounds the memory that it takes."""
+BLOCK = 1 << 10
+"""Terms that are cut at a time: they stay in the cache, and take little memory."""
 
 THRESHOLDS = 2048
 """Values at which one round of the search for a median counts."""
