@@ -225,6 +225,6 @@ def _leave_at_once(code: int):
 def _complain(error: HybridNBodyError, silent: bool = False) -> int:
     """Print an error for the person at the keyboard, once; return its exit code."""
     if str(error) and not silent:
-        gap = "\n" if "\n" in str(error) else ""
-        print(f"hybrid_nbody: error: {gap}{error}", file=sys.stderr, flush=True)
+        gap = "\n" if "\n" in str(error) else " "
+        print(f"hybrid_nbody: error:{gap}{error}", file=sys.stderr, flush=True)
     return error.exit_code

@@ -42,8 +42,8 @@ def refused(folder, *arguments, code=2, environment=None):
     assert result.returncode == code, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     assert sorted(folder.rglob("*")) == before
-    assert result.stderr.startswith("hybrid_nbody: error: ")
-    return result.stderr.removeprefix("hybrid_nbody: error: ").rstrip("\n")
+    assert result.stderr.startswith("hybrid_nbody: error:")
+    return result.stderr.removeprefix("hybrid_nbody: error:").removeprefix(" ").rstrip("\n")
 
 
 def with_line(folder, old, new):
@@ -100,30 +100,30 @@ def test_all_faults_are_told_at_once(folder):
 
 def test_a_missing_file_and_a_directory(folder):
     assert refused(folder, "jab.yaml") == "jab.yaml: no such file; did you mean 'job.yaml'?"
-    assert refused(folder, ".").startswith(".: is a directory, not a file")
+    assert refused(folder, ".") == ".: is a directory, not a file; did you mean 'job.yaml'?"
 
 
 def test_text_that_is_not_utf_8(folder):
     (folder / "job.yaml").write_bytes(GOOD.encode() + b"title: \xff\n")
     message = refused(folder, "job.yaml")
-    assert message.startswith("job.yaml:7: ")
-    assert "UTF-8" in message
+    assert message == f"job.yaml:7: is not UTF-8 text (byte 0xff at offset {len(GOOD) + 7}); save the file as UTF-8"
 
 
-@pytest.mark.parametrize("value", ["!!python/object:os.system {}", "!!python/object/apply:os.system [ls]"])
-def test_tags_are_refused(folder, value):
-    (folder / "job.yaml").write_text(GOOD + f"title: {value}\n")
-    message = refused(folder, "job.yaml")
-    assert message.startswith("job.yaml:7: title: ")
-    assert "tag" in message
+@pytest.mark.parametrize(("tag", "value"), [("python/object", "{}"), ("python/object/apply", "[ls]")])
+def test_tags_are_refused(folder, tag, value):
+    (folder / "job.yaml").write_text(GOOD + f"title: !!{tag}:os.system {value}\n")
+    assert refused(folder, "job.yaml") == (
+        f"job.yaml:7: title: tags such as 'tag:yaml.org,2002:{tag}:os.system' are not allowed; write the plain value"
+    )
 
 
 def test_an_alias_bomb_of_ten_levels_is_refused_at_once(folder):
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]" for k in range(1, 10)]
-    (folder / "job.yaml").write_text("\n".join(levels))
+    (folder / "job.yaml").write_text(GOOD + "title: " + levels[0][4:] + "\n" + "\n".join(levels[1:]))
     start = time.monotonic()
-    assert "alias" in refused(folder, "job.yaml")
+    lines = refused(folder, "job.yaml").split("\n")
+    assert "job.yaml:8: a1[0]: aliases such as *a0 are not allowed; write the value out" in lines
     assert time.monotonic() - start < 10
 
 
@@ -143,13 +143,19 @@ def test_a_bad_cell_is_named_by_row_and_column(folder, cell, message):
     assert refused(folder, "job.yaml").endswith(message)
 
 
+FOREIGN = {
+    "foreign.h5": "an HDF5 file, but not one that hybrid_nbody wrote",
+    "broken.h5": "damaged or unreadable (",  # and HDF5's own words
+}
+
+
 def test_foreign_and_unreadable_hdf5(folder):
     with h5py.File(folder / "foreign.h5", "w") as file:
         file["x"] = np.zeros(3)
     (folder / "broken.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\0" * 50)
     for name in ("foreign.h5", "broken.h5"):
         message = refused(folder, "job.yaml", "--set", f"bodies={{kind: file, path: {name}}}")
-        assert name in message
+        assert message.startswith(f"{folder / name}: {FOREIGN[name]}")
         assert "\n" not in message
 
 
