@@ -39,7 +39,7 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
         assert acceleration.max() < largest
     assert np.percentile(acceleration, 99) < percentile
     assert np.percentile(potential, 99) < percentile
-    if name == "clustered":
+    if name == "clustered" or softening == 1e-2:
         assert acceleration.max() < largest
 
 
