@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid_nbody import __version__
-from hybrid_nbody.errors import FileError, HybridNBodyError
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 
 STARTED = time.monotonic()
 
@@ -179,7 +179,7 @@ def _with_command(words: Sequence[str]) -> list[str]:
 def _alone(chosen) -> int:
     """Run a command that needs no MPI."""
     try:
-        return chosen.function(chosen, None)
+        return _call(chosen, None)
     except HybridNBodyError as error:
         return _complain(error)
     except BrokenPipeError:
@@ -193,7 +193,7 @@ def _with_mpi(chosen) -> int:
     ranks = None
     try:
         ranks = communicator.start_mpi()
-        return chosen.function(chosen, ranks)
+        return _call(chosen, ranks)
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
             code = _complain(error, silent=ranks is not None and not ranks.is_root)
@@ -201,13 +201,19 @@ def _with_mpi(chosen) -> int:
         communicator.abort(error, error.exit_code)
     except BrokenPipeError:
         return _stop_printing()
-    except (
-        BaseException
-    ) as error:  # SystemExit and KeyboardInterrupt included: one rank must not leave the others waiting
+    except BaseException as error:  # SystemExit and Ctrl-C too: one rank must not leave the others waiting
         if ranks is None or ranks.size == 1:
             traceback.print_exc()
             return 1
         communicator.abort(error, 1)
+
+
+def _call(chosen, ranks) -> int:
+    """Carry out a command; too little memory is a fault of the input."""
+    try:
+        return chosen.function(chosen, ranks)
+    except MemoryError as error:
+        raise InputError(f"not enough memory: {error}; take fewer bodies, or more ranks or nodes") from error
 
 
 def _stop_printing() -> int:

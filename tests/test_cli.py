@@ -285,6 +285,25 @@ def test_info_and_plot_of_a_run(folder):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
 
 
+LITTLE_MEMORY = """\
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (7 << 30, resource.RLIM_INFINITY))
+from hybrid_nbody.cli import main
+sys.exit(main(["job.yaml", "--set", "bodies.n=1000000000"]))
+"""
+
+
+def test_more_bodies_than_memory_is_told_in_one_line(folder):
+    variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", LITTLE_MEMORY]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=60)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("hybrid_nbody: error: not enough memory: ")
+    assert "take fewer bodies" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (folder / "out").exists()
+
+
 def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
     import hybrid_nbody
 
