@@ -15,9 +15,12 @@ from hybrid_nbody.errors import FileError
 from hybrid_nbody.formats import CHECKPOINT, FORMAT_VERSION, USER_BLOCK, check_seal, seal
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
-from hybrid_nbody.simulation.model import Role
+from hybrid_nbody.simulation.model import Role, fields_of
 
-PATTERN = re.compile(r"checkpoint-(\d{10})\.h5")
+PATTERN = re.compile(r"checkpoint-\d{10}\.h5")
+
+SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
+"""Together they are the complete state."""
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -47,7 +50,7 @@ def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
         if communicator.is_root:
             with hdf5.file_errors(path, "writing the checkpoint"):
                 file = _create(part, model, header)
-        for field in _saved(model):
+        for field in fields_of(model, *SAVED_ROLES):
             write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
         if communicator.is_root:
             _put_in_place(file, part, path)
@@ -75,20 +78,14 @@ def _prune(path, keep):
             old.unlink(missing_ok=True)
 
 
-def _saved(model):
-    """Return the fields that make up the state."""
-    return [field for field in model.fields().values() if field.role is not Role.WATCHED]
-
-
 def _create(part, model, header):
-    fields = _saved(model)
+    fields = fields_of(model, *SAVED_ROLES)
     file = h5py.File(part, "w", userblock_size=USER_BLOCK)
-    hdf5.reserve(file, sum(field.row_bytes * field.shape[0] for field in fields))
+    hdf5.reserve(file, sum(field.total_bytes for field in fields))
     state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
     hdf5.write_header(file, CHECKPOINT, header | state)
     for field in fields:
-        dataset = file.create_dataset(field.name, field.shape, field.dtype)
-        hdf5.describe(dataset, field.units, field.description)
+        hdf5.fixed(file, field)
     return file
 
 

@@ -112,6 +112,13 @@ def growing(group, name: str, shape: tuple[int, ...], dtype, units: str, descrip
     return dataset
 
 
+def fixed(file: h5py.File, field) -> h5py.Dataset:
+    """Create the data set of a field that is written once."""
+    dataset = file.create_dataset(field.name, field.shape, field.dtype)
+    describe(dataset, field.units, field.description)
+    return dataset
+
+
 def describe(dataset: h5py.Dataset, units: str, description: str) -> None:
     """Store the meaning of a data set beside it."""
     write_attributes(dataset, {"units": units, "description": description})

@@ -10,7 +10,7 @@ from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.formats import TRAJECTORY
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
-from hybrid_nbody.simulation.model import Role
+from hybrid_nbody.simulation.model import Role, fields_of
 
 NAME = "trajectory.h5"
 
@@ -44,9 +44,8 @@ class Trajectory:
     def create(self, model, header: dict) -> None:
         """Create the file with the data sets that `model` needs, and write its static fields."""
         self.communicator.on_root(lambda: self._create(model, header))
-        for field in model.fields().values():
-            if field.role is Role.STATIC:
-                write_slabs(field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows))
+        for field in fields_of(model, Role.STATIC):
+            write_slabs(field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows))
         self._flush()
 
     def _create(self, model, header):
@@ -56,20 +55,15 @@ class Trajectory:
             for group in (self.file, self.file.create_group("diagnostics")):
                 hdf5.growing(group, "step", (), "i8", "1", "steps since the initial state")
                 hdf5.growing(group, "time", (), "f8", "time", "simulated time")
-            fields = [field for field in model.fields().values() if field.role is Role.STATIC]
-            hdf5.reserve(self.file, sum(field.row_bytes * field.shape[0] for field in fields))
-            for field in model.fields().values():
-                self._create_field(field)
+            static = fields_of(model, Role.STATIC)
+            hdf5.reserve(self.file, sum(field.total_bytes for field in static))
+            for field in static:
+                hdf5.fixed(self.file, field)
+            for field in fields_of(model, Role.FRAME):
+                hdf5.growing(self.file, field.name, field.shape, field.dtype, field.units, field.description)
             for name, quantity in model.quantities.items():
                 shape = _row_shape(quantity)
                 hdf5.growing(self.file["diagnostics"], name, shape, "f8", quantity.units, quantity.description)
-
-    def _create_field(self, field):
-        if field.role is Role.FRAME:
-            hdf5.growing(self.file, field.name, field.shape, field.dtype, field.units, field.description)
-        elif field.role is Role.STATIC:
-            dataset = self.file.create_dataset(field.name, field.shape, field.dtype)
-            hdf5.describe(dataset, field.units, field.description)
 
     def reopen(self, model, header: dict) -> None:
         """Open the file of an earlier part of the run and cut off every row after the step of `model`.
@@ -110,8 +104,7 @@ class Trajectory:
 
     def _check_holds(self, model):
         """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
-        fields = [field for field in model.fields().values() if field.role is Role.FRAME]
-        shapes = {field.name: field.shape for field in fields}
+        shapes = {field.name: field.shape for field in fields_of(model, Role.FRAME)}
         shapes |= {f"diagnostics/{name}": _row_shape(quantity) for name, quantity in model.quantities.items()}
         for name, shape in shapes.items():
             if self.file[name].shape[1:] != shape:
@@ -131,9 +124,8 @@ class Trajectory:
 
     def write_frame(self, model) -> None:
         """Add the present state as a frame, unless the last frame is of this step."""
-        fields = [field for field in model.fields().values() if field.role is Role.FRAME]
-        size = sum(field.row_bytes * field.shape[0] for field in fields)
-        row = self._new_row("", model, size)
+        fields = fields_of(model, Role.FRAME)
+        row = self._new_row("", model, sum(field.total_bytes for field in fields))
         if row is None:
             return
         for field in fields:

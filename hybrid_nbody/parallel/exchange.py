@@ -29,18 +29,19 @@ class HostTransport(Transport):
     name = "host"
 
     def __init__(self, backend, communicator):
+        from mpi4py import MPI
+
         self.backend = backend
         self.communicator = communicator
+        self.in_place = MPI.IN_PLACE
 
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
-        from mpi4py import MPI
-
         width = array.size // max(len(array), 1)
         counts = [count * width for count in partition.counts]
         starts = [start * width for start in partition.offsets[:-1]]
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
-            wait(self.communicator.comm.Iallgatherv(MPI.IN_PLACE, [host, (counts, starts)]))
+            wait(self.communicator.comm.Iallgatherv(self.in_place, [host, (counts, starts)]))
 
 
 class NcclTransport(Transport):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,12 +47,12 @@ class Partition:
         """Number of ranks."""
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Number of items of each rank."""
         return tuple(end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False))
 
-    @property
+    @cached_property
     def even(self) -> bool:
         """Whether all shares are of one size."""
         return len(set(self.counts)) == 1

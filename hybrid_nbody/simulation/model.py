@@ -56,6 +56,11 @@ class Field:
         """Size of one row in bytes."""
         return int(np.prod(self.shape[1:], dtype=int)) * self.dtype.itemsize
 
+    @property
+    def total_bytes(self) -> int:
+        """Size of the whole array, all ranks' rows, in bytes."""
+        return self.row_bytes * self.shape[0]
+
 
 @dataclass(frozen=True)
 class Work:
@@ -117,3 +122,8 @@ class Model(Protocol):
 
     def suspect(self) -> str:
         """Name the body or cell to look at first when the state has gone wrong."""
+
+
+def fields_of(model: Model, *roles: Role) -> list[Field]:
+    """Return the fields of `model` that have one of the roles, in its order."""
+    return [field for field in model.fields().values() if field.role in roles]
