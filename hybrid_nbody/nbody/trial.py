@@ -12,7 +12,7 @@ TRIAL_BODIES = 4096
 TRIALS = 3
 
 
-def _trial(backend, number, precision, softening):
+def trial(backend, number, precision, softening):
     """Return kernels and a state of `number` random bodies, sources packed."""
     bodies = random_box(number, seed=0)
     state = make_state(backend, slice(0, number), bodies.mass)
@@ -25,7 +25,7 @@ def _trial(backend, number, precision, softening):
 
 def compile_kernels(backend, precision: str, softening: float) -> None:
     """Run every kernel once, so that all are compiled (and in the caches on disk) before time counts."""
-    kernels, state = _trial(backend, 2, precision, softening)
+    kernels, state = trial(backend, 2, precision, softening)
     kernels.run(state, LEAPFROG, 1e-6, 2)
     kernels.accelerations(state)
     kernels.kick(state, 0.0)
@@ -36,7 +36,7 @@ def compile_kernels(backend, precision: str, softening: float) -> None:
 
 def measured_weights(backend, precision: str, softening: float, communicator) -> list[float]:
     """Return the speed of each rank in interactions a second, measured by all of them at the same time."""
-    kernels, state = _trial(backend, TRIAL_BODIES, precision, softening)
+    kernels, state = trial(backend, TRIAL_BODIES, precision, softening)
     seconds = []
     communicator.barrier()
     for _ in range(TRIALS):
