@@ -24,6 +24,7 @@ examples:
   mpirun -n 2 hybrid-nbody resume output/plummer       continue from the newest checkpoint
   hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
   hybrid-nbody plot output/plummer                     draw energies and bodies
+  hybrid-nbody bench ladder                            what each optimisation of the pair force brings here
 
 exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input/output failed;
             75 stopped early with a checkpoint written (resume it)
@@ -85,6 +86,12 @@ def _plot_arguments(command):
     command.add_argument("--frame", type=int, default=-1, help="which frame a snapshot shows (default: the last)")
 
 
+def _bench_arguments(command):
+    from hybrid_nbody.benchmarks.command import add_arguments
+
+    add_arguments(command)
+
+
 def _doctor_arguments(command):
     """Doctor takes no arguments."""
 
@@ -137,6 +144,13 @@ def command_plot(arguments, communicator) -> int:
     return 0
 
 
+def command_bench(arguments, communicator) -> int:
+    """Measure this machine."""
+    from hybrid_nbody.benchmarks.command import run
+
+    return run(arguments)
+
+
 def print_on_root(communicator, text: str) -> None:
     """Print `text` once."""
     if communicator.is_root:
@@ -149,6 +163,7 @@ COMMANDS = (
     ("check", command_check, True, "check a configuration and say what it would do"),
     ("info", command_info, False, "say what a run's directory or file holds"),
     ("plot", command_plot, False, "draw the energies and the bodies of a run"),
+    ("bench", command_bench, False, "measure this machine, and what each optimisation of the force brings on it"),
     ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
 )
 
@@ -158,6 +173,7 @@ ARGUMENTS = {
     "check": _check_arguments,
     "info": _info_arguments,
     "plot": _plot_arguments,
+    "bench": _bench_arguments,
     "doctor": _doctor_arguments,
 }
 

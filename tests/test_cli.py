@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from support.command import call, refused
 
 GOOD = """\
 model: nbody
@@ -25,25 +26,6 @@ def folder(tmp_path):
     """Return a folder with a good configuration, ``job.yaml``; commands run there."""
     (tmp_path / "job.yaml").write_text(GOOD)
     return tmp_path
-
-
-def call(folder, *arguments, environment=None):
-    """Run a command in `folder`."""
-    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
-    root = str(Path(__file__).parents[1])
-    variables = os.environ | {"PYTHONPATH": root} | (environment or {})
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=60)
-
-
-def refused(folder, *arguments, code=2, environment=None):
-    """Return the one message of a command that must be refused, and check that it wrote nothing."""
-    before = sorted(folder.rglob("*"))
-    result = call(folder, *arguments, environment=environment)
-    assert result.returncode == code, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    assert sorted(folder.rglob("*")) == before
-    assert result.stderr.startswith("hybrid_nbody: error:")
-    return result.stderr.removeprefix("hybrid_nbody: error:").removeprefix(" ").rstrip("\n")
 
 
 def with_line(folder, old, new):
@@ -254,7 +236,7 @@ def test_help_loads_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    for command in ("run", "resume", "check", "info", "plot", "doctor"):
+    for command in ("run", "resume", "check", "info", "plot", "bench", "doctor"):
         assert f"\n    {command} " in result.stdout
 
 

@@ -17,12 +17,13 @@ REMEDY = (
 )
 
 
-def compile_options(defines: dict[str, str | int]) -> tuple[str, ...]:
-    """Return NVRTC's options for a kernel file with the given macros.
+FLUSH_DENORMALS = ("-ftz=true",)
+"""In float32: without it every reciprocal square root costs extra instructions."""
 
-    Denormals are flushed in float32: without it every reciprocal square root costs extra instructions.
-    """
-    return ("-std=c++17", "-ftz=true", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
+
+def compile_options(defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS) -> tuple[str, ...]:
+    """Return NVRTC's options for a kernel file with the given macros."""
+    return ("-std=c++17", *options, *(f"-D{name}={value}" for name, value in sorted(defines.items())))
 
 
 def visible_gpus() -> list[str]:
@@ -65,7 +66,7 @@ class GpuBackend(Backend):
     kind = "gpu"
 
     def __init__(self, device: int = 0):
-        self._name = visible_gpus()[device]
+        self.model = visible_gpus()[device]
         import cupy
 
         self.xp = self.cupy = cupy
@@ -81,7 +82,7 @@ class GpuBackend(Backend):
     @property
     def description(self) -> str:
         """The device in a few words."""
-        return f"GPU {self.device}, {self._name}"
+        return f"GPU {self.device}, {self.model}"
 
     def upload(self, host):
         """Return a copy of `host` on the GPU."""
@@ -122,9 +123,28 @@ class GpuBackend(Backend):
         end.synchronize()
         return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
 
-    def compile(self, source: Path, defines: dict[str, str | int]):
+    def compile(self, source: Path, defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS):
         """Compile a ``.cu`` file for this GPU and return its module; CuPy caches the result on disk."""
-        return self.cupy.RawModule(code=source.read_text(), options=compile_options(defines))
+        return self.cupy.RawModule(code=source.read_text(), options=compile_options(defines, options))
+
+    def facts(self) -> dict[str, str | int]:
+        """Return what figures measured on this GPU depend on, and the limits of its kernels."""
+        runtime = self.cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(self.device)
+        return {
+            "gpu": self.model,
+            "compute_capability": f"{properties['major']}.{properties['minor']}",
+            "multiprocessors": properties["multiProcessorCount"],
+            "threads_per_block_limit": properties["maxThreadsPerBlock"],
+            "gpu_memory_bytes": properties["totalGlobalMem"],
+            "cuda_driver": runtime.driverGetVersion(),
+            "cuda_runtime": runtime.runtimeGetVersion(),
+            "cupy": self.cupy.__version__,
+        }
+
+    def free_memory(self) -> int:
+        """Return the bytes of memory that are free on this GPU."""
+        return self.cupy.cuda.runtime.memGetInfo()[0]
 
     def capture(self, action):
         """Return a function that replays on the stream, as one launch, what `action` queues there."""

@@ -1,0 +1,149 @@
+"""The machine that is measured: its devices, its memory, and what figures measured on it depend on."""
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from hybrid_nbody import __version__
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.errors import InputError
+
+PACKAGES = ("numpy", "numba", "llvmlite", "matplotlib")
+
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+HOST_BYTES_PER_BODY = 512
+DEVICE_BYTES_PER_BODY = 256
+"""Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources, work space."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What there is to measure.
+
+    Attributes
+    ----------
+    cpu : CpuBackend or None
+        All cores of this process; None if only the GPU was asked for.
+    gpu : GpuBackend or None
+        The first GPU.
+    no_gpu : str
+        Why there is no GPU; empty if there is one.
+    """
+
+    cpu: CpuBackend
+    gpu: GpuBackend | None
+    no_gpu: str = ""
+
+    @property
+    def facts(self) -> dict:
+        """Hardware and versions."""
+        return {**_cpu_facts(self.cpu), **(self.gpu.facts() if self.gpu else {}), **_versions()}
+
+    @property
+    def description(self) -> str:
+        """The machine in one line."""
+        facts = self.facts
+        cpu = f"{facts['cpu']}, {facts['threads']} thread{'s' if facts['threads'] > 1 else ''}"
+        if self.gpu is None:
+            return f"{cpu}; no GPU: {self.no_gpu}"
+        return f"{cpu}; {facts['gpu']}, {facts['multiprocessors']} multiprocessors"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def find_devices(asked: str = "auto", threads: int | None = None) -> Devices:
+    """Return the devices of this machine.
+
+    Parameters
+    ----------
+    asked : {"auto", "cpu", "gpu"}
+        ``cpu`` leaves a GPU alone; ``gpu`` demands one.
+    threads : int, optional
+        CPU threads; all cores by default.
+
+    Raises
+    ------
+    InputError
+        If there is no GPU and one is demanded, or the process is one of several ranks.
+    """
+    _refuse_ranks()
+    cpu = CpuBackend(threads or cores())
+    if asked == "cpu":
+        return Devices(cpu, None, "not asked for")
+    try:
+        return Devices(cpu, GpuBackend(0))
+    except InputError as error:
+        reason = str(error).split(";")[0].removeprefix("no GPU can be used: ")
+        if asked == "gpu":
+            raise InputError(
+                f"no GPU can be used: {reason}; this needs an NVIDIA GPU, its driver and the extra cuda12 or cuda13 "
+                "(hybrid-nbody doctor says more)"
+            ) from error
+        return Devices(cpu, None, reason)
+
+
+def _refuse_ranks():
+    ranks = max(int(os.environ.get(name) or 1) for name in LAUNCHERS)
+    if ranks > 1:
+        raise InputError(f"this benchmark runs in one process, not in {ranks}: start it without mpirun")
+
+
+def check_memory(devices: Devices, sizes) -> None:
+    """Check that the largest size fits in memory.
+
+    Raises
+    ------
+    InputError
+        If it does not, saying how much is needed and how much there is.
+    """
+    largest = max(sizes)
+    _check_fit(largest, HOST_BYTES_PER_BODY, _host_memory(), "in memory")
+    if devices.gpu:
+        _check_fit(largest, DEVICE_BYTES_PER_BODY, devices.gpu.free_memory(), "on the GPU")
+
+
+def _check_fit(bodies, bytes_per_body, free, where):
+    needed = bodies * bytes_per_body
+    if needed > free:
+        raise InputError(
+            f"--sizes: {bodies} bodies need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are free; "
+            f"at most {free // bytes_per_body} bodies fit"
+        )
+
+
+def _host_memory() -> int:
+    """Return the bytes that are available on the host (Linux)."""
+    lines = Path("/proc/meminfo").read_text()
+    return int(re.search(r"MemAvailable:\s+(\d+) kB", lines)[1]) * 1024
+
+
+def _cpu_facts(cpu):
+    return {
+        "cpu": _processor(),
+        "cores": cores(),
+        "threads": cpu.threads,
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+    }
+
+
+def _processor() -> str:
+    """Return the name of the processor (Linux tells it for x86; else the architecture)."""
+    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return found[1].strip() if found else platform.machine()
+
+
+def _versions():
+    return {
+        "hybrid_nbody": __version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in PACKAGES},
+    }

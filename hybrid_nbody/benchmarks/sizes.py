@@ -1,0 +1,141 @@
+"""``bench sizes``: the kernels of a run against the number of bodies, in every precision and on every backend."""
+
+import math
+from functools import cache, partial
+
+from hybrid_nbody.benchmarks import options
+from hybrid_nbody.benchmarks.ladder import check
+from hybrid_nbody.benchmarks.machine import check_memory, find_devices
+from hybrid_nbody.benchmarks.measure import timed
+from hybrid_nbody.benchmarks.peak import measure_peak
+from hybrid_nbody.benchmarks.pictures import sizes_figure, write
+from hybrid_nbody.benchmarks.problems import OPERATIONS, massive_box
+from hybrid_nbody.benchmarks.production import ProductionRun
+from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.results import Column, digits, times
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.output.progress import duration
+
+SIZES = tuple(2**k for k in range(6, 21))
+LONGEST_ROW = 60.0
+"""Seconds: a row that would take longer is left out, unless its size was asked for."""
+
+COLUMNS = (
+    Column("device", "cpu or gpu"),
+    Column("precision", "of the pair force"),
+    Column("bodies", "number of bodies N", "Bodies", note="note"),
+    Column("note", "why a row was not measured"),
+    Column("mean_s", "mean time of a force in s", "mean\nms", times(1e3, digits(4)), rank=3),
+    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
+    Column("median_s", "median time of a force in s", "median\nms", times(1e3, digits(4))),
+    Column("repeats", "timings"),
+    Column("calls", "forces in a row that a timing is the mean of"),
+    Column(
+        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(3))
+    ),
+    Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3)),
+    Column(
+        "share_of_ceiling",
+        "share of the issue-slot ceiling of single precision on this GPU",
+        "of the\nceiling",
+        "{:.1%}".format,
+    ),
+    Column(
+        "error_median",
+        "median error of the accelerations, each relative to its own length",
+        "relative\nerror",
+        "{:.0e}".format,
+    ),
+    Column("error_max", "largest error of the accelerations", "\nlargest", "{:.0e}".format, rank=1),
+)
+
+
+def run(arguments) -> int:
+    """Carry out ``bench sizes`` and return the exit code."""
+    repeats = options.number("--repeats", arguments.repeats)
+    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else None
+    devices = find_devices(arguments.backend)
+    check_memory(devices, asked or SIZES[:1])
+    ceiling = cache(lambda: measure_peak(devices.gpu)) if devices.gpu else None
+    longest = math.inf if asked else LONGEST_ROW
+    backends = [
+        backend for backend in (devices.cpu, devices.gpu) if backend and arguments.backend in ("auto", backend.kind)
+    ]
+    problem = cache(massive_box)
+    tasks = [
+        task
+        for precision in PRECISIONS
+        for backend in backends
+        for task in _tasks(backend, precision, sorted(asked or SIZES), problem, repeats, longest, ceiling)
+    ]
+    conclude = partial(_conclusion, peak=ceiling)
+    return carry_out(Plan("sizes", COLUMNS, tasks, partial(write, sizes_figure), conclude), devices, arguments)
+
+
+def _tasks(backend, precision, sizes, problem, repeats, longest, peak):
+    section = f"{precision} on {backend.description}: pack and force, random in [-5, 5]^3, masses in [1, 10]"
+    for number in sizes:
+        head = {"device": backend.kind, "precision": precision, "bodies": number}
+        yield Task(section, f"{number} bodies", partial(_row, head, backend, problem, repeats, longest, peak))
+
+
+def _row(head, backend, problem, repeats, longest, peak, rows, stop):
+    expected = expected_seconds(head, rows, repeats)
+    if expected > longest:
+        return head | {"note": f"left out: about {duration(expected)}"}
+    run = ProductionRun(backend, head["precision"], problem(head["bodies"]))
+    checked = check(run, head["bodies"])
+    taken = timed(backend, run.force, repeats, stop)
+    rate = head["bodies"] ** 2 / taken.median
+    row = head | taken.columns | checked | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
+    share = (
+        {"share_of_ceiling": rate / peak().ceiling()} if backend.kind == "gpu" and head["precision"] == "single" else {}
+    )
+    return row | share
+
+
+def expected_seconds(head, rows, repeats: int) -> float:
+    """Return how long a row will take, by the largest size before it on the same device; zero for the first."""
+    earlier = series(rows, head["device"], head["precision"])
+    if not earlier:
+        return 0.0
+    force = earlier[-1]["median_s"] * (head["bodies"] / earlier[-1]["bodies"]) ** 2
+    return force * (repeats + 3)
+
+
+def series(rows, device: str, precision: str) -> list[dict]:
+    """Return the measured rows of a device and a precision, in the order of their sizes."""
+    return [
+        row for row in rows if (row["device"], row["precision"]) == (device, precision) and "interactions_per_s" in row
+    ]
+
+
+def crossover(rows, precision: str) -> tuple[float, float] | None:
+    """Return the number of bodies from which the GPU is faster than the CPU, and the rate there.
+
+    Between two sizes the logarithm of the ratio of rates is interpolated along that of the size; None if the GPU is
+    faster, or slower, at all sizes that both have.
+    """
+    cpu, gpu = (
+        {row["bodies"]: row["interactions_per_s"] for row in series(rows, d, precision)} for d in ("cpu", "gpu")
+    )
+    common = sorted(cpu.keys() & gpu.keys())
+    for low, high in zip(common, common[1:], strict=False):
+        before, after = (math.log(gpu[size] / cpu[size]) for size in (low, high))
+        if before < 0 <= after:
+            part = -before / (after - before)
+            return low * (high / low) ** part, cpu[low] * (cpu[high] / cpu[low]) ** part
+    return None
+
+
+def _conclusion(rows, peak):
+    """Return the peak of the GPU and the crossovers, in words."""
+    lines = [peak().description] if peak and any(row.get("share_of_ceiling") for row in rows) else []
+    for precision in PRECISIONS:
+        if series(rows, "cpu", precision) and series(rows, "gpu", precision):
+            found = crossover(rows, precision)
+            text = (
+                f"is faster than the CPU from about {found[0]:.0f} bodies on" if found else "and the CPU do not cross"
+            )
+            lines.append(f"{precision}: the GPU {text}")
+    return lines

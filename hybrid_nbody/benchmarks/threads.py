@@ -1,0 +1,82 @@
+"""``bench threads``: the CPU loops of ladder A on 1 to all cores."""
+
+from functools import cache, partial
+
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.benchmarks import options
+from hybrid_nbody.benchmarks.ladder import measured
+from hybrid_nbody.benchmarks.ladders import IN_C, PRODUCTION, THREADS
+from hybrid_nbody.benchmarks.machine import check_memory, cores, find_devices
+from hybrid_nbody.benchmarks.pictures import threads_figure, write
+from hybrid_nbody.benchmarks.problems import box
+from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.results import Column, digits, times
+
+LOOPS = (THREADS, IN_C, PRODUCTION[0])
+SEVERAL = 8
+"""Cores up to which every number of threads is measured; beyond that powers of two, and all."""
+
+COLUMNS = (
+    Column("bodies", "number of bodies N"),
+    Column("loop", "what was measured", "Loop", note="note"),
+    Column("threads", "threads", "threads"),
+    Column("note", "what the machine lacks for this loop, or how many targets a step was cut to"),
+    Column("targets", "bodies moved in a step: N, or fewer where a whole step would take too long"),
+    Column("mean_s", "mean time of a step in s", "mean\nms", times(1e3, digits(4)), rank=3),
+    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
+    Column("median_s", "median time of a step in s", "median\nms", times(1e3, digits(4))),
+    Column("repeats", "timings"),
+    Column("calls", "steps in a row that a timing is the mean of"),
+    Column(
+        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(3))
+    ),
+    Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3), rank=1),
+    Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", digits(3)),
+    Column("efficiency", "rate a thread, relative to the fewest threads measured", "effi-\nciency", "{:.0%}".format),
+    Column("position_error", "largest difference of a coordinate from the float64 reference after a step"),
+    Column("error_median", "median error of the accelerations, each relative to its own length"),
+)
+
+
+def run(arguments) -> int:
+    """Carry out ``bench threads`` and return the exit code."""
+    repeats = options.number("--repeats", arguments.repeats)
+    counts = options.numbers("--threads", arguments.threads, 1, cores()) if arguments.threads else _counts(cores())
+    sizes = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else [_size(cores())]
+    devices = find_devices("cpu")
+    check_memory(devices, sizes)
+    tasks = [task for number in sizes for task in _tasks(number, sorted(counts), repeats, devices)]
+    return carry_out(Plan("threads", COLUMNS, tasks, partial(write, threads_figure)), devices, arguments)
+
+
+def _counts(most):
+    return range(1, most + 1) if most <= SEVERAL else [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
+
+
+def _size(most):
+    return 16384 if most <= SEVERAL else 65536
+
+
+def _tasks(number, counts, repeats, devices):
+    problem = cache(lambda: box(number))
+    for loop in LOOPS:
+        for count in counts:
+            head = {"bodies": number, "loop": loop.name, "threads": count}
+            section = f"Threads, {number} bodies: random in [-1, 1]^3, unit masses"
+            yield Task(section, f"{loop.name}, {count}", partial(_row, head, loop, problem, repeats, devices))
+
+
+def _row(head, loop, problem, repeats, devices, rows, stop):
+    missing = loop.missing(devices)
+    if missing:
+        return head | {"note": missing}
+    row = head | measured(loop.make(CpuBackend(head["threads"]), problem()), repeats, stop)
+    return row | _scaling(
+        row, [other for other in rows if other["bodies"] == row["bodies"] and other["loop"] == row["loop"]]
+    )
+
+
+def _scaling(row, earlier):
+    fewest = (earlier or [row])[0]
+    speedup = row["interactions_per_s"] / fewest["interactions_per_s"]
+    return {"speedup": speedup, "efficiency": speedup * fewest["threads"] / row["threads"]}

@@ -1,0 +1,26 @@
+"""The command line as a user calls it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[2])
+
+
+def call(folder, *arguments, environment=None, timeout=60):
+    """Run a command in `folder`."""
+    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
+    variables = os.environ | {"PYTHONPATH": ROOT} | (environment or {})
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout)
+
+
+def refused(folder, *arguments, code=2, environment=None):
+    """Return the one message of a command that must be refused, and check that it wrote nothing."""
+    before = sorted(folder.rglob("*"))
+    result = call(folder, *arguments, environment=environment)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    assert sorted(folder.rglob("*")) == before
+    assert result.stderr.startswith("hybrid_nbody: error:")
+    return result.stderr.removeprefix("hybrid_nbody: error:").removeprefix(" ").rstrip("\n")
