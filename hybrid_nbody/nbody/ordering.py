@@ -35,6 +35,11 @@ class Order:
     starts: np.ndarray
 
     @property
+    def chunks(self) -> int:
+        """How many chunks are in use."""
+        return int(np.count_nonzero(np.diff(self.starts)))
+
+    @property
     def places(self) -> np.ndarray:
         """Where each body stands in `bodies`, an (N,) array of int32."""
         places = np.empty_like(self.bodies)

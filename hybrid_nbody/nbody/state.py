@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity
 
 
@@ -24,8 +26,14 @@ class State:
         Bodies in the order in which the force sums them.
     starts : (capacity + 1,) array of int32
         Where each chunk starts in `order`; see `hybrid_nbody.nbody.ordering.Order`.
+    chunks : (1,) array of int32
+        How many chunks are in use.
     place : (n,) array of int32
         Where each own body stands in `order`.
+    own_order : (n,) array of int32
+        The own bodies, counted from this rank's first, sorted by their places.
+    equal_mass : float or None
+        The mass of every body where all have the same: a sum over sources then needs no masses.
     """
 
     position: Any
@@ -35,7 +43,10 @@ class State:
     mass: Any
     order: Any
     starts: Any
+    chunks: Any
     place: Any
+    own_order: Any
+    equal_mass: float | None
 
     def __post_init__(self):
         object.__setattr__(self, "own_position", self.position[self.own])
@@ -52,7 +63,10 @@ def make_state(backend, own: slice, mass) -> State:
         mass=backend.upload(mass),
         order=backend.zeros(number, "i4"),
         starts=backend.zeros(chunk_capacity(number) + 1, "i4"),
+        chunks=backend.zeros(1, "i4"),
         place=backend.zeros(owned, "i4"),
+        own_order=backend.zeros(owned, "i4"),
+        equal_mass=float(mass[0]) if (mass == mass[0]).all() else None,
     )
 
 
@@ -60,4 +74,7 @@ def set_order(backend, state: State, order) -> None:
     """Let the force sum the sources of `state` in `order` from now on."""
     state.order[:] = backend.upload(order.bodies)
     state.starts[:] = backend.upload(order.starts)
-    state.place[:] = backend.upload(order.places[state.own])
+    state.chunks[:] = order.chunks
+    place = order.places[state.own]
+    state.place[:] = backend.upload(place)
+    state.own_order[:] = backend.upload(np.argsort(place).astype(np.int32))

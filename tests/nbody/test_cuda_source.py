@@ -5,19 +5,33 @@ from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.nbody.kernels import gpu
+from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+
+KERNELS = (
+    b"pack",
+    b"pack_moving",
+    b"accelerations",
+    b"accelerations_of_equal_masses",
+    b"accelerations_and_jerks",
+    b"potentials",
+    b"combine",
+    b"add_scaled",
+)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("architecture", architectures())
-def test_gravity_compiles(precision, architecture):
-    cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(gpu.defines(precision)), architecture)
-    for kernel in (b"pack", b"accelerations_softened", b"accelerations_unsoftened", b"potentials", b"add_scaled"):
-        assert kernel in cubin
+@pytest.mark.parametrize("number", [6, 131072])
+def test_gravity_compiles(precision, architecture, number):
+    macros = gpu.defines(precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6)
+    cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architecture)
+    for kernel in KERNELS:
+        assert kernel + b"\0" in cubin
+    assert (b"run_steps\0" in cubin) == (number == 6)
 
 
 def test_a_fault_in_the_source_is_found():
+    macros = gpu.defines("single", Layout.of(1), DEFAULTS["single"], 1, 1)
     with pytest.raises(ValueError, match="undefined"):
-        compile_to_cubin(
-            gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options({"SINGLE": 1, "CHUNK": 256}), 90
-        )
+        compile_to_cubin(gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options(macros), 90)

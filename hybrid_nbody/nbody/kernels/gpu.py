@@ -1,12 +1,23 @@
 """The pair force on a GPU (CUDA through CuPy); twin of ``cpu``. The kernels are in ``gravity.cu``."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.nbody.kernels.gpu_layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_capacity
 
 SOURCE = Path(__file__).with_name("gravity.cu")
+
+THREADS, FEW_THREADS = 128, 512
+"""Threads of a block, and of the one block that steps a few bodies; as in ``gravity.cu``."""
+
+ACTIONS = ("kick", "drift", "force")
+"""In the order of their numbers in ``gravity.cu``."""
+
+STEPS_OF_A_LAUNCH = 8192
+"""Most steps of a few bodies in one launch: signals are looked for between launches."""
 
 TINY_SOFTENING = 1e-8
 """Up to here, a body's weight on itself could overflow float32, so it is left out of its own sum."""
@@ -14,14 +25,24 @@ TINY_SOFTENING = 1e-8
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
 
-def defines(precision: str) -> dict[str, int]:
-    """Return the macros that compile ``gravity.cu`` for a precision."""
-    return {precision.upper(): 1, "CHUNK": CHUNK}
-
-
-def blocks_for(items: int) -> int:
-    """Return the blocks that give each of `items` items a thread."""
-    return -(-items // CHUNK)
+def defines(
+    precision: str, layout: Layout, tuning: Tuning, number: int, owned: int, unsoftened: bool = False
+) -> dict[str, int | str]:
+    """Return the macros that compile ``gravity.cu`` for a rank that owns `owned` of `number` bodies."""
+    targets, few = tuning.targets_for(owned), number <= tuning.few
+    return {
+        precision.upper(): 1,
+        "UNSOFTENED": str(unsoftened).lower(),
+        "PIECE": layout.piece,
+        "PIECES": CHUNK // layout.piece,
+        "PARTS": layout.parts,
+        "TARGETS": targets,
+        "JERK_TARGETS": min(targets, tuning.jerk_targets),
+        "THREADS": THREADS,
+        "FEW_THREADS": FEW_THREADS,
+        "FEW_BODIES": number if few else 0,
+        "FEW_SLOTS": chunk_capacity(number) * CHUNK if few else 0,
+    }
 
 
 class Kernels:
@@ -30,41 +51,74 @@ class Kernels:
     Launches are queued on the backend's stream and return at once.
     """
 
-    def __init__(self, backend, number, precision, softening, G):
-        self.backend, self.chunks = backend, chunk_capacity(number)
-        module = backend.compile(SOURCE, defines(precision))
-        names = {name: name for name in ("pack", "potentials", "add_scaled")}
-        names["accelerations"] = "accelerations_softened" if softening > TINY_SOFTENING else "accelerations_unsoftened"
-        self.kernel = {name: module.get_function(function) for name, function in names.items()}
-        working = PRECISIONS[precision].working
-        self.origin = backend.zeros((self.chunks, 3), "f8")
-        self.source = backend.zeros((number, NUMBERS_PER_SOURCE[precision]), working)
-        self.constants = (np.float64(G), working(softening**2))
-        self.graphs = {}
+    def __init__(self, backend, number, precision, softening, G, owned=None):
+        self.backend, self.precision, self.G = backend, precision, float(G)
+        self.layout, self.tuning = Layout.of(number), tuning_for(backend.model, precision)
+        owned = number if owned is None else owned
+        macros = defines(precision, self.layout, self.tuning, number, owned, softening <= TINY_SOFTENING)
+        self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
+        self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
+        self.working = PRECISIONS[precision].working
+        self.eps2 = self.working(softening**2)
+        self.slots = chunk_capacity(number) * CHUNK
+        self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
+        self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
+        self.moving, self.partial, self.graphs, self.stages = None, {}, {}, {}
 
-    def _launch(self, name, blocks, *arguments):
-        """Launch `blocks` blocks of a kernel, if there are any."""
-        if blocks:
-            self.kernel[name]((blocks,), (CHUNK,), arguments)
+    def _launch(self, name, threads, *arguments):
+        """Launch a kernel with `threads` threads, if there are any, in blocks of THREADS."""
+        if threads:
+            self.kernel(name)((-(-threads // THREADS),), (THREADS,), arguments)
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
-        sources = (state.starts, self.origin, self.source)
-        self._launch("pack", self.chunks, state.position, state.mass, state.order, *sources)
+        self._launch("pack", self.slots, *self._bodies(state), self.packed)
+
+    def _bodies(self, state):
+        """Return the arguments of `pack` that say which bodies fill the slots."""
+        return np.int32(self.slots), state.position, state.mass, state.order, state.starts, self.origin
 
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
-        self._sum("accelerations", state, state.acceleration)
+        self._sum(self._accelerations(state), self.targets, state, self._scale(state), state.acceleration, self.packed)
+
+    def _accelerations(self, state):
+        return "accelerations" if state.equal_mass is None else "accelerations_of_equal_masses"
+
+    def _scale(self, state):
+        """Return what a sum of accelerations is multiplied with: G, and the mass where the sum does without."""
+        return np.float64(self.G if state.equal_mass is None else self.G * state.equal_mass)
+
+    def accelerations_and_jerks(self, state, velocity, jerk):
+        """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
+        if self.moving is None:
+            self.moving = self.backend.zeros((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
+        self._launch("pack_moving", self.slots, *self._bodies(state), velocity, self.moving)
+        both = self.backend.zeros((len(jerk), 6), "f8")
+        self._sum("accelerations_and_jerks", self.jerk_targets, state, np.float64(self.G), both, self.moving, velocity)
+        state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
-        self._sum("potentials", state, result)
+        self._sum("potentials", self.targets, state, np.float64(self.G), result, self.packed)
 
-    def _sum(self, name, state, result):
+    def _sum(self, name, targets_of_a_lane, state, scale, result, packed, velocity=None):
+        """Sum over the packed sources at this rank's bodies: all parts, then their total."""
         targets = len(state.place)
-        counts = (np.int32(self.chunks), np.int32(targets))
-        sources = (*self.constants, state.starts, self.origin, self.source)
-        self._launch(name, blocks_for(targets), *counts, state.own_position, state.place, *sources, result)
+        components = result.size // max(targets, 1)
+        warps = -(-targets // (RUN * targets_of_a_lane)) * self.layout.parts
+        partial = self._partial(components, targets)
+        own_velocity = state.velocity if velocity is None else velocity[state.own]
+        bodies = (np.int32(targets), state.own_position, own_velocity, state.place, state.own_order)
+        self._launch(name, warps * RUN, *bodies, self.eps2, state.chunks, state.starts, self.origin, packed, partial)
+        self._launch("combine", result.size, np.int32(result.size), np.int32(components), scale, partial, result)
+
+    def _partial(self, components, targets):
+        """Return room for the partial sums, kept for the next call."""
+        shape = self.layout.parts, components, targets
+        if shape not in self.partial:
+            self.partial[shape] = self.backend.zeros(shape, "f8")
+        return self.partial[shape]
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""
@@ -75,23 +129,47 @@ class Kernels:
         self._add_scaled(state.own_position, duration, state.velocity)
 
     def _add_scaled(self, result, factor, increment):
-        self._launch(
-            "add_scaled", blocks_for(result.size), np.int32(result.size), result, np.float64(factor), increment
-        )
+        self._launch("add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment)
 
     def run(self, state, stages, dt, steps):
-        """Do whole steps of a rank that owns every body: the first one timed, the rest as replays of a captured graph.
+        """Do whole steps of a rank that owns every body, with hardly any work for the host.
 
         Parameters and result as in the twin; the seconds in the force are those of the first step, times `steps`.
         """
         start = self.backend.mark()
         force = self._step(state, stages, dt)
-        if steps > 1:
-            replay = self._graph(state, stages, dt)
-            for _ in range(steps - 1):
-                replay()
+        few = len(state.mass) <= self.tuning.few
+        (self._run_few if few else self._replay)(state, stages, dt, steps - 1)
         total = self.backend.elapsed(start, self.backend.mark())
         return min(total, steps * sum(self.backend.elapsed(*marks) for marks in force))
+
+    def _run_few(self, state, stages, dt, steps):
+        """Do all steps in one block of threads, which needs no launch between the stages of a step."""
+        name = "run_steps" if state.equal_mass is None else "run_steps_of_equal_masses"
+        actions, lengths = self._on_device(stages, dt)
+        sizes = np.int32(len(stages)), actions, lengths, np.int32(len(state.mass)), np.int32(self.slots)
+        bodies = (state.position, state.velocity, state.acceleration, state.mass)
+        order = (state.order, state.place, state.own_order)
+        sums = (self._scale(state), self.eps2, state.chunks, state.starts)
+        kernel = self.kernel(name)
+        for done in range(0, steps, STEPS_OF_A_LAUNCH):
+            count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
+            kernel((1,), (FEW_THREADS,), (count, *sizes, *bodies, *order, *sums))
+
+    def _on_device(self, stages, dt):
+        """Return the numbers of the stages' actions and their lengths in time, kept on the device."""
+        if (stages, dt) not in self.stages:
+            actions = np.array([ACTIONS.index(stage.action) for stage in stages], "i4")
+            lengths = np.array([stage.fraction * dt for stage in stages], "f8")
+            self.stages[stages, dt] = self.backend.upload(actions), self.backend.upload(lengths)
+        return self.stages[stages, dt]
+
+    def _replay(self, state, stages, dt, steps):
+        """Replay a captured graph of one step."""
+        if steps:
+            replay = self._graph(state, stages, dt)
+            for _ in range(steps):
+                replay()
 
     def _graph(self, state, stages, dt):
         """Return a replay of one step; a graph holds the addresses of one state, which is kept with it."""

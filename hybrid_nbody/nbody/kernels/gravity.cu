@@ -1,17 +1,54 @@
-// The pair force on a GPU. One thread a target; a block walks through the sources chunk by chunk, each chunk
-// staged in shared memory. A chunk is stored about its own origin, summed in Real, then added to double, in an order that
-// depends on the sources alone.
+// The pair force on a GPU.
 //
-// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DCHUNK: the most sources in a chunk, the threads of a block.
+// Sources come in pieces (at most PIECE of them, of one chunk), each stored about its chunk's origin; every PARTS-th piece
+// belongs to one part. A warp takes 32 x TARGETS targets and one part: its lanes fetch a run of 32 sources into shared
+// memory, then every lane adds all of them to the sums of its own targets. A run is summed in Real, a piece in Real, a
+// part in double; the parts of a target are added up last. This order depends on the sources alone: not on the GPU, the
+// ranks or TARGETS.
+//
+// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS, -DTARGETS and -DJERK_TARGETS (of a lane),
+// -DTHREADS (of a block, whose warps have nothing to do with each other), -DFEW_THREADS (of the block that steps a few bodies)
+// and -DUNSOFTENED (true or false).
+
+#define RUN 32  // sources that a warp fetches at once: one for each lane
+#define ALL_LANES 0xffffffffu
+
+enum Action { KICK, DRIFT, FORCE };  // as in gpu.py
 
 #if defined(DOUBLE)
+
 typedef double Real;
+#define FAR 1e150  // padding stands here: no weight, yet no overflow
+
+__device__ inline double inverse_sqrt_seed(double x) {
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));  // about 20 bits
+    return y;
+}
+// Both expand (1 - e)^(-1/2) and (1 - e)^(-3/2) around the seed y, with e = 1 - x y^2, to the second order.
+__device__ inline double inverse_sqrt(double x) {
+    double y = inverse_sqrt_seed(x), e = fma(-x, y * y, 1.0);
+    return fma(y * e, fma(0.375, e, 0.5), y);
+}
+__device__ inline double scaled_inverse_cube(double scale, double x) {
+    double y = inverse_sqrt_seed(x), square = y * y, e = fma(-x, square, 1.0), cube = scale * y * square;
+    return fma(cube * e, fma(1.875, e, 1.5), cube);
+}
+
 #else
+
 typedef float Real;
-#endif
+#define FAR 1e18f
 
 __device__ inline float inverse_sqrt(float x) { return rsqrtf(x); }
-__device__ inline double inverse_sqrt(double x) { return rsqrt(x); }
+__device__ inline float scaled_inverse_cube(float scale, float x) {
+    float y = rsqrtf(x);
+    return scale * y * (y * y);
+}
+
+#endif
+
+struct Vector { Real x, y, z; };
 
 #if defined(MIXED)
 
@@ -27,10 +64,8 @@ __device__ inline Source make_source(double x, double y, double z, double mass) 
 __device__ inline Target make_target(double x, double y, double z) {
     return {(float)x, (float)y, (float)z, low_part(x), low_part(y), low_part(z)};
 }
-__device__ inline void difference(const Source &s, const Target &t, Real &dx, Real &dy, Real &dz) {
-    dx = (s.x - t.x) + (s.x_low - t.x_low);
-    dy = (s.y - t.y) + (s.y_low - t.y_low);
-    dz = (s.z - t.z) + (s.z_low - t.z_low);
+__device__ inline Vector difference(const Source &s, const Target &t) {
+    return {(s.x - t.x) + (s.x_low - t.x_low), (s.y - t.y) + (s.y_low - t.y_low), (s.z - t.z) + (s.z_low - t.z_low)};
 }
 
 #else
@@ -42,112 +77,300 @@ __device__ inline Source make_source(double x, double y, double z, double mass) 
     return {(Real)x, (Real)y, (Real)z, (Real)mass};
 }
 __device__ inline Target make_target(double x, double y, double z) { return {(Real)x, (Real)y, (Real)z}; }
-__device__ inline void difference(const Source &s, const Target &t, Real &dx, Real &dy, Real &dz) {
-    dx = s.x - t.x;
-    dy = s.y - t.y;
-    dz = s.z - t.z;
-}
+__device__ inline Vector difference(const Source &s, const Target &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
 
 #endif
 
-// One block packs one chunk. Single precision takes the chunk's middle body as its origin, the others zero.
-extern "C" __global__ void pack(const double *position, const double *mass, const int *order, const int *starts,
-                                double *origin, Source *source) {
-    int start = starts[blockIdx.x], end = starts[blockIdx.x + 1], k = start + threadIdx.x;
-    if (start == end) return;
-    double o[3] = {0, 0, 0};
-#if defined(SINGLE)
-    for (int axis = 0; axis < 3; ++axis) o[axis] = position[3 * order[(start + end) / 2] + axis];
-#endif
-    if (threadIdx.x < 3) origin[3 * blockIdx.x + threadIdx.x] = o[threadIdx.x];
-    if (k >= end) return;
-    const double *p = position + 3 * order[k];
-    source[k] = make_source(p[0] - o[0], p[1] - o[1], p[2] - o[2], mass[order[k]]);
+struct __align__(16) MovingSource { Source at; Real vx, vy, vz, unused; };
+struct MovingTarget { Target at; Real vx, vy, vz; };
+
+__device__ inline Real softened_square(const Vector &d, Real eps2) { return fma(d.x, d.x, fma(d.y, d.y, fma(d.z, d.z, eps2))); }
+
+__device__ inline void add(Real weight, const Vector &d, Real *sum) {
+    sum[0] = fma(weight, d.x, sum[0]);
+    sum[1] = fma(weight, d.y, sum[1]);
+    sum[2] = fma(weight, d.z, sum[2]);
 }
 
-// What one source adds to the sums of a target: three components of acceleration, or the potential.
+// The targets, one body after the other, and the order in which lanes take them: that of the sources, so that the bodies of
+// a warp meet themselves in a few runs.
+struct Targets {
+    int number;
+    const double *position, *velocity;
+    const int *place;   // of each among the sources
+    const int *bodies;  // sorted by their places
+    __device__ Target about(int i, const double *origin) const {
+        const double *p = position + 3 * i;
+        return make_target(p[0] - origin[0], p[1] - origin[1], p[2] - origin[2]);
+    }
+};
+
+// What one source adds to the sums of one target. `leaves_out_self`: a body must not meet itself.
+
+template <bool EQUAL_MASSES, bool LEAVES_OUT_SELF>
 struct Acceleration {
-    static const int components = 3;
-    __device__ static void add(const Source &s, const Target &t, Real eps2, Real *sum) {
-        Real dx, dy, dz;
-        difference(s, t, dx, dy, dz);
-        Real inverse = inverse_sqrt(dx * dx + (dy * dy + (dz * dz + eps2)));
-        Real weight = s.mass * inverse * (inverse * inverse);
-        sum[0] += weight * dx;
-        sum[1] += weight * dy;
-        sum[2] += weight * dz;
+    typedef Source From;
+    typedef Target To;
+    static const int components = 3, unrolled = RUN;
+    static const bool leaves_out_self = LEAVES_OUT_SELF;  // with softening its force on itself is exactly zero
+    __device__ static Target target(const Targets &all, int i, const double *origin) { return all.about(i, origin); }
+    __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
+        Vector d = difference(s, t);
+        add(scaled_inverse_cube(EQUAL_MASSES ? (Real)1 : s.mass, softened_square(d, eps2)), d, sum);
     }
 };
 
 struct Potential {
-    static const int components = 1;
-    __device__ static void add(const Source &s, const Target &t, Real eps2, Real *sum) {
-        Real dx, dy, dz;
-        difference(s, t, dx, dy, dz);
-        sum[0] -= s.mass * inverse_sqrt(dx * dx + (dy * dy + (dz * dz + eps2)));
+    typedef Source From;
+    typedef Target To;
+    static const int components = 1, unrolled = RUN;
+    static const bool leaves_out_self = true;
+    __device__ static Target target(const Targets &all, int i, const double *origin) { return all.about(i, origin); }
+    __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
+        sum[0] = fma(-s.mass, inverse_sqrt(softened_square(difference(s, t), eps2)), sum[0]);
     }
 };
 
-// Add sources first to last - 1 of the chunk in shared memory. SkipSelf leaves out the target itself, `self`.
-template <class Sum, bool SkipSelf>
-__device__ inline void add_sources(const Source *tile, int first, int last, int self, const Target &t, Real eps2,
-                                   Real *sum) {
+// The jerk is the time derivative of the acceleration: m (dv / r^3 - 3 (d . dv) d / r^5).
+struct AccelerationAndJerk {
+    typedef MovingSource From;
+    typedef MovingTarget To;
+    static const int components = 6, unrolled = RUN / 2;  // more would not fit in the registers
+    static const bool leaves_out_self = UNSOFTENED;
+    __device__ static MovingTarget target(const Targets &all, int i, const double *origin) {
+        const double *v = all.velocity + 3 * i;
+        return {all.about(i, origin), (Real)v[0], (Real)v[1], (Real)v[2]};
+    }
+    __device__ static void add_source(const MovingSource &s, const MovingTarget &t, Real eps2, Real *sum) {
+        Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
+        Real inverse = inverse_sqrt(softened_square(d, eps2)), square = inverse * inverse;
+        Real weight = s.at.mass * inverse * square;
+        Real approach = (Real)-3 * square * fma(d.x, dv.x, fma(d.y, dv.y, d.z * dv.z));
+        add(weight, d, sum);
+        add(weight, {fma(approach, d.x, dv.x), fma(approach, d.y, dv.y), fma(approach, d.z, dv.z)}, sum + 3);
+    }
+};
+
+// The sources as `pack` leaves them: piece q of chunk c in the slots from (c * PIECES + q) * PIECE on.
+template <class From>
+struct Sources {
+    const int *chunks;  // in use
+    const int *starts;  // of the chunks
+    const double *origin;
+    const From *packed;
+    __device__ int pieces() const { return chunks[0] * PIECES; }
+    __device__ int start(int piece) const { return starts[piece / PIECES] + piece % PIECES * PIECE; }
+    __device__ int size(int piece) const { return min(PIECE, starts[piece / PIECES + 1] - start(piece)); }
+};
+
+// Add a run of sources to the sums of a lane's targets.
+template <class Sum, int N>
+__device__ inline void add_run(const typename Sum::From *tile, const typename Sum::To *t, Real eps2,
+                               Real (*sum)[Sum::components]) {
+#pragma unroll Sum::unrolled
+    for (int j = 0; j < RUN; ++j)
 #pragma unroll
-    for (int j = first; j < last; ++j)
-        if (!SkipSelf || j != self) Sum::add(tile[j], t, eps2, sum);
+        for (int k = 0; k < N; ++k) Sum::add_source(tile[j], t[k], eps2, sum[k]);
 }
 
-// Sum a chunk in runs: a long chain of float additions would round once for every far source that it adds to a near one.
-template <class Sum, bool SkipSelf>
-__device__ inline void sum_chunk(const Source *tile, int size, int self, const Target &t, Real eps2, Real *sum) {
-    const int RUN = 32;
+// The same where one of the warp's targets may be among the sources: `self[k]` says where in the run.
+template <class Sum, int N>
+__device__ inline void add_run_without_self(const typename Sum::From *tile, const typename Sum::To *t, const int *self,
+                                            Real eps2, Real (*sum)[Sum::components]) {
+#pragma unroll 1
+    for (int j = 0; j < RUN; ++j)
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+            if (j != self[k]) Sum::add_source(tile[j], t[k], eps2, sum[k]);
+}
+
+template <class Sum, int N>
+__device__ inline void add_piece(const Sources<typename Sum::From> &sources, int piece, const int *place,
+                                 const typename Sum::To *t, Real eps2, typename Sum::From *tile, double (*total)[Sum::components]) {
+    int lane = threadIdx.x % RUN, start = sources.start(piece), size = sources.size(piece);
+    const typename Sum::From *packed = sources.packed + (size_t)piece * PIECE;
+    Real sum[N][Sum::components] = {};
     for (int first = 0; first < size; first += RUN) {
-        Real part[Sum::components] = {};
-        if (first + RUN <= size)
-            add_sources<Sum, SkipSelf>(tile + first, 0, RUN, self - first, t, eps2, part);
+        __syncwarp();
+        tile[lane] = packed[first + lane];
+        __syncwarp();
+        Real part[N][Sum::components] = {};
+        int self[N];
+        bool meets_self = false;
+        for (int k = 0; k < N; ++k) {
+            self[k] = place[k] - start - first;
+            meets_self = meets_self || (unsigned)self[k] < RUN;
+        }
+        if (Sum::leaves_out_self && __any_sync(ALL_LANES, meets_self))
+            add_run_without_self<Sum, N>(tile, t, self, eps2, part);
         else
-            add_sources<Sum, SkipSelf>(tile, first, size, self, t, eps2, part);
-        for (int k = 0; k < Sum::components; ++k) sum[k] += part[k];
+            add_run<Sum, N>(tile, t, eps2, part);
+        for (int k = 0; k < N; ++k)
+            for (int c = 0; c < Sum::components; ++c) sum[k][c] += part[k][c];
     }
+    for (int k = 0; k < N; ++k)
+        for (int c = 0; c < Sum::components; ++c) total[k][c] += (double)sum[k][c];
 }
 
-template <class Sum, bool SkipSelf>
-__device__ inline void sum_sources(int chunks, int targets, const double *position, const int *place, double G, Real eps2,
-                                   const int *starts, const double *origin, const Source *source, double *result) {
-    __shared__ Source tile[CHUNK];
-    int i = blockIdx.x * CHUNK + threadIdx.x;
-    int mine = min(i, targets - 1);  // threads beyond the last target repeat it: they help to stage tiles
-    const double *p = position + 3 * mine;
-    double total[Sum::components] = {};
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-        int start = starts[chunk], size = starts[chunk + 1] - start;
-        if (size == 0) break;  // unused chunks come last
-        const double *o = origin + 3 * chunk;
-        __syncthreads();
-        if (threadIdx.x < size) tile[threadIdx.x] = source[start + threadIdx.x];
-        __syncthreads();
-        Target t = make_target(p[0] - o[0], p[1] - o[1], p[2] - o[2]);
-        Real sum[Sum::components] = {};
-        sum_chunk<Sum, SkipSelf>(tile, size, place[mine] - start, t, eps2, sum);
-        for (int k = 0; k < Sum::components; ++k) total[k] += (double)sum[k];
+// One warp: sum one part of the sources at 32 x N targets into partial[part][component][target].
+template <class Sum, int N>
+__device__ inline void sum_part(int warp, const Targets &targets, const Sources<typename Sum::From> &sources, Real eps2,
+                                typename Sum::From *tile, double *partial) {
+    int lane = threadIdx.x % RUN, groups = (targets.number + RUN * N - 1) / (RUN * N);
+    int part = warp / groups, first = warp % groups * RUN * N + lane;
+    if (part >= PARTS) return;
+    int body[N], place[N];
+    for (int k = 0; k < N; ++k) {
+        body[k] = targets.bodies[min(first + k * RUN, targets.number - 1)];  // beyond the last, repeat it: lanes fetch
+        place[k] = targets.place[body[k]];
     }
-    if (i < targets)
-        for (int k = 0; k < Sum::components; ++k) result[Sum::components * i + k] = G * total[k];
+    double total[N][Sum::components] = {};
+    for (int piece = part, end = sources.pieces(); piece < end; piece += PARTS) {
+        typename Sum::To t[N];
+        for (int k = 0; k < N; ++k) t[k] = Sum::target(targets, body[k], sources.origin + 3 * (piece / PIECES));
+        add_piece<Sum, N>(sources, piece, place, t, eps2, tile, total);
+    }
+    for (int k = 0; k < N; ++k)
+        if (first + k * RUN < targets.number)
+            for (int c = 0; c < Sum::components; ++c)
+                partial[((size_t)part * Sum::components + c) * targets.number + body[k]] = total[k][c];
 }
 
-#define SUM_KERNEL(name, Sum, skip_self)                                                                             \
-    extern "C" __global__ void __launch_bounds__(CHUNK)                                                              \
-        name(int chunks, int targets, const double *position, const int *place, double G, Real eps2,                 \
-             const int *starts, const double *origin, const Source *source, double *result) {                        \
-        sum_sources<Sum, skip_self>(chunks, targets, position, place, G, eps2, starts, origin, source, result);      \
+// Add up the parts, always in the same order; `i` counts components of targets.
+__device__ inline double combined(int i, int components, int targets, const double *partial) {
+    int target = i / components, component = i % components;
+    double total = 0;
+    for (int part = 0; part < PARTS; ++part)
+        total += partial[((size_t)part * components + component) * targets + target];
+    return total;
+}
+
+// Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is its middle body where
+// offsets are single, else zero.
+__device__ inline bool pack_slot(int slot, const double *position, const double *mass, const int *order, const int *starts,
+                                 double *origin, Source *source, int *body) {
+    int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES), start = starts[chunk], size = starts[chunk + 1] - start;
+    double o[3] = {0, 0, 0};
+    *body = -1;
+    if (size == 0) return false;  // chunks that are not in use
+#if defined(SINGLE)
+    for (int axis = 0; axis < 3; ++axis) o[axis] = position[3 * order[start + size / 2] + axis];
+#endif
+    if (k < 3) origin[3 * chunk + k] = o[k];
+    *source = make_source(FAR, 0, 0, 0);
+    if (k >= size) return true;
+    *body = order[start + k];
+    const double *p = position + 3 * *body;
+    *source = make_source(p[0] - o[0], p[1] - o[1], p[2] - o[2], mass[*body]);
+    return true;
+}
+
+extern "C" __global__ void pack(int slots, const double *position, const double *mass, const int *order, const int *starts,
+                                double *origin, Source *packed) {
+    int slot = blockIdx.x * THREADS + threadIdx.x, body;
+    Source s;
+    if (slot < slots && pack_slot(slot, position, mass, order, starts, origin, &s, &body)) packed[slot] = s;
+}
+
+extern "C" __global__ void pack_moving(int slots, const double *position, const double *mass, const int *order,
+                                       const int *starts, double *origin, const double *velocity, MovingSource *packed) {
+    int slot = blockIdx.x * THREADS + threadIdx.x, body;
+    MovingSource s = {};
+    if (slot >= slots || !pack_slot(slot, position, mass, order, starts, origin, &s.at, &body)) return;
+    if (body >= 0) {
+        const double *v = velocity + 3 * body;
+        s.vx = (Real)v[0], s.vy = (Real)v[1], s.vz = (Real)v[2];
+    }
+    packed[slot] = s;
+}
+
+#define SUM_KERNEL(name, Sum, N)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
+        name(int number, const double *position, const double *velocity, const int *place, const int *bodies,          \
+             Real eps2, const int *chunks, const int *starts, const double *origin, const Sum::From *packed,           \
+             double *partial) {                                                                                        \
+        __shared__ Sum::From tiles[THREADS];                                                                           \
+        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                                         \
+        sum_part<Sum, N>(warp, {number, position, velocity, place, bodies}, {chunks, starts, origin, packed}, eps2,    \
+                         tiles + threadIdx.x / RUN * RUN, partial);                                                    \
     }
 
-// With softening a body's force on itself is exactly zero and needs no test.
-SUM_KERNEL(accelerations_softened, Acceleration, false)
-SUM_KERNEL(accelerations_unsoftened, Acceleration, true)
-SUM_KERNEL(potentials, Potential, true)
+typedef Acceleration<false, UNSOFTENED> AnyMasses;
+typedef Acceleration<true, UNSOFTENED> EqualMasses;
+SUM_KERNEL(accelerations, AnyMasses, TARGETS)
+SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS)
+SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS)
+SUM_KERNEL(potentials, Potential, TARGETS)
+
+extern "C" __global__ void combine(int size, int components, double scale, const double *partial, double *result) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < size) result[i] = scale * combined(i, components, size / components, partial);
+}
+
+__device__ inline void add_scaled_at(int i, double *result, double factor, const double *increment) {
+    result[i] = fma(factor, increment[i], result[i]);
+}
 
 extern "C" __global__ void add_scaled(int size, double *result, double factor, const double *increment) {
-    int i = blockIdx.x * CHUNK + threadIdx.x;
-    if (i < size) result[i] += factor * increment[i];
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < size) add_scaled_at(i, result, factor, increment);
 }
+
+#if FEW_BODIES  // room for so many in the shared memory of one block
+
+__device__ inline void copy_in(int size, double *to, const double *from) {
+    for (int i = threadIdx.x; i < size; i += FEW_THREADS) to[i] = from[i];
+}
+
+// Whole steps of a few bodies in one block: every stage as above, with a barrier in place of the next launch.
+template <class Sum>
+__device__ inline void run_stages(int steps, int stages, const int *actions, const double *lengths, int number, int slots,
+                                  double *positions, double *velocities, double *accelerations, const double *mass,
+                                  const int *order, const Targets &all, double scale, Real eps2, const int *chunks,
+                                  const int *starts) {
+    __shared__ double position[3 * FEW_BODIES], velocity[3 * FEW_BODIES], acceleration[3 * FEW_BODIES], origin[6];
+    __shared__ double partial[PARTS * 3 * FEW_BODIES];
+    __shared__ Source packed[FEW_SLOTS], tiles[FEW_THREADS];
+    Source *tile = tiles + threadIdx.x / RUN * RUN;
+    int warps = (number + RUN - 1) / RUN * PARTS, body, size = 3 * number;
+    Targets targets = {number, position, velocity, all.place, all.bodies};
+    copy_in(size, position, positions);
+    copy_in(size, velocity, velocities);
+    copy_in(size, acceleration, accelerations);
+    for (int stage = 0; stage < steps * stages; ++stage) {
+        int action = actions[stage % stages];
+        double length = lengths[stage % stages];
+        __syncthreads();
+        if (action == FORCE) {
+            for (int slot = threadIdx.x; slot < slots; slot += FEW_THREADS)
+                pack_slot(slot, position, mass, order, starts, origin, packed + slot, &body);
+            __syncthreads();
+            for (int warp = threadIdx.x / RUN; warp < warps; warp += FEW_THREADS / RUN)
+                sum_part<Sum, 1>(warp, targets, {chunks, starts, origin, packed}, eps2, tile, partial);
+            __syncthreads();
+        }
+        for (int i = threadIdx.x; i < size; i += FEW_THREADS) {
+            if (action == KICK) add_scaled_at(i, velocity, length, acceleration);
+            if (action == DRIFT) add_scaled_at(i, position, length, velocity);
+            if (action == FORCE) acceleration[i] = scale * combined(i, 3, number, partial);
+        }
+    }
+    __syncthreads();
+    copy_in(size, positions, position);
+    copy_in(size, velocities, velocity);
+    copy_in(size, accelerations, acceleration);
+}
+
+#define RUN_KERNEL(name, Sum)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(FEW_THREADS)                                                          \
+        name(int steps, int stages, const int *actions, const double *lengths, int number, int slots,                  \
+             double *position, double *velocity, double *acceleration, const double *mass, const int *order,           \
+             const int *place, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
+        run_stages<Sum>(steps, stages, actions, lengths, number, slots, position, velocity, acceleration, mass, order, \
+                        {number, position, velocity, place, bodies}, scale, eps2, chunks, starts);                     \
+    }
+
+RUN_KERNEL(run_steps, AnyMasses)
+RUN_KERNEL(run_steps_of_equal_masses, EqualMasses)
+
+#endif
