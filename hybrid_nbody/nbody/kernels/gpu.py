@@ -49,11 +49,18 @@ class Kernels:
     """Gravity on one GPU; parameters and methods as in the twin, `hybrid_nbody.nbody.kernels.cpu.Kernels`.
 
     Launches are queued on the backend's stream and return at once.
+
+    Parameters
+    ----------
+    owned : int, optional
+        This rank's bodies; all by default.
+    tuning : Tuning, optional
+        By default what was measured for this model of GPU.
     """
 
-    def __init__(self, backend, number, precision, softening, G, owned=None):
+    def __init__(self, backend, number, precision, softening, G, owned=None, tuning=None):
         self.backend, self.precision, self.G = backend, precision, float(G)
-        self.layout, self.tuning = Layout.of(number), tuning_for(backend.model, precision)
+        self.layout, self.tuning = Layout.of(number), tuning or tuning_for(backend.model, precision)
         owned = number if owned is None else owned
         macros = defines(precision, self.layout, self.tuning, number, owned, softening <= TINY_SOFTENING)
         self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
