@@ -79,6 +79,20 @@ def _prepare_numba(threads: int) -> None:
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
+    if "NUMBA_CPU_FEATURES" not in os.environ:
+        os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()
+
+
+def features_with_widest_vectors() -> str:
+    """Return the features of this machine's processor for the compiler, its widest vectors allowed.
+
+    For many processors LLVM prefers half of AVX-512, for the sake of programs that use vectors now and then. The loops
+    over pairs do nothing else.
+    """
+    from llvmlite.binding import get_host_cpu_features
+
+    features = get_host_cpu_features()
+    return features.flatten() + (",-prefer-256-bit" if features.get("avx512f") else "")
 
 
 def node_local_cache() -> Path:

@@ -1,11 +1,17 @@
 """Orbits with known answers; G = 1, no softening (values computed independently in high precision)."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.bodies import make_model, whole
 
+from hybrid_nbody.analysis.bodies_file import read_bodies
+from hybrid_nbody.config.loader import load
+from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import cold_sphere, figure_eight, lagrange_triangle, two_body
 
+ROOT = Path(__file__).resolve().parents[2]
 FIGURE_EIGHT_PERIOD = 6.32591398
 
 
@@ -113,3 +119,35 @@ def test_energy_of_a_bound_system_oscillates_and_does_not_drift(alone):
         errors.append(abs(model.diagnostics()["relative_energy_error"]))
     assert max(errors) > 1e-7
     assert max(errors[200:]) == pytest.approx(max(errors[:200]), rel=0.02, abs=0)
+
+
+def six_bodies():
+    """Return the configuration of ``input/six_bodies.yaml`` and its bodies."""
+    config = load(ROOT / "input" / "six_bodies.yaml")
+    table = read_bodies(config.bodies.path)
+    return config, Bodies(table.position, table.velocity, table.mass)
+
+
+def test_energy_error_of_the_six_bodies_is_bounded_and_does_not_drift(alone):
+    """The first fifth of the run: a line through the error rises less than the error scatters about it."""
+    config, bodies = six_bodies()
+    model = make_model(bodies, config.time.dt, alone, precision=config.gravity.precision)
+    errors = [model.diagnostics()["relative_energy_error"]]
+    for _ in range(500):
+        model.advance(2000)
+        errors.append(model.diagnostics()["relative_energy_error"])
+    time = np.linspace(0, 1, len(errors))
+    slope, start = np.polyfit(time, errors, 1)
+    assert np.abs(errors).max() < 1e-6
+    assert abs(slope) < np.std(errors - (start + slope * time))
+    assert abs(np.median(errors[250:])) < 1e-10  # away from encounters, nothing has added up
+
+
+def test_six_bodies_are_those_of_the_experiment():
+    config, bodies = six_bodies()
+    assert (config.time.dt, config.time.steps, config.time.integrator) == (1e-5, 5_000_000, "leapfrog")
+    assert len(bodies) == 6
+    assert (config.gravity.precision, config.gravity.softening) == ("double", 0.0)
+    assert np.all((bodies.mass >= 1) & (bodies.mass <= 10))
+    assert np.abs(bodies.position).max() <= 5
+    assert np.abs(bodies.velocity).max() <= 1

@@ -1,8 +1,7 @@
 """The pair force on CPU threads (Numba); twin of ``gpu``.
 
-Sources are summed in chunks: each chunk is stored about its own origin, summed in the working type with wide
-vectors, and added to float64. The order of a target's sum depends on the sources alone, so its bits do not depend on
-threads or ranks.
+The loops over pairs are in ``cpu_loops``, each for a block of targets; here, blocks are handed to threads, sources are
+prepared, and whole steps are done without coming back to Python.
 """
 
 import math
@@ -11,108 +10,100 @@ import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
+from hybrid_nbody.nbody.kernels.cpu_lanes import LANES
+from hybrid_nbody.nbody.kernels.cpu_loops import block_accelerations, block_jerks, block_potentials
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
 
 compiled = njit(cache=True, error_model="numpy")
-# sums in any order, reciprocals and contractions; NaN and infinity stay what they are: the guard looks for them
-VECTOR_MATH = {"reassoc", "contract", "nsz", "arcp", "afn"}
-compiled_vector = njit(cache=True, error_model="numpy", fastmath=VECTOR_MATH)
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 KICK, DRIFT, FORCE = 0, 1, 2
 
 
-@compiled_vector
-def chunk_acceleration(x, y, z, mass, target, eps2):
-    """Sum the accelerations (without G) of one target towards the sources of a chunk; the loop becomes vector code."""
-    real = mass.dtype.type
-    ax = ay = az = real(0)
-    for j in range(mass.size):
-        dx = real(x[j] - target[0])
-        dy = real(y[j] - target[1])
-        dz = real(z[j] - target[2])
-        inverse = real(1) / math.sqrt(dx * dx + (dy * dy + (dz * dz + eps2)))
-        weight = mass[j] * inverse * (inverse * inverse)
-        ax += weight * dx
-        ay += weight * dy
-        az += weight * dz
-    return ax, ay, az
-
-
-@compiled_vector
-def chunk_potential(x, y, z, mass, target, eps2):
-    """Sum the potential (without -G) of the sources of one chunk at one target."""
-    real = mass.dtype.type
-    phi = real(0)
-    for j in range(mass.size):
-        dx = real(x[j] - target[0])
-        dy = real(y[j] - target[1])
-        dz = real(z[j] - target[2])
-        phi += mass[j] / math.sqrt(dx * dx + (dy * dy + (dz * dz + eps2)))
-    return phi
-
-
 @compiled
-def relative(body, origin, offset):
-    """Return a position about the origin of a chunk, in the type in which offsets are stored."""
-    real = offset.dtype.type
-    return real(body[0] - origin[0]), real(body[1] - origin[1]), real(body[2] - origin[2])
+def cases(mass, eps2):
+    """Return whether all masses are equal, and whether a body must be left out of its own sum.
 
-
-@compiled
-def chunk_parts(start, end, own):
-    """Return the two ranges of a chunk's sources that leave out the source `own` (the target itself)."""
-    first, last, before = np.int64(start), np.int64(end), np.int64(own)
-    return (first, min(max(before, first), last)), (min(max(before + 1, first), last), last)
+    A body's pull on itself is its distance, zero, times its weight m / eps^3, which must be finite. Where it is not,
+    bodies are left out, and equal masses make no difference. All ranks see all masses and decide alike.
+    """
+    real = mass.dtype.type
+    equal, heaviest = True, real(1)
+    for m in mass:
+        equal = equal and m == mass[0]
+        heaviest = max(heaviest, m)
+    inverse = real(1) / real(math.sqrt(eps2))
+    leave_out = not math.isfinite(real(2) * heaviest * inverse * inverse * inverse)
+    return equal and not leave_out, leave_out
 
 
 @compiled_parallel
-def accelerations(targets, place, G, eps2, starts, origin, offset, mass, result):
-    """Compute the acceleration of every target: (n, 3) positions, their places among the sources, (n, 3) result."""
-    for i in prange(targets.shape[0]):
-        sx = sy = sz = 0.0
-        for chunk in range(origin.shape[0]):
-            target = relative(targets[i], origin[chunk], offset)
-            for start, end in chunk_parts(starts[chunk], starts[chunk + 1], place[i]):
-                if start < end:
-                    ax, ay, az = chunk_acceleration(
-                        offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
-                    )
-                    sx += ax
-                    sy += ay
-                    sz += az
-        result[i, 0] = G * sx
-        result[i, 1] = G * sy
-        result[i, 2] = G * sz
+def accelerations(targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result):
+    """Compute the acceleration of every target.
+
+    Parameters
+    ----------
+    targets : (n, 3) array of float64
+        Positions.
+    place : (n,) array of int32
+        Where each target stands among the sources.
+    equal, leave_out : bool
+        See `cases`.
+    G, eps2 : float
+        Gravitational constant, and the softening length squared in the working type.
+    starts, origin, offset, mass : arrays
+        The sources, from `pack`.
+    result : (n, 3) array of float64
+        Filled.
+    """
+    blocks = -(-targets.shape[0] // LANES)
+    if blocks == 1:  # waking threads would take longer than the sum
+        block_accelerations(0, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result)
+    else:
+        for block in prange(blocks):
+            first = block * LANES
+            block_accelerations(first, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result)
 
 
 @compiled_parallel
 def potentials(targets, place, G, eps2, starts, origin, offset, mass, result):
     """Compute the potential at every target: arguments as in `accelerations`, (n,) result."""
-    for i in prange(targets.shape[0]):
-        total = 0.0
-        for chunk in range(origin.shape[0]):
-            target = relative(targets[i], origin[chunk], offset)
-            for start, end in chunk_parts(starts[chunk], starts[chunk + 1], place[i]):
-                if start < end:
-                    total += chunk_potential(
-                        offset[0, start:end], offset[1, start:end], offset[2, start:end], mass[start:end], target, eps2
-                    )
-        result[i] = -G * total
+    for block in prange(-(-targets.shape[0] // LANES)):
+        block_potentials(block * LANES, targets, place, G, eps2, starts, origin, offset, mass, result)
+
+
+@compiled_parallel
+def accelerations_and_jerks(targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerk):
+    """Compute the acceleration of every target and its time derivative.
+
+    Arguments as in `accelerations`; of the velocities, `moving` are the targets', `drift` and `speed` the origins and
+    offsets of the sources'. `result` and `jerk` are filled, both (n, 3).
+    """
+    for block in prange(-(-targets.shape[0] // LANES)):
+        first = block * LANES
+        block_jerks(first, targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerk)
 
 
 @compiled
 def pack(position, mass, order, local, starts, origin, offset, packed_mass):
     """Store the sources in summing order, each about the origin of its chunk: its middle body, or zero."""
-    stored, working = offset.dtype.type, packed_mass.dtype.type
+    pack_offsets(position, order, local, starts, origin, offset)
+    working = packed_mass.dtype.type
+    for k in range(order.size):
+        packed_mass[k] = working(mass[order[k]])
+
+
+@compiled
+def pack_offsets(vector, order, local, starts, origin, offset):
+    """Store vectors of all bodies, (N, 3), as `pack` does with the positions."""
+    stored = offset.dtype.type
     for chunk in range(origin.shape[0]):
         start, end = starts[chunk], starts[chunk + 1]
         if local and start < end:
-            origin[chunk] = position[order[(start + end) // 2]]
+            origin[chunk] = vector[order[(start + end) // 2]]
         for k in range(start, end):
             for axis in range(3):
-                offset[axis, k] = stored(position[order[k], axis] - origin[chunk, axis])
-            packed_mass[k] = working(mass[order[k]])
+                offset[axis, k] = stored(vector[order[k], axis] - origin[chunk, axis])
 
 
 @compiled
@@ -153,7 +144,9 @@ def run_stages(
             else:
                 start = seconds()
                 pack(position, mass, order, local, starts, origin, offset, packed_mass)
-                accelerations(position, place, G, eps2, starts, origin, offset, packed_mass, acceleration)
+                equal, leave_out = cases(packed_mass, eps2)
+                sources = (starts, origin, offset, packed_mass)
+                accelerations(position, place, equal, leave_out, G, eps2, *sources, acceleration)
                 force += seconds() - start
     return force
 
@@ -180,6 +173,8 @@ class Kernels:
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
+        self.velocity_origin = np.zeros_like(self.origin)
+        self.velocity_offset = np.zeros_like(self.offset)
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
@@ -189,12 +184,30 @@ class Kernels:
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        accelerations(state.own_position, state.place, *sources, state.acceleration)
+        equal, leave_out = cases(self.mass, self.constants[1])
+        accelerations(state.own_position, state.place, equal, leave_out, *sources, state.acceleration)
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
         potentials(state.own_position, state.place, *sources, result)
+
+    def accelerations_and_jerks(self, state, velocity, jerk):
+        """Fill ``state.acceleration`` and `jerk`, its time derivative, for this rank's bodies, after `pack`.
+
+        Parameters
+        ----------
+        state : State
+            Positions and masses as at `pack`.
+        velocity : (N, 3) array of float64
+            Velocities of all bodies.
+        jerk : (n, 3) array of float64
+            Filled, in units of acceleration over time.
+        """
+        pack_offsets(velocity, state.order, self.local, state.starts, self.velocity_origin, self.velocity_offset)
+        sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
+        motion = (velocity[state.own], self.velocity_origin, self.velocity_offset)
+        accelerations_and_jerks(state.own_position, state.place, *sources, state.acceleration, *motion, jerk)
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""
