@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_nbody.nbody.kernels.gpu_layout import RUN, Layout, Tuning, tuning_for
-from hybrid_nbody.nbody.kernels.precision import CHUNK, PRECISIONS, chunk_capacity
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
 
 SOURCE = Path(__file__).with_name("gravity.cu")
 
-THREADS, FEW_THREADS = 128, 512
-"""Threads of a block, and of the one block that steps a few bodies; as in ``gravity.cu``."""
+THREADS = 128
+"""Threads of a block."""
 
 ACTIONS = ("kick", "drift", "force")
 """In the order of their numbers in ``gravity.cu``."""
@@ -34,15 +34,21 @@ def defines(
         precision.upper(): 1,
         "UNSOFTENED": str(unsoftened).lower(),
         "PIECE": layout.piece,
-        "PIECES": CHUNK // layout.piece,
+        "PIECES": layout.pieces,
         "PARTS": layout.parts,
         "TARGETS": targets,
         "JERK_TARGETS": min(targets, tuning.jerk_targets),
         "THREADS": THREADS,
-        "FEW_THREADS": FEW_THREADS,
+        "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
-        "FEW_SLOTS": chunk_capacity(number) * CHUNK if few else 0,
+        "FEW_SLOTS": layout.slots(number) if few else 0,
     }
+
+
+def few_threads(number: int, layout: Layout) -> int:
+    """Return the threads of the one block that steps a few bodies: one a coordinate, a warp for 32 bodies and a part."""
+    groups = -(-number // RUN)
+    return RUN * max(3 * groups, layout.parts * groups)
 
 
 class Kernels:
@@ -67,7 +73,7 @@ class Kernels:
         self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(softening**2)
-        self.slots = chunk_capacity(number) * CHUNK
+        self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
         self.moving, self.partial, self.graphs, self.stages = None, {}, {}, {}
@@ -118,7 +124,8 @@ class Kernels:
         own_velocity = state.velocity if velocity is None else velocity[state.own]
         bodies = (np.int32(targets), state.own_position, own_velocity, state.place, state.own_order)
         self._launch(name, warps * RUN, *bodies, self.eps2, state.chunks, state.starts, self.origin, packed, partial)
-        self._launch("combine", result.size, np.int32(result.size), np.int32(components), scale, partial, result)
+        sizes = np.int32(components), np.int32(targets)
+        self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
 
     def _partial(self, components, targets):
         """Return room for the partial sums, kept for the next call."""
@@ -158,10 +165,10 @@ class Kernels:
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.place, state.own_order)
         sums = (self._scale(state), self.eps2, state.chunks, state.starts)
-        kernel = self.kernel(name)
+        kernel, threads = self.kernel(name), few_threads(len(state.mass), self.layout)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
-            kernel((1,), (FEW_THREADS,), (count, *sizes, *bodies, *order, *sums))
+            kernel((1,), (threads,), (count, *sizes, *bodies, *order, *sums))
 
     def _on_device(self, stages, dt):
         """Return the numbers of the stages' actions and their lengths in time, kept on the device."""

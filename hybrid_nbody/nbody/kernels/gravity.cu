@@ -48,6 +48,13 @@ __device__ inline float scaled_inverse_cube(float scale, float x) {
 
 #endif
 
+// Keep a number in a register: the compiler would sooner compute a target's offset anew for every run.
+__device__ inline float kept(float x) {
+    asm volatile("" : "+f"(x));
+    return x;
+}
+__device__ inline double kept(double x) { return x; }
+
 struct Vector { Real x, y, z; };
 
 #if defined(MIXED)
@@ -62,7 +69,7 @@ __device__ inline Source make_source(double x, double y, double z, double mass) 
     return {(float)x, (float)y, (float)z, (float)mass, low_part(x), low_part(y), low_part(z), 0.0f};
 }
 __device__ inline Target make_target(double x, double y, double z) {
-    return {(float)x, (float)y, (float)z, low_part(x), low_part(y), low_part(z)};
+    return {kept((float)x), kept((float)y), kept((float)z), kept(low_part(x)), kept(low_part(y)), kept(low_part(z))};
 }
 __device__ inline Vector difference(const Source &s, const Target &t) {
     return {(s.x - t.x) + (s.x_low - t.x_low), (s.y - t.y) + (s.y_low - t.y_low), (s.z - t.z) + (s.z_low - t.z_low)};
@@ -76,7 +83,9 @@ struct Target { Real x, y, z; };
 __device__ inline Source make_source(double x, double y, double z, double mass) {
     return {(Real)x, (Real)y, (Real)z, (Real)mass};
 }
-__device__ inline Target make_target(double x, double y, double z) { return {(Real)x, (Real)y, (Real)z}; }
+__device__ inline Target make_target(double x, double y, double z) {
+    return {kept((Real)x), kept((Real)y), kept((Real)z)};
+}
 __device__ inline Vector difference(const Source &s, const Target &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
 
 #endif
@@ -92,18 +101,24 @@ __device__ inline void add(Real weight, const Vector &d, Real *sum) {
     sum[2] = fma(weight, d.z, sum[2]);
 }
 
-// The targets, one body after the other, and the order in which lanes take them: that of the sources, so that the bodies of
-// a warp meet themselves in a few runs.
+// A target as it is kept while a lane walks through the pieces.
+struct Body { double x, y, z; Real vx, vy, vz; };
+
+// The targets. Lanes take them in the order of the sources, so that the bodies of a warp meet themselves in a few runs.
 struct Targets {
     int number;
     const double *position, *velocity;
     const int *place;   // of each among the sources
     const int *bodies;  // sorted by their places
-    __device__ Target about(int i, const double *origin) const {
-        const double *p = position + 3 * i;
-        return make_target(p[0] - origin[0], p[1] - origin[1], p[2] - origin[2]);
+    __device__ Body body(int i) const {
+        const double *p = position + 3 * i, *v = velocity + 3 * i;
+        return {p[0], p[1], p[2], (Real)v[0], (Real)v[1], (Real)v[2]};
     }
 };
+
+__device__ inline Target about(const double *origin, const Body &b) {
+    return make_target(b.x - origin[0], b.y - origin[1], b.z - origin[2]);
+}
 
 // What one source adds to the sums of one target. `leaves_out_self`: a body must not meet itself.
 
@@ -113,7 +128,7 @@ struct Acceleration {
     typedef Target To;
     static const int components = 3, unrolled = RUN;
     static const bool leaves_out_self = LEAVES_OUT_SELF;  // with softening its force on itself is exactly zero
-    __device__ static Target target(const Targets &all, int i, const double *origin) { return all.about(i, origin); }
+    __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         Vector d = difference(s, t);
         add(scaled_inverse_cube(EQUAL_MASSES ? (Real)1 : s.mass, softened_square(d, eps2)), d, sum);
@@ -125,7 +140,7 @@ struct Potential {
     typedef Target To;
     static const int components = 1, unrolled = RUN;
     static const bool leaves_out_self = true;
-    __device__ static Target target(const Targets &all, int i, const double *origin) { return all.about(i, origin); }
+    __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         sum[0] = fma(-s.mass, inverse_sqrt(softened_square(difference(s, t), eps2)), sum[0]);
     }
@@ -137,9 +152,8 @@ struct AccelerationAndJerk {
     typedef MovingTarget To;
     static const int components = 6, unrolled = RUN / 2;  // more would not fit in the registers
     static const bool leaves_out_self = UNSOFTENED;
-    __device__ static MovingTarget target(const Targets &all, int i, const double *origin) {
-        const double *v = all.velocity + 3 * i;
-        return {all.about(i, origin), (Real)v[0], (Real)v[1], (Real)v[2]};
+    __device__ static MovingTarget target(const Body &b, const double *origin) {
+        return {about(origin, b), b.vx, b.vy, b.vz};
     }
     __device__ static void add_source(const MovingSource &s, const MovingTarget &t, Real eps2, Real *sum) {
         Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
@@ -212,37 +226,37 @@ __device__ inline void add_piece(const Sources<typename Sum::From> &sources, int
         for (int c = 0; c < Sum::components; ++c) total[k][c] += (double)sum[k][c];
 }
 
-// One warp: sum one part of the sources at 32 x N targets into partial[part][component][target].
+// One warp: sum one part of the sources at one group of 32 x N targets into partial[part][component][target], the targets
+// in the order in which lanes take them.
 template <class Sum, int N>
-__device__ inline void sum_part(int warp, const Targets &targets, const Sources<typename Sum::From> &sources, Real eps2,
-                                typename Sum::From *tile, double *partial) {
-    int lane = threadIdx.x % RUN, groups = (targets.number + RUN * N - 1) / (RUN * N);
-    int part = warp / groups, first = warp % groups * RUN * N + lane;
-    if (part >= PARTS) return;
-    int body[N], place[N];
+__device__ inline void sum_part(int part, int group, const Targets &targets, const Sources<typename Sum::From> &sources,
+                                Real eps2, typename Sum::From *tile, double *partial) {
+    int first = group * RUN * N + threadIdx.x % RUN, place[N];
+    Body body[N];
     for (int k = 0; k < N; ++k) {
-        body[k] = targets.bodies[min(first + k * RUN, targets.number - 1)];  // beyond the last, repeat it: lanes fetch
-        place[k] = targets.place[body[k]];
+        int i = targets.bodies[min(first + k * RUN, targets.number - 1)];  // beyond the last, repeat it: lanes fetch, too
+        body[k] = targets.body(i);
+        place[k] = targets.place[i];
     }
     double total[N][Sum::components] = {};
     for (int piece = part, end = sources.pieces(); piece < end; piece += PARTS) {
+        if (sources.size(piece) <= 0) continue;  // the chunk ends before
         typename Sum::To t[N];
-        for (int k = 0; k < N; ++k) t[k] = Sum::target(targets, body[k], sources.origin + 3 * (piece / PIECES));
+        for (int k = 0; k < N; ++k) t[k] = Sum::target(body[k], sources.origin + 3 * (piece / PIECES));
         add_piece<Sum, N>(sources, piece, place, t, eps2, tile, total);
     }
     for (int k = 0; k < N; ++k)
         if (first + k * RUN < targets.number)
             for (int c = 0; c < Sum::components; ++c)
-                partial[((size_t)part * Sum::components + c) * targets.number + body[k]] = total[k][c];
+                partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] = total[k][c];
 }
 
-// Add up the parts, always in the same order; `i` counts components of targets.
-__device__ inline double combined(int i, int components, int targets, const double *partial) {
-    int target = i / components, component = i % components;
+// Add up the parts, always in the same order; `i` counts the targets of one component after those of another.
+__device__ inline void combine_parts(int i, int components, int targets, const int *bodies, double scale,
+                                     const double *partial, double *result) {
     double total = 0;
-    for (int part = 0; part < PARTS; ++part)
-        total += partial[((size_t)part * components + component) * targets + target];
-    return total;
+    for (int part = 0; part < PARTS; ++part) total += partial[(size_t)part * components * targets + i];
+    result[components * bodies[i % targets] + i / targets] = scale * total;
 }
 
 // Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is its middle body where
@@ -284,15 +298,17 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
     packed[slot] = s;
 }
 
+// The bound of one block a multiprocessor leaves the compiler all registers: it then keeps more interactions in flight.
 #define SUM_KERNEL(name, Sum, N)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
         name(int number, const double *position, const double *velocity, const int *place, const int *bodies,          \
              Real eps2, const int *chunks, const int *starts, const double *origin, const Sum::From *packed,           \
              double *partial) {                                                                                        \
         __shared__ Sum::From tiles[THREADS];                                                                           \
-        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                                         \
-        sum_part<Sum, N>(warp, {number, position, velocity, place, bodies}, {chunks, starts, origin, packed}, eps2,    \
-                         tiles + threadIdx.x / RUN * RUN, partial);                                                    \
+        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN, groups = (number + RUN * N - 1) / (RUN * N);            \
+        if (warp < groups * PARTS)                                                                                     \
+            sum_part<Sum, N>(warp / groups, warp % groups, {number, position, velocity, place, bodies},                \
+                             {chunks, starts, origin, packed}, eps2, tiles + threadIdx.x / RUN * RUN, partial);        \
     }
 
 typedef Acceleration<false, UNSOFTENED> AnyMasses;
@@ -302,9 +318,10 @@ SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS)
 SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS)
 SUM_KERNEL(potentials, Potential, TARGETS)
 
-extern "C" __global__ void combine(int size, int components, double scale, const double *partial, double *result) {
+extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale, const double *partial,
+                                   double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < size) result[i] = scale * combined(i, components, size / components, partial);
+    if (i < components * targets) combine_parts(i, components, targets, bodies, scale, partial, result);
 }
 
 __device__ inline void add_scaled_at(int i, double *result, double factor, const double *increment) {
@@ -337,23 +354,24 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
     copy_in(size, position, positions);
     copy_in(size, velocity, velocities);
     copy_in(size, acceleration, accelerations);
-    for (int stage = 0; stage < steps * stages; ++stage) {
-        int action = actions[stage % stages];
-        double length = lengths[stage % stages];
-        __syncthreads();
-        if (action == FORCE) {
+    for (int stage = 0; steps > 0; stage = stage + 1 < stages ? stage + 1 : (--steps, 0)) {
+        int action = actions[stage];
+        double length = lengths[stage];
+        if (action == FORCE) {  // in the other stages a thread meets its own numbers alone
+            __syncthreads();
             for (int slot = threadIdx.x; slot < slots; slot += FEW_THREADS)
                 pack_slot(slot, position, mass, order, starts, origin, packed + slot, &body);
             __syncthreads();
             for (int warp = threadIdx.x / RUN; warp < warps; warp += FEW_THREADS / RUN)
-                sum_part<Sum, 1>(warp, targets, {chunks, starts, origin, packed}, eps2, tile, partial);
+                sum_part<Sum, 1>(warp % PARTS, warp / PARTS, targets, {chunks, starts, origin, packed}, eps2, tile, partial);
             __syncthreads();
         }
         for (int i = threadIdx.x; i < size; i += FEW_THREADS) {
             if (action == KICK) add_scaled_at(i, velocity, length, acceleration);
             if (action == DRIFT) add_scaled_at(i, position, length, velocity);
-            if (action == FORCE) acceleration[i] = scale * combined(i, 3, number, partial);
+            if (action == FORCE) combine_parts(i, 3, number, all.bodies, scale, partial, acceleration);
         }
+        if (action == FORCE) __syncthreads();
     }
     __syncthreads();
     copy_in(size, positions, position);
