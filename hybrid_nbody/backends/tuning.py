@@ -17,7 +17,8 @@ def tuning_file(device: str) -> Path:
 
 def load(device: str, name: str) -> dict | None:
     """Return what `store` kept under `name` for a model of device, or None."""
-    return _read(tuning_file(device)).get(name)
+    found = _read(tuning_file(device)).get(name)
+    return found if isinstance(found, dict) else None
 
 
 def store(device: str, name: str, values: dict) -> Path:
@@ -32,8 +33,11 @@ def store(device: str, name: str, values: dict) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = _read(path) | {name: values}
     beside = path.with_suffix(f".{os.getpid()}")
-    beside.write_text(json.dumps(whole, indent=2) + "\n")
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(whole, indent=2) + "\n")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
     return path
 
 

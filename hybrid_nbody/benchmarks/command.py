@@ -38,6 +38,10 @@ def _blocks(parser):
     parser.add_argument("--unrolls", default="1,2,4,8,16,32", metavar="U,U,…", help="unroll factors (default: 1 to 32)")
 
 
+def _dry_run(parser):
+    parser.add_argument("--dry-run", action="store_true", help="measure and choose, but keep nothing for later runs")
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """One name of ``bench``.
@@ -68,6 +72,8 @@ BENCHMARKS = (
     Benchmark(
         "sizes", "the kernels of a run against the number of bodies, in every precision", (_sizes, _backend, _repeats)
     ),
+    Benchmark("tune", "choose the fastest variants of the kernels for this GPU", (_sizes, _repeats, _dry_run)),
+    Benchmark("limits", "the kernels of a run against what this GPU can do at most", (_sizes, _repeats)),
 )
 
 

@@ -4,9 +4,11 @@ import io
 from itertools import groupby
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, VERMILLION, our_look
@@ -275,3 +277,61 @@ def _draw_ceiling(axes, rows):
         axes.annotate(
             name, (0.01, found[0]), (0, 3), xycoords=axes.get_yaxis_transform(), textcoords="offset points", fontsize=7
         )
+
+
+# --- tune -----------------------------------------------------------------------------------------------------------
+
+
+def tune_figure(rows, facts) -> Figure:
+    """Draw the rate of the accelerations against the targets of a lane: a panel a precision, a line a size."""
+    rows = [row for row in rows if row["sum"] == "accelerations"]
+    precisions, sizes = (list(dict.fromkeys(row[key] for row in rows)) for key in ("precision", "bodies"))
+    figure = _figure(3.6)
+    panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
+    for axes, precision in zip(panels, precisions, strict=False):
+        for size, colour in zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True):
+            _draw_choices(axes, [row for row in rows if (row["precision"], row["bodies"]) == (precision, size)], colour)
+        axes.set_xlabel("targets of a lane")
+        axes.set_title(precision, loc="left")
+    panels[0].set_yscale("log")
+    _rate_axis(panels[0].yaxis)
+    panels[0].set_ylabel(RATE)
+    handles = [Line2D([], [], color=line.get_color(), label=line.get_label()) for line in panels[0].lines[::2]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, title="bodies; a ring marks the fastest")
+    figure.suptitle(machine_title(facts, "gpu"))
+    return figure
+
+
+def _draw_choices(axes, rows, colour):
+    """Draw one size, with a ring around the fastest choice."""
+    points = {int(row["choice"]): row["interactions_per_s"] for row in rows}
+    if points:
+        best = max(points, key=points.get)
+        axes.plot(points.keys(), points.values(), "o-", color=colour, markersize=2.5, label=f"{rows[0]['bodies']}")
+        axes.plot(best, points[best], "o", markersize=8, mfc="none", mec=colour)
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def limits_figure(rows, facts) -> Figure:
+    """Draw the rate of each kernel as a bar, and its ceiling as a line across, with the share reached."""
+    rows = [row for row in rows if row.get("interactions_per_s")]
+    figure = _figure(1.0 + 0.2 * len(rows))
+    axes = figure.subplots()
+    for place, row in enumerate(rows):
+        colour = PRECISION_COLOURS[row["precision"]]
+        axes.barh(place, row["interactions_per_s"], height=0.72, color=colour, alpha=0.85, linewidth=0)
+        axes.plot([row["ceiling"]] * 2, [place - 0.45, place + 0.45], color=BLACK, linewidth=1.8)
+        text = f"{rate_text(row['interactions_per_s'])}, {row['share_of_ceiling']:.0%}"
+        end = max(row["interactions_per_s"], row["ceiling"])
+        axes.annotate(text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=7)
+    names = [f"{row['precision']}, {row['kernel']}, {row['bodies']}" for row in rows]
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.margins(x=0.15)
+    axes.tick_params(axis="y", length=0, labelsize=7.5)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, place: rate_text(rate) if rate else "0"))
+    axes.set_xlabel(f"{RATE} (line: what the instructions allow at most)")
+    figure.suptitle(machine_title(facts, "gpu"))
+    return figure

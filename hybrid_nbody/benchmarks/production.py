@@ -14,18 +14,20 @@ class ProductionRun:
     backend : Backend
     precision : {"single", "mixed", "double"}
     problem : Problem
+    **options
+        More arguments of the twin's ``Kernels``, such as ``tuning``.
     """
 
     divisible = False
 
-    def __init__(self, backend, precision, problem):
-        self.backend, self.problem, number = backend, problem, problem.number
+    def __init__(self, backend, precision, problem, **options):
+        self.backend, self.precision, self.problem, number = backend, precision, problem, problem.number
         self.state = make_state(backend, slice(0, number), problem.mass.astype("f8"))
         local = PRECISIONS[precision].local
         order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
         set_order(backend, self.state, order)
         kernels = backend.kernels(KERNELS)
-        self.kernels = kernels.Kernels(backend, number, precision, problem.softening, 1.0)
+        self.kernels = kernels.Kernels(backend, number, precision, problem.softening, 1.0, **options)
         self.restart()
 
     def restart(self):

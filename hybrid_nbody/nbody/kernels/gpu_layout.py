@@ -1,9 +1,10 @@
 """How a GPU lays out the sums over sources: what their order depends on, and what only their speed depends on."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hybrid_nbody.backends import tuning
-from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
 
 RUN = 32
 """Sources that a warp fetches at once; targets that it serves for each target of a lane."""
@@ -20,11 +21,14 @@ class Layout:
     ----------
     piece : int
         Most sources that are summed in the working type.
+    pieces : int
+        Most pieces of a chunk.
     parts : int
         Partial sums of a target in float64, each by another warp.
     """
 
     piece: int
+    pieces: int
     parts: int
 
     @classmethod
@@ -34,7 +38,11 @@ class Layout:
         while piece < CHUNK and 2 * piece * PIECES_WANTED <= number:
             piece *= 2
         most = 64 if number <= 1 << 14 else 32 if number <= 1 << 18 else 16
-        return cls(piece, max(1, min(most, -(-number // piece))))
+        return cls(piece, -(-min(number, CHUNK) // piece), max(1, min(most, -(-number // piece))))
+
+    def slots(self, number: int) -> int:
+        """Return the room that the packed sources take: whole pieces of every chunk that there may be."""
+        return chunk_capacity(number) * self.pieces * self.piece
 
 
 @dataclass(frozen=True)
@@ -60,18 +68,65 @@ class Tuning:
         """Return how many targets a lane serves on a rank of `number` bodies."""
         return next((targets for most, targets in self.targets if number <= most), self.targets[-1][1])
 
+    def as_dict(self) -> dict:
+        """Return what is kept in a file."""
+        return {"few": self.few, "targets": [list(pair) for pair in self.targets], "jerk_targets": self.jerk_targets}
+
+    @classmethod
+    def from_dict(cls, values) -> "Tuning":
+        """Return what `as_dict` gave.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If `values`, of any type, can be no such thing.
+        """
+        targets = tuple((_whole(most, 1), _whole(count, 1, MOST_TARGETS)) for most, count in values["targets"])
+        if not targets or any(low >= high for (low, _), (high, _) in zip(targets, targets[1:], strict=False)):
+            raise ValueError("numbers of bodies do not ascend")
+        return cls(_whole(values["few"], 0, MOST_FEW), targets, _whole(values["jerk_targets"], 1, MOST_TARGETS))
+
+
+def _whole(value, least, most=None):
+    """Return `value` if it is a whole number within its bounds."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        raise ValueError(f"{value!r} is out of bounds")
+    return value
+
+
+MOST_TARGETS = 8
+"""Targets of a lane beyond which no compiler keeps the sums in registers."""
+
+MOST_FEW = 128
+"""Bodies up to which one block has shared memory for all that ``gravity.cu`` keeps there, in every precision."""
+
 
 DEFAULTS = {
-    "single": Tuning(few=128, targets=((2048, 1), (65536, 4), (131072, 5)), jerk_targets=3),
-    "mixed": Tuning(few=128, targets=((2048, 1), (8192, 2), (131072, 4)), jerk_targets=2),
-    "double": Tuning(few=128, targets=((2048, 1), (8192, 2), (131072, 2)), jerk_targets=2),
+    "single": Tuning(few=128, targets=((2048, 1), (131072, 4)), jerk_targets=3),
+    "mixed": Tuning(few=128, targets=((2048, 1), (8192, 2), (131072, 3)), jerk_targets=3),
+    "double": Tuning(few=128, targets=((2048, 1), (131072, 2)), jerk_targets=2),
 }
 """Measured on an NVIDIA H200; ``hybrid-nbody bench tune`` measures them for another GPU."""
 
 
 def tuning_for(device: str, precision: str) -> Tuning:
-    """Return what was measured for a model of GPU, or the defaults."""
-    found = tuning.load(device, f"gravity-{precision}")
-    if found is None:
+    """Return what was measured for a model of GPU, or the defaults: also where what is kept is damaged."""
+    try:
+        return Tuning.from_dict(tuning.load(device, _entry(precision)))
+    except (ValueError, TypeError, KeyError):
         return DEFAULTS[precision]
-    return Tuning(found["few"], tuple((most, targets) for most, targets in found["targets"]), found["jerk_targets"])
+
+
+def keep_tuning(device: str, precision: str, measured: Tuning) -> Path:
+    """Keep what was measured for a model of GPU, for `tuning_for` to find; return the file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    return tuning.store(device, _entry(precision), measured.as_dict())
+
+
+def _entry(precision):
+    return f"gravity-{precision}"

@@ -1,0 +1,104 @@
+"""A GPU on paper for the kernels of gravity: it checks their arguments, and its clock runs as a test says."""
+
+import re
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+
+MODEL = "Paper GPU"
+
+
+class PaperGpu(Backend):
+    """Arrays are NumPy's; nothing is computed.
+
+    Parameters
+    ----------
+    seconds : callable
+        Takes the name of a kernel, the macros of its module and its arguments; returns how long it takes.
+
+    Attributes
+    ----------
+    clock : float
+        Seconds that all launches so far have taken.
+    launches : list of str
+        Names of the kernels that were launched.
+    """
+
+    kind, xp, model, description = "gpu", np, MODEL, MODEL
+
+    def __init__(self, seconds):
+        self.seconds, self.clock, self.launches = seconds, 0.0, []
+
+    def upload(self, host):
+        return np.array(host, order="C")
+
+    def download(self, array):
+        return array.copy()
+
+    def compile(self, source, defines, options=()):
+        return PaperModule(self, source.read_text(), defines)
+
+    def mark(self):
+        return self.clock
+
+    def elapsed(self, start, end):
+        return end - start
+
+    def capture(self, action):
+        """Return what adds the time of `action` to the clock."""
+        start = self.clock
+        action()
+        taken, self.clock = self.clock - start, start
+
+        def replay():
+            self.clock += taken
+
+        return replay
+
+    def facts(self):
+        return {"gpu": MODEL, "multiprocessors": 132}
+
+    def free_memory(self):
+        return 2**40
+
+    on_host = None
+
+    def synchronize(self):
+        pass
+
+
+class PaperModule:
+    """A module whose kernels compare their arguments with their declaration."""
+
+    def __init__(self, backend, text, macros):
+        self.backend, self.text, self.macros = backend, text.replace("\\\n", "\n"), macros
+
+    def get_function(self, name):
+        parameters = declared(self.text, name)
+        real = np.dtype(next(p.working for p in PRECISIONS.values() if p.name.upper() in self.macros))
+
+        def launch(grid, block, arguments):
+            assert len(arguments) == len(parameters), (name, parameters)
+            for argument, text in zip(arguments, parameters, strict=True):
+                check_argument(argument, text, real)
+            self.backend.launches.append(name)
+            self.backend.clock += self.backend.seconds(name, self.macros, arguments)
+
+        return launch
+
+
+def declared(text, name):
+    """Return the parameters of a kernel, which stands there itself or is made by a macro."""
+    macro = re.search(rf"^(\w+_KERNEL)\({name},", text, re.MULTILINE)
+    text, name = (text[text.index(f"#define {macro[1]}(") :], r"^\s+name") if macro else (text, rf"\b{name}")
+    return [part.strip() for part in re.search(rf"{name}\(([^)]*)\)\s*\{{", text, re.MULTILINE)[1].split(",")]
+
+
+def check_argument(argument, text, real):
+    """Compare what is handed over with the type that the kernel declares."""
+    kind = re.search(r"(\w+) ?\*?\w+$", text)[1]
+    assert argument.dtype == {"int": np.dtype("i4"), "double": np.dtype("f8")}.get(kind, real), text
+    assert argument.ndim > 0 if "*" in text else argument.ndim == 0, text
+    assert argument.ndim == 0 or argument.flags.c_contiguous, text
