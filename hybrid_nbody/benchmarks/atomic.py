@@ -40,9 +40,10 @@ def atomic_source():
 class AtomicKernels(gpu.Kernels):
     """Accelerations alone, of unequal masses, with G = 1; parameters as in `hybrid_nbody.nbody.kernels.gpu.Kernels`."""
 
-    def __init__(self, backend, number, precision, softening, G):
-        super().__init__(backend, number, precision, softening, G)
-        macros = gpu.defines(precision, self.layout, self.tuning, number, number, softening <= gpu.TINY_SOFTENING)
+    def __init__(self, backend, state, precision, softening, G):
+        super().__init__(backend, state, precision, softening, G)
+        number, unsoftened = len(state.mass), softening <= gpu.TINY_SOFTENING
+        macros = gpu.defines(precision, self.layout, self.tuning, number, number, unsoftened)
         with atomic_source() as path:
             self.kernel = functools.cache(backend.compile(path, macros).get_function)
 

@@ -100,7 +100,7 @@ def _jerks(run):
 
 
 def _atomic(run):
-    run.kernels = AtomicKernels(run.backend, run.problem.number, run.precision, run.problem.softening, 1.0)
+    run.kernels = AtomicKernels(run.backend, run.state, run.precision, run.problem.softening, 1.0)
     run.kernels.pack(run.state)
     return partial(run.kernels.accelerations, run.state)
 

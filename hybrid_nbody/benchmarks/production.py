@@ -27,7 +27,7 @@ class ProductionRun:
         order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
         set_order(backend, self.state, order)
         kernels = backend.kernels(KERNELS)
-        self.kernels = kernels.Kernels(backend, number, precision, problem.softening, 1.0, **options)
+        self.kernels = kernels.Kernels(backend, self.state, precision, problem.softening, 1.0, **options)
         self.restart()
 
     def restart(self):

@@ -41,7 +41,7 @@ class Gravity:
         self.state = state
         self.timings = timings
         self.sorted = PRECISIONS[precision].local
-        self.kernels = backend.kernels(KERNELS).Kernels(backend, len(state.mass), precision, softening, G)
+        self.kernels = backend.kernels(KERNELS).Kernels(backend, state, precision, softening, G)
 
     def start(self, order: Order | None = None) -> None:
         """Bring the positions of all ranks and the accelerations up to date, in a saved order or a new one."""

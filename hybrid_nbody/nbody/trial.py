@@ -18,7 +18,7 @@ def trial(backend, number, precision, softening):
     state = make_state(backend, slice(0, number), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))
-    kernels = backend.kernels(KERNELS).Kernels(backend, number, precision, softening, 1.0)
+    kernels = backend.kernels(KERNELS).Kernels(backend, state, precision, softening, 1.0)
     kernels.pack(state)
     return kernels, state
 

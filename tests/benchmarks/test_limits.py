@@ -110,7 +110,7 @@ def test_a_statement_that_is_gone_is_told(monkeypatch):
 def test_atomic_adds_need_no_second_kernel():
     backend = PaperGpu(paper_seconds)
     run = ProductionRun(backend, "single", massive_box(300))
-    run.kernels = atomic.AtomicKernels(backend, 300, "single", 0.01, 1.0)
+    run.kernels = atomic.AtomicKernels(backend, run.state, "single", 0.01, 1.0)
     run.state.acceleration[:] = 7
     run.force()
     assert backend.launches == ["pack", "accelerations"]
@@ -125,7 +125,7 @@ def test_atomic_adds_give_the_same_but_for_rounding(precision):
     run = ProductionRun(backend, precision, problem)
     run.force()
     expected = backend.download(run.state.acceleration)
-    run.kernels = atomic.AtomicKernels(backend, 5000, precision, problem.softening, 1.0)
+    run.kernels = atomic.AtomicKernels(backend, run.state, precision, problem.softening, 1.0)
     run.force()
     np.testing.assert_allclose(backend.download(run.state.acceleration), expected, rtol=1e-9, atol=1e-9)
 

@@ -158,23 +158,24 @@ class Kernels:
     ----------
     backend : CpuBackend
         The threads.
-    number : int
-        Bodies in all.
+    state : State
+        The rank's arrays, of which the sizes matter here.
     precision : {"single", "mixed", "double"}
         See `PRECISIONS`.
     softening, G : float
         Plummer softening length and gravitational constant.
     """
 
-    def __init__(self, backend, number, precision, softening, G):
-        kind = PRECISIONS[precision]
+    def __init__(self, backend, state, precision, softening, G):
+        kind, number = PRECISIONS[precision], len(state.mass)
         self.local = kind.local
         self.constants = (float(G), kind.working(softening**2))
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
-        self.velocity_origin = np.zeros_like(self.origin)
-        self.velocity_offset = np.zeros_like(self.offset)
+        self.drift_of_chunks = self.speed = (
+            None  # velocities, laid out as `origin` and `offset` once jerks are asked for
+        )
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
@@ -204,9 +205,11 @@ class Kernels:
         jerk : (n, 3) array of float64
             Filled, in units of acceleration over time.
         """
-        pack_offsets(velocity, state.order, self.local, state.starts, self.velocity_origin, self.velocity_offset)
+        if self.speed is None:
+            self.drift_of_chunks, self.speed = np.zeros_like(self.origin), np.zeros_like(self.offset)
+        pack_offsets(velocity, state.order, self.local, state.starts, self.drift_of_chunks, self.speed)
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        motion = (velocity[state.own], self.velocity_origin, self.velocity_offset)
+        motion = (velocity[state.own], self.drift_of_chunks, self.speed)
         accelerations_and_jerks(state.own_position, state.place, *sources, state.acceleration, *motion, jerk)
 
     def kick(self, state, duration):

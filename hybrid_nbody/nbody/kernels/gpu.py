@@ -46,7 +46,7 @@ def defines(
 
 
 def few_threads(number: int, layout: Layout) -> int:
-    """Return the threads of the one block that steps a few bodies: one a coordinate, a warp for 32 bodies and a part."""
+    """Return the threads of the block that steps a few bodies: one a coordinate, a warp for 32 bodies and a part."""
     groups = -(-number // RUN)
     return RUN * max(3 * groups, layout.parts * groups)
 
@@ -58,16 +58,14 @@ class Kernels:
 
     Parameters
     ----------
-    owned : int, optional
-        This rank's bodies; all by default.
     tuning : Tuning, optional
         By default what was measured for this model of GPU.
     """
 
-    def __init__(self, backend, number, precision, softening, G, owned=None, tuning=None):
+    def __init__(self, backend, state, precision, softening, G, tuning=None):
+        number, owned = len(state.mass), len(state.velocity)
         self.backend, self.precision, self.G = backend, precision, float(G)
         self.layout, self.tuning = Layout.of(number), tuning or tuning_for(backend.model, precision)
-        owned = number if owned is None else owned
         macros = defines(precision, self.layout, self.tuning, number, owned, softening <= TINY_SOFTENING)
         self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
         self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
@@ -76,7 +74,7 @@ class Kernels:
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
-        self.moving, self.partial, self.graphs, self.stages = None, {}, {}, {}
+        self.room, self.graphs, self.stages = {}, {}, {}
 
     def _launch(self, name, threads, *arguments):
         """Launch a kernel with `threads` threads, if there are any, in blocks of THREADS."""
@@ -104,11 +102,12 @@ class Kernels:
 
     def accelerations_and_jerks(self, state, velocity, jerk):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
-        if self.moving is None:
-            self.moving = self.backend.zeros((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
-        self._launch("pack_moving", self.slots, *self._bodies(state), velocity, self.moving)
-        both = self.backend.zeros((len(jerk), 6), "f8")
-        self._sum("accelerations_and_jerks", self.jerk_targets, state, np.float64(self.G), both, self.moving, velocity)
+        relative = self._room(velocity.shape, "f8")  # to one body: a common velocity must not cost accuracy
+        self.backend.xp.subtract(velocity, velocity[:1], out=relative)
+        moving = self._room((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
+        self._launch("pack_moving", self.slots, *self._bodies(state), relative, moving)
+        both = self._room((len(jerk), 6), "f8")
+        self._sum("accelerations_and_jerks", self.jerk_targets, state, np.float64(self.G), both, moving, relative)
         state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
 
     def potential(self, state, result):
@@ -128,11 +127,14 @@ class Kernels:
         self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
 
     def _partial(self, components, targets):
-        """Return room for the partial sums, kept for the next call."""
-        shape = self.layout.parts, components, targets
-        if shape not in self.partial:
-            self.partial[shape] = self.backend.zeros(shape, "f8")
-        return self.partial[shape]
+        """Return room for the partial sums."""
+        return self._room((self.layout.parts, components, targets), "f8")
+
+    def _room(self, shape, kind):
+        """Return an array for intermediate results, made once for every shape."""
+        if shape not in self.room:
+            self.room[shape] = self.backend.zeros(shape, kind)
+        return self.room[shape]
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""

@@ -53,7 +53,10 @@ __device__ inline float kept(float x) {
     asm volatile("" : "+f"(x));
     return x;
 }
-__device__ inline double kept(double x) { return x; }
+__device__ inline double kept(double x) {
+    asm volatile("" : "+d"(x));
+    return x;
+}
 
 struct Vector { Real x, y, z; };
 
