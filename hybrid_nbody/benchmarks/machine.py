@@ -11,14 +11,18 @@ from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.kernels.gpu_layout import Layout
 
 PACKAGES = ("numpy", "numba", "llvmlite", "matplotlib")
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 HOST_BYTES_PER_BODY = 512
-DEVICE_BYTES_PER_BODY = 256
+DEVICE_BYTES_PER_BODY = 512
 """Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources, work space."""
+
+COMPONENTS = 6
+"""Most sums of a target, of which a GPU keeps one for each part: an acceleration and a jerk."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,8 @@ def check_memory(devices: Devices, sizes) -> None:
     largest = max(sizes)
     _check_fit(largest, HOST_BYTES_PER_BODY, _host_memory(), "in memory")
     if devices.gpu:
-        _check_fit(largest, DEVICE_BYTES_PER_BODY, devices.gpu.free_memory(), "on the GPU")
+        partial_sums = Layout.of(largest).parts * COMPONENTS * 8
+        _check_fit(largest, DEVICE_BYTES_PER_BODY + partial_sums, devices.gpu.free_memory(), "on the GPU")
 
 
 def _check_fit(bodies, bytes_per_body, free, where):
