@@ -44,6 +44,18 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
+def test_error_at_131072_bodies(backend, precision):
+    """Of some targets: sums over many chunks and parts round no worse than those over a few."""
+    bodies, own = plummer(131072, seed=3), slice(70000, 70512)
+    gravity = make_gravity(backend, bodies, precision, 1e-2, own=own)
+    sample = np.arange(own.start, own.stop, 8)
+    true = reference.accelerations(bodies.position, bodies.mass, 1e-2, targets=sample)
+    found = gravity.backend.download(gravity.state.acceleration)[sample - own.start]
+    error = np.linalg.norm(found - true, axis=1) / np.sqrt(np.mean(np.sum(true**2, axis=1)))
+    assert error.max() < BOUNDS[precision][0]
+
+
+@pytest.mark.parametrize("precision", BOUNDS)
 @pytest.mark.parametrize("number", [1, 2, 3, 255, 256, 257, 513])
 @pytest.mark.parametrize("softening", [0.0, 1e-15, 0.05])
 def test_every_size_of_the_last_chunk(backend, precision, number, softening):
