@@ -4,8 +4,6 @@ The loops over pairs are in ``cpu_loops``, each for a block of targets; here, bl
 prepared, and whole steps are done without coming back to Python.
 """
 
-import math
-
 import numpy as np
 from numba import njit, prange
 
@@ -20,21 +18,18 @@ compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 KICK, DRIFT, FORCE = 0, 1, 2
 
 
-@compiled
-def cases(mass, eps2):
-    """Return whether all masses are equal, and whether a body must be left out of its own sum.
+def cases(state, eps2) -> tuple[bool, bool]:
+    """Return whether a sum can do without masses, and whether a body must be left out of its own sum.
 
     A body's pull on itself is its distance, zero, times its weight m / eps^3, which must be finite. Where it is not,
     bodies are left out, and equal masses make no difference. All ranks see all masses and decide alike.
     """
-    real = mass.dtype.type
-    equal, heaviest = True, real(1)
-    for m in mass:
-        equal = equal and m == mass[0]
-        heaviest = max(heaviest, m)
-    inverse = real(1) / real(math.sqrt(eps2))
-    leave_out = not math.isfinite(real(2) * heaviest * inverse * inverse * inverse)
-    return equal and not leave_out, leave_out
+    real = type(eps2)
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = real(1) / np.sqrt(eps2)
+        heaviest = real(max(state.mass.max(), 1.0))
+        leave_out = not np.isfinite(real(2) * heaviest * inverse * inverse * inverse)
+    return state.equal_mass is not None and not leave_out, bool(leave_out)
 
 
 @compiled_parallel
@@ -126,6 +121,8 @@ def run_stages(
     order,
     place,
     local,
+    equal,
+    leave_out,
     G,
     eps2,
     starts,
@@ -144,7 +141,6 @@ def run_stages(
             else:
                 start = seconds()
                 pack(position, mass, order, local, starts, origin, offset, packed_mass)
-                equal, leave_out = cases(packed_mass, eps2)
                 sources = (starts, origin, offset, packed_mass)
                 accelerations(position, place, equal, leave_out, G, eps2, *sources, acceleration)
                 force += seconds() - start
@@ -169,7 +165,8 @@ class Kernels:
     def __init__(self, backend, state, precision, softening, G):
         kind, number = PRECISIONS[precision], len(state.mass)
         self.local = kind.local
-        self.constants = (float(G), kind.working(softening**2))
+        eps2 = kind.working(softening**2)
+        self.cases, self.constants = cases(state, eps2), (float(G), eps2)
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
@@ -185,8 +182,7 @@ class Kernels:
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        equal, leave_out = cases(self.mass, self.constants[1])
-        accelerations(state.own_position, state.place, equal, leave_out, *sources, state.acceleration)
+        accelerations(state.own_position, state.place, *self.cases, *sources, state.acceleration)
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
@@ -243,5 +239,5 @@ class Kernels:
         actions = np.array([codes[stage.action] for stage in stages])
         lengths = np.array([stage.fraction * dt for stage in stages])
         arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
-        sources = (self.local, *self.constants, state.starts, self.origin, self.offset, self.mass)
+        sources = (self.local, *self.cases, *self.constants, state.starts, self.origin, self.offset, self.mass)
         return run_stages(steps, actions, lengths, *arrays, *sources)
