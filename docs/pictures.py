@@ -3,8 +3,8 @@
     python docs/pictures.py
     python docs/pictures.py output/bench-ladder/ladder.json output/bench-sizes/sizes.json
 
-Needs the package and nothing else; takes about a minute on two cores. Run it again when plots change. With files of results
-it draws those benchmarks instead, also where they were measured on another machine.
+Needs the package and nothing else; takes about a minute on two cores. Run it again when plots change. With files of
+results it draws those benchmarks instead, wherever they were measured.
 """
 
 import json
