@@ -6,13 +6,22 @@ Only speed depends on it. A file that is missing or unreadable is as good as non
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 
 
 def tuning_file(device: str) -> Path:
     """Return where the measurements of a model of device are kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
     return cache / "hybrid_nbody" / f"tuning-{re.sub(r'[^A-Za-z0-9]+', '-', device).strip('-').lower()}.json"
+
+
+def _home() -> Path:
+    """Return the home folder, or that of temporary files for a user who has none, as in some containers."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(tempfile.gettempdir())
 
 
 def load(device: str, name: str) -> dict | None:
@@ -44,6 +53,6 @@ def store(device: str, name: str, values: dict) -> Path:
 def _read(path: Path) -> dict:
     try:
         content = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -38,12 +38,12 @@ def atomic_source():
 
 
 class AtomicKernels(gpu.Kernels):
-    """Accelerations alone, of unequal masses, with G = 1; parameters as in `hybrid_nbody.nbody.kernels.gpu.Kernels`."""
+    """Accelerations of softened bodies of unequal masses, with G = 1; parameters as in `gpu.Kernels`."""
 
     def __init__(self, backend, state, precision, softening, G):
         super().__init__(backend, state, precision, softening, G)
-        number, unsoftened = len(state.mass), softening <= gpu.TINY_SOFTENING
-        macros = gpu.defines(precision, self.layout, self.tuning, number, number, unsoftened)
+        number = len(state.mass)
+        macros = gpu.defines(precision, self.layout, self.tuning, number, number)
         with atomic_source() as path:
             self.kernel = functools.cache(backend.compile(path, macros).get_function)
 

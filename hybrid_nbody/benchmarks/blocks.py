@@ -39,7 +39,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench blocks`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    sizes = options.numbers("--sizes", arguments.sizes or SIZES, least=2)
+    sizes = options.numbers("--sizes", SIZES if arguments.sizes is None else arguments.sizes, least=2)
     blocks = options.numbers("--blocks", arguments.blocks)
     unrolls = options.numbers("--unrolls", arguments.unrolls, 1, MOST_UNROLLED)
     devices = find_devices("gpu")

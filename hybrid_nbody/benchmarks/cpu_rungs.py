@@ -59,25 +59,25 @@ class SymmetricRun(LoopRun):
 
 
 class OpenMPRun:
-    """A step by the loop in C, a struct of arrays; parameters and methods as in `LoopRun`."""
+    """A step by the loop in C, a struct of arrays, in ``float`` or ``double``; methods as in `LoopRun`."""
 
     divisible = False
 
-    def __init__(self, backend, function, problem):
-        self.backend, self.problem = backend, problem
-        self.library, self.dt = openmp.load("float"), np.float32(problem.dt)
+    def __init__(self, backend, real, problem):
+        self.backend, self.problem, self.real = backend, problem, openmp.REALS[real]
+        self.library, self.dt = openmp.load(real), self.real(problem.dt)
+        self.mass, self.eps2 = problem.mass.astype(self.real), self.real(problem.eps2)
         self.library.omp_set_num_threads(backend.threads)
         self.restart()
 
     def restart(self):
         """Go back to the bodies at rest."""
-        self.position = np.ascontiguousarray(self.problem.position.T)
+        self.position = self.problem.position.T.astype(self.real, order="C")
         self.velocity, self.acceleration = np.zeros_like(self.position), np.zeros_like(self.position)
 
     def step(self, targets):
         """Do a step of all bodies."""
-        number, eps2 = self.problem.number, self.problem.eps2
-        self.library.accelerations(number, *self.position, self.problem.mass, eps2, *self.acceleration)
+        self.library.accelerations(self.problem.number, *self.position, self.mass, self.eps2, *self.acceleration)
         self.velocity += self.dt * self.acceleration
         self.position += self.dt * self.velocity
 

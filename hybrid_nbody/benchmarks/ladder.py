@@ -81,7 +81,7 @@ def run(arguments) -> int:
     """Carry out ``bench ladder`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
     names = options.words("--ladders", arguments.ladders, tuple(LADDERS))
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else None
+    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
     devices = find_devices(arguments.backend)
     chosen = [(LADDERS[name], number) for name in names for number in asked or _sizes(LADDERS[name], devices)]
     check_memory(devices, [number for _, number in chosen])
@@ -139,7 +139,7 @@ def measured(run, repeats, stop) -> dict:
     """Return times, rates and check of a run, such as `hybrid_nbody.benchmarks.cpu_rungs.LoopRun`."""
     number = run.problem.number
     targets = targets_within(run.backend, run.step, number, stop) if run.divisible else number
-    checked = check(run, targets)
+    checked = check(run, targets, stop)
     taken = timed(run.backend, lambda: run.step(targets), repeats, stop)
     rate = run.interactions(targets) / taken.median
     return {
@@ -164,8 +164,9 @@ def _how(kernel):
     }
 
 
-def check(run, targets) -> dict:
+def check(run, targets, stop) -> dict:
     """Do one step of the bodies at rest, compare it with the reference, and put the bodies back."""
+    stop()
     run.restart()
     run.step(targets)
     run.backend.synchronize()

@@ -99,15 +99,17 @@ def on_gpu(name, source, kernel, layout, **how) -> Rung:
 SERIAL = on_cpu("serial loop", "serial")
 SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", SymmetricRun)
 THREADS = on_cpu("threads over the outer loop", "threads")
-IN_C = Rung("the same in C, gcc and OpenMP", "cpu", lambda *of: OpenMPRun(of[0], None, of[1]), missing_compiler)
+IN_C = Rung("the same in C, gcc and OpenMP", "cpu", lambda *of: OpenMPRun(of[0], "float", of[1]), missing_compiler)
+IN_C_DOUBLE = Rung("in C, float64", "cpu", lambda *of: OpenMPRun(of[0], "double", of[1]), missing_compiler)
 
 
-def _production(device, missing):
-    make = lambda backend, problem: ProductionRun(backend, "single", problem)  # noqa: E731
-    return Rung(f"production (single), {device.upper()}", device, make, missing, production=True)
+def _production(device, missing, precision="single"):
+    make = lambda backend, problem: ProductionRun(backend, precision, problem)  # noqa: E731
+    return Rung(f"production ({precision}), {device.upper()}", device, make, missing, production=True)
 
 
 PRODUCTION = (_production("cpu", nothing_missing), _production("gpu", missing_gpu))
+PRODUCTION_DOUBLE = _production("cpu", nothing_missing, "double")
 
 _a = partial(on_gpu, source="ladder_a.cu")
 _c = partial(on_gpu, source="ladder_c.cu", layout=Vectors4, options=FLUSH)

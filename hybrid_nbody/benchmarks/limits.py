@@ -122,7 +122,7 @@ KERNELS = (
 def run(arguments) -> int:
     """Carry out ``bench limits`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else None
+    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
     devices = find_devices("gpu")
     check_memory(devices, asked or [SIZE])
     peak = cache(lambda: measure_peak(devices.gpu))

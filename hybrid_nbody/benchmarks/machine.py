@@ -10,6 +10,7 @@ from pathlib import Path
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.benchmarks.openmp import compiler_version
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.gpu_layout import Layout
 
@@ -32,7 +33,7 @@ class Devices:
     Attributes
     ----------
     cpu : CpuBackend or None
-        All cores of this process; None if only the GPU was asked for.
+        All cores of this process.
     gpu : GpuBackend or None
         The first GPU.
     no_gpu : str
@@ -59,8 +60,9 @@ class Devices:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
+    """Return the number of cores that this process may run on; ``NUMBA_NUM_THREADS`` can lower it."""
+    available, allowed = len(os.sched_getaffinity(0)), os.environ.get("NUMBA_NUM_THREADS", "")
+    return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
 
 
 def find_devices(asked: str = "auto", threads: int | None = None) -> Devices:
@@ -95,7 +97,8 @@ def find_devices(asked: str = "auto", threads: int | None = None) -> Devices:
 
 
 def _refuse_ranks():
-    ranks = max(int(os.environ.get(name) or 1) for name in LAUNCHERS)
+    words = [os.environ.get(name, "") for name in LAUNCHERS]
+    ranks = max([1, *(int(word) for word in words if word.isdecimal())])
     if ranks > 1:
         raise InputError(f"this benchmark runs in one process, not in {ranks}: start it without mpirun")
 
@@ -137,6 +140,7 @@ def _cpu_facts(cpu):
         "threads": cpu.threads,
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": platform.platform(),
+        "c_compiler": compiler_version(),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SHORTEST = 2e-3
-"""Seconds that a timing lasts at least: shorter calls are repeated within it, as steps of a run are."""
+"""Seconds that a timing lasts at least, unless `MOST_CALLS` take less: short calls are repeated within it."""
 
 MOST_CALLS = 200
 
@@ -85,10 +85,14 @@ def timed(backend, action: Callable, repeats: int, stop, calls: int | None = Non
     calls : int, optional
         Calls a timing; by default as many as make it last two milliseconds.
     """
+    stop()
     action()
+    stop()
     calls = calls or calls_for(seconds_of(backend, action))
     batch = BATCHES[backend.kind](backend, action, calls)
-    batch()
+    if calls > 1:  # a single call is warm by now
+        stop()
+        batch()
     seconds = []
     for _ in range(repeats):
         stop()

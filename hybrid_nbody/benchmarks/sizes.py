@@ -53,7 +53,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench sizes`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else None
+    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
     devices = find_devices(arguments.backend)
     check_memory(devices, asked or SIZES[:1])
     ceiling = cache(lambda: measure_peak(devices.gpu)) if devices.gpu else None
@@ -84,7 +84,7 @@ def _row(head, backend, problem, repeats, longest, peak, rows, stop):
     if expected > longest:
         return head | {"note": f"left out: about {duration(expected)}"}
     run = ProductionRun(backend, head["precision"], problem(head["bodies"]))
-    checked = check(run, head["bodies"])
+    checked = check(run, head["bodies"], stop)
     taken = timed(backend, run.force, repeats, stop)
     rate = head["bodies"] ** 2 / taken.median
     row = head | taken.columns | checked | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}

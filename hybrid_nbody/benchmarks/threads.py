@@ -5,14 +5,14 @@ from functools import cache, partial
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks import options
 from hybrid_nbody.benchmarks.ladder import measured
-from hybrid_nbody.benchmarks.ladders import IN_C, PRODUCTION, THREADS
+from hybrid_nbody.benchmarks.ladders import IN_C, IN_C_DOUBLE, PRODUCTION, PRODUCTION_DOUBLE, THREADS
 from hybrid_nbody.benchmarks.machine import check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.pictures import threads_figure, write
 from hybrid_nbody.benchmarks.problems import box
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.results import Column, digits, times
 
-LOOPS = (THREADS, IN_C, PRODUCTION[0])
+LOOPS = (THREADS, IN_C, PRODUCTION[0], IN_C_DOUBLE, PRODUCTION_DOUBLE)
 SEVERAL = 8
 """Cores up to which every number of threads is measured; beyond that powers of two, and all."""
 
@@ -41,8 +41,12 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench threads`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    counts = options.numbers("--threads", arguments.threads, 1, cores()) if arguments.threads else _counts(cores())
-    sizes = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes else [_size(cores())]
+    counts = (
+        options.numbers("--threads", arguments.threads, 1, cores())
+        if arguments.threads is not None
+        else _counts(cores())
+    )
+    sizes = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else [_size(cores())]
     devices = find_devices("cpu")
     check_memory(devices, sizes)
     tasks = [task for number in sizes for task in _tasks(number, sorted(counts), repeats, devices)]

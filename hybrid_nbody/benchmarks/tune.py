@@ -51,7 +51,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench tune`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    sizes = sorted(options.numbers("--sizes", arguments.sizes or SIZES, least=2))
+    sizes = sorted(options.numbers("--sizes", SIZES if arguments.sizes is None else arguments.sizes, least=2))
     devices = find_devices("gpu")
     check_memory(devices, sizes)
     problem = cache(massive_box)
@@ -83,7 +83,7 @@ def _row(head, backend, problem, repeats, rows, stop):
     number = head["bodies"]
     tuning = variant(head)
     run = ProductionRun(backend, head["precision"], problem(number), tuning=tuning)
-    checked = {"error_median": check(run, number)["error_median"]}
+    checked = {"error_median": check(run, number, stop)["error_median"]}
     taken = MEASURES[head["sum"]](run, repeats, stop)
     return head | taken.columns | {"interactions_per_s": number**2 / taken.median} | checked
 

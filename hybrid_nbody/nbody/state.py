@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.nbody.kernels.precision import chunk_capacity
+from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,10 @@ class State:
         Where each own body stands in `order`.
     own_order : (n,) array of int32
         The own bodies, counted from this rank's first, sorted by their places.
-    equal_mass : float or None
-        The mass of every body where all have the same: a sum over sources then needs no masses.
+    common_mass : float or None
+        See `hybrid_nbody.nbody.kernels.precision.common_mass`.
+    heaviest : float
+        The largest mass.
     """
 
     position: Any
@@ -46,7 +48,8 @@ class State:
     chunks: Any
     place: Any
     own_order: Any
-    equal_mass: float | None
+    common_mass: float | None
+    heaviest: float
 
     def __post_init__(self):
         object.__setattr__(self, "own_position", self.position[self.own])
@@ -66,7 +69,8 @@ def make_state(backend, own: slice, mass) -> State:
         chunks=backend.zeros(1, "i4"),
         place=backend.zeros(owned, "i4"),
         own_order=backend.zeros(owned, "i4"),
-        equal_mass=float(mass[0]) if (mass == mass[0]).all() else None,
+        common_mass=common_mass(mass),
+        heaviest=float(mass.max()),
     )
 
 

@@ -44,6 +44,28 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
+@pytest.mark.parametrize(("length", "mass"), [(1e-9, 1e-12), (1e12, 1e30), (3e16, 2e30)])
+@pytest.mark.parametrize("equal", [True, False])
+def test_any_units(backend, precision, length, mass, equal):
+    """In metres and kilograms weights 1 / r^3 lie below the range of float32, and m / eps^3 above."""
+    bodies = random_box(300, seed=8)
+    masses = mass * (np.ones(300) if equal else np.random.default_rng(1).uniform(0.5, 1.5, 300))
+    scaled = Bodies(length * bodies.position, bodies.velocity, masses)
+    acceleration, potential = errors(make_gravity(backend, scaled, precision, 0.01 * length), scaled, 0.01 * length)
+    assert np.percentile(acceleration, 99) < BOUNDS[precision][0]
+    assert np.percentile(potential, 99) < BOUNDS[precision][0]
+
+
+@pytest.mark.parametrize("precision", BOUNDS)
+def test_heavy_bodies_and_a_tiny_softening(backend, precision):
+    """A body's weight on itself, m / eps^3, exceeds the range of float32; all others are finite."""
+    bodies = random_box(50, seed=9, mass=1e30)
+    bodies.mass[:] = np.random.default_rng(2).uniform(0.5e30, 1.5e30, 50)
+    acceleration, _ = errors(make_gravity(backend, bodies, precision, 1e-3), bodies, 1e-3)
+    assert np.percentile(acceleration, 99) < 100 * BOUNDS[precision][0]
+
+
+@pytest.mark.parametrize("precision", BOUNDS)
 def test_error_at_131072_bodies(backend, precision):
     """Of some targets: sums over many chunks and parts round no worse than those over a few."""
     bodies, own = plummer(131072, seed=3), slice(70000, 70512)

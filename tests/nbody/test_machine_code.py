@@ -28,9 +28,8 @@ NAMES = {
 # Instructions beside the arithmetic, over the targets of a lane: a little above those of NVRTC 12.9 and 13.5, which are
 # 2.6 in single precision, 3.5 in mixed, whose sources are twice as large, and 7.2 in double.
 SPARE = {"single": 2.8, "mixed": 4.0, "double": 7.5}
-SPARE_FLOAT64 = (
-    0.25  # once a run: its sums, added to those of the piece, and the targets, shifted to the chunk's origin
-)
+# Once a run: its sums, added to those of the piece.
+SPARE_FLOAT64 = 0.25
 
 TUNINGS = [(precision, targets) for precision, t in DEFAULTS.items() for targets in sorted({k for _, k in t.targets})]
 CASES = [(*tuning, kernel) for tuning in TUNINGS for kernel in NAMES]

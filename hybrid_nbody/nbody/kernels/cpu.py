@@ -10,26 +10,12 @@ from numba import njit, prange
 from hybrid_nbody.backends.numba_clock import seconds
 from hybrid_nbody.nbody.kernels.cpu_lanes import LANES
 from hybrid_nbody.nbody.kernels.cpu_loops import block_accelerations, block_jerks, block_potentials
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
 
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 KICK, DRIFT, FORCE = 0, 1, 2
-
-
-def cases(state, eps2) -> tuple[bool, bool]:
-    """Return whether a sum can do without masses, and whether a body must be left out of its own sum.
-
-    A body's pull on itself is its distance, zero, times its weight m / eps^3, which must be finite. Where it is not,
-    bodies are left out, and equal masses make no difference. All ranks see all masses and decide alike.
-    """
-    real = type(eps2)
-    with np.errstate(divide="ignore", over="ignore"):
-        inverse = real(1) / np.sqrt(eps2)
-        heaviest = real(max(state.mass.max(), 1.0))
-        leave_out = not np.isfinite(real(2) * heaviest * inverse * inverse * inverse)
-    return state.equal_mass is not None and not leave_out, bool(leave_out)
 
 
 @compiled_parallel
@@ -43,7 +29,7 @@ def accelerations(targets, place, equal, leave_out, G, eps2, starts, origin, off
     place : (n,) array of int32
         Where each target stands among the sources.
     equal, leave_out : bool
-        See `cases`.
+        Whether all masses are the same and multiplied last, and whether a target is left out of its own sum.
     G, eps2 : float
         Gravitational constant, and the softening length squared in the working type.
     starts, origin, offset, mass : arrays
@@ -166,13 +152,13 @@ class Kernels:
         kind, number = PRECISIONS[precision], len(state.mass)
         self.local = kind.local
         eps2 = kind.working(softening**2)
-        self.cases, self.constants = cases(state, eps2), (float(G), eps2)
+        leave_out = leaves_out_self(state.heaviest, eps2)
+        self.cases = (state.common_mass is not None and not leave_out, leave_out)
+        self.constants = (float(G), eps2)
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
-        self.drift_of_chunks = self.speed = (
-            None  # velocities, laid out as `origin` and `offset` once jerks are asked for
-        )
+        self.drift_of_chunks = self.speed = None
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
@@ -201,7 +187,7 @@ class Kernels:
         jerk : (n, 3) array of float64
             Filled, in units of acceleration over time.
         """
-        if self.speed is None:
+        if self.speed is None:  # velocities are laid out as positions are, once somebody asks for jerks
             self.drift_of_chunks, self.speed = np.zeros_like(self.origin), np.zeros_like(self.offset)
         pack_offsets(velocity, state.order, self.local, state.starts, self.drift_of_chunks, self.speed)
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)

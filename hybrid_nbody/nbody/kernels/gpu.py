@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_nbody.nbody.kernels.gpu_layout import RUN, Layout, Tuning, tuning_for
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
 
 SOURCE = Path(__file__).with_name("gravity.cu")
 
@@ -18,9 +18,6 @@ ACTIONS = ("kick", "drift", "force")
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
-
-TINY_SOFTENING = 1e-8
-"""Up to here, a body's weight on itself could overflow float32, so it is left out of its own sum."""
 
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
@@ -66,11 +63,12 @@ class Kernels:
         number, owned = len(state.mass), len(state.velocity)
         self.backend, self.precision, self.G = backend, precision, float(G)
         self.layout, self.tuning = Layout.of(number), tuning or tuning_for(backend.model, precision)
-        macros = defines(precision, self.layout, self.tuning, number, owned, softening <= TINY_SOFTENING)
-        self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
-        self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(softening**2)
+        leave_out = leaves_out_self(state.heaviest, self.eps2)
+        macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
+        self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
+        self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
@@ -94,11 +92,11 @@ class Kernels:
         self._sum(self._accelerations(state), self.targets, state, self._scale(state), state.acceleration, self.packed)
 
     def _accelerations(self, state):
-        return "accelerations" if state.equal_mass is None else "accelerations_of_equal_masses"
+        return "accelerations" if state.common_mass is None else "accelerations_of_equal_masses"
 
     def _scale(self, state):
         """Return what a sum of accelerations is multiplied with: G, and the mass where the sum does without."""
-        return np.float64(self.G if state.equal_mass is None else self.G * state.equal_mass)
+        return np.float64(self.G if state.common_mass is None else self.G * state.common_mass)
 
     def accelerations_and_jerks(self, state, velocity, jerk):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
@@ -132,9 +130,9 @@ class Kernels:
 
     def _room(self, shape, kind):
         """Return an array for intermediate results, made once for every shape."""
-        if shape not in self.room:
-            self.room[shape] = self.backend.zeros(shape, kind)
-        return self.room[shape]
+        if (shape, kind) not in self.room:
+            self.room[shape, kind] = self.backend.zeros(shape, kind)
+        return self.room[shape, kind]
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""
@@ -161,7 +159,7 @@ class Kernels:
 
     def _run_few(self, state, stages, dt, steps):
         """Do all steps in one block of threads, which needs no launch between the stages of a step."""
-        name = "run_steps" if state.equal_mass is None else "run_steps_of_equal_masses"
+        name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
         actions, lengths = self._on_device(stages, dt)
         sizes = np.int32(len(stages)), actions, lengths, np.int32(len(state.mass)), np.int32(self.slots)
         bodies = (state.position, state.velocity, state.acceleration, state.mass)

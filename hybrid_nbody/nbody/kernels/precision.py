@@ -42,6 +42,43 @@ PRECISIONS = {
 }
 
 
+MASSES_TO_DROP = (1e-9, 1.0)
+"""Equal masses between these are left out of a sum: the weights 1 / r^3 that remain are larger than m / r^3, so that no
+more of them fall below the range of float32, yet not so much larger that they exceed it. In SI units masses stay."""
+
+
+def common_mass(masses) -> float | None:
+    """Return the mass that a sum can be multiplied with at its end, or None if each source needs its own.
+
+    Parameters
+    ----------
+    masses : (N,) array of float64
+        Of all bodies.
+    """
+    mass = float(masses[0])
+    smallest, largest = MASSES_TO_DROP
+    return mass if smallest <= mass <= largest and (masses == mass).all() else None
+
+
+def leaves_out_self(heaviest: float, eps2) -> bool:
+    """Return whether a body must be left out of its own sum.
+
+    Its pull on itself is its distance, zero, times its weight m / eps^3, which must be finite in the working type.
+
+    Parameters
+    ----------
+    heaviest : float
+        Largest mass of all bodies.
+    eps2 : float of the working type
+        Softening length squared.
+    """
+    real = type(eps2)
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = real(1) / np.sqrt(eps2)
+        weight = real(2) * real(max(heaviest, 1.0)) * inverse * inverse * inverse
+    return not np.isfinite(weight)
+
+
 def chunk_capacity(number: int) -> int:
     """Return the most chunks that `number` sources can be cut into: full ones, and as many that end early."""
     return 2 * -(-number // CHUNK)
