@@ -16,9 +16,8 @@ TRIALS = 5
 SECONDS = 0.02
 """Length of a timing: long enough that the clock settles as it does under a real kernel."""
 
-INSTRUCTIONS = {"unequal masses": 13, "equal masses": 12}
-"""Issue slots of an interaction in single precision: 3 differences, 3 for r^2 + eps^2, the reciprocal root, 3 products
-(one less for equal masses) and 3 sums."""
+INSTRUCTIONS = 13
+"""Issue slots of an interaction in single precision, unequal masses; ``limits.py`` derives those of every kernel."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Peak:
     roots: float
     copy: float
 
-    def ceiling(self, instructions: int = INSTRUCTIONS["unequal masses"]) -> float:
+    def ceiling(self, instructions: int = INSTRUCTIONS) -> float:
         """Return the interactions a second of single precision if every issue slot did useful work."""
         return self.single / instructions
 

@@ -26,7 +26,9 @@ from hybrid_nbody.output.terminal import open_console
 
 SIZES = "1024,2048,4096,8192,16384,32768,65536,131072"
 TARGETS, JERK_TARGETS = range(1, 7), range(1, 5)
-FEW = (32, 64, 96, MOST_FEW)
+FEW, MORE = (32, 64, 96, MOST_FEW), (256, 512, 1024)
+"""Bodies whose steps are timed in one block and as a graph, and as a graph alone."""
+
 STEPS = 2000
 """Steps of a timing with a few bodies: so many that the first, which is launched kernel by kernel, does not count."""
 
@@ -72,6 +74,7 @@ def _tasks(backend, precision, sizes, problem, repeats):
     pairs = [(ACCELERATIONS, size, targets) for size in sizes for targets in TARGETS]
     pairs += [(JERKS, sizes[-1], targets) for targets in JERK_TARGETS]
     pairs += [(STEP, size, how) for size in FEW for how in (ONE_BLOCK, GRAPH)]
+    pairs += [(STEP, size, GRAPH) for size in MORE]
     for what, number, choice in pairs:
         head = {"precision": precision, "sum": what, "bodies": number, "choice": str(choice)}
         heading = "" if what == STEP else ", by targets of a lane"

@@ -24,7 +24,7 @@ from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 BEST = {192: 1, 256: 2, 384: 2, 512: 5}
 BEST_JERK, BEST_FEW = 3, 64
 FOUND = Tuning(few=64, targets=((192, 1), (384, 2), (512, 5)), jerk_targets=3)
-ROWS_OF_A_PRECISION = 4 * 6 + 4 + 4 * 2
+ROWS_OF_A_PRECISION = len(BEST) * 6 + 4 + 2 * len(tune.FEW) + len(tune.MORE)
 
 
 def paper_seconds(name, macros, arguments):

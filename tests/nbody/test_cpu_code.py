@@ -103,7 +103,9 @@ def test_no_register_is_spilled_in_the_loop_of_single_precision():
     vectors, _ = widest_vectors()
     if vectors != "zmm":
         pytest.skip("fewer registers than the vectors of a block")
-    for body in innermost_loops(compiled("block_accelerations", "single")):
+    loops = innermost_loops(compiled("block_accelerations", "single"))
+    assert len(loops) == 3
+    for body in loops:
         assert [line for line in body if re.match(r"vmov\w+\s+%zmm\d+, .*\(", line)] == []
 
 
