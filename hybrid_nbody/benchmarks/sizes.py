@@ -66,7 +66,15 @@ def run(arguments) -> int:
         task
         for precision in PRECISIONS
         for backend in backends
-        for task in _tasks(backend, precision, sorted(asked or SIZES), problem, repeats, longest, ceiling)
+        for task in _tasks(
+            backend,
+            precision,
+            sorted(asked or SIZES),
+            problem,
+            repeats,
+            longest,
+            ceiling if (backend, precision) == (devices.gpu, "single") else None,
+        )
     ]
     conclude = partial(_conclusion, peak=ceiling)
     return carry_out(Plan("sizes", COLUMNS, tasks, partial(write, sizes_figure), conclude), devices, arguments)
@@ -88,10 +96,7 @@ def _row(head, backend, problem, repeats, longest, peak, rows, stop):
     taken = timed(backend, run.force, repeats, stop)
     rate = head["bodies"] ** 2 / taken.median
     row = head | taken.columns | checked | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
-    share = (
-        {"share_of_ceiling": rate / peak().ceiling()} if backend.kind == "gpu" and head["precision"] == "single" else {}
-    )
-    return row | share
+    return row | ({"share_of_ceiling": rate / peak().ceiling()} if peak else {})
 
 
 def expected_seconds(head, rows, repeats: int) -> float:
