@@ -99,8 +99,10 @@ def on_gpu(name, source, kernel, layout, **how) -> Rung:
 SERIAL = on_cpu("serial loop", "serial")
 SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", SymmetricRun)
 THREADS = on_cpu("threads over the outer loop", "threads")
-IN_C = Rung("the same in C, gcc and OpenMP", "cpu", lambda *of: OpenMPRun(of[0], "float", of[1]), missing_compiler)
-IN_C_DOUBLE = Rung("in C, float64", "cpu", lambda *of: OpenMPRun(of[0], "double", of[1]), missing_compiler)
+IN_C = Rung("struct of arrays in C, OpenMP", "cpu", lambda *of: OpenMPRun(of[0], "float", of[1]), missing_compiler)
+IN_C_DOUBLE = Rung(
+    "struct of arrays in C, float64", "cpu", lambda *of: OpenMPRun(of[0], "double", of[1]), missing_compiler
+)
 
 
 def _production(device, missing, precision="single"):

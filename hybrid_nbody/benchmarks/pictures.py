@@ -257,14 +257,23 @@ def sizes_figure(rows, facts) -> Figure:
         colour = PRECISION_COLOURS[precision]
         axes.plot(*crossovers[precision], "*", color=colour, markersize=11, mec=BLACK, mew=0.6, zorder=4)
     _draw_ceiling(axes, measured)
+    _whole_decades(axes)
     _rate_axis(axes.yaxis)
+    axes.xaxis.set_major_locator(FixedLocator(sorted({row["bodies"] for row in measured})))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda number, place: f"{number:.0f}"))
-    axes.tick_params(axis="x", labelsize=7)
+    axes.tick_params(axis="x", labelsize=6)
     axes.set_xlabel("bodies")
     axes.set_ylabel(RATE)
     axes.legend(loc="lower right")
     figure.suptitle(machine_title(facts))
     return figure
+
+
+def _whole_decades(axes):
+    """Let an axis of rates end at decades: they alone have labels."""
+    low, high = np.log10(axes.get_ylim())
+    axes.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
 
 
 def _draw_ceiling(axes, rows):

@@ -52,7 +52,7 @@ def test_ladder(tmp_path):
 def test_threads(tmp_path):
     _, rows = measured(tmp_path, "threads", "--sizes", 256, "--threads", 1)
     assert [row["threads"] for row in rows] == [1] * 5
-    assert {"in C, float64", "production (double), CPU"} < {row["loop"] for row in rows}
+    assert {"struct of arrays in C, float64", "production (double), CPU"} < {row["loop"] for row in rows}
     assert {row.get("efficiency", 1.0) for row in rows} == {1.0}
 
 

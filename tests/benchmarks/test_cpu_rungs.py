@@ -107,7 +107,7 @@ def test_a_machine_without_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     openmp.load.cache_clear()
-    assert RUNGS["the same in C, gcc and OpenMP"].missing(None) == "needs a C compiler"
+    assert RUNGS["struct of arrays in C, OpenMP"].missing(None) == "needs a C compiler"
     with pytest.raises(InputError, match="^no C compiler: neither"):
         openmp.load("float")
 
