@@ -6,6 +6,11 @@ bound system oscillates and does not drift. A backend runs many steps without co
 
 from dataclasses import dataclass
 
+import numpy as np
+
+ACTIONS = ("kick", "drift", "force")
+"""In the order of their numbers in compiled code, ``gravity.cu`` included."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -42,3 +47,9 @@ LEAPFROG = (  # kick-drift-kick, order 2, time-reversible
 )
 
 INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG}
+
+
+def numbered(stages, dt: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stages of a step for compiled code: numbers in `ACTIONS` (int32) and lengths in time (float64)."""
+    actions = np.array([ACTIONS.index(stage.action) for stage in stages], np.int32)
+    return actions, np.array([stage.fraction * dt for stage in stages])

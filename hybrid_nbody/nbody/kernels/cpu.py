@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
+from hybrid_nbody.nbody.integrators import ACTIONS, numbered
 from hybrid_nbody.nbody.kernels.cpu_lanes import LANES
 from hybrid_nbody.nbody.kernels.cpu_loops import block_accelerations, block_jerks, block_potentials
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
@@ -15,7 +16,7 @@ from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, lea
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
-KICK, DRIFT, FORCE = 0, 1, 2
+KICK, DRIFT = ACTIONS.index("kick"), ACTIONS.index("drift")
 
 
 @compiled_parallel
@@ -221,9 +222,7 @@ class Kernels:
         float
             Seconds spent in the force.
         """
-        codes = {"kick": KICK, "drift": DRIFT, "force": FORCE}
-        actions = np.array([codes[stage.action] for stage in stages])
-        lengths = np.array([stage.fraction * dt for stage in stages])
+        actions, lengths = numbered(stages, dt)
         arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
         sources = (self.local, *self.cases, *self.constants, state.starts, self.origin, self.offset, self.mass)
         return run_stages(steps, actions, lengths, *arrays, *sources)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.nbody.integrators import numbered
 from hybrid_nbody.nbody.kernels.gpu_layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
 
@@ -12,9 +13,6 @@ SOURCE = Path(__file__).with_name("gravity.cu")
 
 THREADS = 128
 """Threads of a block."""
-
-ACTIONS = ("kick", "drift", "force")
-"""In the order of their numbers in ``gravity.cu``."""
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
@@ -68,6 +66,7 @@ class Kernels:
         leave_out = leaves_out_self(state.heaviest, self.eps2)
         macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
         self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
+        self.few_threads = macros["FEW_THREADS"]
         self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
@@ -152,8 +151,7 @@ class Kernels:
         """
         start = self.backend.mark()
         force = self._step(state, stages, dt)
-        few = len(state.mass) <= self.tuning.few
-        (self._run_few if few else self._replay)(state, stages, dt, steps - 1)
+        (self._run_few if self.few_threads else self._replay)(state, stages, dt, steps - 1)
         total = self.backend.elapsed(start, self.backend.mark())
         return min(total, steps * sum(self.backend.elapsed(*marks) for marks in force))
 
@@ -165,7 +163,7 @@ class Kernels:
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.place, state.own_order)
         sums = (self._scale(state), self.eps2, state.chunks, state.starts)
-        kernel, threads = self.kernel(name), few_threads(len(state.mass), self.layout)
+        kernel, threads = self.kernel(name), self.few_threads
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
             kernel((1,), (threads,), (count, *sizes, *bodies, *order, *sums))
@@ -173,9 +171,7 @@ class Kernels:
     def _on_device(self, stages, dt):
         """Return the numbers of the stages' actions and their lengths in time, kept on the device."""
         if (stages, dt) not in self.stages:
-            actions = np.array([ACTIONS.index(stage.action) for stage in stages], "i4")
-            lengths = np.array([stage.fraction * dt for stage in stages], "f8")
-            self.stages[stages, dt] = self.backend.upload(actions), self.backend.upload(lengths)
+            self.stages[stages, dt] = tuple(map(self.backend.upload, numbered(stages, dt)))
         return self.stages[stages, dt]
 
     def _replay(self, state, stages, dt, steps):

@@ -13,7 +13,7 @@
 #define RUN 32  // sources that a warp fetches at once: one for each lane
 #define ALL_LANES 0xffffffffu
 
-enum Action { KICK, DRIFT, FORCE };  // as in gpu.py
+enum Action { KICK, DRIFT, FORCE };  // as in integrators.py
 
 #if defined(DOUBLE)
 
