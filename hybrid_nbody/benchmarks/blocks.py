@@ -13,10 +13,10 @@ from hybrid_nbody.benchmarks.machine import check_memory, find_devices
 from hybrid_nbody.benchmarks.pictures import blocks_figure, write
 from hybrid_nbody.benchmarks.problems import massive_box
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits
+from hybrid_nbody.benchmarks.results import Column, digits, timing_columns
 from hybrid_nbody.errors import InputError
 
-SIZES = "1024,4096,16384,65536"
+SIZES = (1024, 4096, 16384, 65536)
 MOST_UNROLLED = 1024
 
 COLUMNS = (
@@ -25,12 +25,7 @@ COLUMNS = (
     Column("unroll", "unroll factor"),
     Column("fills", "whether N / p is at least the number of multiprocessors"),
     Column("note", "how many targets a step was cut to"),
-    Column("mean_s", "mean time of a step in s"),
-    Column("sd_s", "standard deviation of the timings in s"),
-    Column("median_s", "median time of a step in s"),
-    Column("repeats", "timings"),
-    Column("calls", "steps in a row that a timing is the mean of"),
-    Column("interactions_per_s", "interactions a second, at the median time"),
+    *timing_columns(" of a step", "steps"),
     Column("gflops", "GFLOP/s at 20 operations an interaction"),
     Column("error_median", "median error of the accelerations, each relative to its own length"),
 )
@@ -39,7 +34,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench blocks`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    sizes = options.numbers("--sizes", SIZES if arguments.sizes is None else arguments.sizes, least=2)
+    sizes = options.sizes(arguments, SIZES)
     blocks = options.numbers("--blocks", arguments.blocks)
     unrolls = options.numbers("--unrolls", arguments.unrolls, 1, MOST_UNROLLED)
     devices = find_devices("gpu")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_nbody.benchmarks.measure import Times, seconds_of
+from hybrid_nbody.benchmarks.measure import timings
 
 NUMBERS_PER_BODY = 7
 """x, y, z, vx, vy, vz, mass, in float32."""
@@ -53,10 +53,6 @@ def copy_row(copy: Copy, backend, number: int, repeats: int, step: float, stop) 
     host, device = copy.memory(backend, count), backend.zeros(count, "f4")
     host[:] = 1
     copy.move(backend, host, device)
-    seconds = []
-    for _ in range(repeats):
-        stop()
-        seconds.append(seconds_of(backend, lambda: copy.move(backend, host, device)))
-    taken = Times(tuple(seconds))
+    taken = timings(backend, lambda: copy.move(backend, host, device), repeats, stop)
     rates = {"bytes_per_s": host.nbytes / taken.median, "share_of_step": taken.median / step}
     return {"rung": copy.name, "device": backend.kind, **taken.columns, **rates}

@@ -10,7 +10,7 @@ from hybrid_nbody.benchmarks.measure import targets_within, timed
 from hybrid_nbody.benchmarks.pictures import ladder_figure, write
 from hybrid_nbody.benchmarks.problems import OPERATIONS
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits, times
+from hybrid_nbody.benchmarks.results import Column, digits, times, timing_columns
 
 COLUMNS = (
     Column("ladder", "ladder: A, C or E"),
@@ -19,14 +19,7 @@ COLUMNS = (
     Column("device", "cpu or gpu"),
     Column("note", "what the machine lacks for this rung, or how many targets a step was cut to"),
     Column("targets", "bodies moved in a step: N, or fewer where a whole step would take too long"),
-    Column("mean_s", "mean time of a step in s", "mean\nms", times(1e3, digits(4)), rank=4),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
-    Column("median_s", "median time of a step in s", "median\nms", times(1e3, digits(4))),
-    Column("repeats", "timings"),
-    Column("calls", "steps in a row that a timing is the mean of"),
-    Column(
-        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(3))
-    ),
+    *timing_columns(" of a step", "steps", rank=4),
     Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3), rank=1),
     Column(
         "speedup_before",
@@ -81,7 +74,7 @@ def run(arguments) -> int:
     """Carry out ``bench ladder`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
     names = options.words("--ladders", arguments.ladders, tuple(LADDERS))
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
+    asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
     chosen = [(LADDERS[name], number) for name in names for number in asked or _sizes(LADDERS[name], devices)]
     check_memory(devices, [number for _, number in chosen])

@@ -14,7 +14,7 @@ from hybrid_nbody.benchmarks.pictures import limits_figure, write
 from hybrid_nbody.benchmarks.problems import massive_box
 from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits, times
+from hybrid_nbody.benchmarks.results import Column, digits, times, timing_columns
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 SIZE, SINGLE_SIZES = 131072, (16384, 65536)
@@ -50,14 +50,7 @@ COLUMNS = (
     Column("bodies", "number of bodies N", "Bodies"),
     Column("kernel", "what was computed", "kernel"),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
-    Column("mean_s", "mean time in s", "mean\nms", times(1e3, digits(4)), rank=3),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
-    Column("median_s", "median time in s", "median\nms", times(1e3, digits(4))),
-    Column("repeats", "timings"),
-    Column("calls", "calls in a row that a timing is the mean of"),
-    Column(
-        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(4))
-    ),
+    *timing_columns(figures=4),
     Column("instructions", "least instructions of an interaction; in double those of float64", "instruc-\ntions"),
     Column("ceiling", "interactions a second that these allow at most", "\nceiling", times(1e-9, digits(4))),
     Column("limited_by", "what the ceiling is: instructions, or reciprocal roots", rank=2),
@@ -122,7 +115,7 @@ KERNELS = (
 def run(arguments) -> int:
     """Carry out ``bench limits`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
+    asked = options.sizes(arguments)
     devices = find_devices("gpu")
     check_memory(devices, asked or [SIZE])
     peak = cache(lambda: measure_peak(devices.gpu))

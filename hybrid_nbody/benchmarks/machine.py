@@ -4,6 +4,7 @@ import os
 import platform
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
@@ -32,7 +33,7 @@ class Devices:
 
     Attributes
     ----------
-    cpu : CpuBackend or None
+    cpu : CpuBackend
         All cores of this process.
     gpu : GpuBackend or None
         The first GPU.
@@ -44,9 +45,9 @@ class Devices:
     gpu: GpuBackend | None
     no_gpu: str = ""
 
-    @property
+    @cached_property
     def facts(self) -> dict:
-        """Hardware and versions."""
+        """Hardware and versions; asking the machine takes a moment, the C compiler's name above all."""
         return {**_cpu_facts(self.cpu), **(self.gpu.facts() if self.gpu else {}), **_versions()}
 
     @property
@@ -65,15 +66,13 @@ def cores() -> int:
     return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
 
 
-def find_devices(asked: str = "auto", threads: int | None = None) -> Devices:
+def find_devices(asked: str = "auto") -> Devices:
     """Return the devices of this machine.
 
     Parameters
     ----------
     asked : {"auto", "cpu", "gpu"}
         ``cpu`` leaves a GPU alone; ``gpu`` demands one.
-    threads : int, optional
-        CPU threads; all cores by default.
 
     Raises
     ------
@@ -81,7 +80,7 @@ def find_devices(asked: str = "auto", threads: int | None = None) -> Devices:
         If there is no GPU and one is demanded, or the process is one of several ranks.
     """
     _refuse_ranks()
-    cpu = CpuBackend(threads or cores())
+    cpu = CpuBackend(cores())
     if asked == "cpu":
         return Devices(cpu, None, "not asked for")
     try:

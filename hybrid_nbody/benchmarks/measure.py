@@ -69,7 +69,16 @@ def seconds_of(backend, action: Callable) -> float:
     return backend.elapsed(start, backend.mark())
 
 
-def timed(backend, action: Callable, repeats: int, stop, calls: int | None = None) -> Times:
+def timings(backend, batch: Callable, repeats: int, stop, calls: int = 1) -> Times:
+    """Time `batch`, which is warm and does `calls` calls in a row, again and again; parameters as in `timed`."""
+    seconds = []
+    for _ in range(repeats):
+        stop()
+        seconds.append(seconds_of(backend, batch) / calls)
+    return Times(tuple(seconds), calls)
+
+
+def timed(backend, action: Callable, repeats: int, stop) -> Times:
     """Time `action` on the device of `backend`, after calls that are not counted.
 
     Parameters
@@ -82,22 +91,16 @@ def timed(backend, action: Callable, repeats: int, stop, calls: int | None = Non
         Timings.
     stop : callable
         Raises `Stopped` when the person asked for it; called before each timing.
-    calls : int, optional
-        Calls a timing; by default as many as make it last two milliseconds.
     """
     stop()
     action()
     stop()
-    calls = calls or calls_for(seconds_of(backend, action))
+    calls = calls_for(seconds_of(backend, action))
     batch = BATCHES[backend.kind](backend, action, calls)
     if calls > 1:  # a single call is warm by now
         stop()
         batch()
-    seconds = []
-    for _ in range(repeats):
-        stop()
-        seconds.append(seconds_of(backend, batch) / calls)
-    return Times(tuple(seconds), calls)
+    return timings(backend, batch, repeats, stop, calls)
 
 
 def calls_for(seconds: float) -> int:

@@ -21,6 +21,17 @@ def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> 
     return list(dict.fromkeys(found))
 
 
+def sizes(arguments, default: list[int] | None = None) -> list[int] | None:
+    """Return the numbers of bodies that ``--sizes`` asks for, or `default` if it was not given.
+
+    Raises
+    ------
+    InputError
+        If it is no list of numbers from 2 on.
+    """
+    return default if arguments.sizes is None else numbers("--sizes", arguments.sizes, least=2)
+
+
 def number(option: str, text: str, least: int = 1) -> int:
     """Return a whole number.
 

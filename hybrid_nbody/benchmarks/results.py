@@ -52,6 +52,35 @@ class Column:
         return f"{text} ({row[self.note]})" if row.get(self.note) else text
 
 
+def timing_columns(of: str = "", several: str = "calls", rank: int = 3, figures: int = 3) -> tuple[Column, ...]:
+    """Return the columns of `hybrid_nbody.benchmarks.measure.Times` and of the rate at their median.
+
+    Parameters
+    ----------
+    of : str
+        What was timed, such as ``" of a step"``.
+    several : str
+        What a timing is the mean of.
+    rank : int
+        That of the mean; see `Column`.
+    figures : int
+        Significant digits of the rate.
+    """
+    return (
+        Column("mean_s", f"mean time{of} in s", "mean\nms", times(1e3, digits(4)), rank=rank),
+        Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
+        Column("median_s", f"median time{of} in s", "median\nms", times(1e3, digits(4))),
+        Column("repeats", "timings"),
+        Column("calls", f"{several} in a row that a timing is the mean of"),
+        Column(
+            "interactions_per_s",
+            "interactions a second, at the median time",
+            "G inter-\nactions/s",
+            times(1e-9, digits(figures)),
+        ),
+    )
+
+
 class Results:
     """The directory of one benchmark, claimed and kept up to date.
 

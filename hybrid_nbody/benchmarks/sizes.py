@@ -12,7 +12,7 @@ from hybrid_nbody.benchmarks.pictures import sizes_figure, write
 from hybrid_nbody.benchmarks.problems import OPERATIONS, massive_box
 from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits, times
+from hybrid_nbody.benchmarks.results import Column, digits, timing_columns
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.output.progress import duration
 
@@ -25,14 +25,7 @@ COLUMNS = (
     Column("precision", "of the pair force"),
     Column("bodies", "number of bodies N", "Bodies", note="note"),
     Column("note", "why a row was not measured"),
-    Column("mean_s", "mean time of a force in s", "mean\nms", times(1e3, digits(4)), rank=3),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
-    Column("median_s", "median time of a force in s", "median\nms", times(1e3, digits(4))),
-    Column("repeats", "timings"),
-    Column("calls", "forces in a row that a timing is the mean of"),
-    Column(
-        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(3))
-    ),
+    *timing_columns(" of a force", "forces"),
     Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3)),
     Column(
         "share_of_ceiling",
@@ -53,7 +46,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench sizes`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    asked = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else None
+    asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
     check_memory(devices, asked or SIZES[:1])
     ceiling = cache(lambda: measure_peak(devices.gpu)) if devices.gpu else None

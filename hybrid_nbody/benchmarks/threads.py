@@ -10,7 +10,7 @@ from hybrid_nbody.benchmarks.machine import check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.pictures import threads_figure, write
 from hybrid_nbody.benchmarks.problems import box
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits, times
+from hybrid_nbody.benchmarks.results import Column, digits, timing_columns
 
 LOOPS = (THREADS, IN_C, PRODUCTION[0], IN_C_DOUBLE, PRODUCTION_DOUBLE)
 SEVERAL = 8
@@ -22,14 +22,7 @@ COLUMNS = (
     Column("threads", "threads", "threads"),
     Column("note", "what the machine lacks for this loop, or how many targets a step was cut to"),
     Column("targets", "bodies moved in a step: N, or fewer where a whole step would take too long"),
-    Column("mean_s", "mean time of a step in s", "mean\nms", times(1e3, digits(4)), rank=3),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
-    Column("median_s", "median time of a step in s", "median\nms", times(1e3, digits(4))),
-    Column("repeats", "timings"),
-    Column("calls", "steps in a row that a timing is the mean of"),
-    Column(
-        "interactions_per_s", "interactions a second, at the median time", "G inter-\nactions/s", times(1e-9, digits(3))
-    ),
+    *timing_columns(" of a step", "steps"),
     Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3), rank=1),
     Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", digits(3)),
     Column("efficiency", "rate a thread, relative to the fewest threads measured", "effi-\nciency", "{:.0%}".format),
@@ -46,7 +39,7 @@ def run(arguments) -> int:
         if arguments.threads is not None
         else _counts(cores())
     )
-    sizes = options.numbers("--sizes", arguments.sizes, least=2) if arguments.sizes is not None else [_size(cores())]
+    sizes = options.sizes(arguments, [_size(cores())])
     devices = find_devices("cpu")
     check_memory(devices, sizes)
     tasks = [task for number in sizes for task in _tasks(number, sorted(counts), repeats, devices)]

@@ -13,18 +13,18 @@ from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks import options
 from hybrid_nbody.benchmarks.ladder import check
 from hybrid_nbody.benchmarks.machine import check_memory, find_devices
-from hybrid_nbody.benchmarks.measure import Times, seconds_of, timed
+from hybrid_nbody.benchmarks.measure import timed, timings
 from hybrid_nbody.benchmarks.pictures import tune_figure, write
 from hybrid_nbody.benchmarks.problems import massive_box
 from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.results import Column, digits, file_errors
+from hybrid_nbody.benchmarks.results import Column, digits, file_errors, timing_columns
 from hybrid_nbody.nbody.integrators import LEAPFROG
 from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.output.terminal import open_console
 
-SIZES = "1024,2048,4096,8192,16384,32768,65536,131072"
+SIZES = tuple(2**k for k in range(10, 18))
 TARGETS, JERK_TARGETS = range(1, 7), range(1, 5)
 FEW, MORE = (32, 64, 96, MOST_FEW), (256, 512, 1024)
 """Bodies whose steps are timed in one block and as a graph, and as a graph alone."""
@@ -40,12 +40,7 @@ COLUMNS = (
     Column("sum", "what was computed"),
     Column("bodies", "number of bodies N"),
     Column("choice", "targets of a lane, or how steps of few bodies are launched"),
-    Column("mean_s", "mean time in s"),
-    Column("sd_s", "standard deviation of the timings in s"),
-    Column("median_s", "median time in s"),
-    Column("repeats", "timings"),
-    Column("calls", "calls in a row that a timing is the mean of"),
-    Column("interactions_per_s", "interactions a second, at the median time"),
+    *timing_columns(),
     Column("error_median", "median error of the accelerations, each relative to its own length"),
 )
 
@@ -53,7 +48,7 @@ COLUMNS = (
 def run(arguments) -> int:
     """Carry out ``bench tune`` and return the exit code."""
     repeats = options.number("--repeats", arguments.repeats)
-    sizes = sorted(options.numbers("--sizes", SIZES if arguments.sizes is None else arguments.sizes, least=2))
+    sizes = sorted(options.sizes(arguments, SIZES))
     devices = find_devices("gpu")
     check_memory(devices, sizes)
     problem = cache(massive_box)
@@ -113,11 +108,7 @@ def _time_steps(run, repeats, stop):
     """Time whole batches as a run does them: they launch graphs of their own, which no graph can capture."""
     batch = partial(run.kernels.run, run.state, LEAPFROG, run.problem.dt, STEPS)
     batch()
-    seconds = []
-    for _ in range(repeats):
-        stop()
-        seconds.append(seconds_of(run.backend, batch) / STEPS)
-    return Times(tuple(seconds), STEPS)
+    return timings(run.backend, batch, repeats, stop, STEPS)
 
 
 MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
