@@ -31,10 +31,16 @@ FIGURE_EIGHT = (
     "compute.threads=1",
 )
 
-RUNS = {"plummer": (), "figure-eight": FIGURE_EIGHT}
-"""Runs by name: what each changes in ``input/plummer.yaml``."""
+RUNS = {"plummer": ("plummer", ()), "figure-eight": ("plummer", FIGURE_EIGHT), "smoke": ("smoke", ())}
+"""Runs by name: a file of ``input/``, and what is changed in it."""
 
-PICTURES = (("plummer", "overview"), ("plummer", "snapshot"), ("figure-eight", "tracks"))
+PICTURES = (
+    ("plummer", "overview"),
+    ("plummer", "snapshot"),
+    ("figure-eight", "tracks"),
+    ("smoke", "slices"),
+    ("smoke", "diagnostics"),
+)
 """A run, and the kind of picture made of it."""
 
 
@@ -55,8 +61,8 @@ def main() -> None:
 def draw_runs() -> None:
     """Make the runs and the pictures of them."""
     with tempfile.TemporaryDirectory() as output:
-        for run, changes in RUNS.items():
-            hybrid_nbody("run", "input/plummer.yaml", *settings(changes, f"{output}/{run}"))
+        for run, (name, changes) in RUNS.items():
+            hybrid_nbody("run", f"input/{name}.yaml", *settings(changes, f"{output}/{run}"))
         for run, kind in PICTURES:
             target = FOLDER / f"{run}-{kind}.png"
             hybrid_nbody("plot", f"{output}/{run}", "--kind", kind, "--output", str(target))

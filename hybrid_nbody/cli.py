@@ -17,18 +17,25 @@ from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 
 STARTED = time.monotonic()
 
-DESCRIPTION = "Gravity between bodies on MPI ranks, each on its GPU or on CPU threads."
+DESCRIPTION = "Gravity between bodies, and smoke in a box, on MPI ranks, each on its GPU or on CPU threads."
 EPILOG = """\
 examples:
   mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
   mpirun -n 2 hybrid-nbody resume output/plummer       continue from the newest checkpoint
   hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
   hybrid-nbody plot output/plummer                     draw energies and bodies
+  mpirun -n 4 hybrid-nbody input/smoke.yaml            smoke that rises in a box
   hybrid-nbody bench ladder                            what each optimisation of the pair force brings here
 
 exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input/output failed;
             75 stopped early with a checkpoint written (resume it)
 """
+
+
+PICTURES = (
+    "of bodies energies, snapshot, tracks or overview; of a fluid diagnostics, slices or projection "
+    "(default: what fits the run)"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -81,9 +88,9 @@ def _info_arguments(command):
 
 def _plot_arguments(command):
     command.add_argument("path", type=Path, help="a run's directory, or its trajectory.h5")
-    command.add_argument("--kind", help="energies, snapshot, tracks or overview (default: what fits the run)")
+    command.add_argument("--kind", help=PICTURES)
     command.add_argument("--output", type=Path, help="a PNG file or a folder (default: the run's directory)")
-    command.add_argument("--frame", type=int, default=-1, help="which frame a snapshot shows (default: the last)")
+    command.add_argument("--frame", type=int, default=-1, help="which frame it shows (default: the last)")
 
 
 def _bench_arguments(command):
@@ -162,7 +169,7 @@ COMMANDS = (
     ("resume", command_resume, True, "continue a run from its newest valid checkpoint"),
     ("check", command_check, True, "check a configuration and say what it would do"),
     ("info", command_info, False, "say what a run's directory or file holds"),
-    ("plot", command_plot, False, "draw the energies and the bodies of a run"),
+    ("plot", command_plot, False, "draw the diagnostics of a run, and its bodies or its smoke"),
     ("bench", command_bench, False, "measure this machine, and what each optimisation of the force brings on it"),
     ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
 )

@@ -2,13 +2,14 @@
 
 import os
 import platform
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from hybrid_nbody import __version__
-from hybrid_nbody.application import check_weights, initial_bodies
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend, visible_gpus
+from hybrid_nbody.builders import BUILDERS
 from hybrid_nbody.config import loader
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.output import directory
@@ -23,6 +24,33 @@ BYTES_PER_BODY_OF_A_FRAME = 48
 BYTES_PER_BODY_OF_A_CHECKPOINT = 69
 BYTES_PER_BODY_OF_A_TRAJECTORY = 16
 
+ARRAYS_OF_A_FLUID = 10
+"""Arrays of the grid that a rank holds: velocity, density, room for both, and two of the solver."""
+
+SAVED_ARRAYS, CARRIED_ARRAYS = 4, 4
+"""Arrays of the grid in a checkpoint, and those that a run which carries over adds."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a configuration would do, whatever the model.
+
+    Attributes
+    ----------
+    problem : list of str
+        Lines on what is computed.
+    work : str
+        How much there is to compute.
+    frame, checkpoint, once : int
+        Bytes of a frame, of a checkpoint, and of what a trajectory holds once.
+    """
+
+    problem: list[str]
+    work: str
+    frame: int
+    checkpoint: int
+    once: int
+
 
 def check(path, overrides, communicator) -> str:
     """Return what a configuration would do on these ranks; writes nothing.
@@ -32,45 +60,132 @@ def check(path, overrides, communicator) -> str:
     InputError
         On every rank, with every fault of the file.
     """
-    config = communicator.on_root(lambda: loader.load(path, overrides))
-    check_weights(config, communicator.size)
+    config = communicator.on_root(lambda: _resolved(path, overrides))
+    builder = BUILDERS[config.model](config, communicator)
+    builder.check()
     communicator.only_on_root(lambda: directory.check(Path(config.output.directory), overwrite=True))
-    number = communicator.on_root(lambda: len(initial_bodies(config)))
+    initial = communicator.only_on_root(builder.initial)
     placement = place(config.compute.backend, config.compute.threads, communicator)
-    weights = config.compute.balance
-    shares = Partition.weighted(number, [1.0] * communicator.size if isinstance(weights, str) else weights).counts
+    if not communicator.is_root:
+        return ""
+    plan = PLANS[config.model](config, initial, communicator.size)
     lines = [
         f"{path}: a valid configuration",
-        f"  bodies       {number} ({config.bodies.kind}), {min(shares)} to {max(shares)} a rank on {communicator.size}",
-        f"  time         {_time_line(config.time)}",
-        f"  force        {_force_line(config.gravity)}",
+        *plan.problem,
         f"  compute      {placement.reason}; rank 0: {placement.backend.description}",
-        f"  work         {number**2 * config.time.total_steps:.3g} interactions",
-        *_output_lines(config, number),
+        f"  work         {plan.work}",
+        *_output_lines(config, plan),
     ]
     return "\n".join(lines)
 
 
-def _time_line(time):
+def _resolved(path, overrides):
+    config = loader.load(path, overrides)
+    return BUILDERS[config.model].resolved(config)
+
+
+# --- the models -----------------------------------------------------------------------------------------------------
+
+
+def _plan_of_bodies(config, bodies, ranks) -> Plan:
+    number, gravity = len(bodies), config.gravity
+    shares = _shares(config, number, ranks)
+    force = f"{gravity.solver}, {gravity.precision} precision, softening {gravity.softening:g}, G = {gravity.G:g}"
+    return Plan(
+        problem=[
+            f"  bodies       {number} ({config.bodies.kind}), {min(shares)} to {max(shares)} a rank on {ranks}",
+            f"  time         {config.time.integrator}, {_time(config.time)}",
+            f"  force        {force}",
+        ],
+        work=f"{number**2 * config.time.total_steps:.3g} interactions",
+        frame=number * BYTES_PER_BODY_OF_A_FRAME,
+        checkpoint=number * BYTES_PER_BODY_OF_A_CHECKPOINT,
+        once=number * BYTES_PER_BODY_OF_A_TRAJECTORY,
+    )
+
+
+def _plan_of_fluid(config, events, ranks) -> Plan:
+    nx, ny, nz = config.grid.cells
+    shares = _shares(config, nz, ranks)
+    size, plane = BYTES_OF_A_CELL[config.fluid.dtype], nx * ny * BYTES_OF_A_CELL[config.fluid.dtype]
+    saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
+    memory = ARRAYS_OF_A_FLUID * (max(shares) + 2) * plane
+    return Plan(
+        problem=[
+            f"  grid         {nx} x {ny} x {nz} cells, {min(shares)} to {max(shares)} planes a rank on {ranks}",
+            f"  memory       about {memory / 1e6:.3g} MB a rank: {ARRAYS_OF_A_FLUID} arrays, {config.fluid.dtype}",
+            f"  time         {_time(config.time)}",
+            *_method_lines(config),
+            f"  sources      {_sources(config, events)}",
+        ],
+        work=f"{nx * ny * nz * config.time.total_steps:.3g} cells stepped",
+        frame=_cells_of_a_frame(config) * size,
+        checkpoint=saved * nz * plane,
+        once=0,
+    )
+
+
+PLANS = {"nbody": _plan_of_bodies, "fluid": _plan_of_fluid}
+
+BYTES_OF_A_CELL = {"float32": 4, "float64": 8}
+
+
+def _shares(config, number, ranks):
+    """Return how many rows each rank would have; measured weights are not known yet and taken as equal."""
+    weights = config.compute.balance
+    return Partition.weighted(number, [1.0] * ranks if isinstance(weights, str) else weights).counts
+
+
+def _method_lines(config):
+    """Return how a step of a fluid would be computed."""
+    fluid, solver = config.fluid, config.solver
+    alike = len(set(fluid.boundary)) == 1
+    boundary = f"{fluid.boundary[0]} on all sides" if alike else f"{', '.join(fluid.boundary)} along x, y, z"
+    stop = f"tolerance {solver.tolerance:g} on the {solver.criterion}" if solver.tolerance else "no tolerance"
+    return [
+        f"  fluid        {boundary}; viscosity {fluid.viscosity:g}, diffusion {fluid.diffusion:g}",
+        f"  method       {fluid.advection} advection, {fluid.projection} projection",
+        f"  solver       {solver.method}, at most {solver.max_iterations} iterations, {stop}",
+    ]
+
+
+def _sources(config, events):
+    """Return what would be put into a fluid, and when."""
+    carried = "; each step starts from what the one before left (carry_over)" if config.sources.carry_over else ""
+    if not events:
+        return f"none: the fluid stays at rest{carried}"
+    first, last = min(event.first for event in events), max(event.last for event in events)
+    number = f"{len(events)} event{'s' if len(events) > 1 else ''}"
+    return f"{number}, steps {first} to {last}{carried}"
+
+
+def _cells_of_a_frame(config):
+    """Return how many numbers a frame of a fluid holds."""
+    (nx, ny, nz), output = config.grid.cells, config.output
+    planes = len(range(0, nz, output.stride)) if output.planes is None else len(output.planes)
+    components = {"density": 1, "velocity": 3}
+    numbers = sum(components[name] for name in output.fields)
+    return numbers * planes * len(range(0, ny, output.stride)) * len(range(0, nx, output.stride))
+
+
+# --- time and output ------------------------------------------------------------------------------------------------
+
+
+def _time(time):
     end = time.total_steps * time.dt
-    text = f"{time.integrator}, {time.total_steps} steps of {time.dt:g}, to t = {end:.10g}"
+    text = f"{time.total_steps} steps of {time.dt:g}, to t = {end:.10g}"
     if time.end is not None and abs(end - time.end) > 1e-9 * time.end:
         text += f" (time.end = {time.end:g} is no multiple of dt)"
     return text + (f", at most {duration(time.wall_limit)} of wall-clock time" if time.wall_limit else "")
 
 
-def _force_line(gravity):
-    return f"{gravity.solver}, {gravity.precision} precision, softening {gravity.softening:g}, G = {gravity.G:g}"
-
-
-def _output_lines(config, number):
+def _output_lines(config, plan):
     """Return what would be written where, and how large it would be."""
     output, steps = config.output, config.time.total_steps
     frames = _events(output.trajectory, steps, config.time.dt)
     rows = _events(output.diagnostics, steps, config.time.dt)
     kept = output.checkpoint.keep if output.checkpoint else 1
-    a_body = frames * BYTES_PER_BODY_OF_A_FRAME + kept * BYTES_PER_BODY_OF_A_CHECKPOINT
-    size = number * (a_body + BYTES_PER_BODY_OF_A_TRAJECTORY)
+    size = frames * plan.frame + kept * plan.checkpoint + plan.once
     folder = Path(output.directory)
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size / 1e6:.3g} MB"
     lines = [f"  output       {folder}: {files}"]
@@ -86,6 +201,9 @@ def _events(every, steps, dt):
     interval = every.every_steps or max(every.every_time / dt, 1.0)
     whole = int(steps / interval + 1e-9)
     return whole + 1 + (whole * interval < steps - 1e-9 * steps)
+
+
+# --- the machine ----------------------------------------------------------------------------------------------------
 
 
 def doctor(communicator) -> tuple[str, bool]:

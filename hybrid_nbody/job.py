@@ -4,7 +4,7 @@ import math
 import time
 
 from hybrid_nbody.config import loader
-from hybrid_nbody.config.schema import Every
+from hybrid_nbody.config.sections import Every
 from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError
 from hybrid_nbody.output import directory, report
 from hybrid_nbody.output import trajectory as trajectories

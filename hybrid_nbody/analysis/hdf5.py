@@ -194,8 +194,8 @@ class WatchedFile:
         ----------
         name : str
             The data set.
-        rows : int or slice
-            Which rows, none of them negative.
+        rows : int, slice or tuple of them
+            Which rows, none of them negative; of a tuple the first is that of the rows.
 
         Raises
         ------
@@ -210,7 +210,8 @@ class WatchedFile:
 
     def _read_now(self, name, rows, settled=True):
         dataset = self.handle[name]
-        end = rows + 1 if isinstance(rows, int) else rows.stop
+        first = rows[0] if isinstance(rows, tuple) else rows
+        end = first + 1 if isinstance(first, int) else first.stop
         try:
             _check_rows(dataset, dataset.shape[0] if end is None else end, self._live)
             if settled and self._live:

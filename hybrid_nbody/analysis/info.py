@@ -7,6 +7,7 @@ from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.analysis.run import FILE_NAME, find_trajectory, open_run
+from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, volume_of
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.formats import SEAL_START
 
@@ -14,7 +15,17 @@ WIDTH = 14
 """Characters of the left column."""
 
 NAMED_ELSEWHERE = {"format", "format_version", "program_version", "config", "title", "model"}
-SHOWN_FIRST = ("kinetic_energy", "potential_energy", "total_energy", "relative_energy_error", "virial_ratio")
+SHOWN_FIRST = (
+    "total_density",
+    "total_density_with_ghosts",
+    "kinetic_energy",
+    "potential_energy",
+    "total_energy",
+    "relative_energy_error",
+    "virial_ratio",
+    "max_speed",
+    "cfl",
+)
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -105,12 +116,29 @@ def _lines_of_run(run):
     lines = _lines_of_origin(run.attributes)
     if run.number_of_bodies:
         lines.append(_line("bodies", run.number_of_bodies))
+    lines += _lines_of_grid(run) if run.model == "fluid" else []
     lines.append(_line("frames", _extent(run.number_of_frames, run.time, run.step)))
     diagnostics = run.diagnostics
     if not diagnostics.number_of_rows:
         return [*lines, _line("diagnostics", "none")]
     lines.append(_line("diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)))
     return lines + _listed("the last ones", _last_values(run))
+
+
+def _lines_of_grid(run):
+    """Say how many cells a fluid has, and which of them its frames hold."""
+    names = [name for name in (DENSITY, VELOCITY) if name in run.fields]
+    if not names:
+        return []
+    volume = volume_of(run, names[0])
+    what = " and ".join(name.partition("/")[2] for name in names)
+    shown = [len(places) for places in volume.stored]
+    part = "" if tuple(shown) == volume.cells else f" of {_product(shown)} of them"
+    return [_line("grid", f"{_product(volume.cells)} cells"), _line("fields", f"{what}{part}")]
+
+
+def _product(numbers):
+    return " x ".join(map(str, numbers))
 
 
 def _lines_of_origin(found):
@@ -149,11 +177,9 @@ def _numbers(value):
 
 
 def _lines_of_checkpoint(path):
-    found, bodies = _read_checkpoint(path)
+    found, contents = _read_checkpoint(path)
     lines = _lines_of_origin({name: found[name] for name in found if name not in ("step", "time", "scalars")})
-    if bodies:
-        lines.append(_line("bodies", bodies))
-    return [*lines, _line("state at", f"time {found['time']:g}, step {found['step']}")]
+    return [*lines, *contents, _line("state at", f"time {found['time']:g}, step {found['step']}")]
 
 
 def _line_of_checkpoint(path):
@@ -165,13 +191,20 @@ def _line_of_checkpoint(path):
 
 
 def _read_checkpoint(path):
-    """Return a checkpoint's attributes and its number of bodies, 0 for a model without any."""
+    """Return a checkpoint's attributes, and a line on what it holds."""
     with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
         missing = [name for name in ("step", "time") if not isinstance(found.get(name), (int, float))]
         if missing:
             raise FileError(f"{path}: damaged; no attribute '{missing[0]}' in it")
-        return found, file["bodies/mass"].shape[0] if "bodies/mass" in file else 0
+        return found, _contents(file)
+
+
+def _contents(file):
+    if "bodies/mass" in file:
+        return [_line("bodies", file["bodies/mass"].shape[0])]
+    whole = "state/density"
+    return [_line("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []
 
 
 # --- text ----------------------------------------------------------------------------------------------------------

@@ -210,6 +210,15 @@ class Run:
             return self._read_slice(name, frame)
         return self._read(name, self._index(frame))
 
+    def part(self, name, frame, where) -> np.ndarray:
+        """Read a part of a field in one frame: ``where`` has an int or a slice, not negative, for its leading axes."""
+        return self._read(name, (self._index(frame), *where))
+
+    def shape(self, name) -> tuple[int, ...]:
+        """Return the shape of a data set as it stands in the file: frames first; errors as in `units`."""
+        self._check_name(name)
+        return self._shapes[name]
+
     def _index(self, frame):
         index, count = operator.index(frame), self.number_of_frames
         if not count:
@@ -290,7 +299,8 @@ class Run:
         return str(self._attributes_of(name).get("description", ""))
 
     def _attributes_of(self, name):
-        full = next((full for full in (name, f"diagnostics/{name}", f"bodies/{name}") if full in self._shapes), name)
+        known = (f"{group}{name}" for group in ("", "diagnostics/", "bodies/", "fluid/"))
+        full = next((full for full in known if full in self._shapes), name)
         self._check_name(full)
         with reading(self.path):
             return patiently(self.path, lambda: attributes(self._source.handle[full]))
@@ -314,6 +324,8 @@ class Run:
         lines = [f"Run '{self.title}' of model {self.model} in {self.path}"]
         if self.number_of_bodies:
             lines.append(f"  bodies       {self.number_of_bodies}")
+        fluid = [name for name in self._fields if name.startswith("fluid/")]
+        lines += [f"  {name[6:]:<12} {self._shapes[name][1:]} a frame" for name in fluid]
         lines.append(f"  frames       {self.number_of_frames}{self._span()}")
         lines.append(
             f"  diagnostics  {self.diagnostics.number_of_rows} rows of {', '.join(self.diagnostics) or 'nothing'}"

@@ -60,8 +60,11 @@ def power_of_ten(*arrays) -> int:
 
 
 def label(name, units="", power=0) -> str:
-    """Return the label of an axis, such as ``x (10^11 m)``; without brackets where there is nothing to put there."""
-    inside = scaled_units("" if units == name else units, power)
+    """Return the label of an axis, such as ``x (10^11 m)``; without brackets where there is nothing to put there.
+
+    Units that the name ends in, such as those of a total density, are not said again.
+    """
+    inside = scaled_units("" if name.endswith(units) else units, power)
     separator = "\n" if len(units) > LONG else " "
     return f"{plain(name)}{separator}({inside})" if inside else plain(name)
 

@@ -2,6 +2,7 @@
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import ModuleType
 
@@ -57,6 +58,21 @@ class Backend(ABC):
         The rows `own` are valid on entry; the whole array is taken back on exit. A backend whose arrays live on
         the host lends the array itself.
         """
+
+    def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that does what `action` does, which is the same work on the same arrays at each call.
+
+        A device with a queue records it once and replays it without the host; others do it anew.
+        """
+        return action
+
+    @abstractmethod
+    def to_host(self, rows) -> AbstractContextManager:
+        """Lend contiguous rows to the host, to be sent; what the host does to them is lost."""
+
+    @abstractmethod
+    def from_host(self, rows) -> AbstractContextManager:
+        """Lend the host room for contiguous rows that it receives; they are taken to the device on exit."""
 
     @abstractmethod
     def synchronize(self) -> None:

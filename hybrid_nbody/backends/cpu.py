@@ -61,6 +61,13 @@ class CpuBackend(Backend):
         """Lend the array itself: it is on the host already."""
         yield array
 
+    @contextmanager
+    def to_host(self, rows):
+        """Lend the rows themselves."""
+        yield rows
+
+    from_host = to_host
+
     def synchronize(self):
         """Return at once: CPU kernels are done when they return."""
 

@@ -101,6 +101,21 @@ class GpuBackend(Backend):
         yield staged
         array.set(staged, stream=self.stream)
 
+    @contextmanager
+    def to_host(self, rows):
+        """Lend a copy in pinned memory that is kept."""
+        staged = self._pinned(rows)
+        rows.get(out=staged, stream=self.stream)
+        self.stream.synchronize()
+        yield staged
+
+    @contextmanager
+    def from_host(self, rows):
+        """Lend pinned memory that is kept, and upload it on exit."""
+        staged = self._pinned(rows)
+        yield staged
+        rows.set(staged, stream=self.stream)
+
     def _pinned(self, array):
         key = (array.data.ptr, array.shape, array.dtype.str)
         if key not in self._staging:
@@ -155,6 +170,10 @@ class GpuBackend(Backend):
             graph = self.stream.end_capture()
         return lambda: graph.launch(self.stream)
 
+    def recorded(self, action):
+        """See `Backend`; the first call does the work directly, so that all kernels are loaded."""
+        return _Recorded(self, action)
+
     def nccl_identifier(self):
         """Return an identifier of a new group of GPUs, for the root to hand to all ranks."""
         return self._nccl.get_unique_id()
@@ -169,6 +188,22 @@ def _nccl_module():
     from cupy.cuda import nccl
 
     return nccl if nccl.available else None
+
+
+class _Recorded:
+    """Work that is captured at its second call."""
+
+    def __init__(self, backend, action):
+        self.backend, self.action, self.calls, self.replay = backend, action, 0, None
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls == 1:
+            self.action()
+            return
+        if self.replay is None:
+            self.replay = self.backend.capture(self.action)
+        self.replay()
 
 
 class NcclGroup:
@@ -190,3 +225,21 @@ class NcclGroup:
                 pointer = array.data.ptr + start
                 self.communicator.broadcast(pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr)
         self.nccl.groupEnd()
+
+    def send_and_receive(self, sends, receives) -> None:
+        """Send rows to ranks and receive others, all at once; lists of (rank, array)."""
+        nccl = self.nccl
+        nccl.groupStart()
+        for rank, rows in sends:
+            self.communicator.send(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, self.stream.ptr)
+        for rank, rows in receives:
+            self.communicator.recv(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, self.stream.ptr)
+        nccl.groupEnd()
+
+    def maximum(self, array) -> None:
+        """Replace every element of `array` by its largest value over the ranks."""
+        kinds = {"f": self.nccl.NCCL_FLOAT, "d": self.nccl.NCCL_DOUBLE, "i": self.nccl.NCCL_INT}
+        pointer = array.data.ptr
+        self.communicator.allReduce(
+            pointer, pointer, array.size, kinds[array.dtype.char], self.nccl.NCCL_MAX, self.stream.ptr
+        )

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
-from hybrid_nbody.config.schema import MODELS, Section
-from hybrid_nbody.config.wording import allowed, choices, kinds, limits, one_of, sections
+from hybrid_nbody.config.schema import MODELS
+from hybrid_nbody.config.sections import Section
+from hybrid_nbody.config.wording import allowed, allowed_section, choices, kinds, limits, one_of, sections
 from hybrid_nbody.config.yaml_text import Tree
 
 
@@ -38,9 +39,10 @@ def check(tree: Tree) -> Section:
 
 
 def _root(tree: Tree) -> type[Section]:
-    """Return the model of the configuration: the named one, or a near one so that its keys are checked as well."""
+    """Return the model of the configuration: the named one, or a likely one so that its keys are checked as well."""
     name, known = tree.data.get("model"), tuple(MODELS)
-    near = nearest(name, known) if isinstance(name, str) else known[0]
+    likely = max(known, key=lambda model: len(MODELS[model].model_fields.keys() & tree.data.keys()))
+    near = nearest(name, known) if isinstance(name, str) else likely
     if near is None:
         fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
         raise_all([*tree.faults, fault])
@@ -81,8 +83,10 @@ def _is_short_list(finding: dict[str, Any]) -> bool:
 def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dict[str, Any]) -> str:
     """Return what is wrong and what is allowed."""
     kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
+    if path == ("model",):
+        return _wrong_word(data, "model", tuple(MODELS))
     if kind.startswith("union_tag"):
-        return _wrong_kind(value, tuple(kinds(root.model_fields[path[0]].annotation)))
+        return _wrong_word(value, "kind", tuple(kinds(root.model_fields[path[0]].annotation)))
     if kind == "extra_forbidden":
         return _unknown_key(path[-1], tuple(_section(root, path[:-1], data).model_fields))
     if limits(context):
@@ -90,7 +94,7 @@ def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dic
     if kind == "value_error" and str(context["error"]):
         return f"{context['error']}{'' if isinstance(value, dict) else f' (got {shown(value)})'}"
     if isinstance(path[-1], int):
-        return _wrong(value, "finite" if kind == "finite_number" else "a number")
+        return _wrong(value, _allowed_entry(kind, _section(root, path[:-2], data).model_fields[path[-2]]))
     field = _section(root, path[:-1], data).model_fields[path[-1]]
     return _missing(field) if kind == "missing" and not _is_short_list(finding) else _wrong_value(value, field)
 
@@ -99,9 +103,16 @@ def _section(root: type[Section], path: KeyPath, data: Any) -> type[Section]:
     """Return the model of the section at a path; where a kind decides, that of the kind that was given."""
     section = root
     for key in path:
-        annotation, data = section.model_fields[key].annotation, data[key]
-        section = kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
+        data = data[key]
+        if isinstance(key, str):  # a number is an entry of a list: all have the same model
+            annotation = section.model_fields[key].annotation
+            section = kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
     return section
+
+
+def _allowed_entry(kind: str, field: FieldInfo) -> str:
+    """Return what an entry of a list must be."""
+    return allowed_section(field.annotation) or ("finite" if kind == "finite_number" else "a number")
 
 
 def _unknown_key(key: str, known: tuple[str, ...]) -> str:
@@ -116,8 +127,9 @@ def _wrong_value(value: Any, field: FieldInfo) -> str:
     return _wrong(value, allowed(field), choices(field.annotation))
 
 
-def _wrong_kind(bodies: dict[str, Any], known: tuple[str, ...]) -> str:
-    return _wrong(bodies["kind"], one_of(known), known) if "kind" in bodies else f"is missing; must be {one_of(known)}"
+def _wrong_word(data: dict[str, Any], key: str, known: tuple[str, ...]) -> str:
+    """Return what is wrong with the word that decides which keys there are."""
+    return _wrong(data[key], one_of(known), known) if key in data else f"is missing; must be {one_of(known)}"
 
 
 def _wrong(value: Any, what_is_allowed: str, words: tuple[str, ...] = ()) -> str:

@@ -11,28 +11,32 @@ from typing import Any
 from hybrid_nbody.config import overrides as override_keys
 from hybrid_nbody.config.checking import check
 from hybrid_nbody.config.faults import ConfigError, Fault, Place, did_you_mean, raise_all, shown
-from hybrid_nbody.config.schema import ALTERNATIVES, MODELS, FileBodies, NBodyConfig, Section
+from hybrid_nbody.config.schema import MODELS, Config
+from hybrid_nbody.config.sections import NOT_GIVEN, Section
 from hybrid_nbody.config.yaml_text import Tree, read, write
 
 __all__ = ["ConfigError", "dump", "load", "loads"]
 
 MOST_BYTES = 200_000
 
+FILES = (("bodies", "path"), ("sources", "file"))
+"""Keys that name a file to be read."""
 
-def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> NBodyConfig:
+
+def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration file.
 
     Parameters
     ----------
     path : str or path-like
-        The YAML file. A relative ``bodies.path`` within starts at the folder of this file.
+        The YAML file. A relative ``bodies.path`` or ``sources.file`` within starts at the folder of this file.
     overrides : sequence of str, optional
-        ``dotted.key=YAML value``, each taking the place of a key of the file; a relative ``bodies.path`` given so
-        starts at the current folder.
+        ``dotted.key=YAML value``, each taking the place of a key of the file; the name of a file given so starts at
+        the current folder.
 
     Returns
     -------
-    NBodyConfig
+    NBodyConfig or FluidConfig
         The checked configuration, with defaults filled in.
 
     Raises
@@ -42,17 +46,19 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> NBodyConfig:
     """
     name = os.fspath(path)
     tree = _tree(_text(name), name, overrides)
-    from_override = tree.place(("bodies", "path")).override
-    return _anchored(check(tree), "" if from_override else os.path.dirname(name))
+    config = check(tree)
+    for key in FILES:
+        config = _anchored(config, key, "" if tree.place(key).override else os.path.dirname(name))
+    return config
 
 
-def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> NBodyConfig:
+def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration from text, such as a checkpoint holds.
 
     Parameters
     ----------
     text : str
-        YAML. A relative ``bodies.path`` within is taken as it is.
+        YAML. The name of a file within is taken as it is.
     source_name : str
         What messages name in the place of a file.
     overrides : sequence of str, optional
@@ -66,7 +72,7 @@ def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> NBodyCo
     return check(_tree(text, source_name, overrides))
 
 
-def dump(config: NBodyConfig) -> str:
+def dump(config: Config) -> str:
     """Return a configuration as YAML, every default spelt out; `load` reads an equal configuration from it."""
     return write(plain_values(config))
 
@@ -77,9 +83,9 @@ def plain_values(value: Any) -> Any:
     Of ``end`` and ``steps`` (and the like) the one that is not given is left out; any other null means something.
     """
     if isinstance(value, Section):
-        given = {key: item for key, item in value if item is not None or key not in ALTERNATIVES}
+        given = {key: item for key, item in value if item is not None or key not in NOT_GIVEN}
         return {key: plain_values(item) for key, item in given.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [plain_values(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _tree(text: str, name: str, overrides: Sequence[str]) -> Tree:
@@ -98,12 +104,14 @@ def _not_a_mapping(tree: Tree) -> Fault:
     return Fault(tree.place(()), (), f"{what}; must be a mapping of the keys {keys}")
 
 
-def _anchored(config: NBodyConfig, folder: str) -> NBodyConfig:
-    """Make a relative ``bodies.path`` absolute: the stored configuration means the same file wherever it is read."""
-    if not isinstance(config.bodies, FileBodies):
+def _anchored(config: Config, key: tuple[str, str], folder: str) -> Config:
+    """Make a relative file name absolute: the stored configuration means the same file wherever it is read."""
+    section = getattr(config, key[0], None)
+    path = getattr(section, key[1], None)
+    if path is None:
         return config
-    path = os.path.abspath(os.path.join(folder, config.bodies.path))
-    return config.model_copy(update={"bodies": config.bodies.model_copy(update={"path": path})})
+    anchored = section.model_copy(update={key[1]: os.path.abspath(os.path.join(folder, path))})
+    return config.model_copy(update={key[0]: anchored})
 
 
 def _text(name: str) -> str:

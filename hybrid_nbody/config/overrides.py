@@ -3,7 +3,7 @@
 from typing import Any
 
 from hybrid_nbody.config.faults import Fault, KeyPath, Place, dotted
-from hybrid_nbody.config.schema import ALTERNATIVES
+from hybrid_nbody.config.sections import ALTERNATIVES
 from hybrid_nbody.config.yaml_text import MOST_LEVELS, Tree, read
 
 

@@ -40,6 +40,8 @@ Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
 
 AtLeastOne = Annotated[Whole, Ge(1)]
 
+Switch = Annotated[bool, Strict(), Allowed("true or false", "true or false")]
+
 _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0)
 

@@ -17,7 +17,7 @@ def allowed(field: FieldInfo) -> str:
     annotation, notes, may_be_null = _unwrapped(field.annotation, field.metadata)
     own_words = "".join(note.text for note in notes if isinstance(note, Allowed))
     words = (
-        own_words or _allowed_section(annotation) or one_of(choices(annotation)) or _allowed_number(annotation, notes)
+        own_words or allowed_section(annotation) or one_of(choices(annotation)) or _allowed_number(annotation, notes)
     )
     return f"{words}, or null" if may_be_null else words
 
@@ -60,9 +60,16 @@ def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     return {choices(section.model_fields["kind"].annotation)[0]: section for section in known} if len(known) > 1 else {}
 
 
+def allowed_section(annotation: Any) -> str:
+    """Return what a section, or an entry of a list of sections, holds; empty if none may stand there."""
+    if kinds(annotation):
+        return "a mapping with the key kind and the keys of that kind"
+    return "".join(f"a mapping of the keys {', '.join(section.model_fields)}" for section in sections(annotation))
+
+
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or what stands within ``Annotated``."""
-    if get_origin(annotation) is Annotated:
+    """Return the members of a union, or what stands within ``Annotated`` or in a list, whose entries are alike."""
+    if get_origin(annotation) in (Annotated, tuple):
         return get_args(annotation)[:1]
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else ()
 
@@ -76,12 +83,6 @@ def _unwrapped(annotation: Any, notes: Any = ()) -> tuple[Any, tuple[Any, ...], 
         inner, notes, _ = _unwrapped(next(part for part in parts if part is not types.NoneType), notes)
         return inner, notes, True
     return annotation, tuple(notes), False
-
-
-def _allowed_section(annotation: Any) -> str:
-    if kinds(annotation):
-        return "a mapping with the key kind and the keys of that kind"
-    return "".join(f"a mapping of the keys {', '.join(section.model_fields)}" for section in sections(annotation))
 
 
 def _allowed_number(annotation: Any, notes: tuple[Any, ...]) -> str:

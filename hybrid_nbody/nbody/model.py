@@ -39,6 +39,10 @@ class NBodyModel:
     """
 
     quantities = diagnostics.QUANTITIES
+    advice = {
+        "start": "The initial state cannot be run: look for bodies at one place, or of huge numbers",
+        "run": "Take a smaller time.dt or a larger softening",
+    }
 
     def __init__(self, backend, communicator, exchange, mass, ids, integrator, dt, precision, softening, G):
         self.backend, self.communicator, self.exchange = backend, communicator, exchange

@@ -132,7 +132,7 @@ class Checkpoint:
     config : str
         The configuration it was written under, as YAML.
     number : int
-        Bodies (or planes) in all.
+        Rows in all: bodies, or planes of a grid.
     scalars : mapping of str to float
         The state that all ranks share.
     """
@@ -181,4 +181,12 @@ def _readable(path):
 def _open(path):
     with _readable(path), h5py.File(path, "r", locking=False) as file:
         scalars = json.loads(hdf5.text(file.attrs["scalars"]))
-        return Checkpoint(path, hdf5.text(file.attrs["config"]), len(file["bodies/position"]), scalars)
+        return Checkpoint(path, hdf5.text(file.attrs["config"]), _number_of_rows(file), scalars)
+
+
+def _number_of_rows(file):
+    """Return the length of the first axis, along which ranks share every data set out: that of any of them."""
+    number = file.visititems(lambda name, item: len(item) if isinstance(item, h5py.Dataset) else None)
+    if number is None:
+        raise KeyError("no data set in it")
+    return number

@@ -1,5 +1,8 @@
 """The table at the end of a run: where the time went, and how fast it was."""
 
+PARTS = ("force", "fluid", "exchange")
+"""Parts of `Model.advance` that have a line of their own; a model has some of them."""
+
 OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress")
 
 
@@ -27,9 +30,9 @@ def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
     Returns
     -------
     list of (str, float)
-        ``force``, ``exchange``, each output event, then ``rest``, which makes up the total.
+        Each of `PARTS` and each output event that took time, then ``rest``, which makes up the total.
     """
-    rows = [("force", parts["force"]), ("exchange", parts["exchange"])]
+    rows = [(name, parts[name]) for name in PARTS if parts[name] > 0]
     rows += [(name, events[name]) for name in OUTPUT_EVENTS if events[name] > 0]
     return [*rows, ("rest", max(total - sum(seconds for _, seconds in rows), 0.0))]
 

@@ -14,6 +14,9 @@ from hybrid_nbody.simulation.model import Role, fields_of
 
 NAME = "trajectory.h5"
 
+FRAME_ROLES = (Role.FRAME, Role.SHOWN)
+"""Roles of the fields of which a frame is made."""
+
 UNREADABLE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
 """What h5py raises on damaged tables."""
 
@@ -59,7 +62,7 @@ class Trajectory:
             hdf5.reserve(self.file, sum(field.total_bytes for field in static))
             for field in static:
                 hdf5.fixed(self.file, field)
-            for field in fields_of(model, Role.FRAME):
+            for field in fields_of(model, *FRAME_ROLES):
                 hdf5.growing(self.file, field.name, field.shape, field.dtype, field.units, field.description)
             for name, quantity in model.quantities.items():
                 shape = _row_shape(quantity)
@@ -104,7 +107,7 @@ class Trajectory:
 
     def _check_holds(self, model):
         """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
-        shapes = {field.name: field.shape for field in fields_of(model, Role.FRAME)}
+        shapes = {field.name: field.shape for field in fields_of(model, *FRAME_ROLES)}
         shapes |= {f"diagnostics/{name}": _row_shape(quantity) for name, quantity in model.quantities.items()}
         for name, shape in shapes.items():
             if self.file[name].shape[1:] != shape:
@@ -124,7 +127,7 @@ class Trajectory:
 
     def write_frame(self, model) -> None:
         """Add the present state as a frame, unless the last frame is of this step."""
-        fields = fields_of(model, Role.FRAME)
+        fields = fields_of(model, *FRAME_ROLES)
         row = self._new_row("", model, sum(field.total_bytes for field in fields))
         if row is None:
             return

@@ -1,6 +1,7 @@
-"""How ranks see each other's data: every rank's rows of an array, on every rank."""
+"""How ranks see each other's data: every rank's rows of an array on every rank, and what carries rows between ranks."""
 
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.partition import Partition
@@ -22,6 +23,20 @@ class Transport(ABC):
     def allgather(self, array, partition: Partition) -> None:
         """Fill every rank's rows of `array` on every rank, in place; on entry each rank's own rows are valid."""
 
+    @abstractmethod
+    def trade(self, sends, receives) -> None:
+        """Carry messages between ranks.
+
+        Parameters
+        ----------
+        sends, receives : list of (int, array)
+            The other rank and contiguous rows; what two ranks send each other arrives in the order of the lists.
+        """
+
+    @abstractmethod
+    def maximum(self, array) -> None:
+        """Replace every element of `array` by its largest value over the ranks."""
+
 
 class HostTransport(Transport):
     """MPI between arrays on the host; a GPU's rows are staged through pinned memory."""
@@ -33,7 +48,7 @@ class HostTransport(Transport):
 
         self.backend = backend
         self.communicator = communicator
-        self.in_place = MPI.IN_PLACE
+        self.in_place, self.largest = MPI.IN_PLACE, MPI.MAX
 
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
@@ -42,6 +57,23 @@ class HostTransport(Transport):
         starts = [start * width for start in partition.offsets[:-1]]
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
             wait(self.communicator.comm.Iallgatherv(self.in_place, [host, (counts, starts)]))
+
+    def trade(self, sends, receives):
+        """See `Transport`."""
+        comm = self.communicator.comm
+        requests = []
+        with ExitStack() as lent:
+            for rank, rows in sends:
+                requests.append(comm.Isend(lent.enter_context(self.backend.to_host(rows)), dest=rank))
+            for rank, rows in receives:
+                requests.append(comm.Irecv(lent.enter_context(self.backend.from_host(rows)), source=rank))
+            for request in requests:
+                wait(request)
+
+    def maximum(self, array):
+        """See `Transport`."""
+        with self.backend.on_host(array, slice(0, len(array))) as host:
+            wait(self.communicator.comm.Iallreduce(self.in_place, host, op=self.largest))
 
 
 class NcclTransport(Transport):
@@ -62,6 +94,14 @@ class NcclTransport(Transport):
             self.nccl.all_gather(array, *pieces[self.rank])
         else:
             self.nccl.broadcast_each(array, pieces)
+
+    def trade(self, sends, receives):
+        """See `Transport`."""
+        self.nccl.send_and_receive(sends, receives)
+
+    def maximum(self, array):
+        """See `Transport`."""
+        self.nccl.maximum(array)
 
 
 class AllgatherExchange:

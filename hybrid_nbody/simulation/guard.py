@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.simulation.model import Role
 
 
 class Guard:
@@ -34,7 +35,7 @@ class Guard:
         NumericalError
             On every rank, naming the step and the first bad row.
         """
-        fields = list(self.model.fields().values())
+        fields = [field for field in self.model.fields().values() if field.role is not Role.SHOWN]
         first = self.communicator.minimum(np.array([_first_bad_row(field) for field in fields], dtype=np.int64))
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
@@ -64,19 +65,19 @@ class Guard:
     def _error(self, what, good_step):
         where = f"step {self.model.step} (t = {self.model.time:g}): {what}"
         if self.model.step == 0:
-            advice = "The initial state cannot be run: look for bodies at one place, or of huge numbers"
+            advice = self.model.advice["start"]
         else:
             known = f"; the state was good at step {good_step}" if good_step < self.model.step else ""
-            advice = "Take a smaller time.dt or a larger softening; checkpoints written before are kept"
+            advice = f"{self.model.advice['run']}; checkpoints written before are kept"
             where += known
         return NumericalError(f"{where}. {advice}").on_all_ranks()
 
 
-ROW_NAMES = {"bodies": "body", "gravity": "body"}
+ROW_NAMES = {"bodies": "body", "gravity": "body", "state": "plane", "carried": "plane"}
 
 
 def _first_bad_row(field) -> int:
     """Return the global index of this rank's first row that is not finite; the number of all rows if there is none."""
-    rows = field.host(0, field.rows)
+    rows = (field.check or field.host)(0, field.rows)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     return field.start + int(bad[0]) if len(bad) else field.shape[0]

@@ -9,9 +9,10 @@ import numpy as np
 
 
 class Role(Enum):
-    """Where a field is written: every field but a watched one is in checkpoints."""
+    """Where a field is written: every field but a shown or a watched one is in checkpoints."""
 
     FRAME = "one row a frame of the trajectory"
+    SHOWN = "the same, and not in checkpoints: it follows from the others"
     STATIC = "once in the trajectory"
     INTERNAL = "in checkpoints alone"
     WATCHED = "nowhere: it follows from the others, and only the guard looks at it"
@@ -39,6 +40,9 @@ class Field:
         ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from its first, as a NumPy array.
     role : Role
         Where the field is written.
+    check : callable, optional
+        ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row is: for the guard,
+        which else looks at the rows themselves.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Field:
     rows: int
     host: Callable[[int, int], np.ndarray]
     role: Role = Role.FRAME
+    check: Callable[[int, int], np.ndarray] | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -97,6 +102,8 @@ class Model(Protocol):
         Seconds that `advance` spent, by part.
     quantities : mapping of str to Quantity
         What `diagnostics` returns.
+    advice : mapping of str to str
+        What to do when the state has gone wrong: at the ``start``, or later in the ``run``.
     """
 
     step: int
@@ -104,6 +111,7 @@ class Model(Protocol):
     work: Work
     timings: "object"
     quantities: Mapping[str, Quantity]
+    advice: Mapping[str, str]
 
     def advance(self, steps: int) -> None:
         """Do `steps` whole steps, on the device as far as possible."""

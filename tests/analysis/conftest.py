@@ -1,6 +1,7 @@
 """Small output files, written with h5py alone as the run writes them, and the messages that bad ones give."""
 
 import hashlib
+import json
 
 import h5py
 import numpy as np
@@ -105,6 +106,90 @@ def put(file, name, values, units, grows=True):
 
 
 @pytest.fixture
+def write_fluid(in_folder):
+    """Return a function that writes a run of a fluid into a folder and returns the folder."""
+
+    def write(name="smoke", *, cells=(12, 16, 8), frames=2, rows=5, stride=1, planes=None, fields=FIELDS, **changed):
+        (in_folder / name).mkdir(exist_ok=True)
+        config = {"grid": {"cells": list(cells)}, "output": {"stride": stride, "planes": planes}}
+        stored = np.s_[:, range(0, cells[2], stride) if planes is None else sorted(planes), ::stride, ::stride]
+        with h5py.File(in_folder / name / "trajectory.h5", "w") as file:
+            attributes = {"model": "fluid", "title": "Smoke", "config": json.dumps(config)}
+            file.attrs.update(fixed(ATTRIBUTES | attributes))
+            for field in fields:
+                values = changed.get(field, FLOWS[field](cells, max(frames, 1))[:frames])
+                put(file, f"fluid/{field}", values[stored], {"density": "density"}.get(field, "length / time"))
+            for quantity, values in diagnostics_of_fluid(rows).items():
+                put(file, f"diagnostics/{quantity}", values, UNITS_OF_FLUID.get(quantity, "1"))
+            put(file, "step", 10 * np.arange(frames), "1")
+            put(file, "time", 1.0 * np.arange(frames), "time")
+        return in_folder / name
+
+    return write
+
+
+FIELDS = ("density", "velocity")
+UNITS_OF_FLUID = {
+    "time": "time",
+    "total_density": "density",
+    "total_density_with_ghosts": "density",
+    "kinetic_energy": "length^5 / time^2",
+    "max_speed": "length / time",
+    "divergence_before": "1 / time",
+    "divergence_after": "1 / time",
+}
+
+
+def centres_of(cells):
+    """Return x, y and z of all cells, the longest edge of the box being 1: (nz, ny, nx) each."""
+    z, y, x = np.meshgrid(*(np.arange(number) + 0.5 for number in reversed(cells)), indexing="ij")
+    return x / max(cells), y / max(cells), z / max(cells)
+
+
+def density_of(cells, frames):
+    """Return a ring of smoke that widens and rises along y: (T, nz, ny, nx) float32."""
+    x, y, z = centres_of(cells)
+    middle = [number / max(cells) / 2 for number in cells]
+    radius = np.hypot(x - middle[0], z - middle[2])
+    ring = [np.hypot(radius - 0.1 - 0.05 * frame, y - 0.3 - 0.2 * frame) for frame in range(frames)]
+    return np.array([8 * np.exp(-((distance / 0.12) ** 2)) for distance in ring], dtype="f4")
+
+
+def velocity_of(cells, frames):
+    """Return a jet along y in the middle of the box that flows back along its walls: (T, nz, ny, nx, 3) float32."""
+    x, y, z = centres_of(cells)
+    edges = [number / max(cells) for number in cells]
+    phase = [np.pi * place / edge for place, edge in zip((x, y, z), edges, strict=True)]
+    v = np.cos(2 * phase[0]) * np.sin(phase[1]) * np.cos(2 * phase[2])
+    u = -np.sin(2 * phase[0]) * np.cos(phase[1]) / 4
+    w = -np.sin(2 * phase[2]) * np.cos(phase[1]) / 4
+    return np.array([(1 + frame) * np.stack([u, v, w], axis=-1) for frame in range(frames)], dtype="f4")
+
+
+FLOWS = {"density": density_of, "velocity": velocity_of}
+
+
+def diagnostics_of_fluid(rows):
+    """Return the diagnostics of a run of a fluid, by name: (D,). The first row is of a fluid at rest."""
+    time = 0.25 * np.arange(rows)
+    speed = 0.8 * time * np.exp(-time)
+    return {
+        "step": 5 * np.arange(rows),
+        "time": time,
+        "total_density": 40 + np.sin(3 * time),
+        "total_density_with_ghosts": 42 + np.sin(3 * time),
+        "kinetic_energy": 1e-3 * speed**2,
+        "max_speed": speed,
+        "cfl": 1.6 * speed,
+        "divergence_before": 3 * speed,
+        "divergence_after": 2e-4 * speed,
+        "poisson_residual": 0.1 * speed,
+        "iterations_per_solve": 20 - 8 * np.minimum(time, 1),
+        "early_share": np.minimum(time, 0.75),
+    }
+
+
+@pytest.fixture
 def write_checkpoint(in_folder, seal):
     """Return a function that writes a checkpoint and returns its path."""
 
@@ -119,6 +204,22 @@ def write_checkpoint(in_folder, seal):
             put(file, "bodies/id", np.arange(bodies) + 10, "1", grows=False)
             put(file, "gravity/order", np.arange(bodies), "1", grows=False)
         return seal(path)
+
+    return write
+
+
+@pytest.fixture
+def write_fluid_checkpoint(in_folder, seal):
+    """Return a function that writes a checkpoint of a fluid and returns its path."""
+
+    def write(name="checkpoint-0000000020.h5", *, cells=(12, 16, 8)):
+        with h5py.File(in_folder / name, "w", userblock_size=512) as file:
+            origin = {"format": "hybrid_nbody checkpoint", "model": "fluid", "title": "Smoke", "scalars": "{}"}
+            file.attrs.update(fixed(ATTRIBUTES | origin) | {"step": 20, "time": 2.0})
+            put(file, "state/density", density_of(cells, 1)[0], "1", grows=False)
+            for component in "uvw":
+                put(file, f"state/{component}", density_of(cells, 1)[0], "1", grows=False)
+        return seal(in_folder / name)
 
     return write
 

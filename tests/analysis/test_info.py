@@ -61,6 +61,55 @@ def test_a_checkpoint(write_checkpoint):
     ]
 
 
+def test_a_run_of_a_fluid(write_fluid, write_fluid_checkpoint):
+    write_fluid(rows=1)
+    write_fluid_checkpoint("smoke/checkpoint-0000000020.h5")
+    assert without_sizes(describe("smoke")) == [
+        "smoke: the output of a run",
+        "  title         Smoke",
+        "  model         fluid",
+        "  format        hybrid_nbody trajectory, version 1, written by hybrid_nbody 0.1.0",
+        "  ran with      backend cpu, ranks 4",
+        "  grid          12 x 16 x 8 cells",
+        "  fields        density and velocity",
+        "  frames        2, time 0 to 1, step 0 to 10",
+        "  diagnostics   1, at time 0, step 0",
+        "  the last ones total density               40",
+        "                total density with ghosts   42",
+        "                kinetic energy              0",
+        "                max speed                   0",
+        "                cfl                         0",
+        "                divergence after            0",
+        "                divergence before           0",
+        "                early share                 0",
+        "                iterations per solve        20",
+        "                poisson residual            0",
+        "  checkpoints   checkpoint-0000000020.h5  time 2, step 20",
+        "  size          SIZE in 2 files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"stride": 5, "fields": ["density"]}, "density of 3 x 4 x 2 of them"),
+        ({"planes": [3, 5, 6]}, "density and velocity of 12 x 16 x 3 of them"),
+        ({"fields": ["velocity"]}, "velocity"),
+    ],
+)
+def test_which_cells_the_frames_of_a_fluid_hold(write_fluid, options, line):
+    assert f"  fields        {line}" in describe(write_fluid(**options)).splitlines()
+
+
+def test_a_checkpoint_of_a_fluid(write_fluid_checkpoint):
+    lines = without_sizes(describe(write_fluid_checkpoint("c.h5")))
+    assert lines[-3:] == [
+        "  grid          12 x 16 x 8 cells",
+        "  state at      time 2, step 20",
+        "  size          SIZE",
+    ]
+
+
 def test_a_file_of_bodies(in_folder):
     (in_folder / "b.csv").write_text("x,y,z,vx,vy,vz,m\n1,2,3,4,5,6,7\n1,2,3,4,5,6,8\n")
     assert describe("b.csv").splitlines() == [

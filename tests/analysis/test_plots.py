@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hybrid_nbody.analysis import plots
+from hybrid_nbody.analysis import body_figures
 from hybrid_nbody.analysis.panels import density_at, view_of
 from hybrid_nbody.analysis.plots import FIGURES, plot_run
 from hybrid_nbody.analysis.run import open_run
@@ -131,9 +131,9 @@ def test_tracks_are_those_of_the_bodies(write_run):
 
 
 def test_tracks_of_a_long_run_are_thinned_evenly_and_end_where_the_bodies_are(write_run, monkeypatch):
-    monkeypatch.setattr(plots, "TRACK_POINTS", 10)
+    monkeypatch.setattr(body_figures, "TRACK_POINTS", 10)
     with open_run(write_run(frames=36)) as run:
-        tracks = plots._tracks(run, -1)
+        tracks = body_figures._tracks(run, -1)
         np.testing.assert_array_equal(tracks[:, 0, 0] / 100, [0, 4, 8, 12, 16, 20, 24, 28, 32, 35])
 
 
@@ -261,7 +261,8 @@ def test_no_window_and_no_pyplot(write_run):
 def test_an_unknown_kind(write_run, refused):
     write_run()
     assert refused(InputError, plot_run, "out", "energy") == (
-        "no picture of kind 'energy'; there are energies, snapshot, tracks, overview; did you mean 'energies'?"
+        "no picture of kind 'energy'; there are energies, snapshot, tracks, overview, diagnostics, slices, projection; "
+        "did you mean 'energies'?"
     )
 
 
@@ -283,7 +284,7 @@ def test_a_frame_that_is_not_there(write_run, refused):
 def test_nothing_to_draw(write_run, refused):
     write_run(frames=0, rows=0)
     assert refused(InputError, plot_run, "out") == (
-        "out/trajectory.h5: nothing to plot yet, neither diagnostics nor frames of bodies"
+        "out/trajectory.h5: nothing to plot yet, neither diagnostics nor frames"
     )
     assert refused(InputError, plot_run, "out", "energies") == (
         "out/trajectory.h5: no energies in the diagnostics of this run of model 'nbody'"

@@ -306,3 +306,22 @@ def test_any_damage_is_told_in_one_line(write_run):
             assert "\n" not in str(error)
             outcomes.append("refused")
     assert set(outcomes) == {"read", "refused"}
+
+
+# --- a fluid -------------------------------------------------------------------------------------------------------
+
+
+def test_a_fluid_is_read_by_frame_and_by_part(write_fluid):
+    with open_run(write_fluid(cells=(4, 5, 3), frames=3)) as run:
+        assert run.fields == ["fluid/density", "fluid/velocity"]
+        assert run.shape("fluid/velocity") == (3, 3, 5, 4, 3)
+        assert run.number_of_bodies == 0
+        whole = run.field("fluid/velocity", 1)
+        np.testing.assert_array_equal(run.part("fluid/velocity", -2, (slice(1, 3), 2)), whole[1:3, 2])
+        np.testing.assert_array_equal(run.field("fluid/velocity", slice(None))[1], whole)
+        assert run.units("velocity") == "length / time"
+        assert "  density      (3, 5, 4) a frame" in repr(run).splitlines()
+        with pytest.raises(IndexError, match="frame 3"):
+            run.part("fluid/density", 3, (0,))
+        with pytest.raises(InputError, match="did you mean 'fluid/density'"):
+            run.shape("fluid/densty")

@@ -18,6 +18,16 @@ VALID = {
     "compute": {"threads": 2, "balance": [1, 2]},
     "output": {"directory": "a", "trajectory": {"every_steps": 2}, "checkpoint": {"every_time": 1.0, "keep": 2}},
 }
+EVENT = {"step": 1, "density": 1.0, "sphere": {"centre": [1, 2, 3], "radius": 2}, "mode": "add"}
+FLUID = {
+    "model": "fluid",
+    "grid": {"cells": [8, 6, 5]},
+    "fluid": {"viscosity": 0.1, "boundary": ["no-slip", "periodic", "free-slip"], "gravity": [0, -1, 0]},
+    "solver": {"method": "sor", "omega": 1.5, "criterion": "residual", "tolerance": 1e-3},
+    "sources": {"carry_over": False, "events": [EVENT, {"steps": [2, 3], "velocity": [0, 1, 0]}], "file": None},
+    "time": {"dt": 0.1, "steps": 10},
+    "output": {"fields": ["density"], "stride": 2, "planes": [1, 4]},
+}
 LINE = re.compile(r"(x\.yaml:\d+: |--set .*: ).+|… and \d+ more faults")
 
 words = some.text(max_size=8) | some.sampled_from(["auto", "equal", "plummer", "file", "2h", "nbody"])
@@ -53,6 +63,22 @@ def check(text, overrides=()):
 def test_any_value_of_any_key(path, value):
     check(write(with_value(VALID, path, value)))
     check(write(VALID), [f"{'.'.join(path)}={write(value)}"])
+
+
+@given(some.sampled_from(list(keys_of(FLUID))), values)
+def test_any_value_of_any_key_of_a_fluid(path, value):
+    check(write(with_value(FLUID, path, value)))
+    check(write(FLUID), [f"{'.'.join(path)}={write(value)}"])
+
+
+PLACES = {"steps": [1, 2], "velocity": [1, 0, 0], "cell": [1, 1, 1], "box": [[0, 1], [0, 1], [0, 1]]}
+
+
+@given(some.sampled_from(list(keys_of(EVENT | PLACES))), values | some.lists(some.integers(-1, 9), max_size=4))
+def test_any_value_of_any_key_of_an_event(path, value):
+    event = with_value(EVENT if path[0] in EVENT else PLACES | {"mode": "set"}, path, value)
+    check(write(with_value(FLUID, ("sources", "events"), [event])))
+    check(write(with_value(FLUID, ("sources", "events"), [EVENT, event, value])))
 
 
 @given(some.text(max_size=40), some.text(max_size=40), some.integers(0, 400))

@@ -5,7 +5,7 @@ import pytest
 from hybrid_nbody.config.loader import ConfigError, loads
 
 KINDS = "plummer, uniform-sphere, cold-sphere, random-box, two-body, figure-eight, lagrange-triangle, file"
-TIME_KEYS = "integrator, dt, end, steps, wall_limit, max_energy_error"
+TIME_KEYS = "dt, end, steps, wall_limit, integrator, max_energy_error"
 WEIGHTS = "equal, measured or a list of numbers, each at least 0 and not all 0"
 DURATION = "a duration greater than 0 such as 2h30m, 90s, 1d or 3600 (seconds), or null"
 A_LINE = "one line of text, in quotes if it looks like a number"
@@ -72,9 +72,9 @@ MESSAGES = {
     "gravity: {solver: tree}": "1: gravity.solver: must be direct (got 'tree')",
     "compute: {backend: GPU}": "1: compute.backend: must be one of auto, cpu, gpu; did you mean 'gpu'? (got 'GPU')",
     "compute: {backend: hybrid}": "1: compute.backend: must be one of auto, cpu, gpu (got 'hybrid')",
-    "model: fluid": "1: model: must be nbody (got 'fluid')",
-    "model: n-body": "1: model: must be nbody; did you mean 'nbody'? (got 'n-body')",
-    "model: 3": "1: model: must be nbody (got 3)",
+    "model: n-body": "1: model: must be one of nbody, fluid; did you mean 'nbody'? (got 'n-body')",
+    "model: smoke": "1: model: must be one of nbody, fluid (got 'smoke')",
+    "model: 3": "1: model: must be one of nbody, fluid (got 3)",
     "bodies: {kind: plumer, n: 3}": f"1: bodies.kind: must be one of {KINDS}; did you mean 'plummer'? (got 'plumer')",
     "bodies: {kind: [file]}": f"1: bodies.kind: must be one of {KINDS} (got ['file'])",
     # threads, weights and durations
@@ -107,7 +107,7 @@ MESSAGES = {
     ),
     "gravity: {g: 1}": "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision",
     "compute: {cpu_share: 0.5}": (
-        "1: compute.cpu_share: unknown key; allowed: backend, threads, balance, exchange, transport"
+        "1: compute.cpu_share: unknown key; allowed: backend, threads, balance, transport, exchange"
     ),
     "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
     "'a\\nb': 1": "1: a\\nb: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",
@@ -140,7 +140,7 @@ def test_missing_sections_are_reported_at_the_head_of_the_file():
     with pytest.raises(ConfigError) as caught:
         loads("# a comment\ntitle: x\n", "x.yaml")
     assert str(caught.value).split("\n") == [
-        "x.yaml:2: model: is missing; must be nbody",
+        "x.yaml:2: model: is missing; must be one of nbody, fluid",
         "x.yaml:2: bodies: is missing; must be a mapping with the key kind and the keys of that kind",
         f"x.yaml:2: time: is missing; must be a mapping of the keys {TIME_KEYS}",
     ]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from hybrid_nbody.config.loader import loads
-from hybrid_nbody.config.reference import EXAMPLE, page
+from hybrid_nbody.config.reference import EXAMPLES, page
 from hybrid_nbody.config.schema import MODELS
 from hybrid_nbody.config.wording import kinds, sections
 
@@ -26,8 +26,8 @@ def test_every_key_and_kind_is_on_the_page():
         for key, description in keys_of(root):
             assert f"| `{key}` |" in text
             assert description.replace("|", "\\|") in text
-        for kind in kinds(root.model_fields["bodies"].annotation):
-            assert f"### bodies: {kind}\n" in text
+    for kind in kinds(MODELS["nbody"].model_fields["bodies"].annotation):
+        assert f"#### bodies: {kind}\n" in text
 
 
 def keys_of(section, prefix=""):
@@ -39,8 +39,9 @@ def keys_of(section, prefix=""):
             yield from keys_of(inner, f"{prefix}{name}.")
 
 
-def test_the_example_on_the_page_is_valid():
-    assert loads(EXAMPLE, "example").time.total_steps == 1000
+def test_the_examples_on_the_page_are_valid():
+    assert loads(EXAMPLES["nbody"], "example").time.total_steps == 1000
+    assert loads(EXAMPLES["fluid"], "example").sources.events[0].last == 149
 
 
 def test_the_configuration_loads_without_the_heavy_libraries():

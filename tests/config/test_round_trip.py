@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from hybrid_nbody.config.loader import dump, loads
-from hybrid_nbody.config.schema import NBodyConfig
+from hybrid_nbody.config.nbody import NBodyConfig
 
 positive = some.floats(min_value=0, exclude_min=True, allow_infinity=False)
 not_negative = some.floats(min_value=0, allow_infinity=False)
@@ -93,8 +93,8 @@ title: 1 body
 seed: 1
 bodies: {kind: plummer, n: 8}
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: single}
-time: {integrator: leapfrog, dt: 0.5, steps: 3, wall_limit: null, max_energy_error: 10.0}
-compute: {backend: auto, threads: auto, balance: equal, exchange: auto, transport: auto}
+time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, max_energy_error: 10.0}
+compute: {backend: auto, threads: auto, balance: equal, transport: auto, exchange: auto}
 output:
   directory: output/run
   trajectory: {every_steps: 100}

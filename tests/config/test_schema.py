@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from hybrid_nbody.config.schema import Every, NBodyConfig, Output, PlummerBodies, Time, TwoBodies
+from hybrid_nbody.config.nbody import NBodyConfig, NBodyTime, PlummerBodies, TwoBodies
+from hybrid_nbody.config.sections import Every, Output, Time
 
 
 def test_defaults(config_of):
@@ -98,7 +99,7 @@ def test_python_code_builds_a_configuration_under_the_same_rules():
     config = NBodyConfig(
         model="nbody",
         bodies=PlummerBodies(kind="plummer", n=4),
-        time=Time(dt=0.1, steps=2),
+        time=NBodyTime(dt=0.1, steps=2),
         output=Output(trajectory=Every(every_time=0.5)),
     )
     assert config.output.trajectory.every_time == 0.5

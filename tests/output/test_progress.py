@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hybrid_nbody.output import progress
 from hybrid_nbody.output.progress import BarProgress, LineProgress, Status, duration
-from hybrid_nbody.output.report import OUTPUT_EVENTS, rate_line, time_shares, time_table, with_prefix
+from hybrid_nbody.output.report import OUTPUT_EVENTS, PARTS, rate_line, time_shares, time_table, with_prefix
 from hybrid_nbody.simulation.model import Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -142,18 +142,19 @@ SECONDS = st.floats(0, 1e4)
 
 
 @given(
-    parts=st.dictionaries(st.sampled_from(["force", "exchange", "kick"]), SECONDS),
+    parts=st.dictionaries(st.sampled_from([*PARTS, "kick"]), SECONDS),
     events=st.dictionaries(st.sampled_from([*OUTPUT_EVENTS, "loop", "advance", "stop"]), SECONDS),
     more=SECONDS,
 )
 def test_shares_add_up_to_the_total(parts, events, more):
     in_parts, in_events = Timings(), Timings()
     in_parts.seconds, in_events.seconds = parts, events
-    named = parts.get("force", 0) + parts.get("exchange", 0) + sum(events.get(name, 0) for name in OUTPUT_EVENTS)
+    named = sum(parts.get(name, 0) for name in PARTS) + sum(events.get(name, 0) for name in OUTPUT_EVENTS)
     rows = time_shares(in_events, in_parts, named + more)
     assert sum(seconds for _, seconds in rows) == pytest.approx(named + more, rel=1e-12, abs=1e-9)
     names = [name for name, _ in rows]
-    assert names == ["force", "exchange", *(name for name in OUTPUT_EVENTS if events.get(name, 0) > 0), "rest"]
+    shown = [name for name in PARTS if parts.get(name, 0) > 0]
+    assert names == [*shown, *(name for name in OUTPUT_EVENTS if events.get(name, 0) > 0), "rest"]
     assert all(seconds >= 0 for _, seconds in rows)
 
 

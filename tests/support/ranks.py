@@ -103,6 +103,7 @@ class RowsModel:
 
     quantities = {"total_energy": Quantity("energy", "sum"), "momentum": Quantity("mass length / time", "vector", 3)}
     work = Work("interactions", 100.0, 20)
+    advice = {"start": "The initial state has bad rows", "run": "Take smaller steps"}
 
     def __init__(self, number, communicator, weights=None, dt=0.5):
         self.number, self.communicator, self.dt = number, communicator, dt

@@ -1,0 +1,194 @@
+"""Figures of bodies: energies, the bodies in three planes, the tracks of a few, and an overview of it all."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.figures import new_figure, title
+from hybrid_nbody.analysis.panels import (
+    FEW_BODIES,
+    density_norm,
+    draw_bodies,
+    draw_energies,
+    draw_energy_error,
+    draw_tracks,
+    view_of,
+)
+from hybrid_nbody.analysis.style import BODY_COLOURS, scaled_units
+from hybrid_nbody.errors import InputError
+
+PLANES = ((0, 1), (0, 2), (1, 2))
+TRACK_POINTS = 20_000
+"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in memory."""
+
+
+def default_kinds(run) -> list[str]:
+    """Return the kinds of pictures that fit what a run of bodies holds so far."""
+    kinds = ["energies"] if run.diagnostics.number_of_rows and "total_energy" in run.diagnostics else []
+    if run.number_of_frames and run.number_of_bodies:
+        kinds += ["snapshot"] + (["tracks"] if run.number_of_bodies <= FEW_BODIES else [])
+    return kinds
+
+
+def energies_figure(run, frame=-1) -> Figure:
+    """Draw kinetic, potential and total energy against time, and the relative energy error below.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    frame : int, optional
+        Not used: energies are those of the whole run.
+
+    Raises
+    ------
+    InputError
+        The run holds no energies.
+    """
+    _need_energies(run)
+    figure = new_figure(4.2)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 3))
+    _draw_energy_panels(above, below, run)
+    figure.suptitle(title(run))
+    return figure
+
+
+def snapshot_figure(run, frame=-1) -> Figure:
+    """Draw the bodies of one frame in three planes, coloured by their number per area.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    frame : int, optional
+        Negative frames count from the end.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, or no such frame.
+    """
+    points = _points(run, frame)
+    view = view_of(points, run.units("bodies/position"))
+    norm = density_norm(points, view, PLANES)
+    figure = new_figure(2.5 if norm else 2.8)  # a colour bar leaves less width to the planes
+    panels = figure.subplots(1, 3)
+    for axes, plane in zip(panels, PLANES, strict=True):
+        drawn = draw_bodies(axes, points, view, plane, norm)
+    _colour_bar(figure, drawn, panels[-1], view)
+    figure.suptitle(title(run, frame, _bodies_shown(points, view)))
+    return figure
+
+
+def tracks_figure(run, frame=-1) -> Figure:
+    """Draw the paths of a few bodies in three planes, up to and including a frame.
+
+    Parameters
+    ----------
+    run : Run
+        An open run of at most 32 bodies.
+    frame : int, optional
+        The last frame drawn; negative ones count from the end.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, too many of them, or no such frame.
+    """
+    tracks = _tracks(run, frame)
+    view = view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
+    figure = new_figure(2.8)
+    panels = figure.subplots(1, 3)
+    for axes, plane in zip(panels, PLANES, strict=True):
+        draw_tracks(axes, tracks, run.id, view, plane)
+    if run.number_of_bodies <= len(BODY_COLOURS):  # beyond that the colours repeat
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names), handletextpad=0.1)
+    figure.suptitle(title(run, frame))
+    return figure
+
+
+def overview_figure(run, frame=-1) -> Figure:
+    """Draw energies and bodies in one picture: the tracks of a few bodies, else the x-y plane of a frame.
+
+    Parameters and errors are those of `snapshot_figure` and `energies_figure`.
+    """
+    _need_energies(run)
+    figure = new_figure(3.8)
+    left, right = figure.subfigures(1, 2)
+    _draw_energy_panels(*left.subplots(2, 1, sharex=True, height_ratios=(4, 3)), run)
+    figure.suptitle(_draw_main_plane(right, run, frame))
+    return figure
+
+
+FIGURES = {
+    "energies": energies_figure,
+    "snapshot": snapshot_figure,
+    "tracks": tracks_figure,
+    "overview": overview_figure,
+}
+
+
+# --- their parts ---------------------------------------------------------------------------------------------------
+
+
+def _need_energies(run):
+    needed = {"time", "kinetic_energy", "potential_energy", "total_energy", "relative_energy_error"}
+    if not run.diagnostics.number_of_rows or needed - set(run.diagnostics):
+        raise InputError(f"{run.path}: no energies in the diagnostics of this run of model '{run.model}'")
+
+
+def _draw_energy_panels(above, below, run):
+    draw_energies(above, run)
+    draw_energy_error(below, run)
+    above.set_xlabel("")
+    above.tick_params(labelbottom=False)
+    above.figure.align_ylabels([above, below])
+
+
+def _draw_main_plane(figure, run, frame):
+    """Draw the x-y plane for an overview, and return its title."""
+    axes, units = figure.subplots(), run.units("bodies/position")
+    if run.number_of_bodies <= FEW_BODIES:
+        tracks = _tracks(run, frame)
+        draw_tracks(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), units), PLANES[0])
+        return title(run, frame)
+    points = _points(run, frame)
+    view = view_of(points, units)
+    drawn = draw_bodies(axes, points, view, PLANES[0], density_norm(points, view, PLANES[:1]))
+    _colour_bar(figure, drawn, axes, view)
+    return title(run, frame, _bodies_shown(points, view))
+
+
+def _points(run, frame):
+    if not run.number_of_bodies:
+        raise InputError(f"{run.path}: a run of model '{run.model}' has no bodies to draw")
+    try:
+        return run.positions(frame)
+    except IndexError as error:
+        raise InputError(str(error)) from error
+
+
+def _tracks(run, frame):
+    """Read the positions from the first frame to `frame`, thinned evenly to TRACK_POINTS: (F, N, 3) float64."""
+    last = _points(run, frame)
+    if run.number_of_bodies > FEW_BODIES:
+        raise InputError(f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}")
+    end = frame % run.number_of_frames
+    earlier = run.positions(slice(0, end, -(-(end + 1) // TRACK_POINTS)))
+    return np.concatenate([earlier, last[None]])
+
+
+def _bodies_shown(points, view):
+    """Say how many bodies there are, and how many of them cannot be seen."""
+    outside = len(points) - int(view.contains(points).sum())
+    return f"{len(points)} bodies" + (f", {outside} outside the picture" if outside else "")
+
+
+def _colour_bar(figure, drawn, axes, view):
+    """Add the scale of colours to the right of `axes`, exactly as high as they are."""
+    if drawn is None:
+        return
+    length = scaled_units(view.units, view.power)
+    area = f"({length})²" if " " in length else f"{length}²"
+    name = f"bodies per area (1 / {area})" if length else "bodies per area"
+    figure.colorbar(drawn, cax=axes.inset_axes((1.04, 0, 0.05, 1)), label=name)

@@ -1,0 +1,193 @@
+"""Builds the fluid model of a configuration."""
+
+from functools import partial
+
+from hybrid_nbody.analysis.events_file import read_events
+from hybrid_nbody.builders.common import CHANGEABLE, Built, check_weights, placement_lines, plural, shares
+from hybrid_nbody.config import fluid as asked
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.fluid import solvers
+from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.model import KERNELS, FluidModel
+from hybrid_nbody.fluid.slab import Slab
+from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
+from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.fluid.trial import compile_kernels, measured_weights
+from hybrid_nbody.parallel.exchange import choose_transport
+from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.placement import place
+
+
+class FluidBuilder:
+    """From a configuration to a grid shared out over all ranks; `NBodyBuilder` has the same methods.
+
+    Parameters
+    ----------
+    config : FluidConfig
+    communicator : Communicator
+        Every rank calls together.
+
+    Attributes
+    ----------
+    changeable : tuple of str
+        Keys that a resumed run may change.
+    """
+
+    changeable = CHANGEABLE
+
+    def __init__(self, config, communicator):
+        self.config, self.communicator = config, communicator
+
+    @staticmethod
+    def resolved(config):
+        """Return the configuration with the events of its file beside the others: a restart needs no file.
+
+        Raises
+        ------
+        InputError
+            If the file is missing or wrong.
+        """
+        sources = config.sources
+        if sources.file is None:
+            return config
+        read = read_events(sources.file, config.time.total_steps)
+        events = [asked.Event(step=event.step, density=event.density, velocity=event.velocity) for event in read]
+        sources = sources.model_copy(update={"events": (*sources.events, *events), "file": None})
+        return config.model_copy(update={"sources": sources})
+
+    def check(self) -> None:
+        """Check that the grid can be shared out.
+
+        Raises
+        ------
+        InputError
+            On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
+        """
+        config, size = self.config, self.communicator.size
+        check_weights(config, size)
+        planes = config.grid.cells[2]
+        if planes < size:
+            raise InputError(
+                f"grid.cells: {planes} planes along z for {size} ranks; a rank needs one plane at least: start at "
+                f"most {planes} ranks, or let z be the longer axis"
+            ).on_all_ranks()
+        if config.solver.method == "lexicographic" and size > 1:
+            raise InputError(
+                f"solver.method: lexicographic goes from cell to cell and runs on one rank ({size} were started); "
+                "use red-black"
+            ).on_all_ranks()
+
+    def initial(self) -> list[Event]:
+        """Return the events of the run."""
+        centre = self.config.grid.centre
+        return [event_of(event, centre) for event in self.config.sources.events]
+
+    def fresh(self, events) -> Built:
+        """Return a model at rest; the root passes the events, the other ranks None."""
+        return self._build(self.communicator.broadcast(events))
+
+    def restored(self, saved) -> Built:
+        """Return a model at the state of a checkpoint; every rank reads its own planes."""
+        built = self._build(self.initial())
+        own = built.exchange.own
+        built.model.restore(lambda name: saved.rows(name, own.start, own.stop), saved.scalars)
+        return built
+
+    def lines(self, built: Built) -> list[str]:
+        """Say what runs where."""
+        config = self.config
+        solver, title = config.solver, config.title or "hybrid_nbody"
+        cells = " x ".join(map(str, config.grid.cells))
+        accuracy = f"at most {solver.max_iterations} iterations, tolerance {solver.tolerance:g}"
+        return [
+            f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
+            f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
+            *placement_lines(built, partial(plural, one="plane", many="planes")),
+        ]
+
+    def _build(self, events):
+        """Choose devices, compile kernels, share the planes out and connect the ranks."""
+        config, communicator = self.config, self.communicator
+        placement = place(config.compute.backend, config.compute.threads, communicator)
+        self._check_backend(placement.backend)
+        physics = placement.backend, config.fluid.boundary, DTYPES[config.fluid.dtype]
+        communicator.first_on_node(lambda: compile_kernels(*physics))
+        measure = partial(measured_weights, *physics, communicator)
+        partition = shares(config, config.grid.cells[2], communicator.size, measure)
+        self._check_planes(partition)
+        transport = choose_transport(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
+        halo = HaloExchange(transport, partition, communicator, config.fluid.boundary[2] == "periodic")
+        return Built(self._model(placement.backend, halo, events), placement, halo)
+
+    def _check_backend(self, backend):
+        if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
+            raise InputError(
+                f"solver.method: lexicographic runs on a CPU alone, and this run is on {backend.description}; "
+                "use compute.backend: cpu, or solver.method: red-black"
+            ).on_all_ranks()
+
+    def _check_planes(self, partition):
+        if 0 in partition.counts:
+            raise InputError(
+                f"compute.balance: rank {partition.counts.index(0)} would have no plane of {partition.total}; give it "
+                "more weight"
+            ).on_all_ranks()
+
+    def _model(self, backend, halo, events):
+        config, own = self.config, halo.own
+        slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start)
+        kernels = backend.kernels(KERNELS).Kernels(backend, slab, DTYPES[config.fluid.dtype])
+        output, solver = config.output, config.solver
+        planes = None if output.planes is None else tuple(sorted(output.planes))
+        return FluidModel(
+            kernels,
+            halo,
+            self.communicator,
+            solver_of(solver, kernels, halo),
+            physics_of(config),
+            Sources(events),
+            Frames(output.fields, output.stride, planes),
+            solver.max_iterations,
+        )
+
+
+DTYPES = {"float32": "f4", "float64": "f8"}
+
+
+def solver_of(config, kernels, halo):
+    """Return the solver that a configuration asks for."""
+    accuracy = solvers.Accuracy(config.max_iterations, config.tolerance, config.criterion)
+    if config.method == "sor":
+        return solvers.Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
+    return {"red-black": solvers.RedBlack, "lexicographic": solvers.Lexicographic}[config.method](
+        kernels, halo, accuracy
+    )
+
+
+def physics_of(config) -> Physics:
+    """Return what moves the fluid of a configuration."""
+    fluid = config.fluid
+    return Physics(
+        dt=config.time.dt,
+        viscosity=fluid.viscosity,
+        diffusivity=fluid.diffusion,
+        projection=fluid.projection,
+        advection=fluid.advection,
+        lift=tuple(-fluid.buoyancy * component for component in fluid.gravity),
+        confinement=fluid.vorticity_confinement,
+        carry_over=config.sources.carry_over,
+    )
+
+
+def event_of(event, centre) -> Event:
+    """Return an event as the model takes it."""
+    field, values = ("velocity", event.velocity) if event.density is None else ("density", (event.density,))
+    return Event(event.first, event.last, field, values, _region(event, centre), event.mode)
+
+
+def _region(event, centre):
+    if event.box is not None:
+        return Box(tuple(edge for edges in event.box for edge in edges))
+    if event.sphere is not None:
+        return Sphere(event.sphere.centre, event.sphere.radius)
+    return Box.cell(*(event.cell or centre))

@@ -1,0 +1,102 @@
+"""What the keys of a fluid's configuration must satisfy together."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from hybrid_nbody.config.sections import fault
+
+Faults = Iterator[dict[str, Any]]
+
+ROUNDING = {"float32": 2.0**-23, "float64": 2.0**-52}
+"""Distance from 1 to the next number."""
+
+SMALLEST = {"float32": 2.0**-126, "float64": 2.0**-1022}
+"""Smallest number of full precision."""
+
+
+def faults(config) -> Faults:
+    """Return each combination of valid keys that cannot be computed, as `sections.fault` makes them.
+
+    Parameters
+    ----------
+    config : FluidConfig
+        Every key valid by itself.
+    """
+    checks = (_boundary, _carry_over, _tolerance, _omega, _planes, _events)
+    return chain.from_iterable(check(config) for check in checks)
+
+
+def _boundary(config) -> Faults:
+    cells, periodic = config.grid.cells, [kind == "periodic" for kind in config.fluid.boundary]
+    odd = [axis for axis, number, wraps in zip("xyz", cells, periodic, strict=True) if wraps and number % 2]
+    if odd:
+        text = f"must be even along periodic axes, so that the colours alternate across the edge: {', '.join(odd)}"
+        yield fault(("grid", "cells"), list(cells), text)
+    if any(periodic) and config.solver.method == "lexicographic":
+        yield fault(("solver", "method"), "lexicographic", "knows no periodic axes; take red-black")
+    if config.compute.backend == "gpu" and config.solver.method == "lexicographic":
+        yield fault(
+            ("solver", "method"), "lexicographic", "runs on the CPU alone; take red-black, or compute.backend cpu"
+        )
+
+
+def _carry_over(config) -> Faults:
+    fluid = config.fluid
+    plain = {"advection": "semi-lagrangian", "buoyancy": 0.0, "vorticity_confinement": 0.0}
+    for key, value in plain.items() if config.sources.carry_over else ():
+        if getattr(fluid, key) != value:
+            text = f"must be {value} with sources.carry_over, which is for the totals of a program without it"
+            yield fault(("fluid", key), getattr(fluid, key), text)
+
+
+def _tolerance(config) -> Faults:
+    solver, dtype = config.solver, config.fluid.dtype
+    rounding, smallest = ROUNDING[dtype], SMALLEST[dtype]
+    if solver.criterion == "residual" and 0 < solver.tolerance < rounding:
+        text = f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, where criterion is residual"
+        yield fault(("solver", "tolerance"), solver.tolerance, text)
+    elif 0 < solver.tolerance < smallest:
+        text = f"must be 0 or at least {smallest:.2g}, the smallest change that {dtype} can tell"
+        yield fault(("solver", "tolerance"), solver.tolerance, text)
+
+
+def _omega(config) -> Faults:
+    solver = config.solver
+    if solver.omega != "auto" and solver.method != "sor":
+        yield fault(("solver", "omega"), solver.omega, f"{solver.method} has no relaxation factor; leave it at auto")
+
+
+def _planes(config) -> Faults:
+    planes, number = config.output.planes, config.grid.cells[2]
+    if planes is not None and max(planes) >= number:
+        text = f"must lie in the grid, which has the planes 0 to {number - 1}"
+        yield fault(("output", "planes"), list(planes), text)
+
+
+def _events(config) -> Faults:
+    for index, event in enumerate(config.sources.events):
+        yield from _one_event(event, ("sources", "events", index), config)
+
+
+def _one_event(event, path, config) -> Faults:
+    """Check that an event happens during the run and within the grid."""
+    steps, cells = config.time.total_steps, config.grid.cells
+    size = " x ".join(map(str, cells))
+    if event.last >= steps:
+        key, value = ("step", event.step) if event.steps is None else ("steps", list(event.steps))
+        yield fault((*path, key), value, f"lies past the end of the run, whose steps are 0 to {steps - 1}")
+    for keys, value, corner in _place(event):
+        if any(not 0 <= cell < number for cell, number in zip(corner, cells, strict=True)):
+            yield fault((*path, *keys), value, f"lies outside the grid of {size} cells")
+
+
+def _place(event) -> Iterator[tuple[tuple[str, ...], list, tuple]]:
+    """Yield the key that says where an event happens, its value, and the cell that must lie within the grid."""
+    if event.cell is not None:
+        yield ("cell",), list(event.cell), event.cell
+    if event.box is not None:
+        yield ("box",), [list(ends) for ends in event.box], tuple(end - 1 for _, end in event.box)
+    if event.sphere is not None:
+        centre = event.sphere.centre
+        yield ("sphere", "centre"), list(centre), centre

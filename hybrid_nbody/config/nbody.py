@@ -1,0 +1,167 @@
+"""What a configuration of `model: nbody`, gravity between bodies, may hold."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, Lt
+from pydantic import Field
+
+from hybrid_nbody.config.sections import Compute, Output, Section, Time
+from hybrid_nbody.config.values import Allowed, AtLeastOne, FileName, Line, NonNegative, Positive, Whole
+
+MOST_BODIES = 10**9
+
+BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
+TwoMasses = Annotated[tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")]
+
+
+class PlummerBodies(Section):
+    """A Plummer sphere in virial equilibrium, in standard units: total mass 1, total energy -1/4, scale length
+    3 pi / 16 (G = 1), centred and at rest as a whole."""
+
+    kind: Literal["plummer"] = Field(description="A Plummer sphere, the standard model of a star cluster.")
+    n: BodyCount = Field(description="Number of bodies.")
+
+
+class UniformSphereBodies(Section):
+    """A sphere of constant density with random velocities that fit a given virial ratio."""
+
+    kind: Literal["uniform-sphere"] = Field(description="A uniform sphere with random velocities.")
+    n: BodyCount = Field(description="Number of bodies.")
+    mass: Positive = Field(1.0, description="Total mass of the sphere; each body has the same share.")
+    radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
+    virial_ratio: NonNegative = Field(
+        1.0,
+        description="Twice the kinetic over the absolute potential energy, 2K/|W|: 1 is virial equilibrium, less than "
+        "1 contracts at first, more than 1 expands.",
+    )
+
+
+class ColdSphereBodies(Section):
+    """A sphere of constant density at rest: it collapses within one free-fall time, 1.1107 sqrt(R^3 / (G M))."""
+
+    kind: Literal["cold-sphere"] = Field(description="A uniform sphere at rest, for cold collapse.")
+    n: BodyCount = Field(description="Number of bodies.")
+    mass: Positive = Field(1.0, description="Total mass of the sphere; each body has the same share.")
+    radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
+
+
+class RandomBoxBodies(Section):
+    """Bodies scattered evenly in a cube around the origin, the usual set for measuring speed."""
+
+    kind: Literal["random-box"] = Field(description="Bodies scattered evenly in a cube.")
+    n: BodyCount = Field(description="Number of bodies.")
+    half_width: Positive = Field(
+        1.0, description="Half the edge of the cube: coordinates lie within plus and minus this."
+    )
+    mass: Positive = Field(1.0, description="Mass of each body (not of all together).")
+
+
+class TwoBodies(Section):
+    """Two bodies on a Kepler orbit around their common centre of mass, for comparison with the exact solution."""
+
+    kind: Literal["two-body"] = Field(description="Two bodies on a Kepler orbit.")
+    masses: TwoMasses = Field((1.0, 1.0), description="The two masses.")
+    semi_major_axis: Positive = Field(1.0, description="Semi-major axis of the relative orbit, in units of length.")
+    eccentricity: Annotated[NonNegative, Lt(1)] = Field(
+        0.0, description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller time.dt."
+    )
+
+
+class FigureEightBodies(Section):
+    """Three equal masses that chase one another along a figure eight; it returns after 6.3259 units of time (G = 1)."""
+
+    kind: Literal["figure-eight"] = Field(description="Three bodies on the figure-eight orbit.")
+
+
+class LagrangeTriangleBodies(Section):
+    """Three equal masses at the corners of an equilateral triangle that turns as a rigid body."""
+
+    kind: Literal["lagrange-triangle"] = Field(description="Three bodies on a turning equilateral triangle.")
+    side: Positive = Field(1.0, description="Side of the triangle, in units of length.")
+    mass: Positive = Field(1.0, description="Mass of each of the three bodies.")
+
+
+class FileBodies(Section):
+    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, a trajectory or checkpoint of this program
+    (HDF5), or NumPy npz."""
+
+    kind: Literal["file"] = Field(description="Bodies read from a file.")
+    path: FileName = Field(
+        description="The file. In a YAML file, a relative path starts at the folder of that YAML file; with --set, at "
+        "the folder in which the command runs."
+    )
+
+
+Bodies = (
+    PlummerBodies
+    | UniformSphereBodies
+    | ColdSphereBodies
+    | RandomBoxBodies
+    | TwoBodies
+    | FigureEightBodies
+    | LagrangeTriangleBodies
+    | FileBodies
+)
+
+
+class Gravity(Section):
+    """The force between bodies."""
+
+    G: Positive = Field(1.0, description="Gravitational constant. Leave it at 1 in standard N-body units.")
+    softening: NonNegative = Field(
+        0.0,
+        description="Plummer softening length, in units of length: two bodies at distance r attract as if they were "
+        "sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for orbits of a few bodies; a cluster needs some, 0.01 "
+        "for the Plummer sphere of the examples, or close pairs spoil the energy.",
+    )
+    solver: Literal["direct"] = Field("direct", description="How forces are found: direct sums over all pairs.")
+    precision: Literal["single", "mixed", "double"] = Field(
+        "single",
+        description="Precision of the force between a pair; positions and velocities are always float64. single is "
+        "the fastest and right for clusters, mixed is far more accurate at a moderate price, double is for a few "
+        "bodies and for comparison.",
+    )
+
+
+class NBodyTime(Time):
+    """How time advances, and when the run stops."""
+
+    dt: Positive = Field(
+        description="Time step, in units of time. A good start is 1e-3; halve it until the energy error no longer "
+        "matters."
+    )
+    integrator: Literal["leapfrog", "euler"] = Field(
+        "leapfrog",
+        description="leapfrog (kick-drift-kick, second order) unless you want to see how semi-implicit euler (first "
+        "order) compares.",
+    )
+    max_energy_error: Positive | None = Field(
+        10.0,
+        description="The run stops as a runaway when the absolute relative energy error exceeds this. null switches "
+        "the check off.",
+    )
+
+
+class NBodyCompute(Compute):
+    """Where the work is done, and how ranks see each other's bodies."""
+
+    exchange: Literal["auto", "allgather"] = Field(
+        "auto",
+        description="How ranks see each other's bodies. allgather: every rank receives all positions each step; auto "
+        "chooses.",
+    )
+
+
+class NBodyConfig(Section):
+    """Gravity between bodies."""
+
+    model: Literal["nbody"] = Field(description="What is simulated. nbody: gravity between bodies.")
+    title: Line = Field("", description="A name for pictures and summaries.")
+    seed: Annotated[Whole, Ge(0)] = Field(
+        1, description="Seed of the random numbers: the same seed makes the same bodies on any number of ranks."
+    )
+    bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
+    gravity: Gravity = Field(Gravity(), description="The force between bodies.")
+    time: NBodyTime = Field(description="How time advances, and when the run stops.")
+    compute: NBodyCompute = Field(NBodyCompute(), description="Where the work is done.")
+    output: Output = Field(Output(), description="What is written, and where.")

@@ -1,0 +1,193 @@
+"""Sections that the configurations of all models share, and what a section is."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from annotated_types import Le
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from hybrid_nbody.config.values import (
+    Allowed,
+    AtLeastOne,
+    Duration,
+    FileName,
+    InOneMessage,
+    Positive,
+    WeightsByEntry,
+)
+
+MOST_STEPS = 10**15
+"""Up to here, step * dt is exact to the last bit of a float64."""
+
+ALTERNATIVES = {"end": "steps", "steps": "end", "every_steps": "every_time", "every_time": "every_steps"}
+"""Keys of which exactly one is given, each with the other one, for `--set`."""
+
+NOT_GIVEN = {*ALTERNATIVES, "step", "density", "velocity", "cell", "box", "sphere"}
+"""Keys whose null means that they are not given: they are left out where a configuration is written."""
+
+Threads = Annotated[
+    Literal["auto"] | AtLeastOne,
+    InOneMessage,
+    Allowed("choice or whole number", "auto or a whole number, at least 1"),
+]
+Balance = Annotated[
+    Literal["equal", "measured"] | tuple[float, ...],
+    InOneMessage,
+    WeightsByEntry,
+    Allowed("choice or list", "equal, measured or a list of numbers, each at least 0 and not all 0"),
+]
+
+
+class Section(BaseModel):
+    """A mapping of keys in the configuration: it cannot be changed once read, and knows all its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ExclusiveSection(Section):
+    """A section with keys that exclude each other."""
+
+    exactly_one: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys, of each of which one is given."""
+
+    at_most_one: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys, of each of which one or none is given."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_groups(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Report the groups beside the faults of single keys, which would suppress a check that runs after them."""
+        faults = list(_group_faults(cls, data)) if isinstance(data, dict) else []
+        try:
+            section = handler(data)
+        except ValidationError as error:
+            faults += error.errors(include_url=False)
+        if faults:
+            raise ValidationError.from_exception_data(cls.__name__, faults)
+        return section
+
+
+def fault(path: tuple[str | int, ...], value: Any, text: str) -> dict[str, Any]:
+    """Return a fault of the value at a path in the form that pydantic collects."""
+    return {"type": "value_error", "loc": path, "input": value, "ctx": {"error": ValueError(text)}}
+
+
+def _group_faults(section: type[ExclusiveSection], data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a fault for each group of which a mapping gives too many keys, or too few."""
+    for group in (*section.exactly_one, *section.at_most_one):
+        given = [key for key in data if key in group and data[key] is not None]
+        how_many = "exactly" if group in section.exactly_one else "at most"
+        rule = f"give {how_many} one of {', '.join(group[:-1])} and {group[-1]}"
+        if len(given) > 1:
+            yield fault((given[1],), data, f"cannot be given together with {given[0]}; {rule}")
+        elif not given and group in section.exactly_one:
+            yield fault((), data, f"a key is missing; {rule}")
+
+
+class Time(ExclusiveSection):
+    """How time advances, and when the run stops."""
+
+    exactly_one = (("end", "steps"),)
+
+    dt: Positive = Field(description="Time step, in units of time.")
+    end: Positive | None = Field(
+        None, description="Simulated time at which the run ends, rounded up to whole steps. Give either end or steps."
+    )
+    steps: Annotated[AtLeastOne, Le(MOST_STEPS)] | None = Field(
+        None, description="Number of steps of the whole run. Give either end or steps."
+    )
+    wall_limit: Duration | None = Field(
+        None,
+        description="Wall-clock time after which the run writes a checkpoint and stops with exit code 75, to be "
+        "resumed; choose a little less than the batch queue grants. null: no limit.",
+    )
+
+    @field_validator("end")
+    @classmethod
+    def _countable(cls, end: float | None, info: ValidationInfo) -> float | None:
+        """Refuse an end that is more steps away than can be counted."""
+        dt = info.data.get("dt")
+        if end is not None and dt is not None and end > MOST_STEPS * dt:
+            raise ValueError("must be at most 1e15 steps of time.dt away")
+        return end
+
+    @property
+    def total_steps(self) -> int:
+        """Steps from the initial state to the end: ``steps``, or ``end / dt`` rounded up.
+
+        A quotient within 1e-9 (relative) of a whole number is that number: 1.0 / 1e-3 is 1000 steps.
+        """
+        if self.steps is not None:
+            return self.steps
+        quotient = self.end / self.dt
+        nearest = round(quotient)
+        if abs(quotient - nearest) <= 1e-9 * nearest:
+            return max(nearest, 1)
+        return math.ceil(quotient)
+
+
+class Compute(Section):
+    """Where the work is done. The result is the same; only the speed differs (and, between CPU and GPU, the last
+    digits)."""
+
+    backend: Literal["auto", "cpu", "gpu"] = Field(
+        "auto",
+        description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; auto: gpu if there "
+        "is one, else cpu, and the run says which.",
+    )
+    threads: Threads = Field(
+        "auto", description="CPU threads of each rank. auto shares the cores of a node out among its ranks."
+    )
+    balance: Balance = Field(
+        "equal",
+        description="How bodies, or planes of the fluid, are shared out among ranks: equal shares; measured: by the "
+        "speed that each rank shows; or a list of weights, one a rank, such as [2, 1, 1].",
+    )
+    transport: Literal["auto", "host", "nccl"] = Field(
+        "auto",
+        description="What carries the exchange. host: MPI between host memories; nccl: directly between GPUs, which "
+        "needs a GPU for each rank of a node; auto: nccl where that holds, else host.",
+    )
+
+
+class Every(ExclusiveSection):
+    """How often something is written."""
+
+    exactly_one = (("every_steps", "every_time"),)
+
+    every_steps: AtLeastOne | None = Field(
+        None, description="Write after each so many steps. Give either this or every_time."
+    )
+    every_time: Positive | None = Field(
+        None, description="Write at the first step at or after each multiple of this simulated time."
+    )
+
+
+class Checkpoints(Every):
+    """How often the complete state is saved, and how many of the saved states are kept."""
+
+    keep: AtLeastOne = Field(2, description="Checkpoints that stay on disk; older ones are deleted.")
+
+
+class Output(Section):
+    """What is written, and where."""
+
+    directory: FileName = Field(
+        "output/run",
+        description="Folder of the run, made if missing. A relative path starts at the folder in which the command "
+        "runs.",
+    )
+    trajectory: Every | None = Field(
+        Every(every_steps=100),
+        description="When a frame is written: positions and velocities of all bodies, or fields of the fluid. "
+        "null: never.",
+    )
+    diagnostics: Every | None = Field(
+        Every(every_steps=10), description="When energies and the like are computed and written. null: never."
+    )
+    checkpoint: Checkpoints | None = Field(
+        Checkpoints(every_steps=500),
+        description="When the complete state is saved for a restart. null: only at the end and when the run is "
+        "stopped.",
+    )

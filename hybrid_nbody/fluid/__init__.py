@@ -1,0 +1,1 @@
+"""Stable fluids in three dimensions: slabs of planes, shared out over ranks."""

@@ -1,0 +1,68 @@
+"""What is written of a frame: which fields, every how many cells, and which planes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid_nbody.simulation.model import Field, Role
+
+DESCRIPTIONS = {
+    "density": ("density", "density of each cell (z, y, x)"),
+    "velocity": ("length / time", "velocity of each cell (z, y, x, component)"),
+}
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The choice of a run.
+
+    Attributes
+    ----------
+    names : tuple of {"density", "velocity"}
+        Fields to write.
+    stride : int
+        Cells from one that is written to the next, along each axis.
+    planes : tuple of int or None
+        Planes of z to write, ascending; None for every one that the stride leaves.
+    """
+
+    names: tuple[str, ...] = ("density", "velocity")
+    stride: int = 1
+    planes: tuple[int, ...] | None = None
+
+    def fields(self, slab, state, backend) -> list[Field]:
+        """Return the fields to write of a rank's slab."""
+        arrays = {"density": (state.density,), "velocity": state.velocity}
+        return [self._field(name, arrays[name], slab, backend) for name in self.names]
+
+    def _field(self, name, arrays, slab, backend):
+        nx, ny, nz = slab.cells
+        chosen = np.array(self.planes if self.planes is not None else range(0, nz, self.stride))
+        start, stop = np.searchsorted(chosen, [slab.first, slab.first + slab.planes])
+        own = chosen[start:stop] - slab.first + 1
+        units, description = DESCRIPTIONS[name]
+        shape = len(chosen), -(-ny // self.stride), -(-nx // self.stride)
+        return Field(
+            name=f"fluid/{name}",
+            shape=shape if len(arrays) == 1 else (*shape, len(arrays)),
+            dtype=np.dtype(arrays[0].dtype),
+            units=units,
+            description=description,
+            start=int(start),
+            rows=len(own),
+            host=lambda start, stop: self._host(arrays, own[start:stop], backend),
+            role=Role.SHOWN,
+        )
+
+    def _host(self, arrays, planes, backend):
+        """Return the chosen cells of some planes of a slab, components last."""
+        parts = [self._planes_of(array, planes, backend) for array in arrays]
+        return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+
+    def _planes_of(self, array, planes, backend):
+        if len(planes) == 0:
+            return np.empty((0, *array[0, :: self.stride, :: self.stride].shape), array.dtype)
+        step = int(planes[1] - planes[0]) if len(planes) > 1 else 1
+        if np.all(np.diff(planes) == step):
+            return backend.download(array[planes[0] : planes[-1] + 1 : step, :: self.stride, :: self.stride])
+        return np.stack([backend.download(array[plane, :: self.stride, :: self.stride]) for plane in planes])

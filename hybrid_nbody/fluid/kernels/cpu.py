@@ -1,0 +1,283 @@
+"""The fluid kernels on CPU threads (Numba); twin of ``gpu``.
+
+Arrays are those of a `Slab`. Loops are compiled in the modules ``cpu_*``, each for one part of a step; here, arguments
+are brought into the working type, and solves are counted.
+"""
+
+import numpy as np
+
+from hybrid_nbody.fluid.kernels import cpu_colours, cpu_fields, cpu_ghosts, cpu_sums, cpu_sweeps, cpu_transport
+from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, make_grid
+from hybrid_nbody.fluid.stencil import SCALAR
+
+
+class Kernels:
+    """Operations on the fields of one rank's planes.
+
+    Parameters
+    ----------
+    backend : CpuBackend
+        The threads.
+    slab : Slab
+        The planes.
+    dtype : {"f4", "f8"}
+        The working type.
+
+    Attributes
+    ----------
+    changed : (1,) array of int32
+        Not 0 if a sweep of this iteration changed a cell by more than the tolerance.
+    """
+
+    def __init__(self, backend, slab, dtype):
+        self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
+        self.kind = self.dtype.type
+        self.grid, self.box = make_grid(slab), cpu_ghosts.make_box(slab)
+        self.blocks = min(backend.threads, slab.planes)
+        self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
+        self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
+        self.changed = np.zeros(1, np.int32)
+        self.copies = {}
+        self.begin_solve()
+        self.reset_statistics()
+
+    def field(self):
+        """Return zeros of the slab's shape."""
+        return np.zeros(self.slab.shape, self.dtype)
+
+    def colours(self):
+        """Return zeros for a field taken apart by colour, (2, planes + 2, ny, pitch)."""
+        return aligned_zeros((2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
+
+    def fill(self, array, value):
+        """Fill an array, halos and all."""
+        array.fill(value)
+
+    # ---- Fields and colours ----
+
+    def split(self, field, colours):
+        """Take a field apart."""
+        cpu_colours.split(field, colours.reshape(-1), self.grid)
+
+    def split_sum(self, field, factor, other, colours):
+        """Take ``field + factor * other`` apart."""
+        cpu_colours.split_sum(field, self.kind(factor), other, colours.reshape(-1), self.grid)
+
+    def merge(self, colours, field):
+        """Put a field together."""
+        cpu_colours.merge(colours.reshape(-1), field, self.grid)
+
+    # ---- Linear systems ----
+
+    def relax(self, x, b, stencil, omega, iterations, tolerance):
+        """Solve by red-black Gauss-Seidel iterations, on one rank that owns all planes.
+
+        Parameters
+        ----------
+        x, b : array by colour
+            First guess, which becomes the solution, and right-hand side.
+        stencil : Stencil
+            The system.
+        omega : float
+            Over-relaxation; 1 for none.
+        iterations : int
+            Most iterations.
+        tolerance : float
+            Iterations end when none of the cells changed by more.
+        """
+        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(stencil, omega))
+        done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), self.blocks, self.grid)
+        self._count(done, done < iterations)
+
+    def begin_solve(self):
+        """Start a solve by single sweeps."""
+        self.changed[0] = 0
+        self.done, self.iterations_done, self.cut_short = False, 0, False
+
+    def sweep(self, colour, x, b, stencil, omega, tolerance):
+        """Relax the cells of one colour once, and note in `changed` whether one changed by more than the tolerance."""
+        if not self.done:
+            system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(stencil, omega))
+            self.changed[0] |= cpu_sweeps.sweep(colour, *system, self.kind(tolerance), self.grid)
+
+    def end_iteration(self):
+        """Look at `changed` after both sweeps: the solve is done if nothing changed."""
+        if not self.done:
+            self.iterations_done += 1
+            self.done = not self.changed[0]
+            self.changed[0] = 0
+
+    def stopped(self):
+        """Return whether the solve is done before its last iteration."""
+        self.cut_short = self.done
+        return self.done
+
+    def end_solve(self):
+        """Add the solve to the statistics."""
+        self._count(self.iterations_done, self.cut_short)
+
+    def relax_lexicographic(self, x, b, stencil, iterations):
+        """Relax the cells of a field `iterations` times, in the order of memory, on one thread of one rank."""
+        diagonal = self.kind(stencil.diagonal)
+        cpu_sweeps.relax_in_order(x, b, self._rule(stencil), diagonal, iterations, self.grid)
+        self._count(iterations, False)
+
+    def residual(self, x, b, stencil):
+        """Return the largest residual of this rank's cells."""
+        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self.cells)
+        return float(cpu_sweeps.largest_missing(*system, self.grid))
+
+    def exceeds(self, x, b, stencil, limit):
+        """Note in `changed` whether a residual is larger than ``limit[0]``."""
+        self.changed[0] |= self.residual(x, b, stencil) > limit[0]
+
+    def statistics(self):
+        """Return the number of solves, of their iterations, and of the solves that ended before their last."""
+        return dict(self.counts)
+
+    def reset_statistics(self):
+        """Count from zero."""
+        self.counts = {"solves": 0, "iterations": 0, "early": 0}
+
+    def _count(self, iterations, early):
+        for name, number in (("solves", 1), ("iterations", iterations), ("early", early)):
+            self.counts[name] += int(number)
+
+    def _signs(self, parity):
+        return tuple(self.kind(sign) for sign in parity)
+
+    def _rule(self, stencil):
+        return cpu_sweeps.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
+
+    def _factors(self, stencil, omega):
+        return self.kind(omega / stencil.diagonal) * self.cells
+
+    # ---- Fields ----
+
+    def divergence(self, u, v, w, factor, out):
+        """Fill `out` with `factor` times the sum of the central differences f[i + 1] - f[i - 1] of u, v, w."""
+        cpu_fields.divergence(u, v, w, self.signs, self.kind(factor), out, self.grid)
+
+    def subtract_gradient(self, u, v, w, p, factor):
+        """Subtract `factor` times the central differences of p, an array by colour, from the velocity."""
+        cpu_colours.subtract_gradient(u, v, w, p.reshape(-1), self.kind(factor), self.grid)
+
+    def buoyancy(self, u, v, w, density, factors):
+        """Add `factors` times the density to the components of the velocity."""
+        for component, factor in zip((u, v, w), factors, strict=True):
+            cpu_fields.add_multiples(component, self.kind(factor), density, self.grid)
+
+    def curl_length(self, u, v, w, out):
+        """Fill `out` with the length of the vorticity."""
+        cpu_fields.curl_length(u, v, w, self.signs, self._per_length(), out, self.grid)
+
+    def confine(self, u, v, w, length, strength, new_u, new_v, new_w):
+        """Add the force of vorticity confinement, ``strength * h * (N x curl u)`` with N the unit grad of `length`."""
+        strength = self.kind(strength * self.slab.spacing)
+        velocities = (self.signs, self._per_length(), strength, new_u, new_v, new_w)
+        cpu_fields.confine(u, v, w, length, *velocities, self.grid)
+
+    def _per_length(self):
+        return self.kind(0.5 / self.slab.spacing)
+
+    # ---- Transport ----
+
+    def advect(self, source, below, out, u, v, w, scale, parity):
+        """Fill `out` with what the velocity carries to each cell.
+
+        Parameters
+        ----------
+        source : (m, ny, nx) array
+            All planes that traces can reach; the first is `below` planes under the slab.
+        below : int
+            1 for a field of the slab.
+        out, u, v, w : array
+            Fields of the slab.
+        scale : float
+            Cells that a velocity of 1 moves.
+        parity : tuple of int
+            Of the source.
+        """
+        origin = self.slab.first - below
+        ghosted = self._with_ghosts("source", source, origin, parity)
+        cpu_transport.advect(ghosted, origin, out, u, v, w, self.kind(-scale), self.box)
+
+    def correct(self, source, forward, below, out, u, v, w, scale, parity):
+        """Fill `out` with the MacCormack scheme's correction of `forward`, what `advect` made of `source`."""
+        origin = self.slab.first - below
+        pairs = (("source", source), ("forward", forward))
+        ghosted = [self._with_ghosts(name, field, origin, parity) for name, field in pairs]
+        cpu_transport.correct(*ghosted, source, forward, origin, out, u, v, w, self.kind(-scale), self.box)
+
+    def _with_ghosts(self, name, field, origin, parity):
+        """Return a copy of a field with ghosts, for which memory is kept under a name."""
+        shape = cpu_ghosts.ghosted_shape(field)
+        if name not in self.copies or self.copies[name].shape != shape:
+            self.copies[name] = np.zeros(shape, self.dtype)
+        cpu_ghosts.fill_ghosted(field, origin, self.copies[name], self._signs(parity), self.box)
+        return self.copies[name]
+
+    # ---- Sources ----
+
+    def add_box(self, field, box, value):
+        """Add to the cells of a box (x0, x1, y0, y1, z0, z1), half-open, in global cells."""
+        self._part(field, box)[...] += self.kind(value)
+
+    def set_box(self, field, box, value):
+        """Set the cells of a box."""
+        self._part(field, box)[...] = value
+
+    def add_sphere(self, field, centre, radius, value):
+        """Add to the cells whose centres are within `radius` of `centre`, in global cells."""
+        self._interior(field)[self._in_sphere(centre, radius)] += self.kind(value)
+
+    def set_sphere(self, field, centre, radius, value):
+        """Set the cells of a sphere."""
+        self._interior(field)[self._in_sphere(centre, radius)] = value
+
+    def _interior(self, field):
+        return field[1:-1]
+
+    def _part(self, field, box):
+        low, high = (min(max(z - self.slab.first, 0), self.slab.planes) for z in box[4:])
+        return self._interior(field)[low:high, box[2] : box[3], box[0] : box[1]]
+
+    def _in_sphere(self, centre, radius):
+        nx, ny, _ = self.slab.cells
+        z, y, x = np.ogrid[self.slab.first : self.slab.first + self.slab.planes, :ny, :nx]
+        return (x - centre[0]) ** 2 + (y - centre[1]) ** 2 + (z - centre[2]) ** 2 <= radius**2
+
+    # ---- Sums ----
+
+    def largest(self, array):
+        """Return the largest absolute value of this rank's cells."""
+        result = np.empty(self.slab.planes, self.dtype)
+        cpu_sums.largest_per_plane(array, result)
+        return float(result.max())
+
+    def largest_into(self, colours, factor, limit):
+        """Store `factor` times the largest absolute value of an array by colour in ``limit[0]``."""
+        field = self.field()
+        self.merge(colours, field)
+        limit[0] = self.kind(factor) * self.kind(self.largest(field))
+
+    def plane_sums(self, field):
+        """Return the sum of every plane, (planes,) float64."""
+        return self._plane_sums(field, False, False)
+
+    def plane_sums_with_ghosts(self, field):
+        """Return sums in which a cell at a wall of x or y counts twice, at both four times."""
+        periodic_x, periodic_y, _ = self.slab.periodic
+        return self._plane_sums(field, not periodic_x, not periodic_y)
+
+    def _plane_sums(self, field, walled_x, walled_y):
+        result = np.empty(self.slab.planes)
+        cpu_sums.plane_sums(field, walled_x, walled_y, result)
+        return result
+
+    def plane_squares(self, *fields):
+        """Return the sum over fields of the squares of every plane."""
+        result = np.zeros(self.slab.planes)
+        for field in fields:
+            cpu_sums.add_plane_squares(field, result)
+        return result

@@ -1,0 +1,317 @@
+"""The cell by cell parts of a fluid step on a GPU (CUDA through CuPy); twin of ``cpu``.
+
+``sweeps.cu`` holds the linear systems, ``transport.cu`` the advection, ``cells.cu`` everything else.
+"""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "transport", "cells")}
+
+LANES = 32
+"""Threads of a warp: the cells of a colour that a tile is wide."""
+
+TILES = {"f4": (4, 12, 1), "f8": (4, 8, 1)}
+"""Rows of a thread, warps of a block and blocks of a multiprocessor in `relax`, by the kind of numbers: what registers
+allow."""
+
+FUSED = 2
+"""Most iterations of one pass over the grid."""
+
+ALIGNMENT = 16
+"""Bytes: rows of colours are padded to a multiple of them."""
+
+BLOCK = (64, 4)
+"""Threads along x and y of a kernel that has one for each cell."""
+
+SUM_THREADS = 512
+"""Threads of a block that sums a plane."""
+
+BLOCKS_OF_A_PLANE = 8
+"""Blocks that look for the largest value of a plane."""
+
+COPY_BLOCKS = 1056
+COPY_THREADS = 256
+WORDS = 24
+"""Of what the device remembers of solves: see ``sweeps.cu``."""
+STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
+SMALLEST = 1e-20
+"""Added to the length of a gradient before it divides."""
+
+
+def pitch_of(slab, dtype) -> int:
+    """Return the numbers of a row of colours, with its padding."""
+    numbers = ALIGNMENT // np.dtype(dtype).itemsize
+    return -(-slab.half // numbers) * numbers
+
+
+def defines(slab, dtype) -> dict[str, int | str]:
+    """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
+    rows, warps, blocks = TILES[np.dtype(dtype).str[1:]]
+    cells, periodic = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True)), map(int, slab.periodic)
+    parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
+    return {
+        "REAL": {"f4": "float", "f8": "double"}[np.dtype(dtype).str[1:]],
+        **cells,
+        "FIRST": slab.first,
+        "PLANES": slab.planes,
+        "PITCH": pitch_of(slab, dtype),
+        **dict(zip(("PERIODIC_X", "PERIODIC_Y", "PERIODIC_Z"), periodic, strict=True)),
+        **dict(zip(("PARITY_U", "PARITY_V", "PARITY_W"), parities, strict=True)),
+        "ROWS": rows,
+        "WARPS": warps,
+        "BLOCKS": blocks,
+        "THREADS": SUM_THREADS,
+    }
+
+
+def tiles_of(size: int, width: int, skirt: int, periodic: bool) -> int:
+    """Return how many tiles cover an axis of `size` cells; each loses `skirt` cells at a side that is no wall."""
+    own = width - 2 * skirt
+    return max(1, -(-(size if periodic else size - 2 * skirt) // own))
+
+
+def launches_of(iterations: int) -> list[int]:
+    """Return the iterations of each launch of a solve."""
+    return [FUSED] * (iterations // FUSED) + [1] * (iterations % FUSED)
+
+
+class Kernels:
+    """The parts of a step on one GPU; parameters and methods as in the twin, `hybrid_nbody.fluid.kernels.cpu.Kernels`.
+
+    Launches are queued on the backend's stream and return at once; `statistics`, `residual`, `largest` and the sums
+    wait for their result. A solve stops on the device: what is queued after it has converged returns at once.
+    """
+
+    def __init__(self, backend, slab, dtype):
+        self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
+        self.number = self.dtype.type
+        macros = defines(slab, dtype)
+        self.rows = macros["ROWS"] * macros["WARPS"]
+        self.threads = LANES * macros["WARPS"]
+        modules = {name: backend.compile(source, macros) for name, source in SOURCES.items()}
+        self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
+        for source, name in (("sweeps", "settle"), ("transport", "advect"), ("cells", "merge")):
+            self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
+        self.blocks = macros["BLOCKS"] * backend.facts()["multiprocessors"]
+        self.control = backend.zeros(WORDS, "i4")
+        self.changed = self.control[:1]
+        self.extreme = backend.zeros(1, dtype)
+        self.room = None
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def field(self):
+        """Return a field of zeros."""
+        return self.backend.zeros(self.slab.shape, self.dtype)
+
+    def colours(self):
+        """Return colours that are zero."""
+        planes, rows, _ = self.slab.shape
+        return self.backend.zeros((2, planes, rows, pitch_of(self.slab, self.dtype)), self.dtype)
+
+    def fill(self, array, value):
+        """Set every element, halo planes included."""
+        array.fill(value)
+
+    def split(self, field, colours):
+        """Sort a field into colours."""
+        self._cells("cells", "split", field, colours)
+
+    def split_sum(self, field, factor, other, colours):
+        """Sort ``field + factor * other`` into colours."""
+        self._cells("cells", "split_sum", field, self.number(factor), other, colours)
+
+    def merge(self, colours, field):
+        """Gather colours into a field."""
+        self._cells("cells", "merge", colours, field)
+
+    def _cells(self, source, name, *arguments):
+        """Launch a kernel with a thread for every cell."""
+        self._over(self.slab.cells[0], source, name, *arguments)
+
+    def _over(self, width, source, name, *arguments):
+        """Launch a kernel with a thread for each of `width` places of every row."""
+        grid = (-(-width // BLOCK[0]), -(-self.slab.cells[1] // BLOCK[1]), self.slab.planes)
+        if self.slab.planes:
+            self.kernel(source, name)(grid, (*BLOCK, 1), arguments)
+
+    # --- linear systems -----------------------------------------------------------------------------------------------
+
+    def relax(self, x, b, stencil, omega, iterations, tolerance, spare=None):
+        """Do all iterations of a solve on a rank that owns every plane, and note it in the statistics.
+
+        Nothing is done here but queue kernels, so that a caller may capture it; but without `spare`, colours to work
+        in, the first call makes them.
+        """
+        room = self._room() if spare is None else spare
+        equation, launches = self._equation(stencil, omega, tolerance), launches_of(iterations)
+        previous = 0
+        for number, count in enumerate(launches):
+            order = np.int32(number), np.int32(previous)
+            self._tiles(f"relax_{count}", count, *order, x, room, b, *equation, self.control)
+            previous = count
+        self._single("settle", np.int32(len(launches)), np.int32(previous), np.int32(iterations), self.control)
+        for number in range(FUSED - 1):
+            self._tiles("redo", 1, np.int32(number), x, room, b, *equation, self.control)
+        self.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, room, self.control))
+
+    def _room(self):
+        if self.room is None:
+            self.room = self.colours()
+        return self.room
+
+    def _equation(self, stencil, omega=0.0, tolerance=0.0):
+        """Return a stencil, what turns a residual into a change, and the tolerance as arguments of a kernel."""
+        numbers = stencil.own, stencil.neighbour, *stencil.parity, omega / stencil.diagonal, tolerance
+        return tuple(map(self.number, numbers))
+
+    def _tiles(self, name, count, *arguments):
+        """Launch a kernel that walks tiles through the grid and does `count` iterations."""
+        periodic = self.slab.periodic
+        across = tiles_of(self.slab.half, LANES, count, periodic[0])
+        strips = tiles_of(self.slab.cells[1], self.rows, 2 * count, periodic[1])
+        rows = max(1, min(self.blocks // across, strips * self.slab.planes))
+        self.kernel("sweeps", name)((across, rows), (self.threads,), arguments)
+
+    def _single(self, name, *arguments):
+        """Launch one thread."""
+        self.kernel("sweeps", name)((1,), (1,), arguments)
+
+    def begin_solve(self):
+        """Begin a solve by `sweep` and `end_iteration`."""
+        self._single("begin_solve", self.control)
+
+    def sweep(self, colour, x, b, stencil, omega, tolerance):
+        """Renew the cells of one colour; the halo planes of the other are valid."""
+        equation = self._equation(stencil, omega, tolerance)
+        self._over(self.slab.half, "sweeps", "sweep", np.int32(colour), x, b, *equation, self.control)
+
+    def end_iteration(self):
+        """Let the solve end here if `changed` is zero."""
+        self._single("end_iteration", self.control)
+
+    def end_solve(self):
+        """Add the solve to the statistics."""
+        self._single("end_solve", self.control)
+
+    def stopped(self) -> bool:
+        """Return False: only the device knows, and does nothing more once a solve has converged."""
+        return False
+
+    def statistics(self) -> dict[str, int]:
+        """Return solves, iterations, and solves that stopped early, since `reset_statistics`."""
+        words = self.backend.download(self.control)
+        return {name: int(words[place]) for name, place in STATISTICS.items()}
+
+    def reset_statistics(self):
+        """Count from zero."""
+        self.control[1:4] = 0
+
+    def residual(self, x, b, stencil) -> float:
+        """Return the largest residual of this rank's cells."""
+        self.extreme.fill(0)
+        self._over(self.slab.half, "sweeps", "residual", x, b, *self._equation(stencil)[:5], self.extreme)
+        return float(self.backend.download(self.extreme)[0])
+
+    def exceeds(self, x, b, stencil, limit):
+        """Note in `changed` whether a residual is larger than ``limit[0]``."""
+        self._over(self.slab.half, "sweeps", "exceeds", x, b, *self._equation(stencil)[:5], limit, self.control)
+
+    # --- over all cells -----------------------------------------------------------------------------------------------
+
+    def largest(self, array) -> float:
+        """Return the largest absolute value of a field or of colours."""
+        self._find_largest(array)
+        return float(self.backend.download(self.extreme)[0])
+
+    def largest_into(self, colours, factor, limit):
+        """Set ``limit[0]`` to `factor` times the largest absolute value."""
+        self._find_largest(colours)
+        self.kernel("cells", "take_limit")((1,), (1,), (self.number(factor), self.extreme, limit))
+
+    def _find_largest(self, array):
+        self.extreme.fill(0)
+        name = {3: "largest", 4: "largest_in_colours"}[array.ndim]
+        if self.slab.planes:
+            grid = (BLOCKS_OF_A_PLANE, self.slab.planes)
+            self.kernel("cells", name)(grid, (SUM_THREADS,), (array, self.extreme))
+
+    def plane_sums(self, field):
+        """Return the sum of each plane, float64 on the host."""
+        return self._sums("plane_sums", field)
+
+    def plane_sums_with_ghosts(self, field):
+        """Return the sum of each plane; a cell at a wall of x or y counts once more for its ghost."""
+        return self._sums("plane_sums_with_ghosts", field)
+
+    def plane_squares(self, *fields):
+        """Return the sum of the squares of several fields for each plane."""
+        return self._sums("plane_squares", *fields)
+
+    def _sums(self, name, *fields):
+        sums = self.backend.zeros(self.slab.planes, "f8")
+        for field in fields if self.slab.planes else ():
+            self.kernel("cells", name)((self.slab.planes,), (SUM_THREADS,), (field, sums))
+        return self.backend.download(sums)
+
+    # --- projection and advection -------------------------------------------------------------------------------------
+
+    def divergence(self, u, v, w, factor, out):
+        """Set `out`, a field or colours, to `factor` times the sum of the central differences."""
+        name = {3: "divergence", 4: "divergence_in_colours"}[out.ndim]
+        self._cells("cells", name, u, v, w, self.number(factor), out)
+
+    def subtract_gradient(self, u, v, w, p, factor):
+        """Subtract `factor` times the central differences of p, colours."""
+        self._cells("cells", "subtract_gradient", u, v, w, p, self.number(factor))
+
+    def advect(self, source, below, out, u, v, w, scale, parity):
+        """Set `out` to what comes from `scale` times the velocity; plane 0 of `source` is `below` planes below."""
+        velocity = u, v, w, self.number(scale), *map(np.int32, parity)
+        self._cells("transport", "advect", source, *self._planes(source, below), out, *velocity)
+
+    def correct(self, source, forward, below, out, u, v, w, scale, parity):
+        """Set `out` to `forward` with half the error of going there and back taken off."""
+        velocity = u, v, w, self.number(scale), *map(np.int32, parity)
+        self._cells("transport", "correct", source, forward, *self._planes(source, below), out, *velocity)
+
+    def _planes(self, source, below):
+        """Return which global plane is the first of `source`, and how many there are."""
+        return np.int32(self.slab.first - below), np.int32(len(source))
+
+    # --- forces and sources -------------------------------------------------------------------------------------------
+
+    def buoyancy(self, u, v, w, density, factors):
+        """Add the density times a factor to each component."""
+        self._cells("cells", "buoyancy", u, v, w, density, *map(self.number, factors))
+
+    def curl_length(self, u, v, w, out):
+        """Set `out` to the length of the vorticity."""
+        self._cells("cells", "curl_length", u, v, w, self.number(0.5 / self.slab.spacing), out)
+
+    def confine(self, u, v, w, length, strength, new_u, new_v, new_w):
+        """Add vorticity confinement."""
+        factors = 0.5 / self.slab.spacing, strength * self.slab.spacing, SMALLEST
+        self._cells("cells", "confine", u, v, w, length, *map(self.number, factors), new_u, new_v, new_w)
+
+    def add_box(self, field, box, value):
+        """Add `value` in the cells of a box (x0, x1, y0, y1, z0, z1), half-open."""
+        self._renew("renew_box", field, map(np.int32, box), 1, value)
+
+    def set_box(self, field, box, value):
+        """Set the cells of a box (x0, x1, y0, y1, z0, z1), half-open, to `value`."""
+        self._renew("renew_box", field, map(np.int32, box), 0, value)
+
+    def add_sphere(self, field, centre, radius, value):
+        """Add `value` in the cells whose centre lies within `radius` cells of `centre`."""
+        self._renew("renew_sphere", field, map(np.float64, (*centre, radius)), 1, value)
+
+    def set_sphere(self, field, centre, radius, value):
+        """Set the cells whose centre lies within `radius` cells of `centre` to `value`."""
+        self._renew("renew_sphere", field, map(np.float64, (*centre, radius)), 0, value)
+
+    def _renew(self, name, field, where, keep, value):
+        self._cells("cells", name, field, *where, self.number(keep), self.number(value))

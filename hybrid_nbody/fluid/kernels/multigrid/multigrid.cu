@@ -1,0 +1,254 @@
+// Multigrid on a GPU: coarse grids, and values that pass between grids.
+//
+// A coarse grid is a field with a halo plane at each end, not taken apart by colour: it has an eighth of the cells at
+// most. Its axes x and y wrap around; behind a wall the coupling to what lies there is 0. Tables are those of coarsening.py.
+//
+// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the finest grid), -DFIRST and -DPLANES (of this rank),
+// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DDONE (the word of `control` that is not 0 once a solve
+// has converged) and -DTHREADS (of a block that sums).
+
+typedef REAL Real;
+
+#define HALF ((NX + 1) / 2)
+#define COLOUR ((long long)(PLANES + 2) * NY * PITCH)
+#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
+#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
+#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
+#define CHANGED 0  // a word of `control`
+#define TAPS 3     // most fine cells in a coarse one
+
+struct Cell {
+    int x, y, z;
+    __device__ Cell() : x(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {}
+    __device__ Cell(int x, int y, int z) : x(x), y(y), z(z) {}
+};
+
+// A field: planes -1 ... planes.
+struct Grid {
+    int columns, rows, planes;
+    __device__ long long at(int x, int y, int z) const { return ((long long)(z + 1) * rows + y) * columns + x; }
+    __device__ bool has(const Cell &c) const { return c.x < columns && c.y < rows && c.z < planes; }
+};
+#define GRID int columns, int rows, int planes
+#define THE_GRID {columns, rows, planes}
+
+struct System { Real own, neighbour; };
+
+// --- coarse grids ----------------------------------------------------------------------------------------------------
+
+// Factors of the cell before and behind along an axis, and of the cell itself.
+struct Couplings {
+    const Real *factor;
+    int number;
+    __device__ Real before(int i) const { return factor[i]; }
+    __device__ Real behind(int i) const { return factor[number + i]; }
+    __device__ Real diagonal(int i) const { return factor[2 * number + i]; }
+};
+struct AllCouplings {
+    Couplings x, y, z;
+    __device__ AllCouplings(const Grid &g, const Real *x, const Real *y, const Real *z)
+        : x{x, g.columns}, y{y, g.rows}, z{z, g.planes} {}
+    __device__ Real diagonal(const Cell &c) const { return x.diagonal(c.x) + (y.diagonal(c.y) + z.diagonal(c.z)); }
+};
+
+__device__ inline Real missing(const Cell &c, const Grid &g, const Real *x, const Real *b, const System &s,
+                               const AllCouplings &of) {
+    int left = c.x ? c.x - 1 : g.columns - 1, right = c.x + 1 < g.columns ? c.x + 1 : 0;
+    int front = c.y ? c.y - 1 : g.rows - 1, back = c.y + 1 < g.rows ? c.y + 1 : 0;
+    Real here = x[g.at(c.x, c.y, c.z)];
+    Real along_x = of.x.before(c.x) * x[g.at(left, c.y, c.z)] + of.x.behind(c.x) * x[g.at(right, c.y, c.z)];
+    Real along_y = of.y.before(c.y) * x[g.at(c.x, front, c.z)] + of.y.behind(c.y) * x[g.at(c.x, back, c.z)];
+    Real along_z = of.z.before(c.z) * x[g.at(c.x, c.y, c.z - 1)] + of.z.behind(c.z) * x[g.at(c.x, c.y, c.z + 1)];
+    Real around = (along_x + along_y) + along_z - of.diagonal(c) * here;
+    return (b[g.at(c.x, c.y, c.z)] - s.own * here) + s.neighbour * around;
+}
+
+#define EQUATION const Real *x, const Real *b, Real own, Real neighbour, const Real *of_x, const Real *of_y, const Real *of_z
+
+extern "C" __global__ void sweep(int colour, GRID, Real *x, const Real *b, Real own, Real neighbour, const Real *of_x,
+                                 const Real *of_y, const Real *of_z, const int *control) {
+    if (control[DONE]) return;
+    Grid g = THE_GRID;
+    Cell pair;
+    Cell c(2 * pair.x + ((colour + pair.y + pair.z) & 1), pair.y, pair.z);
+    if (!g.has(c)) return;
+    System s = {own, neighbour};
+    AllCouplings of(g, of_x, of_y, of_z);
+    x[g.at(c.x, c.y, c.z)] += missing(c, g, x, b, s, of) / (own + neighbour * of.diagonal(c));
+}
+
+// --- to the coarser grid ---------------------------------------------------------------------------------------------
+
+// The fine cells that each of `number` coarse ones covers, and which part of it.
+struct Averaging {
+    const unsigned *index;
+    const Real *weight;
+    int number;
+};
+
+template <class Missing>
+__device__ inline Real average(const Cell &to, const Averaging &along_x, const Averaging &along_y, const Missing &missing) {
+    Real total = 0;
+    for (int j = 0; j < TAPS; ++j) {
+        Real share = along_y.weight[j * along_y.number + to.y], row = 0;
+        if (share > 0)
+            for (int i = 0; i < TAPS; ++i) {
+                Real part = along_x.weight[i * along_x.number + to.x];
+                int from = along_x.index[i * along_x.number + to.x];
+                if (part > 0) row += part * missing(from, (int)along_y.index[j * along_y.number + to.y], to.z);
+            }
+        total += share * row;
+    }
+    return total;
+}
+
+#define AVERAGING const unsigned *index_x, const Real *weight_x, const unsigned *index_y, const Real *weight_y
+
+extern "C" __global__ void average_rows(GRID, EQUATION, AVERAGING, int to_columns, int to_rows, Real *averages,
+                                        const int *control) {
+    if (control[DONE]) return;
+    Grid g = THE_GRID, to_grid = {to_columns, to_rows, planes};
+    Cell to;
+    if (!to_grid.has(to)) return;
+    System s = {own, neighbour};
+    AllCouplings of(g, of_x, of_y, of_z);
+    auto value = [&](int i, int j, int k) { return missing(Cell(i, j, k), g, x, b, s, of); };
+    averages[to_grid.at(to.x, to.y, to.z)] =
+        average(to, {index_x, weight_x, to_columns}, {index_y, weight_y, to_rows}, value);
+}
+
+extern "C" __global__ void average_planes(GRID, const Real *averages, const unsigned *index, const Real *weight, Real *coarse,
+                                          const int *control) {
+    if (control[DONE]) return;
+    Grid g = THE_GRID;
+    Cell c;
+    if (!g.has(c)) return;
+    Real total = 0;
+    for (int i = 0; i < TAPS; ++i) {
+        Real part = weight[i * planes + c.z];
+        if (part > 0) total += part * averages[g.at(c.x, c.y, (int)index[i * planes + c.z] - 1)];
+    }
+    coarse[g.at(c.x, c.y, c.z)] = total;
+}
+
+// Subtract their average from `number` values. One block.
+extern "C" __global__ void centre(int number, Real *values, const int *control) {
+    __shared__ double part[THREADS];
+    if (control[DONE]) return;
+    double sum = 0;
+    for (int i = threadIdx.x; i < number; i += THREADS) sum += values[i];
+    part[threadIdx.x] = sum;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }
+    __syncthreads();
+    Real average = part[0] / number;
+    for (int i = threadIdx.x; i < number; i += THREADS) values[i] -= average;
+}
+
+// --- the finest grid, by colour --------------------------------------------------------------------------------------
+
+__device__ inline long long place(int x, int y, int z) {
+    int colour = (x + y + FIRST + z) & 1;
+    return colour * COLOUR + ((long long)(z + 1) * NY + y) * PITCH + x / 2;
+}
+
+// The cell beside another one on an axis of `size` cells; behind a wall the cell itself, and then `sign` applies.
+__device__ inline int beside(int i, int step, int size, bool wraps, bool wall, Real sign, Real *ghost) {
+    int to = i + step;
+    if (to >= 0 && to < size) return to;
+    if (wraps) return to < 0 ? size - 1 : 0;
+    if (!wall) return to;  // a halo plane
+    *ghost = sign;
+    return i;
+}
+
+struct Finest {
+    const Real *x, *b;
+    System system;
+    Real x_sign, y_sign, z_sign;
+    __device__ Real next_x(int i, int j, int k, int step) const {
+        Real ghost = 1;
+        int to = beside(i, step, NX, PERIODIC_X, true, x_sign, &ghost);
+        return ghost * x[place(to, j, k)];
+    }
+    __device__ Real next_y(int i, int j, int k, int step) const {
+        Real ghost = 1;
+        int to = beside(j, step, NY, PERIODIC_Y, true, y_sign, &ghost);
+        return ghost * x[place(i, to, k)];
+    }
+    __device__ Real next_z(int i, int j, int k, int step) const {
+        Real ghost = 1;
+        int to = beside(k, step, PLANES, PERIODIC_Z && WHOLE, step < 0 ? WALL_BELOW : WALL_ABOVE, z_sign, &ghost);
+        return ghost * x[place(i, j, to)];
+    }
+    // Of the cell at `from` in the order of even, then odd x. Nothing is missing where all cells are equal and b is own * x.
+    __device__ Real operator()(int from, int j, int k) const {
+        int i = 2 * (from % HALF) + from / HALF;
+        Real here = x[place(i, j, k)];
+        Real around = (next_x(i, j, k, -1) + next_x(i, j, k, 1)) + (next_y(i, j, k, -1) + next_y(i, j, k, 1));
+        around = (around - 4 * here) + (next_z(i, j, k, -1) + next_z(i, j, k, 1) - 2 * here);
+        return (b[place(i, j, k)] - system.own * here) + system.neighbour * around;
+    }
+};
+
+extern "C" __global__ void average_rows_of_colours(const Real *x, const Real *b, Real own, Real neighbour, Real x_sign,
+                                                   Real y_sign, Real z_sign, AVERAGING, int to_columns, int to_rows,
+                                                   Real *averages, const int *control) {
+    if (control[DONE]) return;
+    Grid to_grid = {to_columns, to_rows, PLANES};
+    Cell to;
+    if (!to_grid.has(to)) return;
+    Finest missing = {x, b, {own, neighbour}, x_sign, y_sign, z_sign};
+    averages[to_grid.at(to.x, to.y, to.z)] =
+        average(to, {index_x, weight_x, to_columns}, {index_y, weight_y, to_rows}, missing);
+}
+
+// --- back to the finer grid ------------------------------------------------------------------------------------------
+
+// The two coarse cells around each fine one.
+struct Interpolation {
+    const unsigned *lower, *upper;
+    const Real *lower_weight, *upper_weight;
+};
+#define ALONG(axis)                                                                                  \
+    const unsigned *lower_##axis, const unsigned *upper_##axis, const Real *lower_weight_##axis, \
+        const Real *upper_weight_##axis
+#define THE(axis) {lower_##axis, upper_##axis, lower_weight_##axis, upper_weight_##axis}
+
+__device__ inline Real between(const Interpolation &along, int i, Real lower, Real upper) {
+    return along.lower_weight[i] * lower + along.upper_weight[i] * upper;
+}
+
+// At place i of the table of x, in row j of plane k; the table of z counts halo planes.
+__device__ inline Real interpolated(const Grid &g, const Real *coarse, const Interpolation &along_x,
+                                    const Interpolation &along_y, const Interpolation &along_z, int i, int j, int k) {
+    Real value[2][2];
+    for (int y = 0; y < 2; ++y)
+        for (int z = 0; z < 2; ++z) {
+            int row = y ? along_y.upper[j] : along_y.lower[j], plane = (int)(z ? along_z.upper[k] : along_z.lower[k]) - 1;
+            value[z][y] = between(along_x, i, coarse[g.at(along_x.lower[i], row, plane)],
+                                  coarse[g.at(along_x.upper[i], row, plane)]);
+        }
+    return between(along_z, k, between(along_y, j, value[0][0], value[0][1]), between(along_y, j, value[1][0], value[1][1]));
+}
+
+extern "C" __global__ void correct(GRID, const Real *coarse, ALONG(x), ALONG(y), ALONG(z), int fine_columns, int fine_rows,
+                                   int fine_planes, Real *x, const int *control) {
+    if (control[DONE]) return;
+    Grid g = THE_GRID, fine = {fine_columns, fine_rows, fine_planes};
+    Cell c;
+    if (fine.has(c)) x[fine.at(c.x, c.y, c.z)] += interpolated(g, coarse, THE(x), THE(y), THE(z), c.x, c.y, c.z);
+}
+
+extern "C" __global__ void correct_colours(GRID, const Real *coarse, ALONG(x), ALONG(y), ALONG(z), Real tolerance, Real *x,
+                                           int *control) {
+    if (control[DONE]) return;
+    Grid g = THE_GRID;
+    Cell c;
+    if (c.x >= NX || c.y >= NY) return;
+    Real change = interpolated(g, coarse, THE(x), THE(y), THE(z), c.x % 2 * HALF + c.x / 2, c.y, c.z);
+    x[place(c.x, c.y, c.z)] += change;
+    if (fabs(change) > tolerance) control[CHANGED] = 1;
+}

@@ -1,0 +1,395 @@
+// Linear systems on a GPU: red-black Gauss-Seidel and residuals, on colours.
+//
+// A thread of `relax` keeps ROWS rows of a column of cell pairs, both colours, in registers and walks along z; half sweep
+// h (1 ... 2K) of a step updates a plane h - 1 behind the newest, so that K whole iterations pass over the grid at once.
+// What a half sweep needs of other threads is a step old: x neighbours come by shuffles, y neighbours beyond a thread's
+// rows through shared memory, and one barrier a step does. A tile wastes a skirt of 2K cells in x and y on each side that
+// is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour. Therefore the
+// result goes to another array than the input.
+//
+// Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other in x walk
+// at the same pace and find theirs in the cache.
+//
+// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
+// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DROWS (of a thread), -DWARPS (of a block) and -DBLOCKS
+// (of a multiprocessor).
+
+typedef REAL Real;
+
+#define LANES 32
+#define HALF ((NX + 1) / 2)
+#define PLANE (NY * PITCH)
+#define COLOUR ((long long)(PLANES + 2) * PLANE)
+#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
+#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
+#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
+
+// --- arithmetic: the same operations in the same order wherever a cell is updated ------------------------------------
+
+// Not contracted: where all cells are equal, the sum of six minus six times one must be exactly zero.
+__device__ inline float difference(float sum, float x) { return __fsub_rn(sum, __fmul_rn(6.0f, x)); }
+__device__ inline double difference(double sum, double x) { return __dsub_rn(sum, __dmul_rn(6.0, x)); }
+__device__ inline float product(float x, float y) { return __fmul_rn(x, y); }
+__device__ inline double product(double x, double y) { return __dmul_rn(x, y); }
+
+// own * x + neighbour * (6 x - sum of neighbours) = b; a ghost is the cell at the wall times the sign of the wall's axis.
+struct Equation { Real own, neighbour, x_sign, y_sign, z_sign; };
+
+__device__ inline Real residual_of(const Equation &e, Real x, Real b, Real sum) {
+    return fma(e.neighbour, difference(sum, x), fma(-e.own, x, b));
+}
+__device__ inline Real sum_of(Real x1, Real x2, Real y1, Real y2, Real z1, Real z2) {
+    return ((x1 + x2) + (y1 + y2)) + (z1 + z2);
+}
+
+// --- what the device remembers of a solve ----------------------------------------------------------------------------
+
+enum Word {  // of `control`; the first ones as in gpu.py
+    CHANGED, SOLVES, ITERATIONS, EARLY,  // the last three since the statistics were reset
+    DONE, COUNT, SKIPPED,                // of the present solve
+    REDO, FROM, HOME,                    // what is left to do after a solve by `relax`: see `settle`
+    FLAGS                                // three times MOST words
+};
+#define MOST 4  // iterations of a launch
+
+// Launch i of a solve notes here for each of its iterations whether a cell changed by more than the tolerance.
+__device__ inline int *flags_of(int *control, int launch) { return control + FLAGS + launch % 3 * MOST; }
+
+// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's.
+__device__ inline void note(bool condition, int *flag) {
+    if (__syncthreads_or(condition) && threadIdx.x == 0 && threadIdx.y == 0 && !*flag) *flag = 1;
+}
+
+// How many of the `count` iterations of a launch were needed: all, or those up to the first that changed nothing.
+__device__ inline int needed(int *control, int launch, int count) {
+    const volatile int *flags = flags_of(control, launch);
+    for (int i = 0; i < count; ++i)
+        if (!flags[i]) return i + 1;
+    return count + 1;
+}
+
+// Count the iterations of a launch that has ended. One that had nothing to do has left no flags, too.
+__device__ inline void account(int *control, int launch, int count) {
+    if (count == 0 || control[DONE]) return;
+    int some = needed(control, launch, count);
+    control[COUNT] += min(some, count);
+    if (some > count) return;
+    control[DONE] = 1;
+    control[REDO] = some < count ? some : 0;
+    control[FROM] = launch & 1;
+    control[HOME] = (launch + (some < count ? some : 1)) & 1;
+}
+
+__device__ inline void add_solve(int *control, int early) {
+    control[SOLVES] += 1;
+    control[ITERATIONS] += control[COUNT];
+    control[EARLY] += early;
+    control[DONE] = control[COUNT] = control[SKIPPED] = control[CHANGED] = 0;
+}
+
+extern "C" __global__ void begin_solve(int *control) {
+    control[DONE] = control[COUNT] = control[SKIPPED] = control[CHANGED] = 0;
+}
+
+extern "C" __global__ void end_iteration(int *control) {
+    if (control[DONE]) control[SKIPPED] = 1;
+    else {
+        control[COUNT] += 1;
+        control[DONE] = !control[CHANGED];
+    }
+    control[CHANGED] = 0;
+}
+
+extern "C" __global__ void end_solve(int *control) { add_solve(control, control[DONE] && control[SKIPPED]); }
+
+// After the last launch of `relax`: where the result is (HOME: 0 in x, 1 in the spare array), or how many single
+// iterations (REDO), from which array on (FROM), lead to it, because the last launch did more than were needed.
+extern "C" __global__ void settle(int launches, int last, int iterations, int *control) {
+    if (!control[DONE]) {
+        control[REDO] = 0;
+        control[HOME] = launches & 1;
+        account(control, launches - 1, last);
+    }
+    add_solve(control, control[COUNT] < iterations);
+    for (int i = 0; i < 3 * MOST; ++i) control[FLAGS + i] = 0;
+}
+
+// --- tiles -----------------------------------------------------------------------------------------------------------
+
+#define HEIGHT (WARPS * ROWS)  // rows of a tile
+#define TALL (!PERIODIC_Y && NY >= HEIGHT)  // all tiles lie within the grid, and its walls beside the first and last rows
+#define NEVER ((Real)__int_as_float(0x7fffffff))  // a NaN: nothing is larger
+
+__device__ constexpr int tiles_of(int size, int width, int skirt, bool periodic) {
+    int free = periodic ? size : size - 2 * skirt;
+    return free < 1 ? 1 : (free + width - 2 * skirt - 1) / (width - 2 * skirt);
+}
+
+// A tile's first cell and, from `low` to `high`, those that are its own; `skirt` more are lost on each side but a wall's.
+struct Span {
+    int first, low, high;
+    __device__ Span(int tile, int size, int width, int skirt, bool periodic) {
+        int tiles = tiles_of(size, width, skirt, periodic), begin = tile * (width - 2 * skirt);
+        first = periodic ? begin - skirt : max(0, min(begin, size - width));
+        low = periodic ? begin : tile > 0 ? begin + skirt : 0;
+        high = periodic ? min(size, begin + width - 2 * skirt) : tile + 1 < tiles ? begin + width - skirt : size;
+    }
+};
+
+// The cell that is stored for one of a tile's: outside of a wall any one will do.
+__device__ inline int stored(int i, int size, bool periodic) {
+    return periodic ? (i % size + size) % size : min(max(i, 0), size - 1);
+}
+
+// What a thread holds of its columns, the planes t + 2 ... t - 2K of step t. A plane keeps its place: PLACES steps are
+// unrolled, so that the place of each, `at(t, plane - t)`, is known to the compiler and nothing is moved.
+template <int K>
+struct Columns {
+    static const int places = 2 * K + 3;
+    Real x[2][ROWS][places], b[2][ROWS][places];
+};
+#define PLACE(step, offset) (((step) + (offset) + 4 * places) % places)
+
+// The first and the last row of every warp after each half sweep, for the warps beside it.
+template <int K>
+struct Edges {
+    Real row[2 * K][2][WARPS][LANES];
+};
+
+struct Thread {
+    int lane, warp, c, y;  // c and y of the first row, as if the grid had no end
+    int offset[ROWS];      // of the cells in a plane
+    Real limit[ROWS];      // of a change that counts; NEVER where the cell is another tile's
+    bool first, last;      // whether the row begins, or ends, with this thread's cells
+    __device__ bool owns(int row) const { return limit[row] == limit[row]; }
+    __device__ bool beyond(int odd) const { return NX % 2 && odd && 2 * c + 1 == NX; }  // an odd row has a place too many
+};
+
+template <int K>
+__device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
+    Span in_x(tile_x, HALF, LANES, K, PERIODIC_X), in_y(tile_y, NY, HEIGHT, 2 * K, PERIODIC_Y);
+    Thread me;
+    me.lane = threadIdx.x % LANES, me.warp = threadIdx.x / LANES;
+    me.c = in_x.first + me.lane, me.y = in_y.first + me.warp * ROWS;
+    me.first = !PERIODIC_X && me.c == 0, me.last = !PERIODIC_X && 2 * me.c + 2 == NX;
+    int start = me.y * PITCH + stored(me.c, HALF, PERIODIC_X);
+    for (int r = 0; r < ROWS; ++r) {
+        int y = me.y + r;
+        bool owned = me.c >= in_x.low && me.c < in_x.high && y >= in_y.low && y < in_y.high;
+        me.limit[r] = owned ? tolerance : NEVER;
+        me.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - me.y) * PITCH;
+    }
+    return me;
+}
+
+// Half sweep h of step t, which is step `step` of those that are unrolled; returns whether a cell changed.
+template <int K>
+__device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &held, const Edges<K> &edges, const Thread &me,
+                                           const Equation &e, Real factor) {
+    const int places = Columns<K>::places, colour = (h - 1) & 1;
+    const int at = PLACE(step, 1 - h), below = PLACE(step, -h), above = PLACE(step, 2 - h);
+    Real(&x)[ROWS][places] = held.x[colour], (&other)[ROWS][places] = held.x[1 - colour];
+    Real before = edges.row[h - 1][1][max(me.warp - 1, 0)][me.lane];
+    Real after = edges.row[h - 1][0][min(me.warp + 1, WARPS - 1)][me.lane];
+    if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) {  // what lies beyond a wall is worth nothing: ghosts take its place
+        for (int r = 0; r < ROWS; ++r) {
+            if (t - h + 1 == 0) other[r][below] = e.z_sign * x[r][at];
+            if (t - h + 1 == NZ - 1) other[r][above] = e.z_sign * x[r][at];
+        }
+    }
+    bool changed = false;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        int odd = (me.y + r + t) & 1;  // the cell is the second of its pair
+        Real own = x[r][at], same = other[r][at], side = __shfl_sync(~0u, same, odd ? me.lane + 1 : me.lane - 1);
+        Real previous = r > 0 ? other[r - 1][at] : before, next = r + 1 < ROWS ? other[r + 1][at] : after;
+        if (!PERIODIC_X && (odd ? me.last : me.first)) side = e.x_sign * own;
+        if (!PERIODIC_X && NX % 2 && !odd && 2 * me.c + 1 == NX) same = e.x_sign * own;
+        if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.y_sign * own;
+        if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.y_sign * own;
+        Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
+        Real delta = product(residual_of(e, own, held.b[colour][r][at], sum), factor);
+        x[r][at] = own + delta;
+        changed |= fabs(delta) > me.limit[r] && !me.beyond(odd);
+    }
+    return changed;
+}
+
+template <int places>
+__device__ __forceinline__ void load_plane(const Real *__restrict__ array, int plane, const Thread &me, Real (*to)[places],
+                                           int place) {
+    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) to[r][place] = from[TALL ? me.offset[0] + r * PITCH : me.offset[r]];
+}
+
+template <int places>
+__device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane, const Thread &me, Real (*from)[places],
+                                            int place) {
+    Real *to = array + (long long)(plane + 1) * PLANE;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        if (me.owns(r)) to[TALL ? me.offset[0] + r * PITCH : me.offset[r]] = from[r][place];
+}
+
+template <int places>
+__device__ __forceinline__ void show_edges(Real (*edge)[WARPS][LANES], const Thread &me, Real (*x)[places], int place) {
+    edge[0][me.warp][me.lane] = x[0][place];
+    edge[1][me.warp][me.lane] = x[ROWS - 1][place];
+}
+
+// K iterations of the planes from `begin` to `end` of a tile; `changed`: whether its own cells were, in each of them.
+template <int K>
+__device__ inline void iterate_range(const Real *__restrict__ from, const Real *__restrict__ b, Real *__restrict__ to,
+                                     int begin, int end, const Thread &me, const Equation &e, Real factor, Edges<K> *edges,
+                                     bool *changed) {
+    const int places = Columns<K>::places;
+    Columns<K> held = {};
+    int start = PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0), last = end + 2 * K - 2;
+    load_plane(from + COLOUR, start, me, held.x[1], PLACE(0, 1));
+    for (int round = start - 1; round <= last; round += places) {
+#pragma unroll
+        for (int step = 0; step < places; ++step) {
+            int t = round + step;
+            if (t > last) return;
+            Edges<K> &fresh = edges[t & 1], &old = edges[~t & 1];
+#pragma unroll
+            for (int colour = 0; colour < 2; ++colour) {  // each as late as it is needed
+                load_plane(from + colour * COLOUR, t + 1 + colour, me, held.x[colour], PLACE(step, 1 + colour));
+                load_plane(b + colour * COLOUR, t + 1 - colour, me, held.b[colour], PLACE(step, 1 - colour));
+            }
+            show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
+#pragma unroll
+            for (int h = 1; h <= 2 * K; ++h) {
+                bool moved = half_sweep<K>(h, t, step, held, old, me, e, factor);
+                changed[(h - 1) / 2] |= moved && t - h + 1 >= begin && t - h + 1 < end;
+                if (h < 2 * K) show_edges(fresh.row[h], me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
+            }
+            int complete = t - 2 * K + 1;
+            if (complete >= begin)
+#pragma unroll
+                for (int colour = 0; colour < 2; ++colour)
+                    store_plane(to + colour * COLOUR, complete, me, held.x[colour], PLACE(step, 1 - 2 * K));
+            __syncthreads();
+        }
+    }
+}
+
+// K iterations of the whole grid. The planes of all strips of tiles, one strip after another, are shared out evenly
+// among the rows of blocks, gridDim.y; the blocks of a row take the tiles beside each other in x.
+template <int K>
+__device__ inline void iterate(const Real *from, const Real *b, Real *to, const Equation &e, Real factor, Real tolerance,
+                               int *flags) {
+    __shared__ Edges<K> edges[2];
+    bool changed[K] = {};
+    long long planes = (long long)tiles_of(NY, HEIGHT, 2 * K, PERIODIC_Y) * NZ;
+    int begin = planes * blockIdx.y / gridDim.y, end = planes * (blockIdx.y + 1) / gridDim.y;
+    while (begin < end) {
+        int z = begin % NZ, count = min(NZ - z, end - begin);
+        Thread me = thread_in<K>(blockIdx.x, begin / NZ, tolerance);
+        iterate_range<K>(from, b, to, z, z + count, me, e, factor, edges, changed);
+        begin += count;
+    }
+    for (int i = 0; i < K; ++i) note(changed[i], flags + i);
+}
+
+#define EQUATION Real own, Real neighbour, Real x_sign, Real y_sign, Real z_sign
+#define THE_EQUATION {own, neighbour, x_sign, y_sign, z_sign}
+
+// Launch i of a solve takes x into `spare` if i is even, else back. It returns at once if the launch before, of
+// `previous` iterations, had one that changed nothing, or returned at once itself.
+#define RELAX_KERNEL(name, K)                                                                                           \
+    extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS)                                                     \
+        name(int launch, int previous, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance,      \
+             int *control) {                                                                                            \
+        if (threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0) {                                                   \
+            account(control, launch - 1, previous);                                                                     \
+            for (int i = 0; i < MOST; ++i) flags_of(control, launch + 1)[i] = 0;                                        \
+        }                                                                                                               \
+        if (previous && needed(control, launch - 1, previous) <= previous) return;                                      \
+        Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;                                              \
+        iterate<K>(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));                            \
+    }
+
+RELAX_KERNEL(relax_1, 1)
+RELAX_KERNEL(relax_2, 2)
+
+// After `settle`: do single iterations again.
+extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS)
+    redo(int pass, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
+    if (pass >= control[REDO]) return;
+    bool back = (control[FROM] + pass) & 1;
+    __shared__ int unread[1];
+    iterate<1>(back ? spare : x, b, back ? x : spare, THE_EQUATION, factor, tolerance, unread);
+}
+
+extern "C" __global__ void bring_home(Real *x, const Real *spare, const int *control) {
+    if (!control[HOME]) return;
+    long long size = 2 * COLOUR / (16 / sizeof(Real)), step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
+        ((float4 *)x)[i] = ((const float4 *)spare)[i];
+}
+
+// --- one colour at a time, in place: for planes of several ranks -----------------------------------------------------
+
+struct Site {
+    int c, y, z, x;
+    long long at;
+    __device__ Site(int colour)
+        : c(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {
+        x = 2 * c + ((colour + y + FIRST + z) & 1);
+        at = (long long)(z + 1) * PLANE + y * PITCH + c;
+    }
+    __device__ bool inside() const { return x < NX && y < NY; }
+};
+
+// What is missing in the equation of a cell.
+__device__ inline Real missing(const Site &s, int colour, const Real *x, const Real *b, const Equation &e) {
+    const Real *other = x + (1 - colour) * COLOUR + s.at;
+    Real own = x[colour * COLOUR + s.at], in_x = e.x_sign * own, in_y = e.y_sign * own, in_z = e.z_sign * own;
+    int before = (s.x & 1) - 1, after = s.x & 1;
+    Real x1 = s.x > 0 ? other[before] : PERIODIC_X ? other[HALF - 1] : in_x;
+    Real x2 = s.x + 1 < NX ? other[after] : PERIODIC_X ? other[1 - HALF] : in_x;
+    Real y1 = s.y > 0 ? other[-PITCH] : PERIODIC_Y ? other[(NY - 1) * PITCH] : in_y;
+    Real y2 = s.y + 1 < NY ? other[PITCH] : PERIODIC_Y ? other[-(NY - 1) * PITCH] : in_y;
+    long long wrap = WHOLE && PERIODIC_Z ? (long long)(NZ - 1) * PLANE : -(long long)PLANE;
+    Real z1 = s.z > 0 ? other[-PLANE] : WALL_BELOW ? in_z : other[wrap];
+    Real z2 = s.z + 1 < PLANES ? other[PLANE] : WALL_ABOVE ? in_z : other[-wrap];
+    return residual_of(e, own, b[colour * COLOUR + s.at], sum_of(x1, x2, y1, y2, z1, z2));
+}
+
+extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
+    if (control[DONE]) return;
+    Site s(colour);
+    bool changed = false;
+    if (s.inside()) {
+        Real delta = product(missing(s, colour, x, b, THE_EQUATION), factor);
+        x[colour * COLOUR + s.at] += delta;
+        changed = fabs(delta) > tolerance;
+    }
+    note(changed, control + CHANGED);
+}
+
+__device__ inline Real larger_residual(const Real *x, const Real *b, const Equation &e) {
+    Real most = 0;
+    for (int colour = 0; colour < 2; ++colour) {
+        Site s(colour);
+        if (s.inside()) most = fmax(most, fabs(missing(s, colour, x, b, e)));
+    }
+    return most;
+}
+
+// The bits of a number that is not negative sort as the numbers do.
+__device__ inline void raise(float *largest, float x) { atomicMax((int *)largest, __float_as_int(x)); }
+__device__ inline void raise(double *largest, double x) { atomicMax((long long *)largest, __double_as_longlong(x)); }
+
+extern "C" __global__ void residual(const Real *x, const Real *b, EQUATION, Real *largest) {
+    Real most = larger_residual(x, b, THE_EQUATION);
+    for (int distance = LANES / 2; distance > 0; distance /= 2) most = fmax(most, __shfl_xor_sync(~0u, most, distance));
+    if (threadIdx.x % LANES == 0 && most > *largest) raise(largest, most);
+}
+
+extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const Real *limit, int *control) {
+    if (control[DONE]) return;
+    note(larger_residual(x, b, THE_EQUATION) > *limit, control + CHANGED);
+}

@@ -1,0 +1,118 @@
+// Advection on a GPU: a thread a cell traces back where its fluid comes from.
+//
+// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank) and
+// -DPERIODIC_X, _Y, _Z (0 or 1). Bytes of memory a cell: 20, three velocities, the source once and the result.
+
+typedef REAL Real;
+
+#define PLANE (NY * NX)
+#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
+
+struct Cell {
+    int x, y, z;
+    long long at;
+    __device__ Cell() : x(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {
+        at = (long long)(z + 1) * PLANE + y * NX + x;
+    }
+    __device__ bool inside() const { return x < NX && y < NY; }
+};
+
+// The planes that are there: `count` of them, from global plane `first` on.
+struct Source { int first, count; };
+
+__device__ inline int wrapped(int i, int size) { return (i % size + size) % size; }
+
+// Two cells beside each other on an axis, the first one `low`, and how far the point lies beyond it.
+struct Between {
+    int low;
+    Real part;
+    __device__ bool within(int size) const { return low >= 0 && low + 1 < size; }
+};
+
+// The point `distance` cells from cell i. That point is never written down: it would round more the larger i is.
+__device__ inline Between between(int i, int size, Real distance, bool wall) {
+    if (wall) distance = fmin(fmax(distance, (Real)-0.5 - i), size - (Real)0.5 - i);
+    Real whole = floor(distance);
+    return {i + (int)whole, distance - whole};
+}
+
+// The same of a cell that may lie beyond the end of an axis: the cell to read, and the sign of its ghost.
+__device__ inline int read_for(int i, int size, bool wall, bool wraps, int ghost, Real &sign) {
+    if (wraps) return wrapped(i, size);
+    if (!wall || (i >= 0 && i < size)) return i;
+    sign *= ghost;
+    return i < 0 ? 0 : size - 1;
+}
+
+struct Parity { int x, y, z; };
+
+// The 8 cells around the point from which fluid comes that moves by `scale` times the velocity, in cells.
+struct Around {
+    Between x, y, z;
+    __device__ Around(const Cell &c, Real u, Real v, Real w, Real scale)
+        : x(between(c.x, NX, -scale * u, !PERIODIC_X)), y(between(c.y, NY, -scale * v, !PERIODIC_Y)),
+          z(between(FIRST + c.z, NZ, -scale * w, !PERIODIC_Z)) {}
+
+    __device__ Real cell(const Source &source, const Real *from, int dx, int dy, int dz, const Parity &ghost) const {
+        Real sign = 1;
+        int i = read_for(x.low + dx, NX, !PERIODIC_X, PERIODIC_X, ghost.x, sign);
+        int j = read_for(y.low + dy, NY, !PERIODIC_Y, PERIODIC_Y, ghost.y, sign);
+        int k = read_for(z.low + dz, NZ, !PERIODIC_Z, PERIODIC_Z && WHOLE, ghost.z, sign) - source.first;
+        k = min(max(k, 0), source.count - 1);  // a NaN must not lead out of the array
+        return sign * from[(long long)k * PLANE + j * NX + min(max(i, 0), NX - 1)];
+    }
+
+    // The values of an array with the planes of `source`: as they lie in memory where that is simple.
+    __device__ void values(const Source &source, const Real *from, const Parity &ghost, Real *value) const {
+        int plane = z.low - source.first;
+        bool plain = x.within(NX) && y.within(NY) && plane >= 0 && plane + 1 < source.count;
+        plain = plain && (z.within(NZ) || (PERIODIC_Z && !WHOLE));
+        const Real *first = from + (long long)plane * PLANE + y.low * NX + x.low;
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            if (plain) value[i] = first[i / 4 * PLANE + i / 2 % 2 * NX + i % 2];
+        if (!plain)
+            for (int i = 0; i < 8; ++i) value[i] = cell(source, from, i % 2, i / 2 % 2, i / 4, ghost);
+    }
+};
+
+// Of equal values this makes the same value to the last bit.
+__device__ inline Real blend(Real a, Real b, Real part) { return fma(part, b - a, a); }
+
+__device__ inline Real interpolated(const Real *value, const Around &point) {
+    Real row[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) row[i] = blend(value[2 * i], value[2 * i + 1], point.x.part);
+    return blend(blend(row[0], row[1], point.y.part), blend(row[2], row[3], point.y.part), point.z.part);
+}
+
+extern "C" __global__ void advect(const Real *__restrict__ source, int first, int count, Real *__restrict__ out,
+                                  const Real *__restrict__ u, const Real *__restrict__ v, const Real *__restrict__ w,
+                                  Real scale, int x_sign, int y_sign, int z_sign) {
+    Cell c;
+    if (!c.inside()) return;
+    Around point(c, u[c.at], v[c.at], w[c.at], scale);
+    Real value[8];
+    point.values({first, count}, source, {x_sign, y_sign, z_sign}, value);
+    out[c.at] = interpolated(value, point);
+}
+
+// MacCormack: half the error of going there and back is taken off, within the values around the source.
+extern "C" __global__ void correct(const Real *__restrict__ source, const Real *__restrict__ forward, int first, int count,
+                                   Real *__restrict__ out, const Real *__restrict__ u, const Real *__restrict__ v,
+                                   const Real *__restrict__ w, Real scale, int x_sign, int y_sign, int z_sign) {
+    Cell c;
+    if (!c.inside()) return;
+    Source planes = {first, count};
+    Parity sign = {x_sign, y_sign, z_sign};
+    Around there(c, u[c.at], v[c.at], w[c.at], scale), back(c, u[c.at], v[c.at], w[c.at], -scale);
+    Real value[8];
+    back.values(planes, forward, sign, value);
+    long long here = (long long)(FIRST + c.z - first) * PLANE + c.y * NX + c.x;
+    Real corrected = fma((Real)0.5, source[here] - interpolated(value, back), forward[here]);
+    there.values(planes, source, sign, value);
+    Real least = value[0], most = value[0];
+#pragma unroll
+    for (int i = 1; i < 8; ++i) least = fmin(least, value[i]), most = fmax(most, value[i]);
+    out[c.at] = fmin(fmax(corrected, least), most);
+}

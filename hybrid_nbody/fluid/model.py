@@ -1,0 +1,196 @@
+"""The fluid model: velocity and density on a grid, advanced step by step."""
+
+import numpy as np
+
+from hybrid_nbody.fluid import diagnostics
+from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.sources import Sources
+from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.fluid.step import Physics, Stepper, make_state
+from hybrid_nbody.simulation.model import Field, Role, Work
+from hybrid_nbody.simulation.timings import Timings
+
+KERNELS = "hybrid_nbody.fluid.kernels"
+
+OPERATIONS_PER_CELL = 13
+"""Floating-point operations of a cell in an iteration of a linear solve."""
+
+SOLVES = 6
+"""Linear systems of a step: three components of the velocity, two pressures, the density."""
+
+STATE_NAMES = ("state/u", "state/v", "state/w", "state/density")
+KEPT_NAMES = ("carried/u", "carried/v", "carried/w", "carried/density")
+
+
+class FluidModel:
+    """Stable fluids on slabs of planes; see `hybrid_nbody.simulation.model.Model` for the contract.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        The twin of this rank's device.
+    halo : HaloExchange
+        How ranks see each other's planes.
+    communicator : Communicator
+        All ranks; every method is collective.
+    solver : object
+        See `hybrid_nbody.fluid.solvers`.
+    physics : Physics
+        What moves the fluid.
+    sources : Sources
+        Where density and velocity come from.
+    frames : Frames
+        What is written of a frame.
+    iterations : int
+        Most iterations of a solve, for rates.
+    """
+
+    quantities = diagnostics.QUANTITIES
+    advice = {
+        "start": "The initial state cannot be run",
+        "run": "Look for events of huge numbers, or a buoyancy or confinement that feeds itself",
+    }
+
+    def __init__(
+        self, kernels, halo, communicator, solver, physics: Physics, sources: Sources, frames: Frames, iterations
+    ):
+        self.kernels, self.halo, self.communicator, self.backend = kernels, halo, communicator, kernels.backend
+        self.physics, self.sources, self.frames = physics, sources, frames
+        self.step = 0
+        self.seen = {"divergence_before": 0.0, "poisson_residual": 0.0}
+        self.counted = {"solves": 0, "iterations": 0, "early": 0}
+        self.timings = Timings()
+        self.work = Work("cells", float(np.prod(kernels.slab.cells)), SOLVES * iterations * OPERATIONS_PER_CELL)
+        self.state = make_state(kernels)
+        self.stepper = Stepper(kernels, halo, solver, self.state, physics)
+        self.step_once = self.backend.recorded(self.stepper.step) if halo.alone else self.stepper.step
+
+    @property
+    def time(self) -> float:
+        """Simulated time; a multiple of dt, so that rounding does not add up."""
+        return self.step * self.physics.dt
+
+    # --- stepping -------------------------------------------------------------------------------------------------
+
+    def advance(self, steps: int) -> None:
+        """See `Model.advance`; the last of the steps is looked at more closely, for the diagnostics."""
+        last = self.step + steps
+        start = self.backend.mark()
+        while self.step < last:
+            self._apply_sources()
+            until = min(last, self.sources.next_step(self.step + 1))
+            for _ in range(self.step, until - (until == last)):
+                self.step_once()
+            if until == last:
+                self.stepper.step(self._watch)
+            self.step = until
+        self.timings.add("fluid", self.backend.elapsed(start, self.backend.mark()))
+
+    def _apply_sources(self):
+        state = self.state
+        arrays = {"density": (state.density,), "velocity": state.velocity}
+        for event in self.sources.at(self.step):
+            event.apply(self.kernels, arrays[event.field])
+
+    def _watch(self, b):
+        """Remember how divergent the velocity was, and how well the pressure solves its equation."""
+        largest = self._over_ranks(self.kernels.largest(b))
+        residual = self._over_ranks(self.kernels.residual(self.state.x, self.state.b, POISSON))
+        self.seen["divergence_before"] = largest / self.kernels.slab.spacing**2
+        self.seen["poisson_residual"] = residual / largest if largest else 0.0
+
+    def _over_ranks(self, value):
+        return self.halo.largest(value)
+
+    # --- diagnostics ----------------------------------------------------------------------------------------------
+
+    def diagnostics(self):
+        """See `Model.diagnostics`."""
+        state, kernels, slab = self.state, self.kernels, self.kernels.slab
+        fastest = max(self._over_ranks(kernels.largest(component)) for component in state.velocity)
+        energy = diagnostics.total(kernels.plane_squares(*state.velocity), self.communicator)
+        ghosts = kernels.plane_sums_with_ghosts(state.density)
+        return {
+            "total_density": diagnostics.total(kernels.plane_sums(state.density), self.communicator),
+            "total_density_with_ghosts": diagnostics.total_with_ghosts(ghosts, not slab.periodic[2], self.communicator),
+            "kinetic_energy": 0.5 * energy * slab.spacing**3,
+            "max_speed": fastest,
+            "cfl": fastest * self.physics.dt / slab.spacing,
+            "divergence_before": self.seen["divergence_before"],
+            "divergence_after": self._divergence(),
+            "poisson_residual": self.seen["poisson_residual"],
+        } | self._iterations()
+
+    def _divergence(self):
+        """Return the largest divergence of the velocity."""
+        state, kernels = self.state, self.kernels
+        for component in state.velocity:
+            self.halo.fill(component)
+        room = self._room()
+        kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, room)
+        return self._over_ranks(kernels.largest(room))
+
+    def _room(self):
+        """Return an array of cells that lies in the solver's, which is free between steps."""
+        shape = self.kernels.slab.shape
+        return self.state.b.reshape(-1)[: int(np.prod(shape))].reshape(shape)
+
+    def _iterations(self):
+        """Return the work of the solver since the last row, and begin a new one."""
+        counts = self._counts()
+        self.kernels.reset_statistics()
+        self.counted = dict.fromkeys(counts, 0)
+        solves = max(counts["solves"], 1)
+        return {"iterations_per_solve": counts["iterations"] / solves, "early_share": counts["early"] / solves}
+
+    def _counts(self):
+        """Return what the solver did since the last row of diagnostics, before a restart included."""
+        return {name: count + self.counted[name] for name, count in self.kernels.statistics().items()}
+
+    # --- output ---------------------------------------------------------------------------------------------------
+
+    def fields(self):
+        """See `Model.fields`."""
+        arrays = (*self.state.velocity, self.state.density)
+        saved = list(zip(STATE_NAMES, arrays, strict=True))
+        if self.physics.carry_over:
+            saved += zip(KEPT_NAMES, self.state.kept, strict=True)
+        fields = [*self.frames.fields(self.kernels.slab, self.state, self.backend)]
+        fields += [self._field(name, array) for name, array in saved]
+        return {field.name: field for field in fields}
+
+    def _field(self, name, array):
+        """Return a field of the complete state, in full resolution."""
+        slab = self.kernels.slab
+        return Field(
+            name=name,
+            shape=tuple(reversed(slab.cells)),
+            dtype=np.dtype(array.dtype),
+            units="1",
+            description="of every cell (z, y, x)",
+            start=slab.first,
+            rows=slab.planes,
+            host=lambda start, stop: self.backend.download(array[1 + start : 1 + stop]),
+            role=Role.INTERNAL,
+            check=lambda start, stop: self.kernels.plane_sums(array)[start:stop],
+        )
+
+    def scalars(self):
+        """See `Model.scalars`."""
+        return {"step": self.step, "time": self.time} | self.seen | self._counts()
+
+    def restore(self, rows, scalars) -> None:
+        """See `Model.restore`."""
+        self.step = int(scalars["step"])
+        self.seen = {name: scalars[name] for name in self.seen}
+        self.counted = {name: int(scalars[name]) for name in self.counted}
+        for name, array in zip(STATE_NAMES, (*self.state.velocity, self.state.density), strict=True):
+            array[1:-1] = self.backend.upload(rows(name))
+        if self.physics.carry_over:
+            for name, array in zip(KEPT_NAMES, self.state.kept, strict=True):
+                array[1:-1] = self.backend.upload(rows(name))
+
+    def suspect(self) -> str:
+        """Name the fastest fluid."""
+        fastest = max(self._over_ranks(self.kernels.largest(component)) for component in self.state.velocity)
+        return f"the fastest fluid moves at {fastest:.6g}"

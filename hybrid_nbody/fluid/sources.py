@@ -1,0 +1,107 @@
+"""Where density and velocity come from: events at steps, in a box or a sphere of cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Box:
+    """Cells of a box.
+
+    Attributes
+    ----------
+    edges : tuple of int
+        x0, x1, y0, y1, z0, z1: cells x0 ... x1 - 1 and so on, of the whole grid.
+    """
+
+    edges: tuple[int, int, int, int, int, int]
+
+    @classmethod
+    def cell(cls, x: int, y: int, z: int) -> "Box":
+        """Return a box of one cell."""
+        return cls((x, x + 1, y, y + 1, z, z + 1))
+
+    def put(self, kernels, field, value: float) -> None:
+        """Set the cells of `field` to `value`."""
+        kernels.set_box(field, self.edges, value)
+
+    def add(self, kernels, field, value: float) -> None:
+        """Add `value` to the cells of `field`."""
+        kernels.add_box(field, self.edges, value)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Cells whose centres lie within a sphere.
+
+    Attributes
+    ----------
+    centre : tuple of float
+        Of the whole grid, in cells: cell (i, j, k) has its centre there.
+    radius : float
+        In cells.
+    """
+
+    centre: tuple[float, float, float]
+    radius: float
+
+    def put(self, kernels, field, value: float) -> None:
+        """Set the cells of `field` to `value`."""
+        kernels.set_sphere(field, self.centre, self.radius, value)
+
+    def add(self, kernels, field, value: float) -> None:
+        """Add `value` to the cells of `field`."""
+        kernels.add_sphere(field, self.centre, self.radius, value)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of the fluid before each step of a range.
+
+    Attributes
+    ----------
+    first, last : int
+        Steps before which it happens, both included; the first step of a run is 0.
+    field : {"density", "velocity"}
+        What changes.
+    values : tuple of float
+        The density, or three components of the velocity.
+    region : Box or Sphere
+        Where.
+    mode : {"set", "add"}
+        Whether the values replace what is there, or are added to it.
+    """
+
+    first: int
+    last: int
+    field: str
+    values: tuple[float, ...]
+    region: Box | Sphere
+    mode: str = "set"
+
+    def next_step(self, step: int) -> int:
+        """Return the first step from `step` on before which it happens; `NEVER` if there is none."""
+        return max(step, self.first) if step <= self.last else NEVER
+
+    def apply(self, kernels, arrays) -> None:
+        """Change `arrays`, one for each of the values."""
+        change = {"set": self.region.put, "add": self.region.add}[self.mode]
+        for array, value in zip(arrays, self.values, strict=True):
+            change(kernels, array, value)
+
+
+class Sources:
+    """All events of a run, those at one step in the order in which they were given."""
+
+    def __init__(self, events: Sequence[Event]):
+        self.events = tuple(events)
+
+    def at(self, step: int) -> list[Event]:
+        """Return what happens before `step`."""
+        return [event for event in self.events if event.next_step(step) == step]
+
+    def next_step(self, step: int) -> int:
+        """Return the first step from `step` on before which anything happens."""
+        return min((event.next_step(step) for event in self.events), default=NEVER)

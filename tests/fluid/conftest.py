@@ -1,0 +1,13 @@
+"""Fixtures of the fluid tests."""
+
+import pytest
+from support.bodies import make_backend
+from support.ranks import alone, communicator
+
+__all__ = ["alone", "communicator"]
+
+
+@pytest.fixture
+def backend(backend_name, communicator):
+    """A backend of each kind."""
+    return make_backend(backend_name, local_rank=communicator.local_rank)

@@ -1,0 +1,149 @@
+"""The fluid model: a step against the slow truth, and the same bits on any ranks, threads and after any restart."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+from support.fluids import DEFAULT, FREE_SLIP, MIXED, NO_SLIP, PERIODIC, centre, make_model, red_black, state, stirring
+from support.ranks import same_bits, this_rank
+
+from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.sources import Event
+
+CELLS = (10, 8, 12)
+BOUNDARIES = {"free-slip": FREE_SLIP, "no-slip": NO_SLIP, "periodic": PERIODIC, "mixed": MIXED}
+PHYSICS = {
+    "plain": DEFAULT,
+    "carried over": replace(DEFAULT, carry_over=True, projection="course"),
+    "maccormack": replace(DEFAULT, advection="maccormack"),
+    "forces": replace(DEFAULT, lift=(0.0, 0.3, 0.1), confinement=0.5),
+    "faster than a slab": replace(DEFAULT, dt=3.0),
+}
+
+
+def stirred(physics, communicator, steps=6, **options):
+    """Return the state after some steps of a stirred fluid."""
+    model = make_model(CELLS, physics, communicator, stirring(CELLS), **options)
+    model.advance(steps)
+    return model
+
+
+# ---- Against the truth -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("projection", ["exact", "course"])
+def test_steps_agree_with_the_reference(backend, alone, boundary, projection):
+    kind, physics = BOUNDARIES[boundary], replace(DEFAULT, projection=projection)
+    events = (Event(0, 0, "density", (8.0,), centre(CELLS)), Event(0, 0, "velocity", (1.0, -2.0, 0.5), centre(CELLS)))
+    model = make_model(CELLS, physics, alone, events, backend, kind)
+    model.advance(3)
+    nx, ny, nz = CELLS
+    x, y, z = (number // 2 - 1 for number in CELLS)
+    velocity, density = [np.zeros((nz, ny, nx)) for _ in range(3)], np.zeros((nz, ny, nx))
+    density[z, y, x] = 8.0
+    for component, value in zip(velocity, (1.0, -2.0, 0.5), strict=True):
+        component[z, y, x] = value
+    factor = 0.5 * max(CELLS) if projection == "exact" else 0.5
+    for _ in range(3):
+        velocity, density = reference.step(
+            velocity, density, 0.1, 1e-3, 1e-3, kind, factor, iterations=20, tolerance=1e-7
+        )
+    found = state(model)
+    for name, expected in zip(("u", "v", "w", "density"), (*velocity, density), strict=True):
+        np.testing.assert_allclose(found[f"state/{name}"], expected, rtol=1e-11, atol=1e-13)
+
+
+def test_a_uniform_density_stays_uniform_to_the_last_bit(backend, alone):
+    """Whatever moves; its value is no binary fraction."""
+    for dtype in ("f4", "f8"):
+        model = make_model(CELLS, DEFAULT, alone, stirring(CELLS)[1:2], backend, dtype=dtype)
+        model.state.density[...] = 0.1
+        model.advance(5)
+        assert same_bits(np.unique(state(model)["state/density"]), np.array([0.1], dtype))
+
+
+# ---- Bits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("physics", PHYSICS)
+def test_bits_do_not_depend_on_the_ranks(backend, communicator, physics, boundary):
+    """Uneven slabs; with a large step the velocity carries across several of them."""
+    weights = [1.0 + rank % 2 for rank in range(communicator.size)]
+    kind = BOUNDARIES[boundary]
+    shared = stirred(PHYSICS[physics], communicator, backend=backend, boundary=kind, dtype="f4", weights=weights)
+    whole = stirred(PHYSICS[physics], this_rank(), backend=backend, boundary=kind, dtype="f4")
+    expected, values = state(whole), shared.diagnostics()
+    for name, found in state(shared).items():
+        assert same_bits(found, expected[name]), name
+    assert values == whole.diagnostics()
+    assert values["cfl"] > (2 if physics == "faster than a slab" else 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("criterion", ["change", "residual"])
+def test_ranks_stop_together_after_the_iterations_that_one_rank_needs(communicator, criterion):
+    def solver(kernels, halo):
+        return red_black(kernels, halo, iterations=200, tolerance=1e-4, criterion=criterion)
+
+    shared, whole = (stirred(DEFAULT, ranks, solver=solver) for ranks in (communicator, this_rank()))
+    expected = whole.kernels.statistics()
+    assert shared.kernels.statistics() == expected
+    assert 0 < expected["early"] <= expected["solves"] == 36
+    assert same_bits(state(shared)["state/u"], state(whole)["state/u"])
+
+
+@pytest.mark.parametrize("physics", PHYSICS)
+def test_bits_do_not_depend_on_the_threads(alone, physics):
+    one, two = (state(stirred(PHYSICS[physics], alone, backend=make_backend("cpu", n))) for n in (1, 2))
+    assert all(same_bits(one[name], two[name]) for name in one)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("physics", PHYSICS)
+def test_a_restart_does_not_change_a_bit(backend, communicator, physics):
+    """Nor does the number of steps that are asked for at once."""
+    first = stirred(PHYSICS[physics], communicator, steps=3, backend=backend)
+    rows = {name: field.host(0, field.rows) for name, field in first.fields().items()}
+    second = make_model(CELLS, PHYSICS[physics], communicator, stirring(CELLS), backend)
+    second.restore(rows.__getitem__, first.scalars())
+    for _ in range(3):
+        second.advance(1)
+    whole = stirred(PHYSICS[physics], communicator, backend=backend)
+    expected, found = state(whole), state(second)
+    assert all(same_bits(found[name], expected[name]) for name in expected)
+    assert second.scalars() == whole.scalars()
+    assert second.diagnostics() == whole.diagnostics()
+
+
+# ---- Output ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("stride", "planes"), [(1, None), (3, None), (2, (1, 4, 5, 11))])
+def test_frames_hold_every_so_many_cells_or_some_planes(communicator, stride, planes):
+    model = stirred(DEFAULT, communicator, frames=Frames(("velocity", "density"), stride, planes))
+    full = state(stirred(DEFAULT, communicator))
+    chosen = list(planes or range(0, CELLS[2], stride))
+    found = state(model)
+    assert same_bits(found["fluid/density"], full["state/density"][chosen, ::stride, ::stride])
+    assert same_bits(found["fluid/velocity"][..., 1], full["state/v"][chosen, ::stride, ::stride])
+
+
+def test_diagnostics_are_sums_over_cells(backend, alone):
+    model = stirred(DEFAULT, alone, backend=backend)
+    values, arrays = model.diagnostics(), state(model)
+    density, speed = arrays["state/density"], np.stack([arrays[f"state/{name}"] for name in "uvw"])
+    ghosts = reference.padded(density, FREE_SLIP, (1, 1, 1))
+    np.testing.assert_allclose(values["total_density"], density.sum(), rtol=1e-13)
+    np.testing.assert_allclose(values["total_density_with_ghosts"], ghosts.sum(), rtol=1e-13)
+    np.testing.assert_allclose(values["kinetic_energy"], 0.5 * (speed**2).sum() / max(CELLS) ** 3, rtol=1e-13)
+    np.testing.assert_allclose(values["max_speed"], np.abs(speed).max(), rtol=1e-15)
+    divergence = reference.divergence(list(speed), FREE_SLIP, 0.5 * max(CELLS))
+    np.testing.assert_allclose(values["divergence_after"], np.abs(divergence).max(), rtol=1e-12)
+    assert values["divergence_before"] > values["divergence_after"] > 0
+    assert 0 < values["poisson_residual"] < 1
