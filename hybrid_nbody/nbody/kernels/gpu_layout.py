@@ -102,7 +102,7 @@ MOST_FEW = 128
 
 
 DEFAULTS = {
-    "single": Tuning(few=128, targets=((4096, 2), (8192, 4), (131072, 3)), jerk_targets=3),
+    "single": Tuning(few=128, targets=((4096, 2), (131072, 4)), jerk_targets=3),
     "mixed": Tuning(few=128, targets=((1024, 1), (4096, 2), (131072, 3)), jerk_targets=4),
     "double": Tuning(few=128, targets=((8192, 2), (131072, 3)), jerk_targets=3),
 }

@@ -301,9 +301,10 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
     packed[slot] = s;
 }
 
-// The bound of one block a multiprocessor leaves the compiler all registers: it then keeps more interactions in flight.
-#define SUM_KERNEL(name, Sum, N)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                           \
+// Bound to one block a multiprocessor, the compiler uses all registers to keep more interactions in flight. Four targets
+// in single precision fit into those that four blocks leave.
+#define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                                                \
         name(int number, const double *position, const double *velocity, const int *place, const int *bodies,          \
              Real eps2, const int *chunks, const int *starts, const double *origin, const Sum::From *packed,           \
              double *partial) {                                                                                        \
@@ -316,10 +317,10 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
 
 typedef Acceleration<false, UNSOFTENED> AnyMasses;
 typedef Acceleration<true, UNSOFTENED> EqualMasses;
-SUM_KERNEL(accelerations, AnyMasses, TARGETS)
-SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS)
-SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS)
-SUM_KERNEL(potentials, Potential, TARGETS)
+SUM_KERNEL(accelerations, AnyMasses, TARGETS, sizeof(AnyMasses::From) == 16 && TARGETS == 4 ? 4 : 1)
+SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS, 1)
+SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS, 1)
+SUM_KERNEL(potentials, Potential, TARGETS, 1)
 
 extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale, const double *partial,
                                    double *result) {
