@@ -1,8 +1,9 @@
-"""Red-black iterations of Poisson's equation on CPU threads, in Numba: plain layouts and ways to test for convergence.
+"""Red-black iterations of Poisson's equation on CPU threads, in Numba: plain layouts, and ways to test for convergence.
 
 Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c) is the cell
-x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for the one behind it. The operations of a cell, and
-their order, are those of the model, so that results have the same bits.
+x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that of the cell behind it: its own row stands in
+for a row beyond the walls of y and z. The operations of a cell, and their order, are those of the model, so that the
+results have the same bits.
 """
 
 import numpy as np
@@ -14,33 +15,132 @@ inlined = njit(inline="always", error_model="numpy")
 
 
 @inlined
-def change_of(own, left, right, front, back, below, above, b, factor):
+def change_of(own, around, b, factor, six):
     """Return what a cell changes by; `factor` is omega / diagonal."""
+    left, right, front, back, below, above = around
     total = ((left + right) + (front + back)) + (below + above)
-    return factor * (b + (total - own.dtype.type(6) * own))
+    return factor * (b + (total - six * own))
 
 
 # ---- Interleaved arrays ----------------------------------------------------------------------------------------------
 
 
 @compiled
-def relax_interleaved_row(start, row, front, back, below, above, b, factor):
-    """Renew every other cell of a row, from `start` on; the ends are done apart, so that the loop has no condition."""
-    six, last = row.dtype.type(6), len(row) - 1
-    for x in range(start, last + 1, 2):
-        own = row[x]
-        left, right = row[x - 1] if x > 0 else own, row[x + 1] if x < last else own
-        total = ((left + right) + (front[x] + back[x])) + (below[x] + above[x])
-        row[x] = own + factor * (b[x] + (total - six * own))
+def relax_interleaved_plane(colour, z, x, b, factor):
+    """Renew every other cell of a plane; those at the ends of a row apart, so that the inner loop has no condition."""
+    planes, rows, number = x.shape
+    six, last = x.dtype.type(6), number - 1
+    for y in range(rows):
+        row, right_side, start = x[z, y], b[z, y], (colour + y + z) & 1
+        front, back = x[z, max(y - 1, 0)], x[z, min(y + 1, rows - 1)]
+        below, above = x[max(z - 1, 0), y], x[min(z + 1, planes - 1), y]
+        for c in range(2 - start, last, 2):
+            around = row[c - 1], row[c + 1], front[c], back[c], below[c], above[c]
+            row[c] += change_of(row[c], around, right_side[c], factor, six)
+        if start == 0:
+            around = row[0], row[1], front[0], back[0], below[0], above[0]
+            row[0] += change_of(row[0], around, right_side[0], factor, six)
+        if (last - start) % 2 == 0:
+            around = row[last - 1], row[last], front[last], back[last], below[last], above[last]
+            row[last] += change_of(row[last], around, right_side[last], factor, six)
 
 
 @compiled_parallel
 def relax_interleaved(x, b, factor, iterations):
     """Do iterations, each of two half sweeps over every other cell."""
-    planes, rows, _ = x.shape
     for half in range(2 * iterations):
-        for z in prange(planes):
-            below, above = x[max(z - 1, 0)], x[min(z + 1, planes - 1)]
-            for y in range(rows):
-                front, back = x[z, max(y - 1, 0)], x[z, min(y + 1, rows - 1)]
-                relax_interleaved_row((half + y + z) & 1, x[z, y], front, back, below[y], above[y], b[z, y], factor)
+        for z in prange(x.shape[0]):
+            relax_interleaved_plane(half & 1, z, x, b, factor)
+
+
+# ---- Colours ---------------------------------------------------------------------------------------------------------
+# What is noted of the changes decides whether the loop over a row becomes vector code.
+
+
+@inlined
+def nothing(noted, change, tolerance):
+    """Note nothing."""
+    return noted
+
+
+@inlined
+def count(noted, change, tolerance):
+    """Count the changes that are larger than the tolerance, in an integer."""
+    return noted + (abs(change) > tolerance)
+
+
+@inlined
+def largest(noted, change, tolerance):
+    """Find the largest change, a float."""
+    return max(noted, abs(change))
+
+
+def relaxing(note, zero):
+    """Return a function that does iterations on colours.
+
+    It takes x, b, omega / diagonal, the tolerance, the number of iterations, and room for (2, nz) numbers: what is noted
+    of each plane in the last iteration, by `note` from `zero` on.
+    """
+
+    @inlined
+    def relax_some(noted, row, left, right, front, back, below, above, b, factor, tolerance):
+        six = row.dtype.type(6)
+        for c in range(len(row)):
+            around = left[c], right[c], front[c], back[c], below[c], above[c]
+            change = change_of(row[c], around, b[c], factor, six)
+            row[c] += change
+            noted = note(noted, change, tolerance)
+        return noted
+
+    @njit(error_model="numpy")
+    def relax_plane(colour, z, x, b, factor, tolerance):
+        """Relax the cells of a row that lie between two others, then the one at a wall of x."""
+        _, planes, rows, number = x.shape
+        other, noted = 1 - colour, zero
+        for y in range(rows):
+            shift = (colour + y + z) & 1
+            row, beside, right_side = x[colour, z, y], x[other, z, y], b[colour, z, y]
+            front = x[other if y > 0 else colour, z, max(y - 1, 0)]
+            back = x[other if y < rows - 1 else colour, z, min(y + 1, rows - 1)]
+            below = x[other if z > 0 else colour, max(z - 1, 0), y]
+            above = x[other if z < planes - 1 else colour, min(z + 1, planes - 1), y]
+            s, e = slice(1 - shift, number - shift), slice((number - 1) * shift, (number - 1) * shift + 1)
+            noted = relax_some(
+                noted, row[s], beside[:-1], beside[1:], front[s], back[s], below[s], above[s], right_side[s], factor, tolerance
+            )
+            left, right = (beside[e], row[e]) if shift else (row[e], beside[e])
+            noted = relax_some(
+                noted, row[e], left, right, front[e], back[e], below[e], above[e], right_side[e], factor, tolerance
+            )
+        return noted
+
+    @njit(error_model="numpy", parallel=True)
+    def sweep(colour, x, b, factor, tolerance, noted):
+        for z in prange(x.shape[1]):
+            noted[colour, z] = relax_plane(colour, z, x, b, factor, tolerance)
+
+    @njit(error_model="numpy")
+    def relax(x, b, factor, tolerance, iterations, noted):
+        for half in range(2 * iterations):
+            sweep(half & 1, x, b, factor, tolerance, noted)
+
+    return relax
+
+
+def split(field):
+    """Return the colours of a field, nx even."""
+    planes, rows, columns = np.indices(field.shape, sparse=True)
+    colour = np.broadcast_to((planes + rows + columns) & 1, field.shape)
+    shape = (*field.shape[:2], field.shape[2] // 2)
+    return np.stack([field[colour == k].reshape(shape) for k in (0, 1)])
+
+
+def merge(colours):
+    """Return the field of its colours."""
+    shape = (*colours.shape[1:3], 2 * colours.shape[3])
+    planes, rows, columns = np.indices(shape, sparse=True)
+    colour = np.broadcast_to((planes + rows + columns) & 1, shape)
+    field = np.empty(shape, colours.dtype)
+    for k in (0, 1):
+        field[colour == k] = colours[k].reshape(-1)
+    return field

@@ -9,6 +9,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.model import KERNELS, FluidModel
+from hybrid_nbody.fluid.multigrid import Multigrid
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
@@ -152,6 +153,7 @@ class FluidBuilder:
 
 
 DTYPES = {"float32": "f4", "float64": "f8"}
+SOLVERS = {"red-black": solvers.RedBlack, "lexicographic": solvers.Lexicographic, "multigrid": Multigrid}
 
 
 def solver_of(config, kernels, halo):
@@ -159,9 +161,7 @@ def solver_of(config, kernels, halo):
     accuracy = solvers.Accuracy(config.max_iterations, config.tolerance, config.criterion)
     if config.method == "sor":
         return solvers.Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
-    return {"red-black": solvers.RedBlack, "lexicographic": solvers.Lexicographic}[config.method](
-        kernels, halo, accuracy
-    )
+    return SOLVERS[config.method](kernels, halo, accuracy)
 
 
 def physics_of(config) -> Physics:

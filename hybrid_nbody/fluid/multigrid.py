@@ -113,7 +113,7 @@ class Passage:
         self.own = partition.share(halo.rank) if fine.shared else slice(0, coarse.cells[2])
         self.collects = fine.shared and not coarse.shared
         self.averaging = tuple(upload(table, fine) for table in self._averaging())
-        self.interpolation = cache(self._interpolation)
+        self.interpolation = cache(lambda parity: tuple(upload(table, fine) for table in self._interpolation(parity)))
         self.rows = fine.backend.zeros((fine.planes + 2, coarse.cells[1], coarse.cells[0]), fine.dtype)
 
     def _averaging(self):
@@ -128,7 +128,7 @@ class Passage:
         x, y = (t._replace(lower=t.lower % m, upper=t.upper % m) for t, m in zip(plane, number, strict=True))
         z = type(z)(*(part[self.fine.first : self.fine.first + self.fine.planes] for part in z))
         z = z._replace(lower=z.lower - self.own.start + 1, upper=z.upper - self.own.start + 1)
-        return tuple(upload(table, self.fine) for table in (x, y, z))
+        return x, y, z
 
     def view(self, coarse):
         """Return the planes of an array of the coarse grid that are this rank's, and one beyond each end."""
@@ -169,8 +169,7 @@ class FinestPassage(Passage):
 
     def _interpolation(self, parity):
         x, y, z = super()._interpolation(parity)
-        host = (by_colour(self.fine.backend.download(part), self.fine.cells[0]) for part in x)
-        return upload(type(x)(*host), self.fine), y, z
+        return type(x)(*(by_colour(part, self.fine.cells[0]) for part in x)), y, z
 
 
 class Multigrid:

@@ -74,7 +74,7 @@ class PaperBackend(Backend):
     def compile(self, source, defines, options=FLUSH_DENORMALS):
         return PaperModule(self, source.read_text())
 
-    on_host = synchronize = mark = elapsed = None
+    on_host = to_host = from_host = synchronize = mark = elapsed = None
 
 
 class PaperModule:

@@ -121,6 +121,21 @@ def test_one_halo_plane_is_enough_wherever_slabs_are_cut(fine, coarse, periodic)
             assert (cells[cut:][used[cut:]] >= first - 1).all()
 
 
+def test_periodic_axes_have_no_seam(backend, alone):
+    """What is interpolated from a coarse grid moves by two cells if that is moved by one."""
+    cells = (12, 8, 16)
+    coarse = np.random.default_rng(3).standard_normal((8, 4, 6))
+    found = []
+    for field in (coarse, np.roll(coarse, (1, 1, 1), axis=(0, 1, 2))):
+        problem = Problem(backend, alone, cells, PERIODIC)
+        solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(1, 0.0))
+        array = backend.upload(np.pad(field, [(1, 1), (0, 0), (0, 0)], mode="wrap"))
+        solver.transfers.correct_colours(array, *solver.passages[0].interpolation(SCALAR), 0.0, problem.x)
+        found.append(problem.whole())
+    np.testing.assert_allclose(found[1], np.roll(found[0], (2, 2, 2), axis=(0, 1, 2)), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found[0].mean(), coarse.mean(), rtol=1e-12)
+
+
 # ---- Rate ------------------------------------------------------------------------------------------------------------
 
 

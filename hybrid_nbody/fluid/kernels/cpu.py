@@ -215,7 +215,7 @@ class Kernels:
         if name not in self.copies or self.copies[name].shape != shape:
             self.copies[name] = np.zeros(shape, self.dtype)
         cpu_ghosts.fill_ghosted(field, origin, self.copies[name], self._signs(parity), self.box)
-        return self.copies[name]
+        return self.copies[name].reshape(-1)
 
     # ---- Sources ----
 

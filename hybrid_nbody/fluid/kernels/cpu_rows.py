@@ -24,6 +24,7 @@ ALIGNMENT = 64
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 inlined = njit(forceinline=True, error_model="numpy")
+written_out = njit(inline="always")  # what a function that is called puts on the stack is gone when it returns
 
 
 class Grid(NamedTuple):
@@ -131,13 +132,13 @@ def window(array, place):
     return carray(_address(array, place), LANES)
 
 
-@inlined
+@written_out
 def lanes(kind):
     """Return an array of LANES numbers of a type; its values are undefined."""
     return carray(_on_stack(kind), LANES)
 
 
-@inlined
+@written_out
 def integers():
     """Return an array of LANES integers; its values are undefined."""
     return carray(_on_stack(np.int32), LANES)

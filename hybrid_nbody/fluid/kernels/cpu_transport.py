@@ -30,10 +30,12 @@ def at_most(value, high):
 
 
 @inlined
-def limited(displacement, cell, count, ends, half):
-    """Return a displacement that ends, on a walled axis, at most half a cell behind the last one."""
-    low, high = -half - type(half)(cell), type(half)(count - cell) - half
-    return at_most(at_least(displacement, low), high) if ends == WALLS else displacement
+def limits_along(cell, count, ends, half):
+    """Return the bounds of a displacement that ends, on a walled axis, at most half a cell behind the last one."""
+    kind = type(half)
+    if ends != WALLS:
+        return kind(-np.inf), kind(np.inf)
+    return -half - kind(cell), kind(count - cell) - half
 
 
 @compiled
@@ -48,11 +50,12 @@ def index_along(index, count, ends):
 def place_in(ghosted, x, y, z, origin, box):
     """Return where a cell lies in the flat copy with ghosts."""
     y, z = index_along(y, box.ny, box.ends_y), index_along(z, box.nz, box.ends_z)
-    plane = min(max(z - origin + MARGIN, 0), ghosted.shape[0] - 1)
-    return (plane * ghosted.shape[1] + y + 1) * ghosted.shape[2] + x + 1
+    rows, pitch = box.ny + 2, box.nx + 2 + LANES
+    plane = min(max(z - origin + MARGIN, 0), ghosted.size // (rows * pitch) - 1)
+    return (plane * rows + y + 1) * pitch + x + 1
 
 
-@compiled
+@inlined
 def range_of(steps):
     """Return the smallest and the largest of LANES integers."""
     smallest, largest = steps[0], steps[0]
@@ -93,11 +96,19 @@ def largest_of(v):
 @compiled
 def corners_at(ghosted, x, y, z, origin, box):
     """Return the values of the cells x, x + 1; y, y + 1; z, z + 1."""
-    flat, x = ghosted.reshape(-1), index_along(x, box.nx, box.ends_x)
-    x = min(max(x, -1), box.nx - 1)
+    x = min(max(index_along(x, box.nx, box.ends_x), -1), box.nx - 1)
     a, b = place_in(ghosted, x, y, z, origin, box), place_in(ghosted, x, y + 1, z, origin, box)
     c, d = place_in(ghosted, x, y, z + 1, origin, box), place_in(ghosted, x, y + 1, z + 1, origin, box)
-    return flat[a], flat[a + 1], flat[b], flat[b + 1], flat[c], flat[c + 1], flat[d], flat[d + 1]
+    return (
+        ghosted[a],
+        ghosted[a + 1],
+        ghosted[b],
+        ghosted[b + 1],
+        ghosted[c],
+        ghosted[c + 1],
+        ghosted[d],
+        ghosted[d + 1],
+    )
 
 
 @inlined
@@ -132,13 +143,12 @@ def chosen(a, b, second):
 @inlined
 def rows_in(ghosted, x, y, z, origin, box):
     """Return three rows of a plane from y on, each as three vectors from x on."""
-    flat = ghosted.reshape(-1)
     a, b = place_in(ghosted, x, y, z, origin, box), place_in(ghosted, x, y + 1, z, origin, box)
     c = place_in(ghosted, x, y + 2, z, origin, box)
     return (
-        (window(flat, a), window(flat, a + 1), window(flat, a + 2)),
-        (window(flat, b), window(flat, b + 1), window(flat, b + 2)),
-        (window(flat, c), window(flat, c + 1), window(flat, c + 2)),
+        (window(ghosted, a), window(ghosted, a + 1), window(ghosted, a + 2)),
+        (window(ghosted, b), window(ghosted, b + 1), window(ghosted, b + 2)),
+        (window(ghosted, c), window(ghosted, c + 1), window(ghosted, c + 2)),
     )
 
 
@@ -146,16 +156,17 @@ def rows_in(ghosted, x, y, z, origin, box):
 
 
 @inlined
-def find_feet(speeds, start, y, z, scale, box, steps, parts):
-    """Fill `steps` and `parts` with the displacements of LANES cells along x, y and z: rounded down, and the rest."""
-    half = type(scale)(0.5)
+def find_feet(speed, scale, limits, stride, steps, parts):
+    """Fill `steps` and `parts` with LANES displacements along an axis: rounded down, and the rest.
+
+    The limits of a lane are less by `stride` than those of the previous one.
+    """
+    kind = type(scale)
     for lane in range(LANES):
-        dx = limited(scale * speeds[0][lane], start + lane, box.nx, box.ends_x, half)
-        dy = limited(scale * speeds[1][lane], y, box.ny, box.ends_y, half)
-        dz = limited(scale * speeds[2][lane], z, box.nz, box.ends_z, half)
-        fx, fy, fz = np.floor(dx), np.floor(dy), np.floor(dz)
-        steps[0][lane], steps[1][lane], steps[2][lane] = np.int32(fx), np.int32(fy), np.int32(fz)
-        parts[0][lane], parts[1][lane], parts[2][lane] = dx - fx, dy - fy, dz - fz
+        shift = stride * kind(lane)
+        displacement = at_most(at_least(scale * speed[lane], limits[0] - shift), limits[1] - shift)
+        floor = np.floor(displacement)
+        steps[lane], parts[lane] = np.int32(floor), displacement - floor
 
 
 @inlined
@@ -191,7 +202,10 @@ def trace(ghosted, origin, speeds, start, y, z, scale, box, result, low, high):
     """Fill `result` with the values at the feet of LANES cells; `low` and `high`, with the range around them."""
     kind = type(scale)
     steps, parts = (integers(), integers(), integers()), (lanes(kind), lanes(kind), lanes(kind))
-    find_feet(speeds, start, y, z, scale, box, steps, parts)
+    half, none = type(scale)(0.5), type(scale)(0)
+    find_feet(speeds[0], scale, limits_along(start, box.nx, box.ends_x, half), half + half, steps[0], parts[0])
+    find_feet(speeds[1], scale, limits_along(y, box.ny, box.ends_y, half), none, steps[1], parts[1])
+    find_feet(speeds[2], scale, limits_along(z, box.nz, box.ends_z, half), none, steps[2], parts[2])
     x_range, y_range, z_range = range_of(steps[0]), range_of(steps[1]), range_of(steps[2])
     near = x_range[1] - x_range[0] <= 1 and y_range[1] - y_range[0] <= 1 and z_range[1] - z_range[0] <= 1
     x = start + x_range[0]
@@ -202,23 +216,25 @@ def trace(ghosted, origin, speeds, start, y, z, scale, box, result, low, high):
         trace_far(ghosted, origin, start, y, z, box, steps, parts, result, low, high)
 
 
-@compiled
+@inlined
 def take(row, start, taken):
     """Fill `taken` with LANES values of a row; a row that is shorter repeats its last one."""
     if row.size >= LANES:
+        values = window(row, start)
         for lane in range(LANES):
-            taken[lane] = row[start + lane]
+            taken[lane] = values[lane]
     else:
         for lane in range(LANES):
             taken[lane] = row[min(lane, row.size - 1)]
 
 
-@compiled
+@inlined
 def put(values, row, start):
     """Store LANES values in a row, or as many as it has."""
     if row.size >= LANES:
+        place = window(row, start)
         for lane in range(LANES):
-            row[start + lane] = values[lane]
+            place[lane] = values[lane]
     else:
         for lane in range(row.size):
             row[lane] = values[lane]
@@ -284,7 +300,7 @@ def advect(ghosted, origin, out, u, v, w, scale, box):
 
     Parameters
     ----------
-    ghosted : (m + 2 MARGIN, ny + 2, ...) array
+    ghosted : flat array
         From `fill_ghosted`, with planes origin ... origin + m - 1 of the grid, all that traces can reach.
     out, u, v, w : (planes + 2, ny, nx) array
         Result, and velocity.

@@ -17,6 +17,12 @@ TILES = {"f4": (4, 12, 1), "f8": (4, 8, 1)}
 """Rows of a thread, warps of a block and blocks of a multiprocessor in `relax`, by the kind of numbers: what registers
 allow."""
 
+STAGES = 4
+"""Steps of `relax` for which numbers wait or are under way."""
+
+ARRAYS = 4
+"""Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
+
 FUSED = 2
 """Most iterations of one pass over the grid."""
 
@@ -63,6 +69,7 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "ROWS": rows,
         "WARPS": warps,
         "BLOCKS": blocks,
+        "STAGES": STAGES,
         "THREADS": SUM_THREADS,
     }
 
@@ -90,6 +97,7 @@ class Kernels:
         self.number = self.dtype.type
         macros = defines(slab, dtype)
         self.rows = macros["ROWS"] * macros["WARPS"]
+        self.waiting = STAGES * ARRAYS * self.rows * LANES * self.dtype.itemsize
         self.threads = LANES * macros["WARPS"]
         modules = {name: backend.compile(source, macros) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
@@ -174,7 +182,9 @@ class Kernels:
         across = tiles_of(self.slab.half, LANES, count, periodic[0])
         strips = tiles_of(self.slab.cells[1], self.rows, 2 * count, periodic[1])
         rows = max(1, min(self.blocks // across, strips * self.slab.planes))
-        self.kernel("sweeps", name)((across, rows), (self.threads,), arguments)
+        kernel = self.kernel("sweeps", name)
+        kernel.max_dynamic_shared_size_bytes = self.waiting
+        kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
 
     def _single(self, name, *arguments):
         """Launch one thread."""

@@ -11,8 +11,8 @@
 // at the same pace and find theirs in the cache.
 //
 // Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
-// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DROWS (of a thread), -DWARPS (of a block) and -DBLOCKS
-// (of a multiprocessor).
+// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a
+// multiprocessor) and -DSTAGES (steps for which numbers wait or are under way).
 
 typedef REAL Real;
 
@@ -141,11 +141,11 @@ __device__ inline int stored(int i, int size, bool periodic) {
     return periodic ? (i % size + size) % size : min(max(i, 0), size - 1);
 }
 
-// What a thread holds of its columns, the planes t + 2 ... t - 2K of step t. A plane keeps its place: PLACES steps are
-// unrolled, so that the place of each, `at(t, plane - t)`, is known to the compiler and nothing is moved.
+// What a thread holds of its columns, the planes t + 1 ... t - 2K of step t. A plane keeps its place: as many steps as
+// there are places are unrolled, so that the compiler knows the place of each, and nothing is moved.
 template <int K>
 struct Columns {
-    static const int places = 2 * K + 3;
+    static const int places = 2 * K + 2;
     Real x[2][ROWS][places], b[2][ROWS][places];
 };
 #define PLACE(step, offset) (((step) + (offset) + 4 * places) % places)
@@ -215,12 +215,43 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &h
     return changed;
 }
 
-template <int places>
-__device__ __forceinline__ void load_plane(const Real *__restrict__ array, int plane, const Thread &me, Real (*to)[places],
-                                           int place) {
+// Numbers on their way from memory: those that step t needs, in slot t % STAGES, each where its thread will look for it.
+enum Array { X0, X1, B0, B1, ARRAYS };
+extern __shared__ Real waiting[];  // [STAGES][ARRAYS][ROWS][WARPS * LANES]
+
+__device__ inline Real *waiting_at(unsigned stage, int array, int row) {
+    return waiting + (((stage % STAGES) * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
+}
+
+__device__ inline void fetch(Real *to, const Real *from) {
+#if __CUDA_ARCH__ >= 800
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+__device__ inline void wait_for_oldest() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, unsigned stage, int which) {
     const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) to[r][place] = from[TALL ? me.offset[0] + r * PITCH : me.offset[r]];
+    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(stage, which, r), from + (TALL ? r * PITCH : me.offset[r]));
+}
+
+// Order what step t needs: each number as late as it is.
+__device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, unsigned stage, const Thread &me) {
+    fetch_plane(x, t, me, stage, X0);
+    fetch_plane(x + COLOUR, t + 1, me, stage, X1);
+    fetch_plane(b, t, me, stage, B0);
+    fetch_plane(b + COLOUR, t - 1, me, stage, B1);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 
 template <int places>
@@ -245,19 +276,26 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
                                      bool *changed) {
     const int places = Columns<K>::places;
     Columns<K> held = {};
-    int start = PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0), last = end + 2 * K - 2;
-    load_plane(from + COLOUR, start, me, held.x[1], PLACE(0, 1));
-    for (int round = start - 1; round <= last; round += places) {
+    int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
+    if (TALL) from += me.offset[0], b += me.offset[0];
+    for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
+    unsigned stage = 0;
+    for (int round = start; round <= last; round += places) {
 #pragma unroll
         for (int step = 0; step < places; ++step) {
             int t = round + step;
             if (t > last) return;
             Edges<K> &fresh = edges[t & 1], &old = edges[~t & 1];
+            wait_for_oldest();
 #pragma unroll
-            for (int colour = 0; colour < 2; ++colour) {  // each as late as it is needed
-                load_plane(from + colour * COLOUR, t + 1 + colour, me, held.x[colour], PLACE(step, 1 + colour));
-                load_plane(b + colour * COLOUR, t + 1 - colour, me, held.b[colour], PLACE(step, 1 - colour));
+            for (int r = 0; r < ROWS; ++r) {
+                held.x[0][r][PLACE(step, 0)] = *waiting_at(stage, X0, r);
+                held.x[1][r][PLACE(step, 1)] = *waiting_at(stage, X1, r);
+                held.b[0][r][PLACE(step, 0)] = *waiting_at(stage, B0, r);
+                held.b[1][r][PLACE(step, -1)] = *waiting_at(stage, B1, r);
             }
+            fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
+            stage = (stage + 1) % STAGES;
             show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
 #pragma unroll
             for (int h = 1; h <= 2 * K; ++h) {
