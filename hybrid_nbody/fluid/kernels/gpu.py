@@ -20,6 +20,7 @@ allow."""
 STAGES = 4
 """Steps of `relax` for which numbers wait or are under way."""
 
+ALIGN = 4
 ARRAYS = 4
 """Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
 
@@ -70,14 +71,15 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "WARPS": warps,
         "BLOCKS": blocks,
         "STAGES": STAGES,
+        "ALIGN": ALIGN,
         "THREADS": SUM_THREADS,
     }
 
 
-def tiles_of(size: int, width: int, skirt: int, periodic: bool) -> int:
-    """Return how many tiles cover an axis of `size` cells; each loses `skirt` cells at a side that is no wall."""
+def tiles_of(size: int, width: int, skirt: int, more: int) -> int:
+    """Return how many tiles cover an axis of `size` cells; see ``Tiling`` in ``sweeps.cu``; walls have `more` cells."""
     own = width - 2 * skirt
-    return max(1, -(-(size if periodic else size - 2 * skirt) // own))
+    return -(-(size - 2 * more) // own)
 
 
 def launches_of(iterations: int) -> list[int]:
@@ -179,12 +181,19 @@ class Kernels:
     def _tiles(self, name, count, *arguments):
         """Launch a kernel that walks tiles through the grid and does `count` iterations."""
         periodic = self.slab.periodic
-        across = tiles_of(self.slab.half, LANES, count, periodic[0])
-        strips = tiles_of(self.slab.cells[1], self.rows, 2 * count, periodic[1])
+        across = self._tiling(self.slab.half, LANES, -(-count // ALIGN) * ALIGN, ALIGN == 1, periodic[0])
+        strips = self._tiling(self.slab.cells[1], self.rows, 2 * count, True, periodic[1])
         rows = max(1, min(self.blocks // across, strips * self.slab.planes))
         kernel = self.kernel("sweeps", name)
         kernel.max_dynamic_shared_size_bytes = self.waiting
         kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
+
+    @staticmethod
+    def _tiling(size, width, skirt, more, periodic):
+        """Return how many tiles cover an axis."""
+        if not periodic and size <= width:
+            return 1
+        return tiles_of(size, width, skirt, skirt if more and not periodic else 0)
 
     def _single(self, name, *arguments):
         """Launch one thread."""

@@ -120,21 +120,32 @@ extern "C" __global__ void settle(int launches, int last, int iterations, int *c
 #define TALL (!PERIODIC_Y && NY >= HEIGHT)  // all tiles lie within the grid, and its walls beside the first and last rows
 #define NEVER ((Real)__int_as_float(0x7fffffff))  // a NaN: nothing is larger
 
-__device__ constexpr int tiles_of(int size, int width, int skirt, bool periodic) {
-    int free = periodic ? size : size - 2 * skirt;
-    return free < 1 ? 1 : (free + width - 2 * skirt - 1) / (width - 2 * skirt);
-}
-
-// A tile's first cell and, from `low` to `high`, those that are its own; `skirt` more are lost on each side but a wall's.
-struct Span {
-    int first, low, high;
-    __device__ Span(int tile, int size, int width, int skirt, bool periodic) {
-        int tiles = tiles_of(size, width, skirt, periodic), begin = tile * (width - 2 * skirt);
-        first = periodic ? begin - skirt : max(0, min(begin, size - width));
-        low = periodic ? begin : tile > 0 ? begin + skirt : 0;
-        high = periodic ? min(size, begin + width - 2 * skirt) : tile + 1 < tiles ? begin + width - skirt : size;
+// Tiles are `width` cells wide and lose `skirt` of them on each side that is no wall. Their own cells begin at multiples
+// of what is left, plus `more`, which the first and the last tile have beyond it where there are walls.
+struct Tiling {
+    int size, width, skirt, more;
+    bool periodic;
+    __device__ constexpr int own() const { return width - 2 * skirt; }
+    __device__ constexpr int number() const {
+        return !periodic && size <= width ? 1 : (size - 2 * more + own() - 1) / own();
     }
 };
+
+// A tile's first cell and, from `low` to `high`, those that are its own.
+struct Span {
+    int first, low, high;
+    __device__ Span(int tile, const Tiling &all) {
+        int begin = tile * all.own() + all.more, end = begin + all.own();
+        first = all.periodic ? begin - all.skirt : max(0, min(begin - all.skirt, all.size - all.width));
+        low = tile > 0 ? begin : 0;
+        high = tile + 1 < all.number() ? end : all.size;
+    }
+};
+
+// Along x cells of a tile begin at whole sectors of memory: what two blocks write of one is slow.
+#define SKIRT_X(K) ((K + ALIGN - 1) / ALIGN * ALIGN)
+#define ALONG_X(K) Tiling{HALF, LANES, SKIRT_X(K), PERIODIC_X || ALIGN > 1 ? 0 : K, PERIODIC_X}
+#define ALONG_Y(K) Tiling{NY, HEIGHT, 2 * K, PERIODIC_Y ? 0 : 2 * K, PERIODIC_Y}
 
 // The cell that is stored for one of a tile's: outside of a wall any one will do.
 __device__ inline int stored(int i, int size, bool periodic) {
@@ -167,7 +178,7 @@ struct Thread {
 
 template <int K>
 __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
-    Span in_x(tile_x, HALF, LANES, K, PERIODIC_X), in_y(tile_y, NY, HEIGHT, 2 * K, PERIODIC_Y);
+    Span in_x(tile_x, ALONG_X(K)), in_y(tile_y, ALONG_Y(K));
     Thread me;
     me.lane = threadIdx.x % LANES, me.warp = threadIdx.x / LANES;
     me.c = in_x.first + me.lane, me.y = in_y.first + me.warp * ROWS;
@@ -182,6 +193,20 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
     return me;
 }
 
+// What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place.
+template <int K>
+__device__ __forceinline__ void set_ghosts(int t, int step, Columns<K> &held, Real z_sign) {
+    const int places = Columns<K>::places;
+#pragma unroll
+    for (int h = 1; h <= 2 * K; ++h)
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            Real ghost = z_sign * held.x[(h - 1) & 1][r][PLACE(step, 1 - h)];
+            if (t - h + 1 == 0) held.x[h & 1][r][PLACE(step, -h)] = ghost;
+            if (t - h + 1 == NZ - 1) held.x[h & 1][r][PLACE(step, 2 - h)] = ghost;
+        }
+}
+
 // Half sweep h of step t, which is step `step` of those that are unrolled; returns whether a cell changed.
 template <int K>
 __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &held, const Edges<K> &edges, const Thread &me,
@@ -191,12 +216,6 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &h
     Real(&x)[ROWS][places] = held.x[colour], (&other)[ROWS][places] = held.x[1 - colour];
     Real before = edges.row[h - 1][1][max(me.warp - 1, 0)][me.lane];
     Real after = edges.row[h - 1][0][min(me.warp + 1, WARPS - 1)][me.lane];
-    if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) {  // what lies beyond a wall is worth nothing: ghosts take its place
-        for (int r = 0; r < ROWS; ++r) {
-            if (t - h + 1 == 0) other[r][below] = e.z_sign * x[r][at];
-            if (t - h + 1 == NZ - 1) other[r][above] = e.z_sign * x[r][at];
-        }
-    }
     bool changed = false;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -296,10 +315,12 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             }
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
             stage = (stage + 1) % STAGES;
+            if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts<K>(t, step, held, e.z_sign);
             show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
 #pragma unroll
             for (int h = 1; h <= 2 * K; ++h) {
-                bool moved = half_sweep<K>(h, t, step, held, old, me, e, factor);
+                Real weight = PERIODIC_Z || t - h + 1 < NZ ? factor : 0;  // ghosts stay as they are
+                bool moved = half_sweep<K>(h, t, step, held, old, me, e, weight);
                 changed[(h - 1) / 2] |= moved && t - h + 1 >= begin && t - h + 1 < end;
                 if (h < 2 * K) show_edges(fresh.row[h], me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
             }
@@ -320,7 +341,7 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
                                int *flags) {
     __shared__ Edges<K> edges[2];
     bool changed[K] = {};
-    long long planes = (long long)tiles_of(NY, HEIGHT, 2 * K, PERIODIC_Y) * NZ;
+    long long planes = (long long)ALONG_Y(K).number() * NZ;
     int begin = planes * blockIdx.y / gridDim.y, end = planes * (blockIdx.y + 1) / gridDim.y;
     while (begin < end) {
         int z = begin % NZ, count = min(NZ - z, end - begin);
