@@ -78,16 +78,17 @@ def largest(noted, change, tolerance):
 def relaxing(note, zero):
     """Return a function that does iterations on colours.
 
-    It takes x, b, omega / diagonal, the tolerance, the number of iterations, and room for (2, nz) numbers: what is noted
-    of each plane in the last iteration, by `note` from `zero` on.
+    It takes x, b, omega / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
+    `note` makes of `zero` and the changes in each plane, and their limit: if none is larger, the iterations end.
     """
 
     @inlined
-    def relax_some(noted, row, left, right, front, back, below, above, b, factor, tolerance):
+    def relax_some(noted, row, around, b, factor, tolerance):
         six = row.dtype.type(6)
+        left, right, front, back, below, above = around
         for c in range(len(row)):
-            around = left[c], right[c], front[c], back[c], below[c], above[c]
-            change = change_of(row[c], around, b[c], factor, six)
+            values = left[c], right[c], front[c], back[c], below[c], above[c]
+            change = change_of(row[c], values, b[c], factor, six)
             row[c] += change
             noted = note(noted, change, tolerance)
         return noted
@@ -105,13 +106,11 @@ def relaxing(note, zero):
             below = x[other if z > 0 else colour, max(z - 1, 0), y]
             above = x[other if z < planes - 1 else colour, min(z + 1, planes - 1), y]
             s, e = slice(1 - shift, number - shift), slice((number - 1) * shift, (number - 1) * shift + 1)
-            noted = relax_some(
-                noted, row[s], beside[:-1], beside[1:], front[s], back[s], below[s], above[s], right_side[s], factor, tolerance
-            )
+            around = beside[:-1], beside[1:], front[s], back[s], below[s], above[s]
+            noted = relax_some(noted, row[s], around, right_side[s], factor, tolerance)
             left, right = (beside[e], row[e]) if shift else (row[e], beside[e])
-            noted = relax_some(
-                noted, row[e], left, right, front[e], back[e], below[e], above[e], right_side[e], factor, tolerance
-            )
+            around = left, right, front[e], back[e], below[e], above[e]
+            noted = relax_some(noted, row[e], around, right_side[e], factor, tolerance)
         return noted
 
     @njit(error_model="numpy", parallel=True)
@@ -120,9 +119,12 @@ def relaxing(note, zero):
             noted[colour, z] = relax_plane(colour, z, x, b, factor, tolerance)
 
     @njit(error_model="numpy")
-    def relax(x, b, factor, tolerance, iterations, noted):
-        for half in range(2 * iterations):
-            sweep(half & 1, x, b, factor, tolerance, noted)
+    def relax(x, b, factor, tolerance, iterations, noted, limit):
+        for _ in range(iterations):
+            for colour in (0, 1):
+                sweep(colour, x, b, factor, tolerance, noted)
+            if noted.max() <= limit:
+                return
 
     return relax
 

@@ -92,7 +92,7 @@ def random_fields(cells, seed=1):
 
 
 def smooth_field(edge: int, waves=4, seed=1):
-    """Return random cosines of up to `waves` half waves along an edge, flat at the walls, (edge, edge, edge) float32."""
+    """Return a cube of random cosines, of 1 to `waves` half waves along each edge, float32; its average is zero."""
     number = np.arange(1, waves + 1)
     cosines = np.cos(np.pi * number[:, None] * (np.arange(edge) + 0.5) / edge)
     weight = np.random.default_rng(seed).standard_normal((waves,) * 3)

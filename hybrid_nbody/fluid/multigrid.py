@@ -201,11 +201,11 @@ class Multigrid:
         self.criterion.begin(b)
         self.halo.fill(x[1])
         for _ in range(self.accuracy.iterations):
+            if kernels.stopped():
+                break
             self.cycle(x, b, stencil)
             self.criterion.note(x, b, stencil)
             kernels.end_iteration()
-            if kernels.stopped():
-                break
         kernels.end_solve()
 
     def cycle(self, x, b, stencil) -> None:

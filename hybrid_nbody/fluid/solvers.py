@@ -69,13 +69,13 @@ class RedBlack:
         self.criterion.begin(b)
         self.halo.fill(x[1])
         for _ in range(self.accuracy.iterations):
+            if kernels.stopped():
+                break
             for colour in COLOURS:
                 kernels.sweep(colour, x, b, stencil, omega, self.criterion.change)
                 self.halo.fill(x[colour])
             self.criterion.note(x, b, stencil)
             kernels.end_iteration()
-            if kernels.stopped():
-                break
         kernels.end_solve()
 
 

@@ -4,6 +4,7 @@ The oracle is the exact solution of the discrete equations: between walls, the s
 k of a discrete cosine transform of n cells by 2 - 2 cos(pi k / n) along every axis.
 """
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from support.ranks import same_bits
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.fluid import coarsening, multigrid
+from hybrid_nbody.fluid.kernels.gpu import SOURCES
 from hybrid_nbody.fluid.kernels.multigrid import gpu
 from hybrid_nbody.fluid.kernels.reference import residual
 from hybrid_nbody.fluid.slab import Slab, velocity_parity
@@ -327,6 +329,11 @@ def test_the_cuda_source_compiles(dtype, architecture, boundary):
     for kernel in (b"sweep", b"average_rows", b"average_rows_of_colours", b"average_planes", b"centre", b"correct"):
         assert kernel + b"\0" in cubin
     assert b"correct_colours\0" in cubin
+
+
+def test_the_word_that_ends_a_solve_is_that_of_the_sweeps():
+    words = re.search(r"enum Word \{(.*?)\}", SOURCES["sweeps"].read_text(), re.DOTALL).group(1)
+    assert re.findall(r"[A-Z]{2,}", re.sub(r"//.*", "", words))[gpu.DONE] == "DONE"
 
 
 def test_partitions_of_coarse_grids_keep_the_order_of_ranks():

@@ -13,12 +13,9 @@ SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "
 LANES = 32
 """Threads of a warp: the cells of a colour that a tile is wide."""
 
-TILES = {"f4": (4, 12, 1), "f8": (4, 8, 1)}
+TILES = {"f4": (4, 16, 1), "f8": (4, 8, 1)}
 """Rows of a thread, warps of a block and blocks of a multiprocessor in `relax`, by the kind of numbers: what registers
 allow."""
-
-STAGES = 4
-"""Steps of `relax` for which numbers wait or are under way."""
 
 ALIGN = 4
 ARRAYS = 4
@@ -70,7 +67,6 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "ROWS": rows,
         "WARPS": warps,
         "BLOCKS": blocks,
-        "STAGES": STAGES,
         "ALIGN": ALIGN,
         "THREADS": SUM_THREADS,
     }
@@ -99,7 +95,7 @@ class Kernels:
         self.number = self.dtype.type
         macros = defines(slab, dtype)
         self.rows = macros["ROWS"] * macros["WARPS"]
-        self.waiting = STAGES * ARRAYS * self.rows * LANES * self.dtype.itemsize
+        self.step_bytes = ARRAYS * self.rows * LANES * self.dtype.itemsize
         self.threads = LANES * macros["WARPS"]
         modules = {name: backend.compile(source, macros) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
@@ -185,8 +181,8 @@ class Kernels:
         strips = self._tiling(self.slab.cells[1], self.rows, 2 * count, True, periodic[1])
         rows = max(1, min(self.blocks // across, strips * self.slab.planes))
         kernel = self.kernel("sweeps", name)
-        kernel.max_dynamic_shared_size_bytes = self.waiting
-        kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
+        kernel.max_dynamic_shared_size_bytes = waiting = (2 * count + 2) * self.step_bytes
+        kernel((across, rows), (self.threads,), arguments, shared_mem=waiting)
 
     @staticmethod
     def _tiling(size, width, skirt, more, periodic):

@@ -12,7 +12,7 @@
 //
 // Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
 // -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a
-// multiprocessor) and -DSTAGES (steps for which numbers wait or are under way).
+// multiprocessor) and -DALIGN (of what a tile writes, see below).
 
 typedef REAL Real;
 
@@ -157,7 +157,7 @@ __device__ inline int stored(int i, int size, bool periodic) {
 template <int K>
 struct Columns {
     static const int places = 2 * K + 2;
-    Real x[2][ROWS][places], b[2][ROWS][places];
+    Real x[2][ROWS][places];
 };
 #define PLACE(step, offset) (((step) + (offset) + 4 * places) % places)
 
@@ -191,6 +191,46 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
         me.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - me.y) * PITCH;
     }
     return me;
+}
+
+// Numbers that came or are on their way from memory, each where its thread looks for it; b stays until it has been used.
+enum Array { X0, X1, B0, B1, ARRAYS };
+#define AHEAD 3  // steps for which numbers are ordered beforehand; no more than there are places less one
+extern __shared__ Real waiting[];  // [places][ARRAYS][ROWS][WARPS * LANES]
+
+__device__ __forceinline__ Real *waiting_at(int place, int array, int row) {
+    return waiting + ((place * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
+}
+
+__device__ inline void fetch(Real *to, const Real *from) {
+#if __CUDA_ARCH__ >= 800
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+__device__ inline void wait_for_oldest() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, int place, int which) {
+    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(place, which, r), from + (TALL ? r * PITCH : me.offset[r]));
+}
+
+// Order what step t needs: each number as late as it is.
+__device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, int place, const Thread &me) {
+    fetch_plane(x, t, me, place, X0);
+    fetch_plane(x + COLOUR, t + 1, me, place, X1);
+    fetch_plane(b, t, me, place, B0);
+    fetch_plane(b + COLOUR, t - 1, me, place, B1);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 
 // What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place.
@@ -227,50 +267,11 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &h
         if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.y_sign * own;
         if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.y_sign * own;
         Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
-        Real delta = product(residual_of(e, own, held.b[colour][r][at], sum), factor);
+        Real delta = product(residual_of(e, own, *waiting_at(PLACE(step, -(h - 1) / 2 * 2), B0 + colour, r), sum), factor);
         x[r][at] = own + delta;
         changed |= fabs(delta) > me.limit[r] && !me.beyond(odd);
     }
     return changed;
-}
-
-// Numbers on their way from memory: those that step t needs, in slot t % STAGES, each where its thread will look for it.
-enum Array { X0, X1, B0, B1, ARRAYS };
-extern __shared__ Real waiting[];  // [STAGES][ARRAYS][ROWS][WARPS * LANES]
-
-__device__ inline Real *waiting_at(unsigned stage, int array, int row) {
-    return waiting + (((stage % STAGES) * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
-}
-
-__device__ inline void fetch(Real *to, const Real *from) {
-#if __CUDA_ARCH__ >= 800
-    unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
-#else
-    *to = *from;
-#endif
-}
-__device__ inline void wait_for_oldest() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-#endif
-}
-
-__device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, unsigned stage, int which) {
-    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(stage, which, r), from + (TALL ? r * PITCH : me.offset[r]));
-}
-
-// Order what step t needs: each number as late as it is.
-__device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, unsigned stage, const Thread &me) {
-    fetch_plane(x, t, me, stage, X0);
-    fetch_plane(x + COLOUR, t + 1, me, stage, X1);
-    fetch_plane(b, t, me, stage, B0);
-    fetch_plane(b + COLOUR, t - 1, me, stage, B1);
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
 }
 
 template <int places>
@@ -297,8 +298,7 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     Columns<K> held = {};
     int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
     if (TALL) from += me.offset[0], b += me.offset[0];
-    for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
-    unsigned stage = 0;
+    for (int step = 0; step < AHEAD; ++step) fetch_step(from, b, start + step, step, me);
     for (int round = start; round <= last; round += places) {
 #pragma unroll
         for (int step = 0; step < places; ++step) {
@@ -308,13 +308,10 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             wait_for_oldest();
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                held.x[0][r][PLACE(step, 0)] = *waiting_at(stage, X0, r);
-                held.x[1][r][PLACE(step, 1)] = *waiting_at(stage, X1, r);
-                held.b[0][r][PLACE(step, 0)] = *waiting_at(stage, B0, r);
-                held.b[1][r][PLACE(step, -1)] = *waiting_at(stage, B1, r);
+                held.x[0][r][PLACE(step, 0)] = *waiting_at(step, X0, r);
+                held.x[1][r][PLACE(step, 1)] = *waiting_at(step, X1, r);
             }
-            fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
-            stage = (stage + 1) % STAGES;
+            fetch_step(from, b, t + AHEAD, PLACE(step, AHEAD), me);
             if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts<K>(t, step, held, e.z_sign);
             show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
 #pragma unroll

@@ -242,13 +242,22 @@ extern "C" __global__ void correct(GRID, const Real *coarse, ALONG(x), ALONG(y),
     if (fine.has(c)) x[fine.at(c.x, c.y, c.z)] += interpolated(g, coarse, THE(x), THE(y), THE(z), c.x, c.y, c.z);
 }
 
+// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's. A write of
+// every warp to one word would take 20 times as long as everything else.
+__device__ inline void note(bool condition, int *flag) {
+    if (__syncthreads_or(condition) && threadIdx.x == 0 && threadIdx.y == 0 && !*flag) *flag = 1;
+}
+
 extern "C" __global__ void correct_colours(GRID, const Real *coarse, ALONG(x), ALONG(y), ALONG(z), Real tolerance, Real *x,
                                            int *control) {
     if (control[DONE]) return;
     Grid g = THE_GRID;
     Cell c;
-    if (c.x >= NX || c.y >= NY) return;
-    Real change = interpolated(g, coarse, THE(x), THE(y), THE(z), c.x % 2 * HALF + c.x / 2, c.y, c.z);
-    x[place(c.x, c.y, c.z)] += change;
-    if (fabs(change) > tolerance) control[CHANGED] = 1;
+    bool changed = false;
+    if (c.x < NX && c.y < NY) {
+        Real change = interpolated(g, coarse, THE(x), THE(y), THE(z), c.x % 2 * HALF + c.x / 2, c.y, c.z);
+        x[place(c.x, c.y, c.z)] += change;
+        changed = fabs(change) > tolerance;
+    }
+    note(changed, control + CHANGED);
 }
