@@ -38,6 +38,19 @@ def _blocks(parser):
     parser.add_argument("--unrolls", default="1,2,4,8,16,32", metavar="U,U,…", help="unroll factors (default: 1 to 32)")
 
 
+def _parts(parser):
+    default = "phases,layouts,convergence,blocks,solvers"
+    parser.add_argument("--parts", default=default, metavar="P,P,…", help=f"what to measure (default: {default})")
+
+
+def _edges(parser):
+    parser.add_argument("--sizes", metavar="N,N,…", help="cells along an edge, for phases and convergence")
+    parser.add_argument(
+        "--large", metavar="N", help="the same for layouts and blocks (default: 256 on a CPU, else 512)"
+    )
+    parser.add_argument("--poisson", metavar="N,N,…", help="the same for solvers (default: 64; on a GPU also 128)")
+
+
 def _dry_run(parser):
     parser.add_argument("--dry-run", action="store_true", help="measure and choose, but keep nothing for later runs")
 
@@ -73,6 +86,7 @@ BENCHMARKS = (
         "sizes", "the kernels of a run against the number of bodies, in every precision", (_sizes, _backend, _repeats)
     ),
     Benchmark("tune", "choose the fastest variants of the kernels for this GPU", (_sizes, _repeats, _dry_run)),
+    Benchmark("fluid", "the fluid model and the steps that led to it", (_parts, _edges, _backend, _repeats)),
     Benchmark("limits", "the kernels of a run against what this GPU can do at most", (_sizes, _repeats)),
 )
 

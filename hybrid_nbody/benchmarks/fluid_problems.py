@@ -8,8 +8,8 @@ from hybrid_nbody.fluid.model import KERNELS, FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.solvers import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
-from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
@@ -51,6 +51,10 @@ class OneRank:
     def gather(self, value):
         """Return the value of every rank."""
         return [value]
+
+    def concatenate(self, rows):
+        """Return the rows of all ranks."""
+        return rows
 
 
 def make_halo(planes: int) -> HaloExchange:

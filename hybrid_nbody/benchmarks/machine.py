@@ -111,7 +111,7 @@ def check_memory(devices: Devices, sizes) -> None:
         If it does not, saying how much is needed and how much there is.
     """
     largest = max(sizes)
-    _check_fit(largest, HOST_BYTES_PER_BODY, _host_memory(), "in memory")
+    _check_fit(largest, HOST_BYTES_PER_BODY, host_memory(), "in memory")
     if devices.gpu:
         partial_sums = Layout.of(largest).parts * COMPONENTS * 8
         _check_fit(largest, DEVICE_BYTES_PER_BODY + partial_sums, devices.gpu.free_memory(), "on the GPU")
@@ -126,7 +126,7 @@ def _check_fit(bodies, bytes_per_body, free, where):
         )
 
 
-def _host_memory() -> int:
+def host_memory() -> int:
     """Return the bytes that are available on the host (Linux)."""
     lines = Path("/proc/meminfo").read_text()
     return int(re.search(r"MemAvailable:\s+(\d+) kB", lines)[1]) * 1024

@@ -215,4 +215,7 @@ class Stepper:
     def _depth(self, w):
         """Return how many planes beyond a slab the fastest fluid of all ranks comes from, the next one included."""
         reach = self.halo.largest(self.kernels.largest(w)) * self.physics.dt / self.spacing
-        return min(math.floor(reach) + 1, self.kernels.slab.cells[2]) if math.isfinite(reach) else 1
+        if not math.isfinite(reach):
+            return 1  # the guard ends the run
+        most = math.inf if self.halo.periodic else self.kernels.slab.cells[2]
+        return min(math.floor(reach) + 1, most)

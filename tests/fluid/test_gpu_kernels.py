@@ -35,6 +35,11 @@ def dtype(request):
     return request.param
 
 
+@pytest.fixture(params=["in place", "fused"])
+def in_place(request):
+    return request.param == "in place"
+
+
 MADE = {}
 
 
@@ -101,8 +106,9 @@ STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirror
 
 @pytest.mark.parametrize("name", STENCILS)
 @pytest.mark.parametrize("iterations", [0, 1, 2, 5])
-def test_relax(backend, case, dtype, name, iterations):
+def test_relax(backend, case, dtype, in_place, name, iterations):
     kernels, stencil = make(backend, case, dtype), STENCILS[name]
+    kernels.in_place = in_place
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     found, right = colours_of(kernels, x), colours_of(kernels, b)
     kernels.relax(found, right, stencil, 1.0, iterations, 0.0)
@@ -111,9 +117,10 @@ def test_relax(backend, case, dtype, name, iterations):
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
-def test_relax_stops_after_the_right_iteration(backend, dtype, name, stop):
+def test_relax_stops_after_the_right_iteration(backend, dtype, in_place, name, stop):
     case = CASES[name]
     kernels, stencil = make(backend, case, dtype), diffusion(0.7, SCALAR)
+    kernels.in_place = in_place
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     changes, present = [], x
     for _ in range(stop):
@@ -146,10 +153,11 @@ def exchange(slabs, arrays, colour):
             arrays[rank][colour, -1] = above[colour, 1]
 
 
-def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype):
+def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, in_place):
     stencil, omega, tolerance = diffusion(0.7, (1, -1, 1)), 1.2, 0.05
     x, b = values(case, 1), values(case, 2)
     whole = make(backend, case, dtype)
+    whole.in_place = in_place
     together, right = colours_of(whole, x), colours_of(whole, b)
     whole.reset_statistics()
     whole.relax(together, right, stencil, omega, 9, tolerance)
@@ -176,17 +184,19 @@ def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype):
     np.testing.assert_array_equal(np.concatenate(parts), merged(whole, together))
 
 
-def test_uniform_stays_uniform(backend, case, dtype):
+def test_uniform_stays_uniform(backend, case, dtype, in_place):
     kernels = make(backend, case, dtype)
+    kernels.in_place = in_place
     x = colours_of(kernels, np.full(case[0][::-1], 0.1))
     b = x.copy()
     kernels.relax(x, b, diffusion(0.3, SCALAR), 1.0, 7, 0.0)
     assert (merged(kernels, x) == rounded(np.array(0.1), dtype)).all()
 
 
-def test_a_captured_solve(backend, dtype):
+def test_a_captured_solve(backend, dtype, in_place):
     case = CASES["walls"]
     kernels, stencil = make(backend, case, dtype), diffusion(0.7, SCALAR)
+    kernels.in_place = in_place
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
     start, spare = x.copy(), kernels.colours()
     kernels.relax(x, b, stencil, 1.0, 20, 1e-3, spare)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_rows import LANES, compiled, compiled_parallel, inlined
@@ -14,7 +15,7 @@ MARGIN = 2
 
 
 class Box(NamedTuple):
-    """The grid that traces cross.
+    """The grid that traces cross; all arrays are for the axes x, y and z.
 
     Attributes
     ----------
@@ -24,6 +25,14 @@ class Box(NamedTuple):
         How its axes end.
     first, planes : int
         The slab's planes.
+    counts, wraps : array of int64
+        Cells, and those after which an axis starts anew: as many, or 0.
+    lowest, highest : array of int64
+        Indices that exist, ghosts included.
+    room : array of float64
+        Cells, beyond the half one behind a wall, that a trace may go on: none or infinitely many.
+    last : int
+        Last place along x from which LANES traces may start in one row.
     """
 
     nx: int
@@ -34,14 +43,28 @@ class Box(NamedTuple):
     ends_z: int
     first: int
     planes: int
+    counts: np.ndarray
+    wraps: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    room: np.ndarray
+    last: int
 
 
 def make_box(slab):
     """Return the `Box` of a slab."""
-    ends = [PERIODIC if periodic else WALLS for periodic in slab.periodic]
+    ends = np.array([PERIODIC if periodic else WALLS for periodic in slab.periodic])
     if slab.periodic[2] and slab.planes < slab.cells[2]:
         ends[2] = OPEN
-    return Box(*slab.cells, *ends, slab.first, slab.planes)
+    counts, far = np.array(slab.cells), 2**30
+    limits = (
+        np.where(ends == PERIODIC, counts, 0),
+        np.select([ends == WALLS, ends == PERIODIC], [-1, 0], -far),
+        np.select([ends == WALLS, ends == PERIODIC], [counts, counts - 1], far),
+        np.where(ends == WALLS, 0.0, np.inf),
+    )
+    last = slab.cells[0] - (1 if ends[0] == WALLS else LANES + 1)
+    return Box(*slab.cells, *map(int, ends), slab.first, slab.planes, counts, *limits, last)
 
 
 def ghosted_shape(source):

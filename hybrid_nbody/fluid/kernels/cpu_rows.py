@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16
@@ -138,7 +139,22 @@ def lanes(kind):
     return carray(_on_stack(kind), LANES)
 
 
-@written_out
-def integers():
-    """Return an array of LANES integers; its values are undefined."""
-    return carray(_on_stack(np.int32), LANES)
+def _reduction(operation):
+    """Return a function for compiled code that reduces LANES integers of 32 bits to one."""
+
+    @intrinsic
+    def reduce(typing_context, values):
+        def generate(context, builder, signature, arguments):
+            vector = ir.VectorType(ir.IntType(32), LANES)
+            data = context.make_array(values)(context, builder, arguments[0]).data
+            loaded = builder.load(builder.bitcast(data, vector.as_pointer()), align=4)
+            name = f"llvm.vector.reduce.{operation}.v{LANES}i32"
+            kind = ir.FunctionType(ir.IntType(32), [vector])
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [loaded])
+
+        return types.int32(values), generate
+
+    return reduce
+
+
+smallest_lane, largest_lane = _reduction("smin"), _reduction("smax")

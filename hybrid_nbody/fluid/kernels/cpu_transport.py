@@ -11,8 +11,17 @@ vectors. Elsewhere each cell looks up its own. The result is the same.
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN, PERIODIC, WALLS
-from hybrid_nbody.fluid.kernels.cpu_rows import LANES, compiled, compiled_parallel, inlined, integers, lanes, window
+from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN
+from hybrid_nbody.fluid.kernels.cpu_rows import (
+    LANES,
+    compiled,
+    compiled_parallel,
+    inlined,
+    lanes,
+    largest_lane,
+    smallest_lane,
+    window,
+)
 
 # ---- Along an axis ---------------------------------------------------------------------------------------------------
 
@@ -30,38 +39,37 @@ def at_most(value, high):
 
 
 @inlined
-def limits_along(cell, count, ends, half):
+def limits_along(cell, axis, box, half):
     """Return the bounds of a displacement that ends, on a walled axis, at most half a cell behind the last one."""
     kind = type(half)
-    if ends != WALLS:
-        return kind(-np.inf), kind(np.inf)
-    return -half - kind(cell), kind(count - cell) - half
+    room = kind(box.room[axis])
+    return (-half - kind(cell)) - room, (kind(box.counts[axis] - cell) - half) + room
 
 
-@compiled
-def index_along(index, count, ends):
-    """Return an index within a copy with ghosts; only what NaN became lies outside at walls."""
-    if ends == PERIODIC and (index < 0 or index >= count):
-        return index % count
-    return min(max(index, -1), count) if ends == WALLS else index
+@inlined
+def index_along(index, axis, box):
+    """Return an index that exists in a copy with ghosts: only what NaN became lies outside at walls."""
+    index -= box.wraps[axis] * (index // box.counts[axis])
+    return min(max(index, box.lowest[axis]), box.highest[axis])
 
 
-@compiled
-def place_in(ghosted, x, y, z, origin, box):
-    """Return where a cell lies in the flat copy with ghosts."""
-    y, z = index_along(y, box.ny, box.ends_y), index_along(z, box.nz, box.ends_z)
-    rows, pitch = box.ny + 2, box.nx + 2 + LANES
-    plane = min(max(z - origin + MARGIN, 0), ghosted.size // (rows * pitch) - 1)
-    return (plane * rows + y + 1) * pitch + x + 1
+@inlined
+def row_start(y, box):
+    """Return where a row starts in a plane of the copy with ghosts."""
+    return (index_along(y, 1, box) + 1) * (box.nx + 2 + LANES) + 1
+
+
+@inlined
+def plane_start(ghosted, z, origin, box):
+    """Return where a plane starts in the flat copy with ghosts."""
+    size = (box.ny + 2) * (box.nx + 2 + LANES)
+    return min(max(index_along(z, 2, box) - origin + MARGIN, 0), ghosted.size // size - 1) * size
 
 
 @inlined
 def range_of(steps):
     """Return the smallest and the largest of LANES integers."""
-    smallest, largest = steps[0], steps[0]
-    for lane in range(LANES):
-        smallest, largest = min(smallest, steps[lane]), max(largest, steps[lane])
-    return np.int64(smallest), np.int64(largest)
+    return np.int64(smallest_lane(steps)), np.int64(largest_lane(steps))
 
 
 # ---- Values around a foot --------------------------------------------------------------------------------------------
@@ -96,18 +104,18 @@ def largest_of(v):
 @compiled
 def corners_at(ghosted, x, y, z, origin, box):
     """Return the values of the cells x, x + 1; y, y + 1; z, z + 1."""
-    x = min(max(index_along(x, box.nx, box.ends_x), -1), box.nx - 1)
-    a, b = place_in(ghosted, x, y, z, origin, box), place_in(ghosted, x, y + 1, z, origin, box)
-    c, d = place_in(ghosted, x, y, z + 1, origin, box), place_in(ghosted, x, y + 1, z + 1, origin, box)
+    x = min(index_along(x, 0, box), box.nx - 1)
+    front, back = row_start(y, box) + x, row_start(y + 1, box) + x
+    below, above = plane_start(ghosted, z, origin, box), plane_start(ghosted, z + 1, origin, box)
     return (
-        ghosted[a],
-        ghosted[a + 1],
-        ghosted[b],
-        ghosted[b + 1],
-        ghosted[c],
-        ghosted[c + 1],
-        ghosted[d],
-        ghosted[d + 1],
+        ghosted[below + front],
+        ghosted[below + front + 1],
+        ghosted[below + back],
+        ghosted[below + back + 1],
+        ghosted[above + front],
+        ghosted[above + front + 1],
+        ghosted[above + back],
+        ghosted[above + back + 1],
     )
 
 
@@ -141,40 +149,39 @@ def chosen(a, b, second):
 
 
 @inlined
-def rows_in(ghosted, x, y, z, origin, box):
-    """Return three rows of a plane from y on, each as three vectors from x on."""
-    a, b = place_in(ghosted, x, y, z, origin, box), place_in(ghosted, x, y + 1, z, origin, box)
-    c = place_in(ghosted, x, y + 2, z, origin, box)
-    return (
-        (window(ghosted, a), window(ghosted, a + 1), window(ghosted, a + 2)),
-        (window(ghosted, b), window(ghosted, b + 1), window(ghosted, b + 2)),
-        (window(ghosted, c), window(ghosted, c + 1), window(ghosted, c + 2)),
-    )
+def vectors_in(ghosted, start):
+    """Return three vectors of a row, each one cell further."""
+    return window(ghosted, start), window(ghosted, start + 1), window(ghosted, start + 2)
 
 
 # ---- Blocks ----------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@compiled
 def find_feet(speed, scale, limits, stride, steps, parts):
-    """Fill `steps` and `parts` with LANES displacements along an axis: rounded down, and the rest.
+    """Fill `steps` and `parts` with displacements of a row along an axis: rounded down, and the rest.
 
-    The limits of a lane are less by `stride` than those of the previous one.
+    The limits of a cell are less by `stride` than those of the previous one.
     """
-    kind = type(scale)
-    for lane in range(LANES):
-        shift = stride * kind(lane)
-        displacement = at_most(at_least(scale * speed[lane], limits[0] - shift), limits[1] - shift)
+    low, high = limits
+    for c in range(speed.size):
+        shift = stride * type(scale)(c)
+        displacement = at_most(at_least(scale * speed[c], low - shift), high - shift)
         floor = np.floor(displacement)
-        steps[lane], parts[lane] = np.int32(floor), displacement - floor
+        steps[c] = np.int32(floor)
+        parts[c] = displacement - floor
 
 
 @inlined
 def trace_near(ghosted, origin, bases, start, y, z, box, steps, parts, result, low, high):
     """Fill `result` from feet whose steps are `bases` or 1 more, and `low` and `high` with the range around them."""
     x, y, z = start + bases[0], y + bases[1], z + bases[2]
-    below, here = rows_in(ghosted, x, y, z, origin, box), rows_in(ghosted, x, y, z + 1, origin, box)
-    above = rows_in(ghosted, x, y, z + 2, origin, box)
+    a, b, c = row_start(y, box) + x, row_start(y + 1, box) + x, row_start(y + 2, box) + x
+    p, q = plane_start(ghosted, z, origin, box), plane_start(ghosted, z + 1, origin, box)
+    r = plane_start(ghosted, z + 2, origin, box)
+    below = vectors_in(ghosted, p + a), vectors_in(ghosted, p + b), vectors_in(ghosted, p + c)
+    here = vectors_in(ghosted, q + a), vectors_in(ghosted, q + b), vectors_in(ghosted, q + c)
+    above = vectors_in(ghosted, r + a), vectors_in(ghosted, r + b), vectors_in(ghosted, r + c)
     for lane in range(LANES):
         further_x, further_y = steps[0][lane] > bases[0], steps[1][lane] > bases[1]
         first = corners_in(below, lane, further_x, further_y)
@@ -198,37 +205,6 @@ def trace_far(ghosted, origin, start, y, z, box, steps, parts, result, low, high
 
 
 @inlined
-def trace(ghosted, origin, speeds, start, y, z, scale, box, result, low, high):
-    """Fill `result` with the values at the feet of LANES cells; `low` and `high`, with the range around them."""
-    kind = type(scale)
-    steps, parts = (integers(), integers(), integers()), (lanes(kind), lanes(kind), lanes(kind))
-    half, none = type(scale)(0.5), type(scale)(0)
-    find_feet(speeds[0], scale, limits_along(start, box.nx, box.ends_x, half), half + half, steps[0], parts[0])
-    find_feet(speeds[1], scale, limits_along(y, box.ny, box.ends_y, half), none, steps[1], parts[1])
-    find_feet(speeds[2], scale, limits_along(z, box.nz, box.ends_z, half), none, steps[2], parts[2])
-    x_range, y_range, z_range = range_of(steps[0]), range_of(steps[1]), range_of(steps[2])
-    near = x_range[1] - x_range[0] <= 1 and y_range[1] - y_range[0] <= 1 and z_range[1] - z_range[0] <= 1
-    x = start + x_range[0]
-    if near and x >= -1 and (x + LANES < box.nx or box.ends_x == WALLS and x < box.nx):
-        bases = x_range[0], y_range[0], z_range[0]
-        trace_near(ghosted, origin, bases, start, y, z, box, steps, parts, result, low, high)
-    else:
-        trace_far(ghosted, origin, start, y, z, box, steps, parts, result, low, high)
-
-
-@inlined
-def take(row, start, taken):
-    """Fill `taken` with LANES values of a row; a row that is shorter repeats its last one."""
-    if row.size >= LANES:
-        values = window(row, start)
-        for lane in range(LANES):
-            taken[lane] = values[lane]
-    else:
-        for lane in range(LANES):
-            taken[lane] = row[min(lane, row.size - 1)]
-
-
-@inlined
 def put(values, row, start):
     """Store LANES values in a row, or as many as it has."""
     if row.size >= LANES:
@@ -241,38 +217,42 @@ def put(values, row, start):
 
 
 @compiled
-def advect_row(ghosted, origin, out, u, v, w, y, z, scale, box):
-    """Fill a row with what the velocity carries to it; the last block starts where it ends with the row."""
-    speeds, result = (lanes(type(scale)), lanes(type(scale)), lanes(type(scale))), lanes(type(scale))
-    low, high = lanes(type(scale)), lanes(type(scale))
-    for first in range(0, out.size, LANES):
-        start = max(min(first, out.size - LANES), 0)
-        take(u, start, speeds[0])
-        take(v, start, speeds[1])
-        take(w, start, speeds[2])
-        trace(ghosted, origin, speeds, start, y, z, scale, box, result, low, high)
-        put(result, out, start)
+def find_feet_of_row(u, v, w, y, z, scale, box, steps, parts):
+    """Fill `steps` and `parts` with the displacements of a row along x, y and z."""
+    half, none = type(scale)(0.5), type(scale)(0)
+    find_feet(u, scale, limits_along(0, 0, box, half), half + half, steps[0], parts[0])
+    find_feet(v, scale, limits_along(y, 1, box, half), none, steps[1], parts[1])
+    find_feet(w, scale, limits_along(z, 2, box, half), none, steps[2], parts[2])
 
 
 @compiled
-def correct_row(ghosted, ghosted_forward, source, forward, origin, out, u, v, w, y, z, scale, box):
-    """Fill a row with MacCormack's correction of `forward`, within the values around the source."""
-    kind = type(scale)
-    speeds, back, ignored = (lanes(kind), lanes(kind), lanes(kind)), lanes(kind), lanes(kind)
-    low, high, old, new, half = lanes(kind), lanes(kind), lanes(kind), lanes(kind), kind(0.5)
-    for first in range(0, out.size, LANES):
-        start = max(min(first, out.size - LANES), 0)
-        take(u, start, speeds[0])
-        take(v, start, speeds[1])
-        take(w, start, speeds[2])
-        trace(ghosted_forward, origin, speeds, start, y, z, -scale, box, back, low, high)
-        trace(ghosted, origin, speeds, start, y, z, scale, box, ignored, low, high)
-        take(source, start, old)
-        take(forward, start, new)
-        for lane in range(LANES):
-            new[lane] = new[lane] + half * (old[lane] - back[lane])
-            new[lane] = at_most(at_least(new[lane], low[lane]), high[lane])
-        put(new, out, start)
+def trace_row(ghosted, origin, y, z, box, steps, parts, result, low, high):
+    """Fill a row with the values at the feet of its cells, and `low` and `high` with the range around them.
+
+    The last block of LANES starts where it ends with the row; a shorter row has one that goes on behind its end.
+    """
+    kind = result.dtype.type
+    values, smallest, largest = lanes(kind), lanes(kind), lanes(kind)
+    for first in range(0, result.size, LANES):
+        start = max(min(first, result.size - LANES), 0)
+        jumps = window(steps[0], start), window(steps[1], start), window(steps[2], start)
+        rests = window(parts[0], start), window(parts[1], start), window(parts[2], start)
+        (i, to_i), (j, to_j), (k, to_k) = range_of(jumps[0]), range_of(jumps[1]), range_of(jumps[2])
+        if max(to_i - i, to_j - j, to_k - k) <= 1 and -1 <= start + i <= box.last:
+            bases = i, j, k
+            trace_near(ghosted, origin, bases, start, y, z, box, jumps, rests, values, smallest, largest)
+        else:
+            trace_far(ghosted, origin, start, y, z, box, jumps, rests, values, smallest, largest)
+        put(values, result, start)
+        put(smallest, low, start)
+        put(largest, high, start)
+
+
+@compiled
+def room_for_feet(box, kind):
+    """Return arrays for the steps and parts of a row, of LANES at least."""
+    size = max(box.nx, LANES)
+    return np.zeros((3, size), np.int32), np.zeros((3, size), kind)
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------
@@ -281,17 +261,28 @@ def correct_row(ghosted, ghosted_forward, source, forward, origin, out, u, v, w,
 @compiled
 def advect_plane(z, ghosted, origin, out, u, v, w, scale, box):
     """Fill a plane with what the velocity carries to it."""
+    low, high = np.empty(box.nx, out.dtype), np.empty(box.nx, out.dtype)
+    plane, (steps, parts) = box.first + z - 1, room_for_feet(box, out.dtype)
     for y in range(box.ny):
-        advect_row(ghosted, origin, out[z, y], u[z, y], v[z, y], w[z, y], y, box.first + z - 1, scale, box)
+        find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, scale, box, steps, parts)
+        trace_row(ghosted, origin, y, plane, box, steps, parts, out[z, y], low, high)
 
 
 @compiled
 def correct_plane(z, ghosted, ghosted_forward, source, forward, origin, out, u, v, w, scale, box):
-    """Fill a plane with MacCormack's correction."""
-    plane = box.first + z - 1
+    """Fill a plane with MacCormack's correction of `forward`, within the values around the source."""
+    rows, half = np.empty((4, box.nx), out.dtype), type(scale)(0.5)
+    back, ahead, low, high = rows[0], rows[1], rows[2], rows[3]
+    plane, (steps, parts) = box.first + z - 1, room_for_feet(box, out.dtype)
     for y in range(box.ny):
-        rows = source[plane - origin, y], forward[plane - origin, y], origin, out[z, y], u[z, y], v[z, y], w[z, y]
-        correct_row(ghosted, ghosted_forward, *rows, y, plane, scale, box)
+        find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, -scale, box, steps, parts)
+        trace_row(ghosted_forward, origin, y, plane, box, steps, parts, back, low, high)
+        find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, scale, box, steps, parts)
+        trace_row(ghosted, origin, y, plane, box, steps, parts, ahead, low, high)
+        old, new = source[plane - origin, y], forward[plane - origin, y]
+        for x in range(box.nx):
+            corrected = new[x] + half * (old[x] - back[x])
+            out[z, y, x] = at_most(at_least(corrected, low[x]), high[x])
 
 
 @compiled_parallel

@@ -13,11 +13,16 @@ SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "
 LANES = 32
 """Threads of a warp: the cells of a colour that a tile is wide."""
 
-TILES = {"f4": (4, 16, 1), "f8": (4, 8, 1)}
+TILES = {"f4": (8, 8, 1), "f8": (4, 8, 1)}
 """Rows of a thread, warps of a block and blocks of a multiprocessor in `relax`, by the kind of numbers: what registers
 allow."""
 
+STAGES = 4
+"""Steps of `relax` for which numbers wait or are under way."""
+
 ALIGN = 4
+"""Cells of a colour that the skirts of a tile along x are a multiple of."""
+
 ARRAYS = 4
 """Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
 
@@ -26,6 +31,9 @@ FUSED = 2
 
 ALIGNMENT = 16
 """Bytes: rows of colours are padded to a multiple of them."""
+
+SMALL = 1_200_000
+"""Cells of a grid that is relaxed in place."""
 
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
@@ -68,6 +76,7 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "WARPS": warps,
         "BLOCKS": blocks,
         "ALIGN": ALIGN,
+        "STAGES": STAGES,
         "THREADS": SUM_THREADS,
     }
 
@@ -95,7 +104,7 @@ class Kernels:
         self.number = self.dtype.type
         macros = defines(slab, dtype)
         self.rows = macros["ROWS"] * macros["WARPS"]
-        self.step_bytes = ARRAYS * self.rows * LANES * self.dtype.itemsize
+        self.waiting = STAGES * ARRAYS * self.rows * LANES * self.dtype.itemsize
         self.threads = LANES * macros["WARPS"]
         modules = {name: backend.compile(source, macros) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
@@ -106,6 +115,7 @@ class Kernels:
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
         self.room = None
+        self.in_place = bool(np.prod(slab.cells) <= SMALL)
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -152,17 +162,35 @@ class Kernels:
         Nothing is done here but queue kernels, so that a caller may capture it; but without `spare`, colours to work
         in, the first call makes them.
         """
-        room = self._room() if spare is None else spare
-        equation, launches = self._equation(stencil, omega, tolerance), launches_of(iterations)
-        previous = 0
+        equation = self._equation(stencil, omega, tolerance)
+        if self.in_place:
+            self._relax_in_place(x, b, equation, iterations)
+        else:
+            self._relax_fused(x, b, equation, iterations, self._room() if spare is None else spare)
+
+    def _relax_in_place(self, x, b, equation, iterations):
+        """Launch colour after colour: on a small grid a launch takes less time than filling and emptying tiles."""
+        for number in range(iterations):
+            for colour in (0, 1):
+                order = np.int32(number), np.int32(colour)
+                self._over(self.slab.half, "sweeps", "relax_colour", *order, x, b, *equation, self.control)
+        self._settle(iterations, min(iterations, 1), iterations)
+
+    def _relax_fused(self, x, b, equation, iterations, room):
+        """Launch passes over the grid that take x into `room` and back; redo a part of the last if it did too many."""
+        launches, previous = launches_of(iterations), 0
         for number, count in enumerate(launches):
             order = np.int32(number), np.int32(previous)
             self._tiles(f"relax_{count}", count, *order, x, room, b, *equation, self.control)
             previous = count
-        self._single("settle", np.int32(len(launches)), np.int32(previous), np.int32(iterations), self.control)
+        self._settle(len(launches), previous, iterations)
         for number in range(FUSED - 1):
             self._tiles("redo", 1, np.int32(number), x, room, b, *equation, self.control)
         self.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, room, self.control))
+
+    def _settle(self, launches, last, iterations):
+        """End a solve whose last launch had `last` iterations."""
+        self._single("settle", np.int32(launches), np.int32(last), np.int32(iterations), self.control)
 
     def _room(self):
         if self.room is None:
@@ -181,8 +209,8 @@ class Kernels:
         strips = self._tiling(self.slab.cells[1], self.rows, 2 * count, True, periodic[1])
         rows = max(1, min(self.blocks // across, strips * self.slab.planes))
         kernel = self.kernel("sweeps", name)
-        kernel.max_dynamic_shared_size_bytes = waiting = (2 * count + 2) * self.step_bytes
-        kernel((across, rows), (self.threads,), arguments, shared_mem=waiting)
+        kernel.max_dynamic_shared_size_bytes = self.waiting
+        kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
 
     @staticmethod
     def _tiling(size, width, skirt, more, periodic):

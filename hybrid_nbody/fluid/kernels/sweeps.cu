@@ -12,7 +12,7 @@
 //
 // Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
 // -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a
-// multiprocessor) and -DALIGN (of what a tile writes, see below).
+// multiprocessor), -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for which numbers are under way).
 
 typedef REAL Real;
 
@@ -62,7 +62,7 @@ __device__ inline void note(bool condition, int *flag) {
 
 // How many of the `count` iterations of a launch were needed: all, or those up to the first that changed nothing.
 __device__ inline int needed(int *control, int launch, int count) {
-    const volatile int *flags = flags_of(control, launch);
+    const int *flags = flags_of(control, launch);
     for (int i = 0; i < count; ++i)
         if (!flags[i]) return i + 1;
     return count + 1;
@@ -78,6 +78,11 @@ __device__ inline void account(int *control, int launch, int count) {
     control[REDO] = some < count ? some : 0;
     control[FROM] = launch & 1;
     control[HOME] = (launch + (some < count ? some : 1)) & 1;
+}
+
+__device__ inline void begin_launch(int *control, int launch, int previous) {
+    account(control, launch - 1, previous);
+    for (int i = 0; i < MOST; ++i) flags_of(control, launch + 1)[i] = 0;
 }
 
 __device__ inline void add_solve(int *control, int early) {
@@ -157,7 +162,7 @@ __device__ inline int stored(int i, int size, bool periodic) {
 template <int K>
 struct Columns {
     static const int places = 2 * K + 2;
-    Real x[2][ROWS][places];
+    Real x[2][ROWS][places], b[2][ROWS][places];
 };
 #define PLACE(step, offset) (((step) + (offset) + 4 * places) % places)
 
@@ -191,46 +196,6 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
         me.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - me.y) * PITCH;
     }
     return me;
-}
-
-// Numbers that came or are on their way from memory, each where its thread looks for it; b stays until it has been used.
-enum Array { X0, X1, B0, B1, ARRAYS };
-#define AHEAD 3  // steps for which numbers are ordered beforehand; no more than there are places less one
-extern __shared__ Real waiting[];  // [places][ARRAYS][ROWS][WARPS * LANES]
-
-__device__ __forceinline__ Real *waiting_at(int place, int array, int row) {
-    return waiting + ((place * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
-}
-
-__device__ inline void fetch(Real *to, const Real *from) {
-#if __CUDA_ARCH__ >= 800
-    unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
-#else
-    *to = *from;
-#endif
-}
-__device__ inline void wait_for_oldest() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
-#endif
-}
-
-__device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, int place, int which) {
-    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(place, which, r), from + (TALL ? r * PITCH : me.offset[r]));
-}
-
-// Order what step t needs: each number as late as it is.
-__device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, int place, const Thread &me) {
-    fetch_plane(x, t, me, place, X0);
-    fetch_plane(x + COLOUR, t + 1, me, place, X1);
-    fetch_plane(b, t, me, place, B0);
-    fetch_plane(b + COLOUR, t - 1, me, place, B1);
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
 }
 
 // What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place.
@@ -267,11 +232,51 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &h
         if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.y_sign * own;
         if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.y_sign * own;
         Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
-        Real delta = product(residual_of(e, own, *waiting_at(PLACE(step, -(h - 1) / 2 * 2), B0 + colour, r), sum), factor);
-        x[r][at] = own + delta;
+        Real delta = product(residual_of(e, own, held.b[colour][r][at], sum), factor);
+        bool spare = NX % 2 && !PERIODIC_Z && t - h + 1 >= NZ;  // there `factor` is zero, but places too many may be NaN
+        x[r][at] = spare ? own : own + delta;
         changed |= fabs(delta) > me.limit[r] && !me.beyond(odd);
     }
     return changed;
+}
+
+// Numbers on their way from memory: those that step t needs, in slot t % STAGES, each where its thread will look for it.
+enum Array { X0, X1, B0, B1, ARRAYS };
+extern __shared__ Real waiting[];  // [STAGES][ARRAYS][ROWS][WARPS * LANES]
+
+__device__ inline Real *waiting_at(unsigned stage, int array, int row) {
+    return waiting + (((stage % STAGES) * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
+}
+
+__device__ inline void fetch(Real *to, const Real *from) {
+#if __CUDA_ARCH__ >= 800
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+__device__ inline void wait_for_oldest() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, unsigned stage, int which) {
+    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(stage, which, r), from + (TALL ? r * PITCH : me.offset[r]));
+}
+
+// Order what step t needs: each number as late as it is.
+__device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, unsigned stage, const Thread &me) {
+    fetch_plane(x, t, me, stage, X0);
+    fetch_plane(x + COLOUR, t + 1, me, stage, X1);
+    fetch_plane(b, t, me, stage, B0);
+    fetch_plane(b + COLOUR, t - 1, me, stage, B1);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 
 template <int places>
@@ -298,7 +303,11 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     Columns<K> held = {};
     int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
     if (TALL) from += me.offset[0], b += me.offset[0];
-    for (int step = 0; step < AHEAD; ++step) fetch_step(from, b, start + step, step, me);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");  // what was ordered for steps beyond the last of another range
+#endif
+    for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
+    unsigned stage = 0;
     for (int round = start; round <= last; round += places) {
 #pragma unroll
         for (int step = 0; step < places; ++step) {
@@ -308,10 +317,13 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             wait_for_oldest();
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                held.x[0][r][PLACE(step, 0)] = *waiting_at(step, X0, r);
-                held.x[1][r][PLACE(step, 1)] = *waiting_at(step, X1, r);
+                held.x[0][r][PLACE(step, 0)] = *waiting_at(stage, X0, r);
+                held.x[1][r][PLACE(step, 1)] = *waiting_at(stage, X1, r);
+                held.b[0][r][PLACE(step, 0)] = *waiting_at(stage, B0, r);
+                held.b[1][r][PLACE(step, -1)] = *waiting_at(stage, B1, r);
             }
-            fetch_step(from, b, t + AHEAD, PLACE(step, AHEAD), me);
+            fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
+            stage = (stage + 1) % STAGES;
             if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts<K>(t, step, held, e.z_sign);
             show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
 #pragma unroll
@@ -358,10 +370,7 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
     extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS)                                                     \
         name(int launch, int previous, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance,      \
              int *control) {                                                                                            \
-        if (threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0) {                                                   \
-            account(control, launch - 1, previous);                                                                     \
-            for (int i = 0; i < MOST; ++i) flags_of(control, launch + 1)[i] = 0;                                        \
-        }                                                                                                               \
+        if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);                        \
         if (previous && needed(control, launch - 1, previous) <= previous) return;                                      \
         Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;                                              \
         iterate<K>(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));                            \
@@ -414,16 +423,25 @@ __device__ inline Real missing(const Site &s, int colour, const Real *x, const R
     return residual_of(e, own, b[colour * COLOUR + s.at], sum_of(x1, x2, y1, y2, z1, z2));
 }
 
-extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
-    if (control[DONE]) return;
+// Renew this thread's cell; returns whether it changed.
+__device__ inline bool renew(int colour, Real *x, const Real *b, const Equation &e, Real factor, Real tolerance) {
     Site s(colour);
-    bool changed = false;
-    if (s.inside()) {
-        Real delta = product(missing(s, colour, x, b, THE_EQUATION), factor);
-        x[colour * COLOUR + s.at] += delta;
-        changed = fabs(delta) > tolerance;
-    }
-    note(changed, control + CHANGED);
+    if (!s.inside()) return false;
+    Real delta = product(missing(s, colour, x, b, e), factor);
+    x[colour * COLOUR + s.at] += delta;
+    return fabs(delta) > tolerance;
+}
+
+extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
+    if (!control[DONE]) note(renew(colour, x, b, THE_EQUATION, factor, tolerance), control + CHANGED);
+}
+
+// Two launches of this, a colour each, are an iteration of a solve as `relax_1` is, but in place: for small grids.
+extern "C" __global__ void relax_colour(int launch, int colour, Real *x, const Real *b, EQUATION, Real factor,
+                                        Real tolerance, int *control) {
+    if (colour == 0 && threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y + blockIdx.z == 0) begin_launch(control, launch, launch > 0);
+    if (launch > 0 && needed(control, launch - 1, 1) == 1) return;
+    note(renew(colour, x, b, THE_EQUATION, factor, tolerance), flags_of(control, launch));
 }
 
 __device__ inline Real larger_residual(const Real *x, const Real *b, const Equation &e) {

@@ -1,0 +1,78 @@
+"""``bench fluid``: the fluid model and the steps that led to it, from one thread to a GPU."""
+
+from functools import partial
+
+from hybrid_nbody.benchmarks import fluid_convergence, fluid_layouts, fluid_phases, fluid_solvers, options
+from hybrid_nbody.benchmarks.fluid_pictures import fluid_figure
+from hybrid_nbody.benchmarks.fluid_rows import COLUMNS, Settings
+from hybrid_nbody.benchmarks.machine import find_devices, host_memory
+from hybrid_nbody.benchmarks.pictures import write
+from hybrid_nbody.benchmarks.record import Plan, carry_out
+from hybrid_nbody.errors import InputError
+
+PARTS = {
+    "phases": fluid_phases.tasks,
+    "layouts": fluid_layouts.layout_tasks,
+    "convergence": fluid_convergence.tasks,
+    "blocks": fluid_layouts.block_tasks,
+    "solvers": fluid_solvers.tasks,
+}
+
+SMALLEST = 4
+
+BYTES_PER_CELL = 128
+"""Upper bound on what a cell needs: the arrays of a run in float32 or a few in float64, and copies on the host."""
+
+
+def run(arguments) -> int:
+    """Carry out ``bench fluid`` and return the exit code."""
+    parts = options.words("--parts", arguments.parts, tuple(PARTS))
+    edges = {option: _edges(option, getattr(arguments, option)) for option in ("sizes", "large", "poisson")}
+    repeats = options.number("--repeats", arguments.repeats)
+    devices = find_devices(arguments.backend)
+    for option, asked in edges.items():
+        check_memory(devices, option, asked or [SMALLEST])
+    large = edges["large"][0] if edges["large"] else None
+    settings = Settings(devices, arguments.backend, repeats, edges["sizes"], edges["poisson"], large)
+    tasks = [task for part in parts for task in PARTS[part](settings)]
+    return carry_out(
+        Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines), devices, arguments
+    )
+
+
+def _edges(option, text):
+    return None if text is None else options.numbers(f"--{option}", text, least=SMALLEST)
+
+
+def check_memory(devices, option: str, edges) -> None:
+    """Check that the largest grid fits in memory.
+
+    Raises
+    ------
+    InputError
+        If it does not, saying how much is needed and how much there is.
+    """
+    edge = max(edges)
+    needed = BYTES_PER_CELL * edge**3
+    places = [("in memory", host_memory())] + ([("on the GPU", devices.gpu.free_memory())] if devices.gpu else [])
+    for where, free in places:
+        if needed > free:
+            raise InputError(
+                f"--{option}: {edge}^3 cells need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are "
+                f"free; at most {int((free / BYTES_PER_CELL) ** (1 / 3))}^3 cells fit"
+            )
+
+
+def best_lines(rows) -> list[str]:
+    """Return in words which shape of block was the fastest, and what the best layout reaches."""
+    lines = []
+    for part, what in (("blocks", "block"), ("layouts", "layout")):
+        for device in ("cpu", "gpu"):
+            chosen = [
+                row for row in rows if (row["part"], row["device"]) == (part, device) and row.get("updates_per_s")
+            ]
+            if chosen:
+                best = max(chosen, key=lambda row: row["updates_per_s"])
+                rate = best["updates_per_s"] * 1e-9
+                lines.append(f"fastest {what}, {device.upper()}: {best['rung']}, {rate:.3g} G cell-iterations/s")
+    return lines
