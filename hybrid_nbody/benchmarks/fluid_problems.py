@@ -4,12 +4,13 @@ import numpy as np
 
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.model import KERNELS, FluidModel
+from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.solvers import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.fluid.trial import KERNELS
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 

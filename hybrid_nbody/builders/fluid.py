@@ -8,12 +8,12 @@ from hybrid_nbody.config import fluid as asked
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.model import KERNELS, FluidModel
+from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.multigrid import Multigrid
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.trial import compile_kernels, measured_weights
+from hybrid_nbody.fluid.trial import KERNELS, compile_kernels, measured_weights
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.placement import place
@@ -111,9 +111,10 @@ class FluidBuilder:
         config, communicator = self.config, self.communicator
         placement = place(config.compute.backend, config.compute.threads, communicator)
         self._check_backend(placement.backend)
-        physics = placement.backend, config.fluid.boundary, DTYPES[config.fluid.dtype]
-        communicator.first_on_node(lambda: compile_kernels(*physics))
-        measure = partial(measured_weights, *physics, communicator)
+        kind = placement.backend, config.fluid.boundary, DTYPES[config.fluid.dtype]
+        make_solver = partial(solver_of, config.solver)
+        communicator.first_on_node(lambda: compile_kernels(*kind, physics_of(config), make_solver))
+        measure = partial(measured_weights, *kind, communicator)
         partition = shares(config, config.grid.cells[2], communicator.size, measure)
         self._check_planes(partition)
         transport = choose_transport(config.compute.transport, placement.backend, communicator, placement.shared_gpus)

@@ -10,8 +10,6 @@ from hybrid_nbody.fluid.step import Physics, Stepper, make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
-KERNELS = "hybrid_nbody.fluid.kernels"
-
 OPERATIONS_PER_CELL = 13
 """Floating-point operations of a cell in an iteration of a linear solve."""
 

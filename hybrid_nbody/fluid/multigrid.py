@@ -16,7 +16,7 @@ import numpy as np
 from hybrid_nbody.fluid.coarsening import averaging, centre_planes, couplings, grid_sizes, interpolation
 from hybrid_nbody.fluid.solvers import COLOURS, CRITERIA
 from hybrid_nbody.fluid.stencil import SCALAR
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.halo import HaloExchange, Whole
 from hybrid_nbody.parallel.partition import Partition
 
 KERNELS = "hybrid_nbody.fluid.kernels.multigrid"
@@ -79,20 +79,6 @@ class Level:
         tables = [couplings(*axis) for axis in axes]
         tables[2] = tables[2][:, self.first : self.first + self.planes]
         return tuple(upload(table, self) for table in tables)
-
-
-class Whole:
-    """The halo of a grid that is whole on every rank: what lies beyond an end of a periodic axis is its other end."""
-
-    alone = True
-
-    def __init__(self, planes: int, periodic: bool):
-        self.own, self.periodic = slice(0, planes), periodic
-
-    def fill(self, array) -> None:
-        """Fill the halo planes of `array`, the first and the last one; behind a wall they stay as they are."""
-        if self.periodic:
-            array[0], array[-1] = array[-2], array[1]
 
 
 class Passage:

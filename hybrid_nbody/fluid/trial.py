@@ -1,33 +1,45 @@
-"""Short trials of the kernels on a small grid: to compile them before the run, and to measure a rank's speed."""
+"""Short trials on a small grid: to compile the kernels before the run, and to measure a rank's speed."""
 
 import time
 
-from hybrid_nbody.fluid.model import KERNELS
 from hybrid_nbody.fluid.slab import Slab
-from hybrid_nbody.fluid.stencil import POISSON, SCALAR
+from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.fluid.step import Physics, Stepper, make_state
+from hybrid_nbody.parallel.halo import Whole
 
+KERNELS = "hybrid_nbody.fluid.kernels"
+
+REHEARSED_CELLS = (8, 8, 8)
 TRIAL_CELLS = (128, 128, 32)
 TRIALS = 3
 ITERATIONS = 10
 
 
-def compile_kernels(backend, boundary, dtype) -> None:
-    """Run every kernel of a step once, so that all are compiled (and in the caches on disk) before time counts."""
-    kernels = _kernels(backend, (4, 4, 4), boundary, dtype)
-    fields, x, b = [kernels.field() for _ in range(8)], kernels.colours(), kernels.colours()
-    u, v, w = fields[:3]
-    kernels.split(u, b)
-    kernels.split_sum(u, 0.1, v, x)
-    kernels.relax(x, b, POISSON, 1.0, 1, 0.0)
-    kernels.merge(x, u)
-    kernels.divergence(u, v, w, 1.0, fields[3])
-    kernels.subtract_gradient(u, v, w, x, 1.0)
-    kernels.advect(fields[3], 1, fields[4], u, v, w, 1.0, SCALAR)
-    kernels.set_box(u, (0, 1, 0, 1, 0, 1), 0.0)
-    kernels.residual(x, b, POISSON)
-    kernels.plane_sums(u)
-    kernels.plane_sums_with_ghosts(u)
-    kernels.plane_squares(u, v, w)
+def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> None:
+    """Do a step, and what diagnostics need, so that all is compiled (and in the caches on disk) before time counts.
+
+    Parameters
+    ----------
+    backend : Backend
+        This rank's device.
+    boundary, dtype, physics
+        As in the run.
+    make_solver : callable
+        ``make_solver(kernels, halo)`` returns the run's solver.
+    """
+    kernels = _kernels(backend, REHEARSED_CELLS, boundary, dtype)
+    halo, state = Whole(REHEARSED_CELLS[2], boundary[2] == "periodic"), make_state(kernels)
+    stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
+    stepper.step(lambda b: kernels.largest(b))
+    kernels.residual(state.x, state.b, POISSON)
+    kernels.plane_sums(state.density)
+    kernels.plane_sums_with_ghosts(state.density)
+    kernels.plane_squares(*state.velocity)
+    kernels.begin_solve()
+    for colour in (0, 1):
+        kernels.sweep(colour, state.x, state.b, POISSON, 1.0, 0.0)
+    kernels.end_iteration()
+    kernels.end_solve()
     backend.synchronize()
 
 

@@ -8,6 +8,36 @@ import numpy as np
 from hybrid_nbody.parallel.partition import Partition
 
 
+class Whole:
+    """The halo of a grid that is whole on every rank: what lies beyond an end of a periodic axis is its other end.
+
+    Parameters
+    ----------
+    planes : int
+        Planes of the grid.
+    periodic : bool
+        Whether the last plane is followed by the first.
+    """
+
+    alone, rank, transport, communicator = True, 0, None, None
+
+    def __init__(self, planes: int, periodic: bool):
+        self.partition, self.periodic = Partition.equal(planes, 1), periodic
+        self.own = self.partition.share(0)
+
+    def fill(self, array) -> None:
+        """Fill the halo planes of `array`, the first and the last one; behind a wall they stay as they are."""
+        if self.periodic:
+            array[0], array[-1] = array[-2], array[1]
+
+    def maximum(self, array) -> None:
+        """Leave `array` as it is: there is nobody to ask."""
+
+    def largest(self, value: float) -> float:
+        """Return `value`."""
+        return value
+
+
 class HaloExchange:
     """Slabs of planes along the first axis of arrays; every rank owns at least one plane.
 

@@ -1,4 +1,7 @@
-"""Taylor-Green vortices between walls, u = sin(pi x) cos(pi y), v = -cos(pi x) sin(pi y), decay as exp(-2 nu pi^2 t)."""
+"""Taylor-Green vortices between walls decay and keep their shape.
+
+u = sin(pi x) cos(pi y) exp(-2 nu pi^2 t), v = -cos(pi x) sin(pi y) exp(-2 nu pi^2 t).
+"""
 
 import numpy as np
 import pytest

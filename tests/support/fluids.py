@@ -5,10 +5,11 @@ from support.bodies import make_backend
 
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.model import KERNELS, FluidModel
+from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.fluid.trial import KERNELS
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition

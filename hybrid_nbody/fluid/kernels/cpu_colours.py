@@ -1,9 +1,9 @@
 """Fields and their two colours on CPU threads."""
 
+import numpy as np
 from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined, place_of, shift_of
-from hybrid_nbody.fluid.kernels.cpu_sweeps import fill_ends, rows_around
 
 
 @inlined
@@ -68,24 +68,35 @@ def merge_plane(z, colours, field, grid):
 
 
 @compiled
-def subtract_row(u, v, w, p, shift, places, factor):
-    """Subtract the differences of the cells of one colour in a row."""
-    for c in range((u.size - shift + 1) // 2):
-        x = 2 * c + shift
-        u[x] -= factor * (p[places[0] + c + 1] - p[places[0] + c])
-        v[x] -= factor * (p[places[2] + c] - p[places[1] + c])
-        w[x] -= factor * (p[places[4] + c] - p[places[3] + c])
+def merge_row_with_ends(p, even, odd, grid, row):
+    """Put a row together, with the neighbours of its ends: mirrored or wrapped."""
+    merge_row(p, even, odd, row[1:-1])
+    row[0], row[-1] = (row[-2], row[1]) if grid.wraps else (row[1], row[-2])
+
+
+@compiled
+def subtract_row(old, after, before, factor):
+    """Subtract a multiple of the difference of two rows."""
+    for c in range(old.size):
+        old[c] -= factor * (after[c] - before[c])
 
 
 @compiled
 def subtract_in_plane(z, u, v, w, p, factor, grid):
-    """Subtract the differences of a plane."""
-    one = p.dtype.type(1)
-    for colour in range(2):
-        fill_ends(colour, z, p, one, grid)
-        for y in range(grid.rows):
-            _, places, _ = rows_around(colour, z, y, one, one, grid)
-            subtract_row(u[z, y], v[z, y], w[z, y], p, shift_of(colour, z, y, grid), places, factor)
+    """Subtract the differences of a plane: its rows are put together once, those of other planes as they are met."""
+    plane = np.empty((grid.rows, grid.columns + 2), p.dtype)
+    below, above = np.empty(grid.columns, p.dtype), np.empty(grid.columns, p.dtype)
+    for y in range(grid.rows):
+        even, odd = even_and_odd(z, y, grid)
+        merge_row_with_ends(p, even, odd, grid, plane[y])
+    for y in range(grid.rows):
+        even, odd = even_and_odd(grid.below[z], y, grid)
+        merge_row(p, even, odd, below)
+        even, odd = even_and_odd(grid.above[z], y, grid)
+        merge_row(p, even, odd, above)
+        subtract_row(u[z, y], plane[y, 2:], plane[y, :-2], factor)
+        subtract_row(v[z, y], plane[grid.back[y], 1:-1], plane[grid.front[y], 1:-1], factor)
+        subtract_row(w[z, y], above, below, factor)
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------

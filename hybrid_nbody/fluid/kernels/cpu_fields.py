@@ -33,14 +33,29 @@ def along_z(field, z, y, c, sign, grid):
 
 
 @compiled
+def divergence_row(row, front, back, below, above, mirrors, wraps, factor, out):
+    """Fill a row with `factor` times the divergence; `mirrors` are the signs of the rows and, first, of ghosts in x."""
+    last = row.size - 1
+    for c in range(1, last):
+        out[c] = row[c + 1] - row[c - 1]
+    out[0] = along_x(row, 0, wraps, mirrors[0])
+    out[last] = along_x(row, last, wraps, mirrors[0])
+    for c in range(row.size):
+        change = mirrors[2] * back[c] - mirrors[1] * front[c]
+        out[c] = factor * ((out[c] + change) + (mirrors[4] * above[c] - mirrors[3] * below[c]))
+
+
+@compiled
 def divergence_plane(z, u, v, w, signs, factor, out, grid):
     """Fill a plane with `factor` times the divergence."""
+    below, above, one = grid.below[z], grid.above[z], signs[3, 0]
+    sign_below, sign_above = signs[2, 2] if below == z else one, signs[2, 2] if above == z else one
     for y in range(grid.rows):
-        for c in range(grid.columns):
-            change = along_x(u[z, y], c, grid.wraps, signs[0, 0])
-            change += along_y(v, z, y, c, signs[1, 1], grid)
-            change += along_z(w, z, y, c, signs[2, 2], grid)
-            out[z, y, c] = factor * change
+        front, back = grid.front[y], grid.back[y]
+        sign_front, sign_back = signs[1, 1] if front == y else one, signs[1, 1] if back == y else one
+        rows = u[z, y], v[z, front], v[z, back], w[below, y], w[above, y]
+        mirrors = signs[0, 0], sign_front, sign_back, sign_below, sign_above
+        divergence_row(*rows, mirrors, grid.wraps, factor, out[z, y])
 
 
 @inlined

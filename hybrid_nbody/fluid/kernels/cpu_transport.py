@@ -49,8 +49,10 @@ def limits_along(cell, axis, box, half):
 @inlined
 def index_along(index, axis, box):
     """Return an index that exists in a copy with ghosts: only what NaN became lies outside at walls."""
-    index -= box.wraps[axis] * (index // box.counts[axis])
-    return min(max(index, box.lowest[axis]), box.highest[axis])
+    if index < box.lowest[axis] or index > box.highest[axis]:
+        index -= box.wraps[axis] * (index // box.counts[axis])
+        index = min(max(index, box.lowest[axis]), box.highest[axis])
+    return index
 
 
 @inlined
