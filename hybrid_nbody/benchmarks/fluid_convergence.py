@@ -1,7 +1,7 @@
 """``bench fluid``, convergence: what it costs to test after each iteration whether any cell has changed.
 
-On a GPU interleaved arrays are relaxed in two half sweeps, on a CPU colours in separate arrays: there the test decides
-whether a loop becomes vector code. No test is ever met, so that all do the same iterations.
+On a GPU interleaved arrays are relaxed in two half sweeps; on one thread of a CPU colours in separate arrays, where the
+test decides whether a loop becomes vector code. No test is ever met, so that all do the same iterations.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,16 @@ from hybrid_nbody.benchmarks.fluid_sweeps import (
     CountingLoops,
     LargestLoops,
     OneFlag,
+    OneFlagOncePerBlock,
     PlainKernels,
     ReadByHost,
 )
 from hybrid_nbody.benchmarks.record import Task
 
 SIZES = {"cpu": (84,), "gpu": (84, 168, 336)}
+
+
+PLACES = {"cpu": "one thread of the CPU", "gpu": "GPU"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ STRATEGIES = (
     Strategy("changed cells counted, an integer", "cpu", CountingLoops),
     Strategy("largest change, a float", "cpu", LargestLoops),
     Strategy("never", "gpu", PlainKernels),
-    Strategy("one flag in global memory", "gpu", OneFlag),
+    Strategy("one flag, every thread writes", "gpu", OneFlag),
+    Strategy("one flag, once a block (model)", "gpu", OneFlagOncePerBlock),
     Strategy("a flag a block, folded", "gpu", BlockFlags),
     Strategy("largest change, read by the host", "gpu", ReadByHost),
 )
@@ -48,7 +53,7 @@ def tasks(settings):
     """Yield a task for each strategy of each device and size."""
     for device in SIZES:
         for edge in settings.edges(settings.sizes, SIZES, device) if settings.wants(device) else ():
-            section = f"Convergence, {edge}^3 cells, {device.upper()}: an iteration of {ITERATIONS} in a row"
+            section = f"Convergence, {edge}^3 cells, {PLACES[device]}: an iteration of {ITERATIONS} in a row"
             for strategy in (strategy for strategy in STRATEGIES if strategy.device == device):
                 head = {"part": "convergence", "cells": edge, "rung": strategy.name, "device": device}
                 yield Task(section, strategy.name, partial(_row, head, strategy, settings))
@@ -58,7 +63,7 @@ def _row(head, strategy, settings, rows, stop):
     if missing := settings.missing(strategy.device):
         return head | {"note": missing}
     stop()
-    backend, edge = settings.open(strategy.device), head["cells"]
+    backend, edge = settings.open(strategy.device, threads=1), head["cells"]
     cells = (edge + edge % 2, edge, edge)
     checked = check(strategy.make, backend)
     taken = iteration_times(strategy.make(backend, cells), cells, settings.repeats, stop)

@@ -28,7 +28,7 @@ from hybrid_nbody.fluid.stencil import POISSON
 
 SIZES = {"cpu": (42, 84), "gpu": (42, 84, 168, 336)}
 
-LONGEST_RUN = 3.0
+LONGEST_RUN = 6.0
 """Seconds: longer runs do fewer steps, but at least `FEWEST_STEPS`, after which the fluid moves."""
 
 FEWEST_STEPS = 8

@@ -2,6 +2,7 @@
 
 from itertools import groupby
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -51,7 +52,8 @@ def _draw_phases(axes, rows):
         axes.annotate(_time_text(points[-1][1]), points[-1], (5, 0), **LABEL)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.margins(x=0.12)
+    axes.set_ylim(*_whole_decades(row["median_s"] for row in rows))
+    axes.margins(x=0.16)
     axes.xaxis.set_major_locator(FixedLocator(sorted({row["cells"] for row in rows})))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda edge, place: f"{edge:.0f}³"))
@@ -70,11 +72,25 @@ def _time_text(seconds) -> str:
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
+def _whole_decades(values):
+    """Return the powers of ten around some values: they alone have labels."""
+    exponents = np.log10(list(values))
+    return 10.0 ** np.floor(exponents.min()), 10.0 ** (np.floor(exponents.max()) + 1)
+
+
 def _decades(axis, text):
     axis.set_major_locator(LogLocator(10, numticks=20))
     axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda value, place: text(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _label(axes, text):
+    """Name the values along the bottom."""
+    if axes.get_xscale() == "log":
+        _decades(axes.xaxis, text)
+    else:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: text(value) if value else "0"))
 
 
 # --- bars ---------------------------------------------------------------------------------------------------------
@@ -91,13 +107,22 @@ def _draw_bars(axes, rows, key, text):
             names.append(f"{row['rung']}, {row['cells']}³")
             place += 1
         place += 1
-    axes.set_xscale("log")
-    values = [row[key] for row in rows]
-    axes.set_xlim(min(values) / 2, max([*values, *(row.get("limit", 0) for row in rows)]) * 3)
+    ends = [max(row[key], row.get("limit", 0)) for row in rows]
+    _scale(axes, min(row[key] for row in rows), max(ends))
     axes.set_yticks(places, names)
     axes.set_ylim(place - 1.4, -0.6)
     axes.tick_params(axis="y", length=0, labelsize=7)
     return places
+
+
+def _scale(axes, least, most):
+    """Let bars start at zero, or, where they differ too much, on a logarithmic axis; leave room for the labels."""
+    if most < 20 * least:
+        axes.set_xlim(0, 1.3 * most)
+        return
+    low, _ = _whole_decades([least, most])
+    axes.set_xscale("log")
+    axes.set_xlim(low, most * (most / low) ** 0.3)
 
 
 def _draw_layouts(axes, rows):
@@ -108,7 +133,7 @@ def _draw_layouts(axes, rows):
     )
     for row, place in zip(rows, places, strict=True):
         axes.plot([row["limit"]] * 2, [place - 0.45, place + 0.45], color=BLACK, linewidth=1.8)
-    _decades(axes.xaxis, rate_text)
+    _label(axes, rate_text)
     axes.set_title("Layouts: cell-iterations/s (line: a copy of as many bytes)", loc="left")
 
 
@@ -117,7 +142,7 @@ def _draw_rates(title):
 
     def draw(axes, rows):
         _draw_bars(axes, rows, "updates_per_s", lambda row: rate_text(row["updates_per_s"]))
-        _decades(axes.xaxis, rate_text)
+        _label(axes, rate_text)
         axes.set_title(f"{title}: cell-iterations/s", loc="left")
 
     return draw
@@ -126,7 +151,7 @@ def _draw_rates(title):
 def _draw_solvers(axes, rows):
     """Draw the time of each solve, with its iterations."""
     _draw_bars(axes, rows, "median_s", lambda row: f"{_time_text(row['median_s'])}, {_count_text(row['iterations'])}")
-    _decades(axes.xaxis, _time_text)
+    _label(axes, _time_text)
     axes.set_title("Solvers: time to a relative residual of 0.001", loc="left")
 
 

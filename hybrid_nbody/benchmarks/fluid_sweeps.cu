@@ -41,12 +41,21 @@ extern "C" __global__ void plain(int colour, GRID, float *x, const float *b, flo
     relax_cell(THE_GRID, colour, x, b, factor);
 }
 
-// --- one flag, which any thread raises -------------------------------------------------------------------------------
+// --- one flag --------------------------------------------------------------------------------------------------------
 
-extern "C" __global__ void one_flag(int colour, GRID, float *x, const float *b, float factor, float tolerance,
-                                    int *control) {
+// Any thread raises it.
+extern "C" __global__ void flag_of_threads(int colour, GRID, float *x, const float *b, float factor, float tolerance,
+                                           int *control) {
     if (control[DONE]) return;
     if (relax_cell(THE_GRID, colour, x, b, factor) > tolerance) control[CHANGED] = 1;
+}
+
+// One thread of a block raises it, unless it sees that another block has done so.
+extern "C" __global__ void flag_of_blocks(int colour, GRID, float *x, const float *b, float factor, float tolerance,
+                                          int *control) {
+    if (control[DONE]) return;
+    int changed = __syncthreads_or(relax_cell(THE_GRID, colour, x, b, factor) > tolerance);
+    if (changed && thread_of_block() == 0 && !control[CHANGED]) control[CHANGED] = 1;
 }
 
 // One thread, after both half sweeps.

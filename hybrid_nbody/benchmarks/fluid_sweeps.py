@@ -139,9 +139,9 @@ class PlainKernels:
 
 
 class OneFlag(PlainKernels):
-    """Any thread whose cell changed raises one flag in the device's memory."""
+    """Every thread whose cell changed raises one flag in the device's memory."""
 
-    kernel = "one_flag"
+    kernel = "flag_of_threads"
 
     def __init__(self, backend, cells):
         super().__init__(backend, cells)
@@ -151,6 +151,12 @@ class OneFlag(PlainKernels):
     def end_iteration(self):
         """Let one thread look at the flag."""
         self.end((1,), (1,), (self.control,))
+
+
+class OneFlagOncePerBlock(OneFlag):
+    """One thread of a block raises the flag, if it is not seen up yet: so does the model."""
+
+    kernel = "flag_of_blocks"
 
 
 class BlockFlags(PlainKernels):

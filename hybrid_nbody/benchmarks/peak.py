@@ -60,7 +60,7 @@ def measure_peak(backend) -> Peak:
         _rate(backend, module.get_function("single_multiply_add"), "f4"),
         _rate(backend, module.get_function("double_multiply_add"), "f8"),
         _rate(backend, module.get_function("reciprocal_roots"), "f4"),
-        _copy_rate(backend, module.get_function("copy")),
+        copy_rate(backend),
     )
 
 
@@ -79,7 +79,9 @@ def _rate(backend, kernel, kind) -> float:
     return blocks * BLOCK * rounds * CHAINS * LENGTH / best
 
 
-def _copy_rate(backend, kernel) -> float:
+def copy_rate(backend) -> float:
+    """Return the bytes that a GPU reads and writes a second when it copies an array within its memory."""
+    kernel = backend.compile(SOURCE, DEFINES).get_function("copy")
     numbers = min(COPY_BYTES, backend.free_memory() // 8) // 16 * 4
     source, target = backend.zeros(numbers, "f4"), backend.zeros(numbers, "f4")
     blocks = BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]

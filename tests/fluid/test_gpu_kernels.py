@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
-from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.kernels import gpu, reference
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
@@ -35,23 +35,26 @@ def dtype(request):
     return request.param
 
 
-@pytest.fixture(params=["in place", "fused"])
-def in_place(request):
-    return request.param == "in place"
+@pytest.fixture(params=["in place", "fused", "fused as on a large grid"])
+def way(request):
+    """How `relax` goes through the grid."""
+    return request.param
 
 
 MADE = {}
 
 
-def make(backend, case, dtype, first=0, planes=None):
+def make(backend, case, dtype, first=0, planes=None, way="in place"):
     """Return the kernels of a slab, compiled once."""
-    from hybrid_nbody.fluid.kernels.gpu import Kernels
 
     cells, boundary = case
     slab = Slab(cells, boundary, first, cells[2] if planes is None else planes)
-    key = slab, dtype
+    key = slab, dtype, way
     if key not in MADE:
-        MADE[key] = Kernels(backend, slab, dtype)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gpu, "SMALL", 1e9 if way == "in place" else 0)
+            patch.setattr(gpu, "IN_CACHE", 1e9 if way == "fused" else 0)
+            MADE[key] = gpu.Kernels(backend, slab, dtype)
     return MADE[key]
 
 
@@ -106,9 +109,8 @@ STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirror
 
 @pytest.mark.parametrize("name", STENCILS)
 @pytest.mark.parametrize("iterations", [0, 1, 2, 5])
-def test_relax(backend, case, dtype, in_place, name, iterations):
-    kernels, stencil = make(backend, case, dtype), STENCILS[name]
-    kernels.in_place = in_place
+def test_relax(backend, case, dtype, way, name, iterations):
+    kernels, stencil = make(backend, case, dtype, way=way), STENCILS[name]
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     found, right = colours_of(kernels, x), colours_of(kernels, b)
     kernels.relax(found, right, stencil, 1.0, iterations, 0.0)
@@ -117,10 +119,9 @@ def test_relax(backend, case, dtype, in_place, name, iterations):
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
-def test_relax_stops_after_the_right_iteration(backend, dtype, in_place, name, stop):
+def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
     case = CASES[name]
-    kernels, stencil = make(backend, case, dtype), diffusion(0.7, SCALAR)
-    kernels.in_place = in_place
+    kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     changes, present = [], x
     for _ in range(stop):
@@ -153,11 +154,10 @@ def exchange(slabs, arrays, colour):
             arrays[rank][colour, -1] = above[colour, 1]
 
 
-def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, in_place):
+def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
     stencil, omega, tolerance = diffusion(0.7, (1, -1, 1)), 1.2, 0.05
     x, b = values(case, 1), values(case, 2)
-    whole = make(backend, case, dtype)
-    whole.in_place = in_place
+    whole = make(backend, case, dtype, way=way)
     together, right = colours_of(whole, x), colours_of(whole, b)
     whole.reset_statistics()
     whole.relax(together, right, stencil, omega, 9, tolerance)
@@ -184,19 +184,17 @@ def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, in_place)
     np.testing.assert_array_equal(np.concatenate(parts), merged(whole, together))
 
 
-def test_uniform_stays_uniform(backend, case, dtype, in_place):
-    kernels = make(backend, case, dtype)
-    kernels.in_place = in_place
+def test_uniform_stays_uniform(backend, case, dtype, way):
+    kernels = make(backend, case, dtype, way=way)
     x = colours_of(kernels, np.full(case[0][::-1], 0.1))
     b = x.copy()
     kernels.relax(x, b, diffusion(0.3, SCALAR), 1.0, 7, 0.0)
     assert (merged(kernels, x) == rounded(np.array(0.1), dtype)).all()
 
 
-def test_a_captured_solve(backend, dtype, in_place):
+def test_a_captured_solve(backend, dtype, way):
     case = CASES["walls"]
-    kernels, stencil = make(backend, case, dtype), diffusion(0.7, SCALAR)
-    kernels.in_place = in_place
+    kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
     start, spare = x.copy(), kernels.colours()
     kernels.relax(x, b, stencil, 1.0, 20, 1e-3, spare)

@@ -1,8 +1,8 @@
 """Every solver against the exact solution of the discrete equations, which a cosine transform gives.
 
 With walls on all sides the cells x_i = (i + 1/2) h carry the modes cos(k pi x); the seven-point Laplacian multiplies
-each by -(4 / h^2) sin^2(k pi h / 2) along every axis. A normal velocity is mirrored with a minus sign: sin(k pi x) along
-that axis, with the same factor.
+each by -(4 / h^2) sin^2(k pi h / 2) along every axis. A normal velocity is mirrored with a minus sign: sin(k pi x)
+along that axis, with the same factor.
 """
 
 from functools import partial

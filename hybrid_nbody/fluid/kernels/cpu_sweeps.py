@@ -18,6 +18,7 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     place_of,
     shift_of,
     window,
+    written_out,
 )
 
 
@@ -103,7 +104,7 @@ def windows_around(x, places, start):
 # ---- Sweeps ----------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@written_out
 def relax_row(x, b, own, places, mirrors, rule, factors, shift, pitch, largest):
     """Relax the cells of one colour in a row; `largest` keeps the largest change of each lane."""
     new, six = lanes(x.dtype.type), x.dtype.type(6)
@@ -252,7 +253,7 @@ def relax_in_order(x, b, rule, diagonal, iterations, grid):
                 relax_row_in_order(z, y, x, before, b, rule, diagonal, grid)
 
 
-@inlined
+@written_out
 def relax_row_in_order(z, y, x, before, b, rule, diagonal, grid):
     """Renew the cells of a row one after another."""
     last = grid.columns - 1

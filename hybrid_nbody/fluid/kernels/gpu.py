@@ -1,27 +1,30 @@
 """The cell by cell parts of a fluid step on a GPU (CUDA through CuPy); twin of ``cpu``.
 
-``sweeps.cu`` holds the linear systems, ``transport.cu`` the advection, ``cells.cu`` everything else.
+``sweeps.cu`` and ``tiles.cu`` hold the linear systems, ``transport.cu`` the advection, ``cells.cu`` everything else.
 """
 
 import functools
+import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "transport", "cells")}
+from hybrid_nbody.backends.gpu import FLUSH_DENORMALS
+
+SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "tiles", "transport", "cells")}
+
+HEADER = Path(__file__).with_name("solve.cuh")
+OPTIONS = (*FLUSH_DENORMALS, f"-I{HEADER.parent}")
 
 LANES = 32
 """Threads of a warp: the cells of a colour that a tile is wide."""
 
-TILES = {"f4": (8, 8, 1), "f8": (4, 8, 1)}
-"""Rows of a thread, warps of a block and blocks of a multiprocessor in `relax`, by the kind of numbers: what registers
-allow."""
+IN_CACHE = 8_000_000
+"""Most cells of a grid whose colours about fit in the cache of a GPU."""
 
 STAGES = 4
 """Steps of `relax` for which numbers wait or are under way."""
-
-ALIGN = 4
-"""Cells of a colour that the skirts of a tile along x are a multiple of."""
 
 ARRAYS = 4
 """Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
@@ -32,7 +35,7 @@ FUSED = 2
 ALIGNMENT = 16
 """Bytes: rows of colours are padded to a multiple of them."""
 
-SMALL = 1_200_000
+SMALL = 300_000
 """Cells of a grid that is relaxed in place."""
 
 BLOCK = (64, 4)
@@ -59,9 +62,40 @@ def pitch_of(slab, dtype) -> int:
     return -(-slab.half // numbers) * numbers
 
 
+class Tiling(NamedTuple):
+    """Tiles of `relax`: as much as the registers hold, by the kind of numbers and the size of the grid.
+
+    Attributes
+    ----------
+    rows : int
+        Of a thread.
+    warps : int
+        Of a block.
+    blocks : int
+        Of a multiprocessor.
+    align : int
+        Cells of a colour that the skirts along x are a multiple of: 4 lets tiles write whole sectors of memory,
+        which is faster where the grid is not in the cache; 1 wastes less.
+    """
+
+    rows: int
+    warps: int
+    blocks: int
+    align: int
+
+
+LARGE = {"f4": Tiling(8, 8, 1, 4), "f8": Tiling(4, 8, 1, 4)}
+CACHED = {"f4": Tiling(4, 12, 1, 1), "f8": Tiling(4, 8, 1, 1)}
+
+
+def tiling_of(slab, dtype) -> Tiling:
+    """Return the tiles that were fastest on an H200."""
+    return (CACHED if np.prod(slab.cells) <= IN_CACHE else LARGE)[np.dtype(dtype).str[1:]]
+
+
 def defines(slab, dtype) -> dict[str, int | str]:
     """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
-    rows, warps, blocks = TILES[np.dtype(dtype).str[1:]]
+    tiling = tiling_of(slab, dtype)
     cells, periodic = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True)), map(int, slab.periodic)
     parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
     return {
@@ -72,12 +106,13 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "PITCH": pitch_of(slab, dtype),
         **dict(zip(("PERIODIC_X", "PERIODIC_Y", "PERIODIC_Z"), periodic, strict=True)),
         **dict(zip(("PARITY_U", "PARITY_V", "PARITY_W"), parities, strict=True)),
-        "ROWS": rows,
-        "WARPS": warps,
-        "BLOCKS": blocks,
-        "ALIGN": ALIGN,
+        "ROWS": tiling.rows,
+        "WARPS": tiling.warps,
+        "BLOCKS": tiling.blocks,
+        "ALIGN": tiling.align,
         "STAGES": STAGES,
         "THREADS": SUM_THREADS,
+        "HEADER": zlib.crc32(HEADER.read_bytes()),  # compiled code is kept under its source and options alone
     }
 
 
@@ -103,12 +138,12 @@ class Kernels:
         self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
         self.number = self.dtype.type
         macros = defines(slab, dtype)
-        self.rows = macros["ROWS"] * macros["WARPS"]
+        self.align, self.rows = macros["ALIGN"], macros["ROWS"] * macros["WARPS"]
         self.waiting = STAGES * ARRAYS * self.rows * LANES * self.dtype.itemsize
         self.threads = LANES * macros["WARPS"]
-        modules = {name: backend.compile(source, macros) for name, source in SOURCES.items()}
+        modules = {name: backend.compile(source, macros, OPTIONS) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
-        for source, name in (("sweeps", "settle"), ("transport", "advect"), ("cells", "merge")):
+        for source, name in (("sweeps", "sweep"), ("tiles", "settle"), ("transport", "advect"), ("cells", "merge")):
             self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
         self.blocks = macros["BLOCKS"] * backend.facts()["multiprocessors"]
         self.control = backend.zeros(WORDS, "i4")
@@ -186,11 +221,11 @@ class Kernels:
         self._settle(len(launches), previous, iterations)
         for number in range(FUSED - 1):
             self._tiles("redo", 1, np.int32(number), x, room, b, *equation, self.control)
-        self.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, room, self.control))
+        self.kernel("tiles", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, room, self.control))
 
     def _settle(self, launches, last, iterations):
         """End a solve whose last launch had `last` iterations."""
-        self._single("settle", np.int32(launches), np.int32(last), np.int32(iterations), self.control)
+        self._single("tiles", "settle", np.int32(launches), np.int32(last), np.int32(iterations), self.control)
 
     def _room(self):
         if self.room is None:
@@ -205,10 +240,10 @@ class Kernels:
     def _tiles(self, name, count, *arguments):
         """Launch a kernel that walks tiles through the grid and does `count` iterations."""
         periodic = self.slab.periodic
-        across = self._tiling(self.slab.half, LANES, -(-count // ALIGN) * ALIGN, ALIGN == 1, periodic[0])
+        across = self._tiling(self.slab.half, LANES, -(-count // self.align) * self.align, self.align == 1, periodic[0])
         strips = self._tiling(self.slab.cells[1], self.rows, 2 * count, True, periodic[1])
         rows = max(1, min(self.blocks // across, strips * self.slab.planes))
-        kernel = self.kernel("sweeps", name)
+        kernel = self.kernel("tiles", name)
         kernel.max_dynamic_shared_size_bytes = self.waiting
         kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
 
@@ -219,13 +254,13 @@ class Kernels:
             return 1
         return tiles_of(size, width, skirt, skirt if more and not periodic else 0)
 
-    def _single(self, name, *arguments):
+    def _single(self, source, name, *arguments):
         """Launch one thread."""
-        self.kernel("sweeps", name)((1,), (1,), arguments)
+        self.kernel(source, name)((1,), (1,), arguments)
 
     def begin_solve(self):
         """Begin a solve by `sweep` and `end_iteration`."""
-        self._single("begin_solve", self.control)
+        self._single("sweeps", "begin_solve", self.control)
 
     def sweep(self, colour, x, b, stencil, omega, tolerance):
         """Renew the cells of one colour; the halo planes of the other are valid."""
@@ -234,11 +269,11 @@ class Kernels:
 
     def end_iteration(self):
         """Let the solve end here if `changed` is zero."""
-        self._single("end_iteration", self.control)
+        self._single("sweeps", "end_iteration", self.control)
 
     def end_solve(self):
         """Add the solve to the statistics."""
-        self._single("end_solve", self.control)
+        self._single("sweeps", "end_solve", self.control)
 
     def stopped(self) -> bool:
         """Return False: only the device knows, and does nothing more once a solve has converged."""
@@ -273,7 +308,7 @@ class Kernels:
     def largest_into(self, colours, factor, limit):
         """Set ``limit[0]`` to `factor` times the largest absolute value."""
         self._find_largest(colours)
-        self.kernel("cells", "take_limit")((1,), (1,), (self.number(factor), self.extreme, limit))
+        self._single("cells", "take_limit", self.number(factor), self.extreme, limit)
 
     def _find_largest(self, array):
         self.extreme.fill(0)

@@ -1,0 +1,85 @@
+// What the two files of linear systems share: the grid, the arithmetic of a cell, and what the device remembers of a solve.
+//
+// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
+// -DPITCH (of a row of a colour) and -DPERIODIC_X, _Y, _Z (0 or 1).
+
+typedef REAL Real;
+
+#define LANES 32
+#define HALF ((NX + 1) / 2)
+#define PLANE (NY * PITCH)
+#define COLOUR ((long long)(PLANES + 2) * PLANE)
+#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
+#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
+#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
+
+// --- arithmetic: the same operations in the same order wherever a cell is updated ------------------------------------
+
+// Not contracted: where all cells are equal, the sum of six minus six times one must be exactly zero.
+__device__ inline float difference(float sum, float x) { return __fsub_rn(sum, __fmul_rn(6.0f, x)); }
+__device__ inline double difference(double sum, double x) { return __dsub_rn(sum, __dmul_rn(6.0, x)); }
+__device__ inline float product(float x, float y) { return __fmul_rn(x, y); }
+__device__ inline double product(double x, double y) { return __dmul_rn(x, y); }
+
+// own * x + neighbour * (6 x - sum of neighbours) = b; a ghost is the cell at the wall times the sign of the wall's axis.
+struct Equation { Real own, neighbour, x_sign, y_sign, z_sign; };
+
+__device__ inline Real residual_of(const Equation &e, Real x, Real b, Real sum) {
+    return fma(e.neighbour, difference(sum, x), fma(-e.own, x, b));
+}
+__device__ inline Real sum_of(Real x1, Real x2, Real y1, Real y2, Real z1, Real z2) {
+    return ((x1 + x2) + (y1 + y2)) + (z1 + z2);
+}
+
+// --- what the device remembers of a solve ----------------------------------------------------------------------------
+
+enum Word {  // of `control`; the first ones as in gpu.py
+    CHANGED, SOLVES, ITERATIONS, EARLY,  // the last three since the statistics were reset
+    DONE, COUNT, SKIPPED,                // of the present solve
+    REDO, FROM, HOME,                    // what is left to do after a solve by `relax`: see `settle`
+    FLAGS                                // three times MOST words
+};
+#define MOST 4  // iterations of a launch
+
+// Launch i of a solve notes here for each of its iterations whether a cell changed by more than the tolerance.
+__device__ inline int *flags_of(int *control, int launch) { return control + FLAGS + launch % 3 * MOST; }
+
+// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's.
+__device__ inline void note(bool condition, int *flag) {
+    if (__syncthreads_or(condition) && threadIdx.x == 0 && threadIdx.y == 0 && !*flag) *flag = 1;
+}
+
+// How many of the `count` iterations of a launch were needed: all, or those up to the first that changed nothing.
+__device__ inline int needed(int *control, int launch, int count) {
+    const volatile int *flags = flags_of(control, launch);
+    for (int i = 0; i < count; ++i)
+        if (!flags[i]) return i + 1;
+    return count + 1;
+}
+
+// Count the iterations of a launch that has ended. One that had nothing to do has left no flags, too.
+__device__ inline void account(int *control, int launch, int count) {
+    if (count == 0 || control[DONE]) return;
+    int some = needed(control, launch, count);
+    control[COUNT] += min(some, count);
+    if (some > count) return;
+    control[DONE] = 1;
+    control[REDO] = some < count ? some : 0;
+    control[FROM] = launch & 1;
+    control[HOME] = (launch + (some < count ? some : 1)) & 1;
+}
+
+__device__ inline void begin_launch(int *control, int launch, int previous) {
+    account(control, launch - 1, previous);
+    for (int i = 0; i < MOST; ++i) flags_of(control, launch + 1)[i] = 0;
+}
+
+__device__ inline void add_solve(int *control, int early) {
+    control[SOLVES] += 1;
+    control[ITERATIONS] += control[COUNT];
+    control[EARLY] += early;
+    control[DONE] = control[COUNT] = control[SKIPPED] = control[CHANGED] = 0;
+}
+
+#define EQUATION Real own, Real neighbour, Real x_sign, Real y_sign, Real z_sign
+#define THE_EQUATION {own, neighbour, x_sign, y_sign, z_sign}

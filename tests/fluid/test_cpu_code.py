@@ -1,0 +1,85 @@
+"""The code that the CPU's fluid loops are compiled to: what their speed rests on, and would be lost in silence."""
+
+import platform
+import re
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+
+from hybrid_nbody.fluid.slab import Slab
+from hybrid_nbody.fluid.stencil import SCALAR, diffusion
+
+ARITHMETIC = r"v(add|sub|mul|max)p[sd]\s"
+SCALAR_ARITHMETIC = r"v?(add|sub|mul|div|max)s[sd]\s"
+
+
+@pytest.fixture(scope="module", params=["f4", "f8"])
+def kernels(request):
+    """Kernels of a small slab, on a processor whose assembly is known here."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"the assembly of {platform.machine()} is not known here")
+    backend = make_backend("cpu")
+    from hybrid_nbody.fluid.kernels.cpu import Kernels
+
+    return Kernels(backend, Slab((34, 4, 4), ("free-slip",) * 3, 0, 4), request.param)
+
+
+def assembly_of(function, *arguments):
+    """Return the assembly of a function compiled afresh: code from the cache cannot be looked at."""
+    import numba
+
+    fresh = numba.njit(error_model="numpy")(function.py_func)
+    fresh(*arguments)
+    return next(iter(fresh.inspect_asm().values()))
+
+
+def blocks_of(assembly):
+    """Return the instructions between labels, block by block."""
+    blocks = [[]]
+    for line in assembly.splitlines():
+        if re.match(r"\.?\w+:", line):
+            blocks.append([])
+        elif re.match(r"\t[a-z]", line):
+            blocks[-1].append(line.strip())
+    return blocks
+
+
+def widest_vectors():
+    """Return the name of the widest vector registers."""
+    from numba.core.registry import cpu_target
+
+    features = cpu_target.target_context.codegen().magic_tuple()[2]
+    return "zmm" if "+avx512f" in features else ("ymm" if "+avx" in features else "xmm")
+
+
+def found(pattern, block):
+    return [line for line in block if re.match(pattern, line)]
+
+
+def test_a_row_is_relaxed_in_vector_code(kernels):
+    from hybrid_nbody.fluid.kernels import cpu_sweeps
+
+    x, b, stencil = kernels.colours().reshape(-1), kernels.colours().reshape(-1), diffusion(0.3, SCALAR)
+    system = x, b, kernels._rule(stencil), kernels._factors(stencil, 1.0)
+    assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.kind(0), kernels.grid)
+    rows = [block for block in blocks_of(assembly) if len(found(ARITHMETIC, block)) > 12]
+    assert rows
+    for block in rows:
+        assert all(f"%{widest_vectors()}" in line for line in found(ARITHMETIC, block))
+        assert found(SCALAR_ARITHMETIC, block) == []
+        assert found(r"v?(div|gather|fn?m)", block) == []  # nor is anything contracted: bits would depend on vectors
+
+
+def test_a_smooth_flow_is_traced_in_vector_code(kernels):
+    from hybrid_nbody.fluid.kernels import cpu_ghosts, cpu_transport
+
+    ghosted = np.zeros(cpu_ghosts.ghosted_shape(kernels.field()), kernels.dtype).reshape(-1)
+    steps, parts = np.zeros((3, 34), "i4"), np.zeros((3, 34), kernels.dtype)
+    rows = np.zeros((3, 34), kernels.dtype)
+    assembly = assembly_of(cpu_transport.trace_row, ghosted, -1, 1, 1, kernels.box, steps, parts, *rows)
+    traced = [block for block in blocks_of(assembly) if len(found(ARITHMETIC, block)) > 20]
+    near = [block for block in traced if not found(r"v?p?gather", block) and not found(SCALAR_ARITHMETIC, block)]
+    assert near
+    for block in near:
+        assert all(f"%{widest_vectors()}" in line for line in found(ARITHMETIC, block))
