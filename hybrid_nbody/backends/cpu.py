@@ -11,6 +11,10 @@ import numpy as np
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 
+SPINS = 10_000
+"""Looks that a thread takes for work, some ten microseconds, before it sleeps: more would keep others of a busy machine
+from working, and each loop would wait for a time slice."""
+
 
 class CpuBackend(Backend):
     """The processor cores of one rank.
@@ -84,6 +88,7 @@ def _prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine
+    os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
     if "NUMBA_CPU_FEATURES" not in os.environ:

@@ -27,13 +27,13 @@ BYTES_PER_CELL = 128
 def run(arguments) -> int:
     """Carry out ``bench fluid`` and return the exit code."""
     parts = options.words("--parts", arguments.parts, tuple(PARTS))
-    edges = {option: _edges(option, getattr(arguments, option)) for option in ("sizes", "large", "poisson")}
+    large = None if arguments.large is None else options.number("--large", arguments.large, SMALLEST)
+    sizes, poisson = _edges("--sizes", arguments.sizes), _edges("--poisson", arguments.poisson)
     repeats = options.number("--repeats", arguments.repeats)
     devices = find_devices(arguments.backend)
-    for option, asked in edges.items():
+    for option, asked in (("--sizes", sizes), ("--large", large and [large]), ("--poisson", poisson)):
         check_memory(devices, option, asked or [SMALLEST])
-    large = edges["large"][0] if edges["large"] else None
-    settings = Settings(devices, arguments.backend, repeats, edges["sizes"], edges["poisson"], large)
+    settings = Settings(devices, arguments.backend, repeats, sizes, poisson, large)
     tasks = [task for part in parts for task in PARTS[part](settings)]
     return carry_out(
         Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines), devices, arguments
@@ -41,7 +41,7 @@ def run(arguments) -> int:
 
 
 def _edges(option, text):
-    return None if text is None else options.numbers(f"--{option}", text, least=SMALLEST)
+    return None if text is None else options.numbers(option, text, least=SMALLEST)
 
 
 def check_memory(devices, option: str, edges) -> None:
@@ -58,7 +58,7 @@ def check_memory(devices, option: str, edges) -> None:
     for where, free in places:
         if needed > free:
             raise InputError(
-                f"--{option}: {edge}^3 cells need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are "
+                f"{option}: {edge}^3 cells need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are "
                 f"free; at most {int((free / BYTES_PER_CELL) ** (1 / 3))}^3 cells fit"
             )
 

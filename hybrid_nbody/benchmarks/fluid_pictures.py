@@ -53,7 +53,7 @@ def _draw_phases(axes, rows):
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(*_whole_decades(row["median_s"] for row in rows))
-    axes.margins(x=0.16)
+    axes.margins(x=0.2)
     axes.xaxis.set_major_locator(FixedLocator(sorted({row["cells"] for row in rows})))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda edge, place: f"{edge:.0f}³"))
@@ -75,7 +75,7 @@ UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 def _whole_decades(values):
     """Return the powers of ten around some values: they alone have labels."""
     exponents = np.log10(list(values))
-    return 10.0 ** np.floor(exponents.min()), 10.0 ** (np.floor(exponents.max()) + 1)
+    return 10.0 ** np.floor(exponents.min()), 10.0 ** (np.floor(exponents.max() + 0.1) + 1)
 
 
 def _decades(axis, text):
@@ -118,11 +118,11 @@ def _draw_bars(axes, rows, key, text):
 def _scale(axes, least, most):
     """Let bars start at zero, or, where they differ too much, on a logarithmic axis; leave room for the labels."""
     if most < 20 * least:
-        axes.set_xlim(0, 1.3 * most)
+        axes.set_xlim(0, 1.45 * most)
         return
     low, _ = _whole_decades([least, most])
     axes.set_xscale("log")
-    axes.set_xlim(low, most * (most / low) ** 0.3)
+    axes.set_xlim(low, most * (most / low) ** 0.4)
 
 
 def _draw_layouts(axes, rows):

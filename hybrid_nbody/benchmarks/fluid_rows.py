@@ -18,7 +18,7 @@ COLUMNS = (
     Column("note", "what the machine lacks for this rung, or what was cut short"),
     Column("threads", "threads of a CPU"),
     Column("block", "threads of a block along x, y and z"),
-    Column("steps", "steps of the run, from the first one on", "steps", rank=1),
+    Column("steps", "steps of the run, from the first one on"),
     *timing_columns(" of a step, an iteration or a solve", "steps, iterations or solves", rank=4)[:-1],
     Column("cells_per_s", "cells of a step a second", "M cells\n/s", times(1e-6, digits(3))),
     Column("updates_per_s", "cell-iterations a second", "G cells\n/s", times(1e-9, digits(3))),

@@ -160,7 +160,7 @@ class Kernels:
 
     def subtract_gradient(self, u, v, w, p, factor):
         """Subtract `factor` times the central differences of p, an array by colour, from the velocity."""
-        cpu_colours.subtract_gradient(u, v, w, p.reshape(-1), self.kind(factor), self.grid)
+        cpu_colours.subtract_gradient(u, v, w, p.reshape(-1), self.kind(factor), self.blocks, self.grid)
 
     def buoyancy(self, u, v, w, density, factors):
         """Add `factors` times the density to the components of the velocity."""

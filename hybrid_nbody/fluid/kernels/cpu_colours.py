@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined, place_of, shift_of
+from hybrid_nbody.fluid.kernels.cpu_rows import bounds_of, compiled, compiled_parallel, inlined, place_of, shift_of
 
 
 @inlined
@@ -82,21 +82,26 @@ def subtract_row(old, after, before, factor):
 
 
 @compiled
-def subtract_in_plane(z, u, v, w, p, factor, grid):
-    """Subtract the differences of a plane: its rows are put together once, those of other planes as they are met."""
-    plane = np.empty((grid.rows, grid.columns + 2), p.dtype)
-    below, above = np.empty(grid.columns, p.dtype), np.empty(grid.columns, p.dtype)
+def merge_plane_with_ends(z, p, grid, plane):
+    """Put a plane together, with the neighbours of its rows' ends."""
     for y in range(grid.rows):
         even, odd = even_and_odd(z, y, grid)
         merge_row_with_ends(p, even, odd, grid, plane[y])
-    for y in range(grid.rows):
-        even, odd = even_and_odd(grid.below[z], y, grid)
-        merge_row(p, even, odd, below)
-        even, odd = even_and_odd(grid.above[z], y, grid)
-        merge_row(p, even, odd, above)
-        subtract_row(u[z, y], plane[y, 2:], plane[y, :-2], factor)
-        subtract_row(v[z, y], plane[grid.back[y], 1:-1], plane[grid.front[y], 1:-1], factor)
-        subtract_row(w[z, y], above, below, factor)
+
+
+@compiled
+def subtract_in_planes(start, stop, u, v, w, p, factor, grid):
+    """Subtract the differences of a block of planes, each of which is put together once: three are kept."""
+    room = np.empty((3, grid.rows, grid.columns + 2), p.dtype)
+    merge_plane_with_ends(grid.below[start], p, grid, room[(start - 1) % 3])
+    merge_plane_with_ends(start, p, grid, room[start % 3])
+    for z in range(start, stop):
+        below, plane, above = room[(z - 1) % 3], room[z % 3], room[(z + 1) % 3]
+        merge_plane_with_ends(grid.above[z], p, grid, above)
+        for y in range(grid.rows):
+            subtract_row(u[z, y], plane[y, 2:], plane[y, :-2], factor)
+            subtract_row(v[z, y], plane[grid.back[y], 1:-1], plane[grid.front[y], 1:-1], factor)
+            subtract_row(w[z, y], above[y, 1:-1], below[y, 1:-1], factor)
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------
@@ -124,7 +129,8 @@ def merge(colours, field, grid):
 
 
 @compiled_parallel
-def subtract_gradient(u, v, w, p, factor, grid):
+def subtract_gradient(u, v, w, p, factor, blocks, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
-    for z in prange(1, grid.planes + 1):
-        subtract_in_plane(z, u, v, w, p, factor, grid)
+    for block in prange(blocks):
+        start, stop = bounds_of(block, blocks, grid)
+        subtract_in_planes(start, stop, u, v, w, p, factor, grid)

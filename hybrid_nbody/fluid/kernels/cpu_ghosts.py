@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
 from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_rows import LANES, compiled, compiled_parallel, inlined
@@ -11,11 +10,12 @@ WALLS, PERIODIC, OPEN = 0, 1, 2
 """How an axis ends for a trace: at walls, around the edge, or, with planes of other ranks at hand, nowhere."""
 
 MARGIN = 2
-"""Planes of a copy with ghosts before the source's first one: a ghost, and one that is read but never chosen."""
+"""Planes of a copy with ghosts before the source's first one: a ghost, and one that is read but never chosen. So is one
+row behind the ghosts of y."""
 
 
 class Box(NamedTuple):
-    """The grid that traces cross; all arrays are for the axes x, y and z.
+    """The grid that traces cross: numbers alone, since arrays would be counted at every call.
 
     Attributes
     ----------
@@ -25,12 +25,6 @@ class Box(NamedTuple):
         How its axes end.
     first, planes : int
         The slab's planes.
-    counts, wraps : array of int64
-        Cells, and those after which an axis starts anew: as many, or 0.
-    lowest, highest : array of int64
-        Indices that exist, ghosts included.
-    room : array of float64
-        Cells, beyond the half one behind a wall, that a trace may go on: none or infinitely many.
     last : int
         Last place along x from which LANES traces may start in one row.
     """
@@ -43,34 +37,22 @@ class Box(NamedTuple):
     ends_z: int
     first: int
     planes: int
-    counts: np.ndarray
-    wraps: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
-    room: np.ndarray
     last: int
 
 
 def make_box(slab):
     """Return the `Box` of a slab."""
-    ends = np.array([PERIODIC if periodic else WALLS for periodic in slab.periodic])
+    ends = [PERIODIC if periodic else WALLS for periodic in slab.periodic]
     if slab.periodic[2] and slab.planes < slab.cells[2]:
         ends[2] = OPEN
-    counts, far = np.array(slab.cells), 2**30
-    limits = (
-        np.where(ends == PERIODIC, counts, 0),
-        np.select([ends == WALLS, ends == PERIODIC], [-1, 0], -far),
-        np.select([ends == WALLS, ends == PERIODIC], [counts, counts - 1], far),
-        np.where(ends == WALLS, 0.0, np.inf),
-    )
     last = slab.cells[0] - (1 if ends[0] == WALLS else LANES + 1)
-    return Box(*slab.cells, *map(int, ends), slab.first, slab.planes, counts, *limits, last)
+    return Box(*slab.cells, *ends, slab.first, slab.planes, last)
 
 
 def ghosted_shape(source):
     """Return the shape of the copy of a source (m, ny, nx) with ghosts."""
     m, ny, nx = source.shape
-    return m + 2 * MARGIN, ny + 2, nx + 2 + LANES
+    return m + 2 * MARGIN, ny + 3, nx + 2 + LANES
 
 
 # ---- Copies ----------------------------------------------------------------------------------------------------------

@@ -100,6 +100,12 @@ def shift_of(colour, z, y, grid):
     return (colour + y + grid.first + z - 1) & 1
 
 
+@inlined
+def bounds_of(block, blocks, grid):
+    """Return the planes of a block, [start, stop)."""
+    return 1 + grid.planes * block // blocks, 1 + grid.planes * (block + 1) // blocks
+
+
 # ---- Vectors ---------------------------------------------------------------------------------------------------------
 
 

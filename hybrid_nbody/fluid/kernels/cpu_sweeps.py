@@ -11,6 +11,7 @@ from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_rows import (
     LANES,
+    bounds_of,
     compiled,
     compiled_parallel,
     inlined,
@@ -157,12 +158,6 @@ def sweep_outer(start, stop, x, b, rule, factors, tolerance, grid):
     if stop - 1 > start:
         moved |= sweep_plane(1, stop - 1, x, b, rule, factors, tolerance, grid)
     return moved
-
-
-@inlined
-def bounds_of(block, blocks, grid):
-    """Return the planes of a block, [start, stop)."""
-    return 1 + grid.planes * block // blocks, 1 + grid.planes * (block + 1) // blocks
 
 
 @compiled_parallel

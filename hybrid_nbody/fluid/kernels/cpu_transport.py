@@ -11,7 +11,7 @@ vectors. Elsewhere each cell looks up its own. The result is the same.
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN
+from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN, PERIODIC, WALLS
 from hybrid_nbody.fluid.kernels.cpu_rows import (
     LANES,
     compiled,
@@ -39,33 +39,42 @@ def at_most(value, high):
 
 
 @inlined
-def limits_along(cell, axis, box, half):
+def limits_along(cell, count, ends, half):
     """Return the bounds of a displacement that ends, on a walled axis, at most half a cell behind the last one."""
     kind = type(half)
-    room = kind(box.room[axis])
-    return (-half - kind(cell)) - room, (kind(box.counts[axis] - cell) - half) + room
+    if ends != WALLS:
+        return kind(-np.inf), kind(np.inf)
+    return -half - kind(cell), kind(count - cell) - half
 
 
 @inlined
-def index_along(index, axis, box):
+def index_along(index, count, ends):
     """Return an index that exists in a copy with ghosts: only what NaN became lies outside at walls."""
-    if index < box.lowest[axis] or index > box.highest[axis]:
-        index -= box.wraps[axis] * (index // box.counts[axis])
-        index = min(max(index, box.lowest[axis]), box.highest[axis])
-    return index
+    if ends == PERIODIC and (index < 0 or index >= count):
+        return index % count
+    return min(max(index, -1), count) if ends == WALLS else index
 
 
 @inlined
-def row_start(y, box):
-    """Return where a row starts in a plane of the copy with ghosts."""
-    return (index_along(y, 1, box) + 1) * (box.nx + 2 + LANES) + 1
+def row_size(box):
+    """Return the places of a row of the copy with ghosts."""
+    return box.nx + 2 + LANES
 
 
 @inlined
-def plane_start(ghosted, z, origin, box):
-    """Return where a plane starts in the flat copy with ghosts."""
-    size = (box.ny + 2) * (box.nx + 2 + LANES)
-    return min(max(index_along(z, 2, box) - origin + MARGIN, 0), ghosted.size // size - 1) * size
+def plane_size(box):
+    """Return the places of a plane of the copy with ghosts."""
+    return (box.ny + 3) * row_size(box)
+
+
+@inlined
+def place_in(ghosted, x, y, z, origin, box):
+    """Return where a cell that has a next one along every axis lies in the flat copy with ghosts."""
+    x = min(index_along(x, box.nx, box.ends_x), box.nx - 1)
+    y = min(index_along(y, box.ny, box.ends_y), box.ny - 1)
+    plane = index_along(z, box.nz, box.ends_z) - origin + MARGIN
+    plane = min(max(plane, 0), ghosted.size // plane_size(box) - 2)
+    return plane * plane_size(box) + (y + 1) * row_size(box) + x + 1
 
 
 @inlined
@@ -103,57 +112,76 @@ def largest_of(v):
     return max(max(max(v[0], v[1]), max(v[2], v[3])), max(max(v[4], v[5]), max(v[6], v[7])))
 
 
-@compiled
+@inlined
 def corners_at(ghosted, x, y, z, origin, box):
-    """Return the values of the cells x, x + 1; y, y + 1; z, z + 1."""
-    x = min(index_along(x, 0, box), box.nx - 1)
-    front, back = row_start(y, box) + x, row_start(y + 1, box) + x
-    below, above = plane_start(ghosted, z, origin, box), plane_start(ghosted, z + 1, origin, box)
+    """Return the values of the cells x, x + 1; y, y + 1; z, z + 1: ghosts follow the last cells of every axis."""
+    place, row, plane = place_in(ghosted, x, y, z, origin, box), row_size(box), plane_size(box)
     return (
-        ghosted[below + front],
-        ghosted[below + front + 1],
-        ghosted[below + back],
-        ghosted[below + back + 1],
-        ghosted[above + front],
-        ghosted[above + front + 1],
-        ghosted[above + back],
-        ghosted[above + back + 1],
+        ghosted[place],
+        ghosted[place + 1],
+        ghosted[place + row],
+        ghosted[place + row + 1],
+        ghosted[place + plane],
+        ghosted[place + plane + 1],
+        ghosted[place + plane + row],
+        ghosted[place + plane + row + 1],
     )
 
 
 @inlined
-def pair_in(row, lane, further):
-    """Return two neighbours of a row, the second pair of three values if `further`."""
-    first, second, third = row[0][lane], row[1][lane], row[2][lane]
+def pair_of(first, second, third, further):
+    """Return two neighbours of three, the last two if `further`."""
     return (second if further else first), (third if further else second)
 
 
 @inlined
-def corners_in(rows, lane, further_x, further_y):
-    """Return the four corners in a plane of which three rows are given."""
-    a0, a1 = pair_in(rows[0], lane, further_x)
-    b0, b1 = pair_in(rows[1], lane, further_x)
-    c0, c1 = pair_in(rows[2], lane, further_x)
-    front = (b0 if further_y else a0), (b1 if further_y else a1)
-    back = (c0 if further_y else b0), (c1 if further_y else b1)
-    return front[0], front[1], back[0], back[1]
+def along_rows(rows, lane, further, x, y):
+    """Return the value in a plane, of which three rows are given."""
+    a = between(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]), x)
+    b = between(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]), x)
+    c = between(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]), x)
+    return between(*pair_of(a, b, c, further[1]), y)
 
 
 @inlined
-def chosen(a, b, second):
-    """Return four values, or four others."""
-    return (
-        b[0] if second else a[0],
-        b[1] if second else a[1],
-        b[2] if second else a[2],
-        b[3] if second else a[3],
-    )
+def smallest_in_rows(rows, lane, further):
+    """Return the smallest of the four corners in a plane, of which three rows are given."""
+    a = min(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]))
+    b = min(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]))
+    c = min(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]))
+    return min(*pair_of(a, b, c, further[1]))
+
+
+@inlined
+def largest_in_rows(rows, lane, further):
+    """Return the largest of the four corners in a plane, of which three rows are given."""
+    a = max(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]))
+    b = max(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]))
+    c = max(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]))
+    return max(*pair_of(a, b, c, further[1]))
 
 
 @inlined
 def vectors_in(ghosted, start):
     """Return three vectors of a row, each one cell further."""
     return window(ghosted, start), window(ghosted, start + 1), window(ghosted, start + 2)
+
+
+@inlined
+def rows_from(ghosted, place, row):
+    """Return the vectors of three rows of a plane."""
+    return vectors_in(ghosted, place), vectors_in(ghosted, place + row), vectors_in(ghosted, place + 2 * row)
+
+
+@inlined
+def planes_from(ghosted, place, box):
+    """Return the vectors of three rows of three planes."""
+    row, plane = row_size(box), plane_size(box)
+    return (
+        rows_from(ghosted, place, row),
+        rows_from(ghosted, place + plane, row),
+        rows_from(ghosted, place + 2 * plane, row),
+    )
 
 
 # ---- Blocks ----------------------------------------------------------------------------------------------------------
@@ -174,87 +202,174 @@ def find_feet(speed, scale, limits, stride, steps, parts):
         parts[c] = displacement - floor
 
 
-@inlined
-def trace_near(ghosted, origin, bases, start, y, z, box, steps, parts, result, low, high):
-    """Fill `result` from feet whose steps are `bases` or 1 more, and `low` and `high` with the range around them."""
-    x, y, z = start + bases[0], y + bases[1], z + bases[2]
-    a, b, c = row_start(y, box) + x, row_start(y + 1, box) + x, row_start(y + 2, box) + x
-    p, q = plane_start(ghosted, z, origin, box), plane_start(ghosted, z + 1, origin, box)
-    r = plane_start(ghosted, z + 2, origin, box)
-    below = vectors_in(ghosted, p + a), vectors_in(ghosted, p + b), vectors_in(ghosted, p + c)
-    here = vectors_in(ghosted, q + a), vectors_in(ghosted, q + b), vectors_in(ghosted, q + c)
-    above = vectors_in(ghosted, r + a), vectors_in(ghosted, r + b), vectors_in(ghosted, r + c)
+@compiled
+def trace_near(ghosted, place, bases, box, steps, parts, target):
+    """Fill `target` from feet whose steps are `bases`, which lead to a place, or 1 more."""
+    planes, result = planes_from(ghosted, place, box), lanes(target.dtype.type)
+    for lane in range(LANES):  # stores nothing where the source may be: it could not be vector code
+        further = steps[0][lane] > bases[0], steps[1][lane] > bases[1]
+        a = along_rows(planes[0], lane, further, parts[0][lane], parts[1][lane])
+        b = along_rows(planes[1], lane, further, parts[0][lane], parts[1][lane])
+        c = along_rows(planes[2], lane, further, parts[0][lane], parts[1][lane])
+        result[lane] = between(*pair_of(a, b, c, steps[2][lane] > bases[2]), parts[2][lane])
     for lane in range(LANES):
-        further_x, further_y = steps[0][lane] > bases[0], steps[1][lane] > bases[1]
-        first = corners_in(below, lane, further_x, further_y)
-        second = corners_in(here, lane, further_x, further_y)
-        third = corners_in(above, lane, further_x, further_y)
-        further_z = steps[2][lane] > bases[2]
-        values = chosen(first, second, further_z) + chosen(second, third, further_z)
-        result[lane] = interpolated(values, parts[0][lane], parts[1][lane], parts[2][lane])
-        low[lane], high[lane] = smallest_of(values), largest_of(values)
+        target[lane] = result[lane]
 
 
-@inlined
-def trace_far(ghosted, origin, start, y, z, box, steps, parts, result, low, high):
-    """Do the same for any feet."""
+@compiled
+def bound_near(ghosted, place, bases, box, steps, least, most):
+    """Fill `least` and `most` with the range of the values around such feet."""
+    planes, low, high = planes_from(ghosted, place, box), lanes(least.dtype.type), lanes(most.dtype.type)
     for lane in range(LANES):
-        x = start + lane + np.int64(steps[0][lane])
-        y_foot, z_foot = y + np.int64(steps[1][lane]), z + np.int64(steps[2][lane])
-        values = corners_at(ghosted, x, y_foot, z_foot, origin, box)
-        result[lane] = interpolated(values, parts[0][lane], parts[1][lane], parts[2][lane])
-        low[lane], high[lane] = smallest_of(values), largest_of(values)
+        further, above = (steps[0][lane] > bases[0], steps[1][lane] > bases[1]), steps[2][lane] > bases[2]
+        a, b = smallest_in_rows(planes[0], lane, further), smallest_in_rows(planes[1], lane, further)
+        low[lane] = min(*pair_of(a, b, smallest_in_rows(planes[2], lane, further), above))
+        a, b = largest_in_rows(planes[0], lane, further), largest_in_rows(planes[1], lane, further)
+        high[lane] = max(*pair_of(a, b, largest_in_rows(planes[2], lane, further), above))
+    for lane in range(LANES):
+        least[lane], most[lane] = low[lane], high[lane]
 
 
 @inlined
-def put(values, row, start):
-    """Store LANES values in a row, or as many as it has."""
-    if row.size >= LANES:
-        place = window(row, start)
-        for lane in range(LANES):
-            place[lane] = values[lane]
-    else:
-        for lane in range(row.size):
-            row[lane] = values[lane]
+def corners_of(ghosted, origin, start, y, z, box, steps, lane):
+    """Return the values around any foot."""
+    x = start + lane + np.int64(steps[0][lane])
+    return corners_at(ghosted, x, y + np.int64(steps[1][lane]), z + np.int64(steps[2][lane]), origin, box)
+
+
+@compiled
+def trace_far(ghosted, origin, start, y, z, box, steps, parts, result):
+    """Fill `result` from any feet."""
+    for lane in range(result.size):
+        values = corners_of(ghosted, origin, start, y, z, box, steps, lane)
+        result[lane] = interpolated(values, parts[0][lane], parts[1][lane], parts[2][lane])
+
+
+@compiled
+def bound_far(ghosted, origin, start, y, z, box, steps, low, high):
+    """Fill `low` and `high` with the range of the values around any feet."""
+    for lane in range(low.size):
+        values = corners_of(ghosted, origin, start, y, z, box, steps, lane)
+        low[lane], high[lane] = smallest_of(values), largest_of(values)
 
 
 @compiled
 def find_feet_of_row(u, v, w, y, z, scale, box, steps, parts):
     """Fill `steps` and `parts` with the displacements of a row along x, y and z."""
     half, none = type(scale)(0.5), type(scale)(0)
-    find_feet(u, scale, limits_along(0, 0, box, half), half + half, steps[0], parts[0])
-    find_feet(v, scale, limits_along(y, 1, box, half), none, steps[1], parts[1])
-    find_feet(w, scale, limits_along(z, 2, box, half), none, steps[2], parts[2])
+    size = u.size
+    find_feet(u, scale, limits_along(0, box.nx, box.ends_x, half), half + half, steps[:size], parts[:size])
+    find_feet(
+        v, scale, limits_along(y, box.ny, box.ends_y, half), none, steps[size : 2 * size], parts[size : 2 * size]
+    )
+    find_feet(w, scale, limits_along(z, box.nz, box.ends_z, half), none, steps[2 * size :], parts[2 * size :])
+
+
+@inlined
+def vectors_of(rows, start, size):
+    """Return LANES places of three rows of a flat array."""
+    return window(rows, start), window(rows, size + start), window(rows, 2 * size + start)
+
+
+@inlined
+def bases_of(planes, origin, steps, start, y, z, box):
+    """Return the smallest steps of a block along x, y and z, the place they lead to, and whether the block is near.
+
+    It is if no step is more than 1 larger, and all that is read lies in the copy, which has so many planes.
+    """
+    (i, to_i), (j, to_j), (k, to_k) = range_of(steps[0]), range_of(steps[1]), range_of(steps[2])
+    x, y, plane = start + i, y + j, z + k - origin + MARGIN
+    close = (to_i - i <= 1) & (to_j - j <= 1) & (to_k - k <= 1)
+    inside = (x >= -1) & (x <= box.last) & (y >= -1) & (y < box.ny) & (plane > 0) & (plane < planes - 2)
+    return (i, j, k), plane * plane_size(box) + (y + 1) * row_size(box) + x + 1, close & inside
 
 
 @compiled
-def trace_row(ghosted, origin, y, z, box, steps, parts, result, low, high):
-    """Fill a row with the values at the feet of its cells, and `low` and `high` with the range around them.
-
-    The last block of LANES starts where it ends with the row; a shorter row has one that goes on behind its end.
-    """
-    kind = result.dtype.type
-    values, smallest, largest = lanes(kind), lanes(kind), lanes(kind)
+def trace_row(ghosted, origin, y, z, box, steps, parts, result):
+    """Fill a row with the values at the feet of its cells; the last block of LANES ends with the row."""
+    if result.size < LANES:
+        jumps, rests = steps.reshape(3, result.size), parts.reshape(3, result.size)
+        trace_far(ghosted, origin, 0, y, z, box, jumps, rests, result)
+        return
+    planes = ghosted.size // plane_size(box)
     for first in range(0, result.size, LANES):
-        start = max(min(first, result.size - LANES), 0)
-        jumps = window(steps[0], start), window(steps[1], start), window(steps[2], start)
-        rests = window(parts[0], start), window(parts[1], start), window(parts[2], start)
-        (i, to_i), (j, to_j), (k, to_k) = range_of(jumps[0]), range_of(jumps[1]), range_of(jumps[2])
-        if max(to_i - i, to_j - j, to_k - k) <= 1 and -1 <= start + i <= box.last:
-            bases = i, j, k
-            trace_near(ghosted, origin, bases, start, y, z, box, jumps, rests, values, smallest, largest)
+        start = min(first, result.size - LANES)
+        jumps, rests = vectors_of(steps, start, result.size), vectors_of(parts, start, result.size)
+        target = window(result, start)
+        bases, place, near = bases_of(planes, origin, jumps, start, y, z, box)
+        if near:
+            trace_near(ghosted, place, bases, box, jumps, rests, target)
         else:
-            trace_far(ghosted, origin, start, y, z, box, jumps, rests, values, smallest, largest)
-        put(values, result, start)
-        put(smallest, low, start)
-        put(largest, high, start)
+            trace_far(ghosted, origin, start, y, z, box, jumps, rests, target)
+
+
+@compiled
+def bound_row(ghosted, origin, y, z, box, steps, low, high):
+    """Fill `low` and `high` with the ranges of the values around the feet of a row."""
+    if low.size < LANES:
+        bound_far(ghosted, origin, 0, y, z, box, steps.reshape(3, low.size), low, high)
+        return
+    planes = ghosted.size // plane_size(box)
+    for first in range(0, low.size, LANES):
+        start = min(first, low.size - LANES)
+        jumps, least, most = vectors_of(steps, start, low.size), window(low, start), window(high, start)
+        bases, place, near = bases_of(planes, origin, jumps, start, y, z, box)
+        if near:
+            bound_near(ghosted, place, bases, box, jumps, least, most)
+        else:
+            bound_far(ghosted, origin, start, y, z, box, jumps, least, most)
 
 
 @compiled
 def room_for_feet(box, kind):
-    """Return arrays for the steps and parts of a row, of LANES at least."""
-    size = max(box.nx, LANES)
-    return np.zeros((3, size), np.int32), np.zeros((3, size), kind)
+    """Return flat arrays for the steps and parts of a row, along x, then y, then z."""
+    return np.empty(3 * box.nx, np.int32), np.empty(3 * box.nx, kind)
+
+
+# ---- Rows whose fluid moves less than a cell -------------------------------------------------------------------------
+
+
+@compiled
+def fast_cells(speed, scale):
+    """Return how many cells of a row move by a cell or more, or by NaN."""
+    count = 0
+    for c in range(speed.size):
+        count += not abs(scale * speed[c]) < type(scale)(1)
+    return count
+
+
+@inlined
+def foot_of(speed, scale, low, high):
+    """Return a displacement of less than a cell: whether it is rounded down to 0, not -1, and the rest."""
+    displacement = at_most(at_least(scale * speed, low), high)
+    floor = np.floor(displacement)
+    return floor == 0, displacement - floor
+
+
+@compiled
+def trace_slow_row(ghosted, place, y, z, u, v, w, scale, box, out):
+    """Fill a row whose steps are -1 or 0, which lead to `place` or to the next one along an axis; as `trace_row`."""
+    half, kind = type(scale)(0.5), type(scale)
+    low_x, high_x = limits_along(0, box.nx, box.ends_x, half)
+    low_y, high_y = limits_along(y, box.ny, box.ends_y, half)
+    low_z, high_z = limits_along(z, box.nz, box.ends_z, half)
+    result = lanes(kind)
+    for first in range(0, out.size, LANES):
+        start = min(first, out.size - LANES)
+        planes, target = planes_from(ghosted, place + start, box), window(out, start)
+        speeds = window(u, start), window(v, start), window(w, start)
+        for lane in range(LANES):
+            shift = kind(start + lane)
+            further_x, x = foot_of(speeds[0][lane], scale, low_x - shift, high_x - shift)
+            further_y, y_part = foot_of(speeds[1][lane], scale, low_y, high_y)
+            further_z, z_part = foot_of(speeds[2][lane], scale, low_z, high_z)
+            further = further_x, further_y
+            a = along_rows(planes[0], lane, further, x, y_part)
+            b = along_rows(planes[1], lane, further, x, y_part)
+            c = along_rows(planes[2], lane, further, x, y_part)
+            result[lane] = between(*pair_of(a, b, c, further_z), z_part)
+        for lane in range(LANES):
+            target[lane] = result[lane]
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------
@@ -263,24 +378,29 @@ def room_for_feet(box, kind):
 @compiled
 def advect_plane(z, ghosted, origin, out, u, v, w, scale, box):
     """Fill a plane with what the velocity carries to it."""
-    low, high = np.empty(box.nx, out.dtype), np.empty(box.nx, out.dtype)
     plane, (steps, parts) = box.first + z - 1, room_for_feet(box, out.dtype)
+    lowest = (plane - 1 - origin + MARGIN) * plane_size(box)
     for y in range(box.ny):
-        find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, scale, box, steps, parts)
-        trace_row(ghosted, origin, y, plane, box, steps, parts, out[z, y], low, high)
+        fast = fast_cells(u[z, y], scale) + fast_cells(v[z, y], scale) + fast_cells(w[z, y], scale)
+        if fast == 0 and box.nx >= LANES:
+            place = lowest + y * row_size(box)
+            trace_slow_row(ghosted, place, y, plane, u[z, y], v[z, y], w[z, y], scale, box, out[z, y])
+        else:
+            find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, scale, box, steps, parts)
+            trace_row(ghosted, origin, y, plane, box, steps, parts, out[z, y])
 
 
 @compiled
 def correct_plane(z, ghosted, ghosted_forward, source, forward, origin, out, u, v, w, scale, box):
     """Fill a plane with MacCormack's correction of `forward`, within the values around the source."""
-    rows, half = np.empty((4, box.nx), out.dtype), type(scale)(0.5)
-    back, ahead, low, high = rows[0], rows[1], rows[2], rows[3]
+    rows, half = np.empty((3, box.nx), out.dtype), type(scale)(0.5)
+    back, low, high = rows[0], rows[1], rows[2]
     plane, (steps, parts) = box.first + z - 1, room_for_feet(box, out.dtype)
     for y in range(box.ny):
         find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, -scale, box, steps, parts)
-        trace_row(ghosted_forward, origin, y, plane, box, steps, parts, back, low, high)
+        trace_row(ghosted_forward, origin, y, plane, box, steps, parts, back)
         find_feet_of_row(u[z, y], v[z, y], w[z, y], y, plane, scale, box, steps, parts)
-        trace_row(ghosted, origin, y, plane, box, steps, parts, ahead, low, high)
+        bound_row(ghosted, origin, y, plane, box, steps, low, high)
         old, new = source[plane - origin, y], forward[plane - origin, y]
         for x in range(box.nx):
             corrected = new[x] + half * (old[x] - back[x])
