@@ -1,5 +1,7 @@
 """``bench fluid``: the fluid model and the steps that led to it, from one thread to a GPU."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from hybrid_nbody.benchmarks import fluid_convergence, fluid_layouts, fluid_phases, fluid_solvers, options
@@ -10,12 +12,32 @@ from hybrid_nbody.benchmarks.pictures import write
 from hybrid_nbody.benchmarks.record import Plan, carry_out
 from hybrid_nbody.errors import InputError
 
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the benchmark.
+
+    Attributes
+    ----------
+    tasks : callable
+        Takes `Settings`; yields its tasks.
+    option : str
+        Which option says how large its grids are.
+    edges : callable
+        Takes `Settings` and a device; returns the edges of its grids.
+    """
+
+    tasks: Callable
+    option: str
+    edges: Callable
+
+
 PARTS = {
-    "phases": fluid_phases.tasks,
-    "layouts": fluid_layouts.layout_tasks,
-    "convergence": fluid_convergence.tasks,
-    "blocks": fluid_layouts.block_tasks,
-    "solvers": fluid_solvers.tasks,
+    "phases": Part(fluid_phases.tasks, "--sizes", fluid_phases.edges),
+    "layouts": Part(fluid_layouts.layout_tasks, "--large", fluid_layouts.edges),
+    "convergence": Part(fluid_convergence.tasks, "--sizes", fluid_convergence.edges),
+    "blocks": Part(fluid_layouts.block_tasks, "--large", fluid_layouts.edges),
+    "solvers": Part(fluid_solvers.tasks, "--poisson", fluid_solvers.edges),
 }
 
 SMALLEST = 4
@@ -31,10 +53,11 @@ def run(arguments) -> int:
     sizes, poisson = _edges("--sizes", arguments.sizes), _edges("--poisson", arguments.poisson)
     repeats = options.number("--repeats", arguments.repeats)
     devices = find_devices(arguments.backend)
-    for option, asked in (("--sizes", sizes), ("--large", large and [large]), ("--poisson", poisson)):
-        check_memory(devices, option, asked or [SMALLEST])
     settings = Settings(devices, arguments.backend, repeats, sizes, poisson, large)
-    tasks = [task for part in parts for task in PARTS[part](settings)]
+    chosen = [PARTS[part] for part in parts]
+    for part in chosen:
+        check_memory(devices, part.option, part.edges(settings, "gpu"))
+    tasks = [task for part in chosen for task in part.tasks(settings)]
     return carry_out(
         Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines), devices, arguments
     )

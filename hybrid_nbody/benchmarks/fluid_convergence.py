@@ -49,10 +49,15 @@ STRATEGIES = (
 )
 
 
+def edges(settings, device: str):
+    """Return the edges of the grids of a device."""
+    return settings.edges(settings.sizes, SIZES, device)
+
+
 def tasks(settings):
     """Yield a task for each strategy of each device and size."""
     for device in SIZES:
-        for edge in settings.edges(settings.sizes, SIZES, device) if settings.wants(device) else ():
+        for edge in edges(settings, device) if settings.wants(device) else ():
             section = f"Convergence, {edge}^3 cells, {PLACES[device]}: an iteration of {ITERATIONS} in a row"
             for strategy in (strategy for strategy in STRATEGIES if strategy.device == device):
                 head = {"part": "convergence", "cells": edge, "rung": strategy.name, "device": device}

@@ -21,7 +21,7 @@ from hybrid_nbody.benchmarks.peak import copy_rate
 from hybrid_nbody.benchmarks.record import Task
 from hybrid_nbody.fluid.kernels import gpu
 
-LARGE = {"cpu": 256, "gpu": 512}
+LARGE = {"cpu": (256,), "gpu": (512,)}
 """Cells along an edge: far more than fits in the caches."""
 
 ITERATIONS = 20
@@ -68,6 +68,11 @@ LAYOUTS = (
 )
 
 
+def edges(settings, device: str):
+    """Return the edge of the grid of a device, in a list."""
+    return settings.edges(settings.large and [settings.large], LARGE, device)
+
+
 def layout_tasks(settings):
     """Yield a task for the copy and for each layout of each device."""
     for device in LARGE:
@@ -91,7 +96,7 @@ def block_tasks(settings):
 
 
 def _table(part, title, settings, device):
-    edge = settings.large or LARGE[device if settings.devices.gpu else "cpu"]
+    (edge,) = edges(settings, device)
     section = f"{title}, {edge}^3 cells, {device.upper()}: a red-black iteration"
     return section, {"part": part, "cells": edge, "device": device}
 

@@ -101,13 +101,17 @@ class PlumeRun:
         return min(seconds_of(self.model.backend, lambda: self.model.advance(1)) for _ in range(2))
 
 
+def edges(settings, device: str):
+    """Return the edges of the grids of a device."""
+    return settings.edges(settings.sizes, SIZES, device)
+
+
 def tasks(settings):
     """Yield a task for each phase of each size."""
-    sizes = sorted({edge for device in SIZES for edge in settings.edges(settings.sizes, SIZES, device)})
-    for edge in sizes:
+    for edge in sorted({edge for device in SIZES for edge in edges(settings, device)}):
         section = f"Phases, {edge}^3 cells: a step of the plume, at most {COURSE.iterations} iterations a solve"
         for phase in PHASES:
-            if settings.wants(phase.device) and edge in settings.edges(settings.sizes, SIZES, phase.device):
+            if settings.wants(phase.device) and edge in edges(settings, phase.device):
                 head = {"part": "phases", "cells": edge, "rung": phase.name, "device": phase.device}
                 yield Task(section, phase.name, partial(_row, head, phase, settings))
 

@@ -13,7 +13,7 @@ ROW_SECONDS = 15.0
 COLUMNS = (
     Column("part", "part of the benchmark"),
     Column("device", "cpu or gpu"),
-    Column("cells", "cells along an edge of the grid"),
+    Column("cells", "cells along an edge of the grid; along x an even number, but for phases and solvers"),
     Column("rung", "what was measured", "Rung", note="note"),
     Column("note", "what the machine lacks for this rung, or what was cut short"),
     Column("threads", "threads of a CPU"),
@@ -49,7 +49,7 @@ class Settings:
     sizes, poisson : list of int or None
         Edges of the grids of phases and convergence, and of solvers; None for what suits.
     large : int or None
-        Edge of the grid of layouts and blocks.
+        Edge of the grid of layouts and blocks; None for what suits.
     """
 
     devices: Devices
@@ -60,7 +60,7 @@ class Settings:
     large: int | None = None
 
     def edges(self, asked, default: dict, device: str):
-        """Return the edges that were asked for, or the default of a device; without a GPU, that of the CPU."""
+        """Return the edges that were asked for, or the defaults of a device; without a GPU, those of the CPU."""
         return asked or default[device if self.devices.gpu else "cpu"]
 
     def wants(self, device: str) -> bool:

@@ -76,10 +76,15 @@ class Problem:
         return float(np.abs(reference.residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max())
 
 
+def edges(settings, device: str):
+    """Return the edges of the grids of a device."""
+    return settings.edges(settings.poisson, SIZES, device)
+
+
 def tasks(settings):
     """Yield a task for each solver of each device and size."""
     for device in SIZES:
-        for edge in settings.edges(settings.poisson, SIZES, device) if settings.wants(device) else ():
+        for edge in edges(settings, device) if settings.wants(device) else ():
             section = (
                 f"Solvers, {edge}^3 cells, {device.upper()}: Poisson's equation to a relative residual of {RESIDUAL:g}"
             )

@@ -18,6 +18,7 @@ from hybrid_nbody.benchmarks.fluid_pictures import fluid_figure
 from hybrid_nbody.benchmarks.fluid_problems import PLUME_EVENTS, smooth_field
 from hybrid_nbody.benchmarks.fluid_rows import Settings, measured, per
 from hybrid_nbody.benchmarks.measure import Stopped
+from hybrid_nbody.errors import InputError
 
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 SMALL = ("--sizes", "12", "--large", "15", "--poisson", "12", "--repeats", "2", "--output", "out")
@@ -112,6 +113,14 @@ def test_a_grid_larger_than_memory_says_what_fits(tmp_path):
     message = refused(tmp_path, "bench", "fluid", "--large", "20000", environment=NO_GPU)
     assert message.startswith("--large: 20000^3 cells need 9.54e+05 GiB in memory, and ")
     assert message.endswith("^3 cells fit")
+
+
+def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
+    monkeypatch.setattr(fluid, "host_memory", lambda: 128 * 100**3)
+    devices = SimpleNamespace(gpu=None)
+    fluid.check_memory(devices, "--sizes", [42, 84])
+    with pytest.raises(InputError, match=r"^--large: 256\^3 cells need 2 GiB in memory, .* at most 100\^3 cells fit$"):
+        fluid.check_memory(devices, "--large", fluid.PARTS["layouts"].edges(Settings(devices, "auto", 1), "gpu"))
 
 
 # ---- Loops -----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from support.command import call
 from support.nvrtc import architectures, compile_to_cubin
 from support.paper import check_argument, declared
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.benchmarks import fluid_layouts
 from hybrid_nbody.benchmarks.fluid_convergence import STRATEGIES
@@ -18,6 +19,7 @@ from hybrid_nbody.benchmarks.fluid_problems import random_fields
 from hybrid_nbody.benchmarks.fluid_sweeps import (
     SOURCE,
     BlockFlags,
+    FusedColours,
     OneFlag,
     OneFlagOncePerBlock,
     PlainKernels,
@@ -38,6 +40,9 @@ def test_the_sweeps_compile(architecture):
 class PaperBackend:
     """A GPU on paper: its kernels compare their arguments with their declaration, and note their launch."""
 
+    kind = "gpu"
+    kernels = Backend.kernels
+
     def __init__(self):
         self.launches = []
 
@@ -49,14 +54,29 @@ class PaperBackend:
 
     download = upload
 
+    def facts(self):
+        return {"multiprocessors": 132}
+
     def compile(self, source, defines):
-        self.text = re.sub(r"\bGRID\b", "int nx, int ny, int nz", source.read_text())
-        return self
+        text = source.read_text().replace("\\\n", "\n")
+        for macro, parameters in MACROS.items():
+            text = re.sub(rf"(?<!define )\b{macro}\b", parameters, text)
+        return PaperModule(text, self.launches)
+
+
+MACROS = {
+    "GRID": "int nx, int ny, int nz",
+    "EQUATION": "Real own, Real neighbour, Real x_sign, Real y_sign, Real z_sign",
+}
+
+
+class PaperModule:
+    def __init__(self, text, launches):
+        self.text, self.launches = text, launches
 
     def get_function(self, name):
-        parameters = declared(self.text, name)
-
         def launch(grid, block, arguments):
+            parameters = declared(self.text, name)
             assert len(arguments) == len(parameters), (name, parameters)
             for argument, text in zip(arguments, parameters, strict=True):
                 check_argument(argument, text, np.dtype("f4"))
@@ -75,6 +95,12 @@ def test_kernels_get_the_arguments_that_they_declare(make):
     assert halves == [(make.kernel, (2, 3, 7), (32, 8, 1))] * 6
     ends = {"flag_of_threads": 3, "flag_of_blocks": 3, "block_flags": 3}
     assert len(backend.launches) - len(halves) == ends.get(make.kernel, 0)
+
+
+def test_an_iteration_a_pass_launches_kernels_of_the_model():
+    backend = PaperBackend()
+    FusedColours(backend, (66, 20, 7)).iterate(4)
+    assert [name for name, *_ in backend.launches] == ["relax_1"] * 4 + ["settle"]
 
 
 def test_blocks_cover_the_grid():

@@ -120,21 +120,42 @@ def relax_row(x, b, own, places, mirrors, rule, factors, shift, pitch, largest):
             cell[lane] = new[lane]
 
 
+@inlined
+def any_above(largest, tolerance):
+    """Return whether one of LANES numbers is larger than the tolerance."""
+    above = False
+    for lane in range(LANES):
+        above |= largest[lane] > tolerance
+    return above
+
+
+@compiled
+def sweep_outermost_row(colour, z, y, x, b, rule, factors, tolerance, grid):
+    """Relax the cells of one colour in a row of which a neighbour may be a wall; as `sweep_plane`."""
+    largest = lanes(x.dtype.type)
+    for lane in range(LANES):
+        largest[lane] = 0
+    own, places, mirrors = rows_around(colour, z, y, rule.sign_y, rule.sign_z, grid)
+    relax_row(x, b, own, places, mirrors, rule, factors, shift_of(colour, z, y, grid), grid.pitch, largest)
+    return any_above(largest, tolerance)
+
+
 @compiled
 def sweep_plane(colour, z, x, b, rule, factors, tolerance, grid):
     """Relax the cells of one colour in a plane; return whether one changed by more than the tolerance."""
     fill_ends(colour, z, x, rule.sign_x, grid)
+    moved = sweep_outermost_row(colour, z, 0, x, b, rule, factors, tolerance, grid)
+    moved |= sweep_outermost_row(colour, z, grid.rows - 1, x, b, rule, factors, tolerance, grid)
     largest = lanes(x.dtype.type)
     for lane in range(LANES):
         largest[lane] = 0
-    for y in range(grid.rows):
-        own, places, mirrors = rows_around(colour, z, y, rule.sign_y, rule.sign_z, grid)
-        shift = shift_of(colour, z, y, grid)
-        relax_row(x, b, own, places, mirrors, rule, factors, shift, grid.pitch, largest)
-    moved = False
-    for lane in range(LANES):
-        moved |= largest[lane] > tolerance
-    return moved
+    own, (left, front, back, below, above), mirrors = rows_around(colour, z, 1, rule.sign_y, rule.sign_z, grid)
+    odd = shift_of(colour, z, 1, grid)
+    for y in range(grid.rows - 2):  # the same steps from row to row, but for the first neighbour along x
+        shift, step = (odd + y) & 1, y * grid.pitch
+        places = left + shift - odd + step, front + step, back + step, below + step, above + step
+        relax_row(x, b, own + step, places, mirrors, rule, factors, shift, grid.pitch, largest)
+    return moved | any_above(largest, tolerance)
 
 
 @compiled
