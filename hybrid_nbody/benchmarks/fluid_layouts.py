@@ -12,6 +12,7 @@ from hybrid_nbody.benchmarks.fluid_sweeps import (
     BEST_BLOCK,
     FusedColours,
     InterleavedLoops,
+    ModelPasses,
     ModelRelax,
     ModelSweeps,
     PlainKernels,
@@ -64,7 +65,7 @@ LAYOUTS = (
     Layout("interleaved, two half sweeps", "gpu", INTERLEAVED_BYTES, PlainKernels),
     Layout("colours apart, a sweep each", "gpu", APART_BYTES, ModelSweeps),
     Layout("both colours in one pass", "gpu", APART_BYTES, FusedColours),
-    Layout(f"{gpu.FUSED} iterations in one pass (model)", "gpu", APART_BYTES / gpu.FUSED, ModelRelax),
+    Layout(f"{gpu.FUSED} iterations in one pass (model)", "gpu", APART_BYTES / gpu.FUSED, ModelPasses),
 )
 
 

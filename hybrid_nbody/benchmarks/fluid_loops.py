@@ -6,6 +6,8 @@ for a row beyond the walls of y and z. The operations of a cell, and their order
 results have the same bits.
 """
 
+from functools import cache
+
 import numpy as np
 from numba import njit, prange
 
@@ -75,6 +77,7 @@ def largest(noted, change, tolerance):
     return max(noted, abs(change))
 
 
+@cache
 def relaxing(note, zero):
     """Return a function that does iterations on colours.
 

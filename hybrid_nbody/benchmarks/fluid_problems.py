@@ -63,9 +63,14 @@ def make_halo(planes: int) -> HaloExchange:
     return HaloExchange(None, Partition.equal(planes, 1), OneRank(), periodic=False)
 
 
+def make_slab(cells) -> Slab:
+    """Return a whole grid of cells nx, ny, nz within free-slip walls."""
+    return Slab(cells, FREE_SLIP, 0, cells[2])
+
+
 def make_kernels(backend, cells, dtype=DTYPE):
-    """Return the kernels of a whole grid of cells nx, ny, nz within free-slip walls."""
-    return backend.kernels(KERNELS).Kernels(backend, Slab(cells, FREE_SLIP, 0, cells[2]), dtype)
+    """Return the kernels of such a grid."""
+    return backend.kernels(KERNELS).Kernels(backend, make_slab(cells), dtype)
 
 
 def centre(cells) -> Box:

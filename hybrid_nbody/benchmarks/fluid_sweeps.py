@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.benchmarks.fluid_problems import make_kernels
+from hybrid_nbody.benchmarks.fluid_problems import DTYPE, make_kernels, make_slab
 from hybrid_nbody.fluid.kernels import gpu
 from hybrid_nbody.fluid.stencil import POISSON
 
@@ -237,21 +237,29 @@ class ModelRelax(ModelSweeps):
         self.kernels.relax(self.x, self.b, POISSON, 1.0, count, TOLERANCE)
 
 
+class ModelPasses(ModelRelax):
+    """The passes over the grid by which a GPU relaxes a large one, however small this one is."""
+
+    def _kernels(self, backend, cells):
+        kernels = make_kernels(backend, cells)
+        kernels.in_place = False
+        return kernels
+
+
 class OneIterationAPass(gpu.Kernels):
     """The kernels of the model on a GPU, each pass over the grid held to one iteration."""
 
     def relax(self, x, b, stencil, omega, iterations, tolerance, spare=None):
         """Do an even number of iterations, so that the result is in x."""
-        room, equation, one = self._room(), self._equation(stencil, omega, tolerance), np.int32(1)
+        room, equation = self._room(), self._equation(stencil, omega, tolerance)
         for number in range(iterations):
             order = np.int32(number), np.int32(number > 0)
             self._tiles("relax_1", 1, *order, x, room, b, *equation, self.control)
-        self._single("settle", np.int32(iterations), one, np.int32(iterations), self.control)
+        self._settle(iterations, 1, iterations)
 
 
 class FusedColours(ModelRelax):
     """Both colours in one pass over the grid, on a GPU."""
 
     def _kernels(self, backend, cells):
-        kernels = make_kernels(backend, cells)
-        return OneIterationAPass(backend, kernels.slab, kernels.dtype.str[1:])
+        return OneIterationAPass(backend, make_slab(cells), DTYPE)

@@ -134,16 +134,23 @@ class Sor(RedBlack):
     def omega(self, stencil) -> float:
         """See `RedBlack`; never so large that mirrored ghosts, which add to the diagonal, make a solve diverge."""
         slab = self.kernels.slab
-        asked = best_omega(stencil, slab.cells) if self.given is None else self.given
+        asked = best_omega(stencil, slab) if self.given is None else self.given
         mirrors = sum(sign < 0 for sign in stencil.parity)
         return min(asked, 1.98 * stencil.diagonal / (stencil.diagonal + mirrors * stencil.neighbour))
 
 
-def best_omega(stencil, cells) -> float:
+LAGGING_WALLS = 0.29
+"""What the best distance of the factor from 2 is multiplied with where cells at walls read their own old values, which
+relaxes them less than the others; measured for a pressure at 32^3 and 64^3."""
+
+
+def best_omega(stencil, slab) -> float:
     """Return the factor that damps the smoothest mode but the constant fastest."""
-    smooth = 4.0 + 2.0 * math.cos(math.pi / max(cells))
-    radius = stencil.neighbour * smooth / stencil.diagonal
-    return 2.0 / (1.0 + math.sqrt(1.0 - radius**2))
+    waves = [(2 if periodic else 1) / number for number, periodic in zip(slab.cells, slab.periodic, strict=True)]
+    radius = stencil.neighbour * (4.0 + 2.0 * math.cos(math.pi * min(waves))) / stencil.diagonal
+    damping = math.sqrt(1.0 - radius**2)
+    walled_pressure = stencil.own == 0 and not all(slab.periodic)
+    return 2.0 / (1.0 + damping * (LAGGING_WALLS if walled_pressure else 1.0))
 
 
 class Lexicographic:

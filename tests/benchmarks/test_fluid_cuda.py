@@ -20,6 +20,7 @@ from hybrid_nbody.benchmarks.fluid_sweeps import (
     SOURCE,
     BlockFlags,
     FusedColours,
+    ModelPasses,
     OneFlag,
     OneFlagOncePerBlock,
     PlainKernels,
@@ -57,7 +58,7 @@ class PaperBackend:
     def facts(self):
         return {"multiprocessors": 132}
 
-    def compile(self, source, defines):
+    def compile(self, source, defines, options=()):
         text = source.read_text().replace("\\\n", "\n")
         for macro, parameters in MACROS.items():
             text = re.sub(rf"(?<!define )\b{macro}\b", parameters, text)
@@ -75,7 +76,7 @@ class PaperModule:
         self.text, self.launches = text, launches
 
     def get_function(self, name):
-        def launch(grid, block, arguments):
+        def launch(grid, block, arguments, shared_mem=0):
             parameters = declared(self.text, name)
             assert len(arguments) == len(parameters), (name, parameters)
             for argument, text in zip(arguments, parameters, strict=True):
@@ -97,10 +98,11 @@ def test_kernels_get_the_arguments_that_they_declare(make):
     assert len(backend.launches) - len(halves) == ends.get(make.kernel, 0)
 
 
-def test_an_iteration_a_pass_launches_kernels_of_the_model():
+@pytest.mark.parametrize(("make", "kernel", "passes"), [(FusedColours, "relax_1", 4), (ModelPasses, "relax_2", 2)])
+def test_passes_are_kernels_of_the_model(make, kernel, passes):
     backend = PaperBackend()
-    FusedColours(backend, (66, 20, 7)).iterate(4)
-    assert [name for name, *_ in backend.launches] == ["relax_1"] * 4 + ["settle"]
+    make(backend, (66, 20, 7)).iterate(4)
+    assert [name for name, *_ in backend.launches][: passes + 1] == [kernel] * passes + ["settle"]
 
 
 def test_blocks_cover_the_grid():

@@ -96,7 +96,7 @@ def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(ba
 
 
 def test_over_relaxation_needs_far_fewer_iterations(alone, backend):
-    """A decade of the smoothest mode takes 2867 sweeps of Gauss-Seidel at 64^3 and about 41 of SOR."""
+    """Four decades of the smoothest mode at 32^3: 2867 sweeps of Gauss-Seidel a decade are the theory at 64^3."""
     cells = (32, 32, 32)
     b = np.broadcast_to(np.cos(np.pi * (np.arange(32) + 0.5) / 32), (32, 32, 32))
     accuracy = solvers.Accuracy(3000, 1e-4, "residual")
@@ -105,7 +105,7 @@ def test_over_relaxation_needs_far_fewer_iterations(alone, backend):
         _, kernels = solve(partial(solver, accuracy=accuracy), backend, alone, b, POISSON, cells)
         count[name] = kernels.statistics()["iterations"]
     assert count["plain"] > 1500
-    assert count["sor"] < 150
+    assert count["sor"] < 240
 
 
 @pytest.mark.parametrize("method", [solvers.RedBlack, solvers.Sor])

@@ -259,9 +259,7 @@ def find_feet_of_row(u, v, w, y, z, scale, box, steps, parts):
     half, none = type(scale)(0.5), type(scale)(0)
     size = u.size
     find_feet(u, scale, limits_along(0, box.nx, box.ends_x, half), half + half, steps[:size], parts[:size])
-    find_feet(
-        v, scale, limits_along(y, box.ny, box.ends_y, half), none, steps[size : 2 * size], parts[size : 2 * size]
-    )
+    find_feet(v, scale, limits_along(y, box.ny, box.ends_y, half), none, steps[size : 2 * size], parts[size : 2 * size])
     find_feet(w, scale, limits_along(z, box.nz, box.ends_z, half), none, steps[2 * size :], parts[2 * size :])
 
 
