@@ -120,9 +120,9 @@ def _scale(axes, least, most):
     if most < 20 * least:
         axes.set_xlim(0, 1.45 * most)
         return
-    low, _ = _whole_decades([least, most])
+    low = least / 2
     axes.set_xscale("log")
-    axes.set_xlim(low, most * (most / low) ** 0.4)
+    axes.set_xlim(low, most * (most / low) ** 0.5)
 
 
 def _draw_layouts(axes, rows):
