@@ -171,7 +171,9 @@ class Solver(Section):
         "largest right-hand side.",
     )
     omega: Omega = Field(
-        "auto", description="Relaxation factor of sor. auto: the best one for the grid; 1 would be red-black."
+        "auto",
+        description="Relaxation factor of sor; 1 would be red-black. auto: one that suits the smoothest mode. Where "
+        "walls mirror a velocity, it is lowered so far that no solve diverges.",
     )
 
 

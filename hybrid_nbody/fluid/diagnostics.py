@@ -16,7 +16,7 @@ QUANTITIES = {
     "divergence_after": Quantity("1 / time", "largest divergence of the velocity"),
     "poisson_residual": Quantity("1", "largest residual over largest right-hand side of the last pressure"),
     "iterations_per_solve": Quantity("1", "iterations of a linear solve, mean since the last row"),
-    "early_share": Quantity("1", "share of the solves since the last row that met the tolerance"),
+    "early_share": Quantity("1", "share of the solves since the last row that stopped before their last iteration"),
 }
 
 

@@ -174,7 +174,7 @@ class Multigrid:
     def __init__(self, kernels, halo, accuracy):
         self.kernels, self.halo, self.accuracy = kernels, halo, accuracy
         self.transfers = kernels.backend.kernels(KERNELS).Transfers(kernels)
-        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.tolerance)
+        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
         self.levels, self.passages = build_levels(kernels, halo)
         self.arrays = [level.arrays() for level in self.levels[1:]]
         sizes = [int(np.prod(level.cells)) for level in self.levels]

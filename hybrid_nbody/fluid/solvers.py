@@ -1,13 +1,15 @@
 """Solvers of the linear systems of a step, on the planes of all ranks.
 
 A solver has one method, ``solve(x, b, stencil)``: x and b are arrays of colours (see `hybrid_nbody.fluid.kernels`), x
-holds the first guess on entry and the solution on exit, its halo planes included.
+holds the first guess on entry and the solution on exit, its halo planes included where there are other ranks.
 """
 
 import math
 from dataclasses import dataclass
 
 COLOURS = (0, 1)
+NEVER_MET = -1.0
+"""A tolerance below every change: each counts as one, even none at all."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Accuracy:
     tolerance: float
     criterion: str = "change"
 
+    @property
+    def limit(self) -> float:
+        """The tolerance, or a number that nothing meets: a solve without a tolerance does all its iterations."""
+        return self.tolerance or NEVER_MET
+
 
 class RedBlack:
     """Gauss-Seidel: every cell of one colour, then every cell of the other. Bits do not depend on ranks or threads.
@@ -45,7 +52,7 @@ class RedBlack:
 
     def __init__(self, kernels, halo, accuracy: Accuracy):
         self.kernels, self.halo, self.accuracy = kernels, halo, accuracy
-        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.tolerance)
+        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
         self.fused = halo.alone and accuracy.criterion == "change"
 
     def omega(self, stencil) -> float:
@@ -56,7 +63,7 @@ class RedBlack:
         """Improve `x` in place."""
         if self.fused:
             accuracy = self.accuracy
-            self.kernels.relax(x, b, stencil, self.omega(stencil), accuracy.iterations, accuracy.tolerance)
+            self.kernels.relax(x, b, stencil, self.omega(stencil), accuracy.iterations, accuracy.limit)
         else:
             self._iterate(x, b, stencil)
         for colour in COLOURS:
@@ -89,7 +96,7 @@ class ChangeCriterion:
         """Nothing is needed before the first iteration."""
 
     def note(self, x, b, stencil):
-        """Let a change on any rank count on all; where nothing can stop a solve, nobody needs to know."""
+        """Let a change on any rank count on all; where nothing can stop a solve, all have noted one."""
         if self.change > 0:
             self.halo.maximum(self.kernels.changed)
 

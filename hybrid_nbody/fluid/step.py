@@ -7,7 +7,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
+
+ROUNDING = 1e-6
+"""Relative, of a displacement in the working type: a trace may go so much further than its length in float64."""
+
+MOST_TURNS = 16
+"""Times that fluid may go round a periodic axis in a step, on several ranks."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,7 @@ class Stepper:
 
     def __init__(self, kernels, halo, solver, state: State, physics: Physics):
         self.kernels, self.halo, self.solver, self.state, self.physics = kernels, halo, solver, state, physics
+        self.windows = {}
         slab = kernels.slab
         self.spacing = slab.spacing
         self.parities = [slab.velocity_parity(component) for component in range(3)]
@@ -119,8 +127,9 @@ class Stepper:
         self._project(state.spare_velocity, state.velocity[1])
         for array in state.spare_velocity:
             self.halo.fill(array)
+        depth = self._depth(state.spare_velocity)
         for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
-            self.advect(room, field, state.spare_velocity, parity, state.spare_density)
+            self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
         self._project(state.velocity, state.spare_velocity[1])
         if watch:
             watch(state.spare_velocity[1])
@@ -132,7 +141,8 @@ class Stepper:
         state = self.state
         self._diffuse(state.density, state.spare_density, self.ratios[1], SCALAR)
         self.halo.fill(state.spare_density)
-        self.advect(state.spare_density, state.density, state.velocity, SCALAR, state.spare_velocity[0])
+        depth = self._depth(state.velocity)
+        self.advect(state.spare_density, state.density, state.velocity, SCALAR, depth, state.spare_velocity[0])
 
     # --- sources --------------------------------------------------------------------------------------------------
 
@@ -189,33 +199,50 @@ class Stepper:
 
     # --- advection ------------------------------------------------------------------------------------------------
 
-    def _advect(self, source, target, velocity, parity, room):
-        """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid."""
-        planes, below = self._reach(source, velocity)
-        self.kernels.advect(planes, below, target, *velocity, self.physics.dt / self.spacing, parity)
+    def _advect(self, source, target, velocity, parity, depth, room):
+        """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid; `room` is not needed."""
+        planes = self._reach(source, depth, 0)
+        self.kernels.advect(planes, depth, target, *velocity, self.physics.dt / self.spacing, parity)
 
-    def _advect_maccormack(self, source, target, velocity, parity, room):
+    def _advect_maccormack(self, source, target, velocity, parity, depth, room):
         """The same, corrected by what comes back; the uncorrected result is in `room` meanwhile."""
-        scale = self.physics.dt / self.spacing
-        self._advect(source, room, velocity, parity, None)
+        self._advect(source, room, velocity, parity, depth, None)
         self.halo.fill(room)
-        planes, below = self._reach(source, velocity)
-        forward, _ = self._reach(room, velocity)
-        self.kernels.correct(planes, forward, below, target, *velocity, scale, parity)
+        planes, forward = self._reach(source, depth, 0), self._reach(room, depth, 1)
+        scale = self.physics.dt / self.spacing
+        self.kernels.correct(planes, forward, depth, target, *velocity, scale, parity)
 
-    def _reach(self, source, velocity):
-        """Return the planes from which the velocity may bring anything, and how many of them lie below the slab."""
-        depth = 1 if self.halo.alone else self._depth(velocity[2])
+    def _reach(self, source, depth, number):
+        """Return an array with the planes within `depth` of the slab, in window `number` of those that are kept."""
         if depth == 1:
-            return source, 1
-        room = self.kernels.backend.zeros((source.shape[0] + 2 * depth - 2, *source.shape[1:]), source.dtype)
+            return source
+        size = len(source) + 2 * depth - 2
+        if len(self.windows.get(number, ())) < size:
+            self.windows[number] = self.kernels.backend.zeros((size, *source.shape[1:]), source.dtype)
+        room = self.windows[number][:size]
         self.halo.window(source, depth, room)
-        return room, depth
+        return room
 
-    def _depth(self, w):
-        """Return how many planes beyond a slab the fastest fluid of all ranks comes from, the next one included."""
-        reach = self.halo.largest(self.kernels.largest(w)) * self.physics.dt / self.spacing
+    def _depth(self, velocity):
+        """Return how many planes beyond a slab the fastest fluid of all ranks comes from, the next one included.
+
+        Raises
+        ------
+        NumericalError
+            On every rank, if the fluid goes round the grid several times in a step: a window would not fit in memory.
+        """
+        if self.halo.alone:
+            return 1
+        planes = self.kernels.slab.cells[2]
+        reach = self.halo.largest(self.kernels.largest(velocity[2])) * self.physics.dt / self.spacing
         if not math.isfinite(reach):
             return 1  # the guard ends the run
-        most = math.inf if self.halo.periodic else self.kernels.slab.cells[2]
-        return min(math.floor(reach) + 1, most)
+        depth = math.floor(reach * (1 + ROUNDING)) + 1
+        if not self.halo.periodic:
+            return min(depth, planes)
+        if depth > MOST_TURNS * planes:
+            raise NumericalError(
+                f"the fluid crosses {reach:.3g} cells along z in a step, more than {MOST_TURNS} times round the grid, "
+                "which several ranks cannot follow; take a smaller time.dt"
+            ).on_all_ranks()
+        return depth

@@ -1,5 +1,6 @@
 """Planes of a grid that other ranks own: one beyond each end of a slab, or as many as are asked for."""
 
+import math
 from functools import cache
 from itertools import groupby
 
@@ -87,7 +88,8 @@ class HaloExchange:
             self.transport.maximum(array)
 
     def largest(self, value: float) -> float:
-        """Return the largest `value` of all ranks, on every rank."""
+        """Return the largest `value` of all ranks, on every rank; NaN counts as infinite, so that all ranks agree."""
+        value = math.inf if math.isnan(value) else value
         return value if self.alone else float(self.communicator.maximum(np.array(value)))
 
     def _trade(self, source, target, depth):

@@ -63,12 +63,14 @@ def total_of_squares(plane):
 
 @compiled
 def largest_in(plane):
-    """Return the largest absolute value of a plane, NaN left aside."""
-    largest = abs(plane[0, 0])
+    """Return the largest absolute value of a plane; NaN if it holds one."""
+    largest, wrong = abs(plane[0, 0]), 0
     for y in range(plane.shape[0]):
         for c in range(plane.shape[1]):
-            largest = max(largest, abs(plane[y, c]))
-    return largest
+            value = abs(plane[y, c])
+            largest = value if value > largest else largest
+            wrong += value != value
+    return largest if wrong == 0 else largest * np.nan
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ BLOCKS_OF_A_PLANE = 8
 COPY_BLOCKS = 1056
 COPY_THREADS = 256
 WORDS = 24
-"""Of what the device remembers of solves: see ``sweeps.cu``."""
+"""Of what the device remembers of solves: see ``solve.cuh``."""
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
 SMALLEST = 1e-20
 """Added to the length of a gradient before it divides."""
@@ -117,7 +117,7 @@ def defines(slab, dtype) -> dict[str, int | str]:
 
 
 def tiles_of(size: int, width: int, skirt: int, more: int) -> int:
-    """Return how many tiles cover an axis of `size` cells; see ``Tiling`` in ``sweeps.cu``; walls have `more` cells."""
+    """Return how many tiles cover an axis of `size` cells; see ``Tiling`` in ``tiles.cu``; walls have `more` cells."""
     own = width - 2 * skirt
     return -(-(size - 2 * more) // own)
 

@@ -16,7 +16,7 @@ THREADS = 512
 """Threads of the block that sums."""
 
 DONE = 4
-"""The word of the kernels' `control` that says that a solve has converged: see ``sweeps.cu``."""
+"""The word of the kernels' `control` that says that a solve has converged: see ``solve.cuh``."""
 
 
 def defines(slab, dtype) -> dict[str, int | str]:
