@@ -2,6 +2,7 @@
 
 import pytest
 from support.bodies import make_backend
+from support.fluids import threads_for
 from support.ranks import alone, communicator
 
 __all__ = ["alone", "communicator"]
@@ -10,4 +11,4 @@ __all__ = ["alone", "communicator"]
 @pytest.fixture
 def backend(backend_name, communicator):
     """A backend of each kind."""
-    return make_backend(backend_name, local_rank=communicator.local_rank)
+    return make_backend(backend_name, threads_for(communicator), communicator.local_rank)
