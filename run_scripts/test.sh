@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Seconds after which a stage is stopped. Together with an installation they stay under a quarter of an hour.
-SERIAL_LIMIT=600
+SERIAL_LIMIT=660
 MPI_LIMIT=80
 NO_TESTS=5 # pytest's exit status when nothing was selected
 
