@@ -64,7 +64,8 @@ class Physics:
     viscosity, diffusivity : float
         Of velocity and density, in edges of the box squared over time.
     projection : {"exact", "course"}
-        Whether the gradient of the pressure is divided by the spacing, as it should be, or not.
+        Whether the gradient of the pressure is divided by the spacing, as it should be, or not; as the course program
+        does, diffusion then starts from zero.
     advection : {"semi-lagrangian", "maccormack"}
         See `hybrid_nbody.fluid.kernels.reference`.
     lift : tuple of float
@@ -109,7 +110,8 @@ class Stepper:
         self.spacing = slab.spacing
         self.parities = [slab.velocity_parity(component) for component in range(3)]
         self.gradient_factor = {"exact": 0.5 / slab.spacing, "course": 0.5}[physics.projection]
-        self.start = self._start_from_carried if physics.carry_over else self._start_from_field
+        fresh = {"exact": self._start_from_field, "course": self._start_from_nothing}[physics.projection]
+        self.start = self._start_from_carried if physics.carry_over else fresh
         self.advect = {"semi-lagrangian": self._advect, "maccormack": self._advect_maccormack}[physics.advection]
         self.ratios = [physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)]
 
@@ -178,6 +180,11 @@ class Stepper:
         """Take the field for right-hand side and first guess."""
         self.kernels.split(field, self.state.b)
         self.state.x[...] = self.state.b
+
+    def _start_from_nothing(self, field, room):
+        """Guess zero, as the course program does where its scratch arrays are cleared."""
+        self.kernels.split(field, self.state.b)
+        self.kernels.fill(self.state.x, 0.0)
 
     def _start_from_carried(self, field, carried):
         """Add what is carried over, and guess that it is the solution, as the course program does."""

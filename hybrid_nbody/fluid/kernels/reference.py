@@ -176,9 +176,9 @@ def confinement(velocity, boundary, spacing, strength):
 # --- a step -------------------------------------------------------------------------------------------------------
 
 
-def diffuse(field, ratio, boundary, parity, **options):
-    """Return `field` after an implicit step of diffusion, relaxed from itself; `ratio` is dt * diffusivity / h^2."""
-    return relax(field, field, diffusion(ratio, parity), boundary, **options)[0]
+def diffuse(field, guess, ratio, boundary, parity, **options):
+    """Return `field` after an implicit step of diffusion, relaxed from `guess`; `ratio` is dt * diffusivity / h^2."""
+    return relax(guess, field, diffusion(ratio, parity), boundary, **options)[0]
 
 
 def project(velocity, boundary, factor, **options):
@@ -189,14 +189,17 @@ def project(velocity, boundary, factor, **options):
     return tuple(c - g for c, g in zip(velocity, gradient(p, boundary, factor), strict=True)), p, b
 
 
-def step(velocity, density, dt, viscosity, diffusivity, boundary, factor, **options):
-    """Return velocity and density after a step without carry-over; `factor` is 0.5 / h for an exact projection."""
+def step(velocity, density, dt, viscosity, diffusivity, boundary, factor, guess=np.copy, **options):
+    """Return velocity and density after a step without carry-over.
+
+    `factor` is 0.5 / h for an exact projection; ``guess(field)`` is where the diffusion of a field starts.
+    """
     cells = max(density.shape)
     parities = [velocity_parity(boundary, component) for component in range(3)]
     ratio = dt * viscosity * cells**2
-    velocity = [diffuse(c, ratio, boundary, p, **options) for c, p in zip(velocity, parities, strict=True)]
+    velocity = [diffuse(c, guess(c), ratio, boundary, p, **options) for c, p in zip(velocity, parities, strict=True)]
     velocity, _, _ = project(velocity, boundary, factor, **options)
     velocity = [advect(c, velocity, dt * cells, boundary, p) for c, p in zip(velocity, parities, strict=True)]
     velocity, _, _ = project(velocity, boundary, factor, **options)
-    density = diffuse(density, dt * diffusivity * cells**2, boundary, SCALAR, **options)
+    density = diffuse(density, guess(density), dt * diffusivity * cells**2, boundary, SCALAR, **options)
     return velocity, advect(density, velocity, dt * cells, boundary, SCALAR)
