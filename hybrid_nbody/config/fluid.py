@@ -132,8 +132,8 @@ class Fluid(Section):
     projection: Literal["exact", "course"] = Field(
         "exact",
         description="How the pressure gradient is subtracted. exact: so that the divergence goes; course: without its "
-        "factor 1/h (h is the edge of a cell), and with diffusion started from zero, as the program of the course does; "
-        "its published totals depend on it.",
+        "factor 1/h (h is the edge of a cell), and with diffusion started from zero, as the program of the course "
+        "does; its published totals depend on it.",
     )
     advection: Literal["semi-lagrangian", "maccormack"] = Field(
         "semi-lagrangian",
