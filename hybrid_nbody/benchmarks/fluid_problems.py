@@ -3,16 +3,14 @@
 import numpy as np
 
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.kernels import make_kernels, reference
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.solvers import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.trial import KERNELS
-from hybrid_nbody.parallel.halo import HaloExchange
-from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.halo import Whole
 
 DTYPE = "f4"
 FREE_SLIP = ("free-slip",) * 3
@@ -58,19 +56,14 @@ class OneRank:
         return rows
 
 
-def make_halo(planes: int) -> HaloExchange:
-    """Return the exchange of a rank that owns all planes between two walls: it has nothing to do."""
-    return HaloExchange(None, Partition.equal(planes, 1), OneRank(), periodic=False)
+def make_halo(cells) -> Whole:
+    """Return the halo of a grid of cells nx, ny, nz within free-slip walls."""
+    return Whole(cells[2], periodic=False)
 
 
 def make_slab(cells) -> Slab:
-    """Return a whole grid of cells nx, ny, nz within free-slip walls."""
-    return Slab(cells, FREE_SLIP, 0, cells[2])
-
-
-def make_kernels(backend, cells, dtype=DTYPE):
-    """Return the kernels of such a grid."""
-    return backend.kernels(KERNELS).Kernels(backend, make_slab(cells), dtype)
+    """Return such a grid."""
+    return Slab.whole(cells, FREE_SLIP)
 
 
 def centre(cells) -> Box:
@@ -88,7 +81,7 @@ def make_model(backend, cells, solver, physics, events) -> FluidModel:
     events : sequence of (step, field, values)
         What happens in the cell at the centre.
     """
-    halo, kernels, place = make_halo(cells[2]), make_kernels(backend, cells), centre(cells)
+    halo, kernels, place = make_halo(cells), make_kernels(backend, make_slab(cells), DTYPE), centre(cells)
     sources = Sources([Event(step, step, field, values, place) for step, field, values in events])
     solver = solver(kernels, halo, COURSE)
     return FluidModel(kernels, halo, OneRank(), solver, physics, sources, Frames(), COURSE.iterations)

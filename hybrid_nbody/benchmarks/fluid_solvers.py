@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from hybrid_nbody.benchmarks.fluid_problems import FREE_SLIP, make_halo, make_kernels, smooth_field
+from hybrid_nbody.benchmarks.fluid_problems import FREE_SLIP, make_halo, make_slab, smooth_field
 from hybrid_nbody.benchmarks.fluid_rows import measured
 from hybrid_nbody.benchmarks.record import Task
 from hybrid_nbody.fluid import solvers
-from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.kernels import make_kernels, reference
 from hybrid_nbody.fluid.multigrid import Multigrid
 from hybrid_nbody.fluid.stencil import POISSON
 
@@ -47,7 +47,12 @@ class Problem:
     """Poisson's equation on a cube of cells."""
 
     def __init__(self, backend, edge: int):
-        self.backend, self.kernels, self.halo = backend, make_kernels(backend, (edge,) * 3, DTYPE), make_halo(edge)
+        cells = (edge,) * 3
+        self.backend, self.kernels, self.halo = (
+            backend,
+            make_kernels(backend, make_slab(cells), DTYPE),
+            make_halo(cells),
+        )
         self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
         self.right_side = smooth_field(edge).astype(DTYPE)
         self.field[1:-1] = backend.upload(self.right_side)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.benchmarks.fluid_problems import DTYPE, make_kernels, make_slab
-from hybrid_nbody.fluid.kernels import gpu
+from hybrid_nbody.benchmarks.fluid_problems import DTYPE, make_slab
+from hybrid_nbody.fluid.kernels import gpu, make_kernels
 from hybrid_nbody.fluid.stencil import POISSON
 
 SOURCE = Path(__file__).with_name("fluid_sweeps.cu")
@@ -205,7 +205,7 @@ class ModelSweeps:
         self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
 
     def _kernels(self, backend, cells):
-        return make_kernels(backend, cells)
+        return make_kernels(backend, make_slab(cells), DTYPE)
 
     def load(self, x, b):
         """See `InterleavedLoops`."""
@@ -241,7 +241,7 @@ class ModelPasses(ModelRelax):
     """The passes over the grid by which a GPU relaxes a large one, however small this one is."""
 
     def _kernels(self, backend, cells):
-        kernels = make_kernels(backend, cells)
+        kernels = make_kernels(backend, make_slab(cells), DTYPE)
         kernels.in_place = False
         return kernels
 

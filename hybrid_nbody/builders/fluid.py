@@ -8,12 +8,13 @@ from hybrid_nbody.config import fluid as asked
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.multigrid import Multigrid
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.trial import KERNELS, compile_kernels, measured_weights
+from hybrid_nbody.fluid.trial import compile_kernels, measured_weights
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.placement import place
@@ -138,7 +139,7 @@ class FluidBuilder:
     def _model(self, backend, halo, events):
         config, own = self.config, halo.own
         slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start)
-        kernels = backend.kernels(KERNELS).Kernels(backend, slab, DTYPES[config.fluid.dtype])
+        kernels = make_kernels(backend, slab, DTYPES[config.fluid.dtype])
         output, solver = config.output, config.solver
         planes = None if output.planes is None else tuple(sorted(output.planes))
         return FluidModel(

@@ -29,6 +29,11 @@ class Slab:
     first: int
     planes: int
 
+    @classmethod
+    def whole(cls, cells: tuple[int, int, int], boundary: tuple[str, str, str]) -> "Slab":
+        """Return the slab of a rank that owns every plane."""
+        return cls(cells, boundary, 0, cells[2])
+
     @property
     def spacing(self) -> float:
         """Edge of a cell."""

@@ -2,13 +2,12 @@
 
 import time
 
+from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.slab import Slab
-from hybrid_nbody.fluid.solvers import NEVER_MET
+from hybrid_nbody.fluid.solvers import COLOURS, NEVER_MET
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper, make_state
 from hybrid_nbody.parallel.halo import Whole
-
-KERNELS = "hybrid_nbody.fluid.kernels"
 
 REHEARSED_CELLS = (8, 8, 8)
 TRIAL_CELLS = (128, 128, 32)
@@ -28,7 +27,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
     make_solver : callable
         ``make_solver(kernels, halo)`` returns the run's solver.
     """
-    kernels = _kernels(backend, REHEARSED_CELLS, boundary, dtype)
+    kernels = make_kernels(backend, Slab.whole(REHEARSED_CELLS, boundary), dtype)
     halo, state = Whole(REHEARSED_CELLS[2], boundary[2] == "periodic"), make_state(kernels)
     stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
     stepper.step(lambda b: kernels.largest(b))
@@ -37,7 +36,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
     kernels.plane_sums_with_ghosts(state.density)
     kernels.plane_squares(*state.velocity)
     kernels.begin_solve()
-    for colour in (0, 1):
+    for colour in COLOURS:
         kernels.sweep(colour, state.x, state.b, POISSON, 1.0, 0.0)
     kernels.end_iteration()
     kernels.end_solve()
@@ -46,7 +45,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
 
 def measured_weights(backend, boundary, dtype, communicator) -> list[float]:
     """Return the speed of each rank in cells a second of an iteration, measured by all of them at the same time."""
-    kernels = _kernels(backend, TRIAL_CELLS, boundary, dtype)
+    kernels = make_kernels(backend, Slab.whole(TRIAL_CELLS, boundary), dtype)
     x, b, seconds = kernels.colours(), kernels.colours(), []
     communicator.barrier()
     for _ in range(TRIALS):
@@ -55,7 +54,3 @@ def measured_weights(backend, boundary, dtype, communicator) -> list[float]:
         backend.synchronize()
         seconds.append(time.perf_counter() - start)
     return communicator.gather(1.0 / min(seconds))
-
-
-def _kernels(backend, cells, boundary, dtype):
-    return backend.kernels(KERNELS).Kernels(backend, Slab(cells, boundary, 0, cells[2]), dtype)

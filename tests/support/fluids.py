@@ -5,11 +5,11 @@ from support.bodies import make_backend
 
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.trial import KERNELS
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -36,7 +36,7 @@ def make_halo(backend, communicator, planes, periodic, weights=None):
 def make_kernels(backend, cells, boundary=FREE_SLIP, dtype="f8", own=None):
     """Return the kernels of a slab, by default of the whole grid."""
     own = own or slice(0, cells[2])
-    return backend.kernels(KERNELS).Kernels(backend, Slab(cells, boundary, own.start, own.stop - own.start), dtype)
+    return make_slab_kernels(backend, Slab(cells, boundary, own.start, own.stop - own.start), dtype)
 
 
 def red_black(kernels, halo, iterations=20, tolerance=1e-7, criterion="change"):
