@@ -72,16 +72,14 @@ class FluidModel:
 
     def advance(self, steps: int) -> None:
         """See `Model.advance`; the last of the steps is looked at more closely, for the diagnostics."""
-        last = self.step + steps
         start = self.backend.mark()
-        while self.step < last:
+        for remaining in reversed(range(steps)):
             self._apply_sources()
-            until = min(last, self.sources.next_step(self.step + 1))
-            for _ in range(self.step, until - (until == last)):
+            if remaining:
                 self.step_once()
-            if until == last:
+            else:
                 self.stepper.step(self._watch)
-            self.step = until
+            self.step += 1
         self.timings.add("fluid", self.backend.elapsed(start, self.backend.mark()))
 
     def _apply_sources(self):
@@ -92,20 +90,17 @@ class FluidModel:
 
     def _watch(self, b):
         """Remember how divergent the velocity was, and how well the pressure solves its equation."""
-        largest = self._over_ranks(self.kernels.largest(b))
-        residual = self._over_ranks(self.kernels.residual(self.state.x, self.state.b, POISSON))
+        largest = self.halo.largest(self.kernels.largest(b))
+        residual = self.halo.largest(self.kernels.residual(self.state.x, self.state.b, POISSON))
         self.seen["divergence_before"] = largest / self.kernels.slab.spacing**2
         self.seen["poisson_residual"] = residual / largest if largest else 0.0
-
-    def _over_ranks(self, value):
-        return self.halo.largest(value)
 
     # --- diagnostics ----------------------------------------------------------------------------------------------
 
     def diagnostics(self):
         """See `Model.diagnostics`."""
         state, kernels, slab = self.state, self.kernels, self.kernels.slab
-        fastest = max(self._over_ranks(kernels.largest(component)) for component in state.velocity)
+        fastest = self._fastest()
         energy = diagnostics.total(kernels.plane_squares(*state.velocity), self.communicator)
         ghosts = kernels.plane_sums_with_ghosts(state.density)
         return {
@@ -119,6 +114,10 @@ class FluidModel:
             "poisson_residual": self.seen["poisson_residual"],
         } | self._iterations()
 
+    def _fastest(self):
+        """Return the largest component of the velocity."""
+        return max(self.halo.largest(self.kernels.largest(component)) for component in self.state.velocity)
+
     def _divergence(self):
         """Return the largest divergence of the velocity."""
         state, kernels = self.state, self.kernels
@@ -126,7 +125,7 @@ class FluidModel:
             self.halo.fill(component)
         room = self._room()
         kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, room)
-        return self._over_ranks(kernels.largest(room))
+        return self.halo.largest(kernels.largest(room))
 
     def _room(self):
         """Return an array of cells that lies in the solver's, which is free between steps."""
@@ -149,13 +148,16 @@ class FluidModel:
 
     def fields(self):
         """See `Model.fields`."""
-        arrays = (*self.state.velocity, self.state.density)
-        saved = list(zip(STATE_NAMES, arrays, strict=True))
-        if self.physics.carry_over:
-            saved += zip(KEPT_NAMES, self.state.kept, strict=True)
         fields = [*self.frames.fields(self.kernels.slab, self.state, self.backend)]
-        fields += [self._field(name, array) for name, array in saved]
+        fields += [self._field(name, array) for name, array in self._saved().items()]
         return {field.name: field for field in fields}
+
+    def _saved(self):
+        """Return the arrays of the complete state by name."""
+        saved = dict(zip(STATE_NAMES, (*self.state.velocity, self.state.density), strict=True))
+        if self.physics.carry_over:
+            saved |= zip(KEPT_NAMES, self.state.kept, strict=True)
+        return saved
 
     def _field(self, name, array):
         """Return a field of the complete state, in full resolution."""
@@ -182,13 +184,9 @@ class FluidModel:
         self.step = int(scalars["step"])
         self.seen = {name: scalars[name] for name in self.seen}
         self.counted = {name: int(scalars[name]) for name in self.counted}
-        for name, array in zip(STATE_NAMES, (*self.state.velocity, self.state.density), strict=True):
+        for name, array in self._saved().items():
             array[1:-1] = self.backend.upload(rows(name))
-        if self.physics.carry_over:
-            for name, array in zip(KEPT_NAMES, self.state.kept, strict=True):
-                array[1:-1] = self.backend.upload(rows(name))
 
     def suspect(self) -> str:
         """Name the fastest fluid."""
-        fastest = max(self._over_ranks(self.kernels.largest(component)) for component in self.state.velocity)
-        return f"the fastest fluid moves at {fastest:.6g}"
+        return f"the fastest fluid moves at {self._fastest():.6g}"

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-NEVER = 1 << 62
-
 
 @dataclass(frozen=True)
 class Box:
@@ -81,9 +79,9 @@ class Event:
     region: Box | Sphere
     mode: str = "set"
 
-    def next_step(self, step: int) -> int:
-        """Return the first step from `step` on before which it happens; `NEVER` if there is none."""
-        return max(step, self.first) if step <= self.last else NEVER
+    def happens(self, step: int) -> bool:
+        """Return whether it happens before `step`."""
+        return self.first <= step <= self.last
 
     def apply(self, kernels, arrays) -> None:
         """Change `arrays`, one for each of the values."""
@@ -100,8 +98,4 @@ class Sources:
 
     def at(self, step: int) -> list[Event]:
         """Return what happens before `step`."""
-        return [event for event in self.events if event.next_step(step) == step]
-
-    def next_step(self, step: int) -> int:
-        """Return the first step from `step` on before which anything happens."""
-        return min((event.next_step(step) for event in self.events), default=NEVER)
+        return [event for event in self.events if event.happens(step)]
