@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from support.command import refused
-from test_runs import assert_same_run, run
+from support.runs import assert_same_run, run
 
 ROOT = Path(__file__).parents[1]
 COURSE_EVENTS = ROOT.parent / "shared" / "reference" / "events-course.txt"

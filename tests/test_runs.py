@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from support.runs import assert_same_run, contents, run
 
 CONFIG = """\
 model: nbody
@@ -33,30 +34,6 @@ def job(tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(CONFIG.replace("OUT", str(tmp_path / "out")))
     return path
-
-
-def run(*arguments, check=0):
-    """Run a command on one rank and return what it printed."""
-    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == check, result.stdout + result.stderr
-    return result
-
-
-def contents(folder):
-    """Return every data set of a run's trajectory."""
-    found = {}
-    with h5py.File(Path(folder) / "trajectory.h5", "r") as file:
-        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
-    return found
-
-
-def assert_same_run(first, second):
-    """Compare two trajectories bit by bit: every frame, every diagnostic."""
-    first, second = contents(first), contents(second)
-    assert first.keys() == second.keys()
-    for name in first:
-        np.testing.assert_array_equal(first[name], second[name], err_msg=name)
 
 
 @pytest.fixture
