@@ -1,4 +1,4 @@
-"""Gravity between bodies, from a laptop to a cluster of GPUs.
+"""Gravity between bodies and stable fluids, from a laptop to a cluster of GPUs.
 
 ``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a GPU.
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 
@@ -110,7 +111,8 @@ def features_with_widest_vectors() -> str:
 def node_local_cache() -> Path:
     """Return this user's folder for compiled kernels on this node.
 
-    Home folders of clusters are network file systems, on which Numba's cache files race between nodes.
+    Home folders of clusters are network file systems, on which Numba's cache files race between nodes. Every version
+    has its own: Numba cannot read what names types that are gone.
 
     Raises
     ------
@@ -121,4 +123,6 @@ def node_local_cache() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise InputError(f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own")
-    return folder
+    own = folder / __version__
+    own.mkdir(exist_ok=True)
+    return own
