@@ -5,6 +5,7 @@ from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.fluid.kernels import gpu
+from hybrid_nbody.fluid.kernels.multigrid import gpu as multigrid
 from hybrid_nbody.fluid.slab import Slab
 
 KERNELS = {
@@ -12,7 +13,9 @@ KERNELS = {
     "tiles": (b"relax_1", b"relax_2", b"redo", b"settle", b"bring_home"),
     "transport": (b"advect", b"correct"),
     "cells": (b"split", b"merge", b"divergence", b"subtract_gradient", b"confine", b"largest", b"plane_sums"),
+    "multigrid": (b"sweep", b"average_rows", b"average_planes", b"centre", b"correct", b"correct_colours"),
 }
+SOURCES = gpu.SOURCES | {"multigrid": multigrid.SOURCE}
 WALLS = Slab((7, 5, 6), ("free-slip", "no-slip", "free-slip"), 0, 6)
 PERIODIC = Slab((512, 512, 512), ("periodic", "periodic", "periodic"), 0, 512)
 PART = Slab((84, 84, 84), ("free-slip", "no-slip", "periodic"), 20, 30)
@@ -24,6 +27,6 @@ OLD, *_, NEW = architectures()
 @pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
 def test_sources_compile(source, slab, dtype, architecture):
     options = compile_options(gpu.defines(slab, dtype), gpu.OPTIONS)
-    cubin = compile_to_cubin(gpu.SOURCES[source].read_text(), options, architecture)
+    cubin = compile_to_cubin(SOURCES[source].read_text(), options, architecture)
     for kernel in KERNELS[source]:
         assert kernel + b"\0" in cubin

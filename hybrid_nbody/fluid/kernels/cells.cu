@@ -1,59 +1,9 @@
 // What a step of the fluid does cell by cell on a GPU, and sums over cells.
 //
-// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
-// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DPARITY_U, _V, _W (signs of ghosts behind the walls of the
-// axes, as in 1,-1,1) and -DTHREADS (of a block that sums).
+// Compiled with the macros of ``grid.cuh``, -DPARITY_U, _V, _W (signs of ghosts behind the walls of the axes, as in 1,-1,1)
+// and -DTHREADS (of a block that sums).
 
-typedef REAL Real;
-
-#define PLANE (NY * NX)
-#define COLOUR ((long long)(PLANES + 2) * NY * PITCH)
-#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
-#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
-#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
-
-struct Cell {
-    int x, y, z;
-    __device__ Cell() : x(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {}
-    __device__ Cell(int x, int y, int z) : x(x), y(y), z(z) {}
-    __device__ bool inside() const { return x < NX && y < NY; }
-};
-
-// Values of cells, as an array of fields or of colours.
-struct Field {
-    Real *value;
-    __device__ Real &operator()(const Cell &c) const { return value[(long long)(c.z + 1) * PLANE + c.y * NX + c.x]; }
-};
-struct Colours {
-    Real *value;
-    __device__ Real &operator()(const Cell &c) const {
-        int colour = (c.x + c.y + FIRST + c.z) & 1;
-        return value[colour * COLOUR + ((long long)(c.z + 1) * NY + c.y) * PITCH + c.x / 2];
-    }
-};
-
-// --- neighbours ------------------------------------------------------------------------------------------------------
-
-struct Parity { int x, y, z; };
-
-// The cell beside another one on an axis of `size` cells; behind a wall the cell itself, and then `sign` applies.
-__device__ inline int beside(int i, int step, int size, bool wraps, bool wall, Real sign, Real *ghost) {
-    int to = i + step;
-    if (to >= 0 && to < size) return to;
-    if (wraps) return to < 0 ? size - 1 : 0;
-    if (!wall) return to;  // a halo plane
-    *ghost = sign;
-    return i;
-}
-
-template <class Array>
-__device__ inline Real next_to(const Array &f, Cell c, int axis, int step, const Parity &sign) {
-    Real ghost = 1;
-    if (axis == 0) c.x = beside(c.x, step, NX, PERIODIC_X, true, sign.x, &ghost);
-    if (axis == 1) c.y = beside(c.y, step, NY, PERIODIC_Y, true, sign.y, &ghost);
-    if (axis == 2) c.z = beside(c.z, step, PLANES, PERIODIC_Z && WHOLE, step < 0 ? WALL_BELOW : WALL_ABOVE, sign.z, &ghost);
-    return ghost * f(c);
-}
+#include "grid.cuh"
 
 // The next cell minus the previous one.
 template <class Array>
@@ -86,14 +36,11 @@ extern "C" __global__ void merge(Colours colours, Field field) {
 
 // --- projection ------------------------------------------------------------------------------------------------------
 
-template <class Array>
-__device__ inline void diverge(Field u, Field v, Field w, Real factor, const Array &out) {
+extern "C" __global__ void divergence(Field u, Field v, Field w, Real factor, Colours out) {
     Cell c;
-    if (c.inside()) out(c) = factor * ((change(u, c, 0, parity(0)) + change(v, c, 1, parity(1))) + change(w, c, 2, parity(2)));
-}
-extern "C" __global__ void divergence(Field u, Field v, Field w, Real factor, Field out) { diverge(u, v, w, factor, out); }
-extern "C" __global__ void divergence_in_colours(Field u, Field v, Field w, Real factor, Colours out) {
-    diverge(u, v, w, factor, out);
+    if (!c.inside()) return;
+    Real in_plane = change(u, c, 0, parity(0)) + change(v, c, 1, parity(1));
+    out(c) = factor * (in_plane + change(w, c, 2, parity(2)));
 }
 
 extern "C" __global__ void subtract_gradient(Field u, Field v, Field w, Colours p, Real factor) {
@@ -152,19 +99,19 @@ extern "C" __global__ void renew_box(Field field, int x0, int x1, int y0, int y1
     if (c.inside() && c.x >= x0 && c.x < x1 && c.y >= y0 && c.y < y1 && z >= z0 && z < z1) renew(field(c), keep, value);
 }
 
-extern "C" __global__ void renew_sphere(Field field, double x, double y, double z, double radius, Real keep, Real value) {
+__device__ inline double square(double x) { return __dmul_rn(x, x); }
+
+// Each operation is rounded, as NumPy does it: the twin chooses the same cells.
+extern "C" __global__ void renew_sphere(Field field, double x, double y, double z, double radius_squared, Real keep,
+                                        Real value) {
     Cell c;
-    double dx = c.x - x, dy = c.y - y, dz = FIRST + c.z - z;
-    if (c.inside() && dx * dx + dy * dy + dz * dz <= radius * radius) renew(field(c), keep, value);
+    double in_plane = __dadd_rn(square(c.x - x), square(c.y - y));
+    bool within = __dadd_rn(in_plane, square(FIRST + c.z - z)) <= radius_squared;
+    if (c.inside() && within) renew(field(c), keep, value);
 }
 
 // --- over all cells --------------------------------------------------------------------------------------------------
 
-// The bits of a number that is not negative: they sort as the numbers do, and a NaN comes last.
-__device__ inline int bits(float x) { return __float_as_int(x); }
-__device__ inline long long bits(double x) { return __double_as_longlong(x); }
-__device__ inline void raise(float *largest, float x) { atomicMax((int *)largest, bits(x)); }
-__device__ inline void raise(double *largest, double x) { atomicMax((long long *)largest, bits(x)); }
 __device__ inline Real larger(Real a, Real b) { return bits(a) > bits(b) ? a : b; }
 
 // Some blocks have a plane; a warp raises the maximum once, if it does not see that it is high enough.

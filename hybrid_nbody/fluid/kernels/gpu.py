@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hybrid_nbody.backends.gpu import FLUSH_DENORMALS
+from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
-SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("sweeps", "tiles", "transport", "cells")}
-
-HEADER = Path(__file__).with_name("solve.cuh")
-OPTIONS = (*FLUSH_DENORMALS, f"-I{HEADER.parent}")
+FOLDER = Path(__file__).parent
+SOURCES = {name: FOLDER / f"{name}.cu" for name in ("sweeps", "tiles", "transport", "cells")}
+HEADERS = sorted(FOLDER.glob("*.cuh"))
+OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
 
 LANES = 32
 """Threads of a warp: the cells of a colour that a tile is wide."""
@@ -32,8 +33,8 @@ ARRAYS = 4
 FUSED = 2
 """Most iterations of one pass over the grid."""
 
-ALIGNMENT = 16
-"""Bytes: rows of colours are padded to a multiple of them."""
+ALIGNMENT = 32
+"""Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written in."""
 
 SMALL = 300_000
 """Cells of a grid that is relaxed in place."""
@@ -52,8 +53,8 @@ COPY_THREADS = 256
 WORDS = 24
 """Of what the device remembers of solves: see ``solve.cuh``."""
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
-SMALLEST = 1e-20
-"""Added to the length of a gradient before it divides."""
+ROOM_ALIGNMENT = 256
+"""Bytes: colours in lent memory begin at a multiple of them, as those that are allocated do."""
 
 
 def pitch_of(slab, dtype) -> int:
@@ -74,8 +75,8 @@ class Tiling(NamedTuple):
     blocks : int
         Of a multiprocessor.
     align : int
-        Cells of a colour that the skirts along x are a multiple of: 4 lets tiles write whole sectors of memory,
-        which is faster where the grid is not in the cache; 1 wastes less.
+        Cells of a colour that the skirts along x are a multiple of: 4 lets tiles read pieces of 16 bytes and write
+        whole sectors of memory, which is faster where the grid is not in the cache; 1 wastes less.
     """
 
     rows: int
@@ -95,7 +96,7 @@ def tiling_of(slab, dtype) -> Tiling:
 
 def defines(slab, dtype) -> dict[str, int | str]:
     """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
-    tiling = tiling_of(slab, dtype)
+    tiling, headers = tiling_of(slab, dtype), b"".join(header.read_bytes() for header in HEADERS)
     cells, periodic = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True)), map(int, slab.periodic)
     parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
     return {
@@ -112,14 +113,8 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "ALIGN": tiling.align,
         "STAGES": STAGES,
         "THREADS": SUM_THREADS,
-        "HEADER": zlib.crc32(HEADER.read_bytes()),  # compiled code is kept under its source and options alone
+        "HEADERS": zlib.crc32(headers),  # compiled code is kept under its source and options alone
     }
-
-
-def tiles_of(size: int, width: int, skirt: int, more: int) -> int:
-    """Return how many tiles cover an axis of `size` cells; see ``Tiling`` in ``tiles.cu``; walls have `more` cells."""
-    own = width - 2 * skirt
-    return -(-(size - 2 * more) // own)
 
 
 def launches_of(iterations: int) -> list[int]:
@@ -149,7 +144,8 @@ class Kernels:
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
-        self.room = None
+        self.shape_of_colours = (2, *slab.shape[:2], pitch_of(slab, dtype))
+        self.spare = None
         self.in_place = bool(np.prod(slab.cells) <= SMALL)
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -158,10 +154,9 @@ class Kernels:
         """Return a field of zeros."""
         return self.backend.zeros(self.slab.shape, self.dtype)
 
-    def colours(self):
+    def colours(self, *number):
         """Return colours that are zero."""
-        planes, rows, _ = self.slab.shape
-        return self.backend.zeros((2, planes, rows, pitch_of(self.slab, self.dtype)), self.dtype)
+        return self.backend.zeros((*number, *self.shape_of_colours), self.dtype)
 
     def fill(self, array, value):
         """Set every element, halo planes included."""
@@ -191,17 +186,17 @@ class Kernels:
 
     # --- linear systems -----------------------------------------------------------------------------------------------
 
-    def relax(self, x, b, stencil, omega, iterations, tolerance, spare=None):
+    def relax(self, x, b, stencil, iterations, tolerance, room):
         """Do all iterations of a solve on a rank that owns every plane, and note it in the statistics.
 
-        Nothing is done here but queue kernels, so that a caller may capture it; but without `spare`, colours to work
-        in, the first call makes them.
+        `room` is flat memory of the working type that is free meanwhile, or None; if colours do not fit there, the
+        first call makes some to work in. Nothing else is done here but queue kernels, so that a caller may capture it.
         """
-        equation = self._equation(stencil, omega, tolerance)
+        equation = *self._equation(stencil), self.number(1.0 / stencil.diagonal), self.number(tolerance)
         if self.in_place:
             self._relax_in_place(x, b, equation, iterations)
         else:
-            self._relax_fused(x, b, equation, iterations, self._room() if spare is None else spare)
+            self._relax_fused(x, b, equation, iterations, self._spare_colours(room))
 
     def _relax_in_place(self, x, b, equation, iterations):
         """Launch colour after colour: on a small grid a launch takes less time than filling and emptying tiles."""
@@ -211,31 +206,35 @@ class Kernels:
                 self._over(self.slab.half, "sweeps", "relax_colour", *order, x, b, *equation, self.control)
         self._settle(iterations, min(iterations, 1), iterations)
 
-    def _relax_fused(self, x, b, equation, iterations, room):
-        """Launch passes over the grid that take x into `room` and back; redo a part of the last if it did too many."""
+    def _relax_fused(self, x, b, equation, iterations, spare):
+        """Launch passes over the grid that take x into `spare` and back; redo a part of the last if it did too many."""
         launches, previous = launches_of(iterations), 0
         for number, count in enumerate(launches):
             order = np.int32(number), np.int32(previous)
-            self._tiles(f"relax_{count}", count, *order, x, room, b, *equation, self.control)
+            self._tiles(f"relax_{count}", count, *order, x, spare, b, *equation, self.control)
             previous = count
         self._settle(len(launches), previous, iterations)
         for number in range(FUSED - 1):
-            self._tiles("redo", 1, np.int32(number), x, room, b, *equation, self.control)
-        self.kernel("tiles", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, room, self.control))
+            self._tiles("redo", 1, np.int32(number), x, spare, b, *equation, self.control)
+        self.kernel("tiles", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, spare, self.control))
 
     def _settle(self, launches, last, iterations):
         """End a solve whose last launch had `last` iterations."""
         self._single("tiles", "settle", np.int32(launches), np.int32(last), np.int32(iterations), self.control)
 
-    def _room(self):
-        if self.room is None:
-            self.room = self.colours()
-        return self.room
+    def _spare_colours(self, room):
+        """Return colours to work in: within `room`, always in the same place of it, or our own if they do not fit."""
+        if room is not None:
+            size, start = int(np.prod(self.shape_of_colours)), -room.data.ptr % ROOM_ALIGNMENT // self.dtype.itemsize
+            if start + size <= room.size:
+                return room[start : start + size].reshape(self.shape_of_colours)
+        if self.spare is None:
+            self.spare = self.colours()
+        return self.spare
 
-    def _equation(self, stencil, omega=0.0, tolerance=0.0):
-        """Return a stencil, what turns a residual into a change, and the tolerance as arguments of a kernel."""
-        numbers = stencil.own, stencil.neighbour, *stencil.parity, omega / stencil.diagonal, tolerance
-        return tuple(map(self.number, numbers))
+    def _equation(self, stencil):
+        """Return a stencil as arguments of a kernel."""
+        return tuple(map(self.number, (stencil.own, stencil.neighbour, *stencil.parity)))
 
     def _tiles(self, name, count, *arguments):
         """Launch a kernel that walks tiles through the grid and does `count` iterations."""
@@ -249,10 +248,11 @@ class Kernels:
 
     @staticmethod
     def _tiling(size, width, skirt, more, periodic):
-        """Return how many tiles cover an axis."""
+        """Return how many tiles cover an axis; see ``Tiling`` in ``tiles.cu``; walls have `more` cells."""
         if not periodic and size <= width:
             return 1
-        return tiles_of(size, width, skirt, skirt if more and not periodic else 0)
+        beyond = 0 if periodic or not more else skirt
+        return -(-(size - 2 * beyond) // (width - 2 * skirt))
 
     def _single(self, source, name, *arguments):
         """Launch one thread."""
@@ -262,10 +262,15 @@ class Kernels:
         """Begin a solve by `sweep` and `end_iteration`."""
         self._single("sweeps", "begin_solve", self.control)
 
-    def sweep(self, colour, x, b, stencil, omega, tolerance):
-        """Renew the cells of one colour; the halo planes of the other are valid."""
-        equation = self._equation(stencil, omega, tolerance)
-        self._over(self.slab.half, "sweeps", "sweep", np.int32(colour), x, b, *equation, self.control)
+    def sweep(self, colour, x, b, stencil, factors, tolerance):
+        """Renew the cells of one colour; the halo planes of the other are valid.
+
+        A cell changes by ``factors[k]`` times what its equation lacks, k counting the walls beside it: 1 for one of x,
+        2 for one of y, 4 for one of z.
+        """
+        equation, by_walls = self._equation(stencil), np.array([(factors,)], [("at", self.dtype, len(factors))])
+        numbers = *equation, by_walls, self.number(tolerance)
+        self._over(self.slab.half, "sweeps", "sweep", np.int32(colour), x, b, *numbers, self.control)
 
     def end_iteration(self):
         """Let the solve end here if `changed` is zero."""
@@ -291,12 +296,12 @@ class Kernels:
     def residual(self, x, b, stencil) -> float:
         """Return the largest residual of this rank's cells."""
         self.extreme.fill(0)
-        self._over(self.slab.half, "sweeps", "residual", x, b, *self._equation(stencil)[:5], self.extreme)
+        self._over(self.slab.half, "sweeps", "residual", x, b, *self._equation(stencil), self.extreme)
         return float(self.backend.download(self.extreme)[0])
 
     def exceeds(self, x, b, stencil, limit):
         """Note in `changed` whether a residual is larger than ``limit[0]``."""
-        self._over(self.slab.half, "sweeps", "exceeds", x, b, *self._equation(stencil)[:5], limit, self.control)
+        self._over(self.slab.half, "sweeps", "exceeds", x, b, *self._equation(stencil), limit, self.control)
 
     # --- over all cells -----------------------------------------------------------------------------------------------
 
@@ -337,21 +342,20 @@ class Kernels:
 
     # --- projection and advection -------------------------------------------------------------------------------------
 
-    def divergence(self, u, v, w, factor, out):
-        """Set `out`, a field or colours, to `factor` times the sum of the central differences."""
-        name = {3: "divergence", 4: "divergence_in_colours"}[out.ndim]
-        self._cells("cells", name, u, v, w, self.number(factor), out)
+    def divergence(self, u, v, w, factor, colours):
+        """Set colours to `factor` times the sum of the central differences."""
+        self._cells("cells", "divergence", u, v, w, self.number(factor), colours)
 
     def subtract_gradient(self, u, v, w, p, factor):
         """Subtract `factor` times the central differences of p, colours."""
         self._cells("cells", "subtract_gradient", u, v, w, p, self.number(factor))
 
-    def advect(self, source, below, out, u, v, w, scale, parity):
+    def advect(self, source, below, out, u, v, w, scale, parity, room=None):
         """Set `out` to what comes from `scale` times the velocity; plane 0 of `source` is `below` planes below."""
         velocity = u, v, w, self.number(scale), *map(np.int32, parity)
         self._cells("transport", "advect", source, *self._planes(source, below), out, *velocity)
 
-    def correct(self, source, forward, below, out, u, v, w, scale, parity):
+    def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Set `out` to `forward` with half the error of going there and back taken off."""
         velocity = u, v, w, self.number(scale), *map(np.int32, parity)
         self._cells("transport", "correct", source, forward, *self._planes(source, below), out, *velocity)
@@ -385,11 +389,11 @@ class Kernels:
 
     def add_sphere(self, field, centre, radius, value):
         """Add `value` in the cells whose centre lies within `radius` cells of `centre`."""
-        self._renew("renew_sphere", field, map(np.float64, (*centre, radius)), 1, value)
+        self._renew("renew_sphere", field, map(np.float64, (*centre, radius**2)), 1, value)
 
     def set_sphere(self, field, centre, radius, value):
         """Set the cells whose centre lies within `radius` cells of `centre` to `value`."""
-        self._renew("renew_sphere", field, map(np.float64, (*centre, radius)), 0, value)
+        self._renew("renew_sphere", field, map(np.float64, (*centre, radius**2)), 0, value)
 
     def _renew(self, name, field, where, keep, value):
         self._cells("cells", name, field, *where, self.number(keep), self.number(value))

@@ -1,17 +1,8 @@
-// What the two files of linear systems share: the grid, the arithmetic of a cell, and what the device remembers of a solve.
+// What the files of linear systems share: the arithmetic of a cell, and what the device remembers of a solve.
 //
-// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
-// -DPITCH (of a row of a colour) and -DPERIODIC_X, _Y, _Z (0 or 1).
+// Compiled with the macros of ``grid.cuh``.
 
-typedef REAL Real;
-
-#define LANES 32
-#define HALF ((NX + 1) / 2)
-#define PLANE (NY * PITCH)
-#define COLOUR ((long long)(PLANES + 2) * PLANE)
-#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
-#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
-#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
+#include "grid.cuh"
 
 // --- arithmetic: the same operations in the same order wherever a cell is updated ------------------------------------
 
@@ -44,7 +35,8 @@ enum Word {  // of `control`; the first ones as in gpu.py
 // Launch i of a solve notes here for each of its iterations whether a cell changed by more than the tolerance.
 __device__ inline int *flags_of(int *control, int launch) { return control + FLAGS + launch % 3 * MOST; }
 
-// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's.
+// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's. A write of
+// every warp to one word would take 20 times as long as everything else.
 __device__ inline void note(bool condition, int *flag) {
     if (__syncthreads_or(condition) && threadIdx.x == 0 && threadIdx.y == 0 && !*flag) *flag = 1;
 }

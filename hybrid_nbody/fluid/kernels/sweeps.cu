@@ -1,6 +1,6 @@
 // Red-black Gauss-Seidel on a GPU: one colour at a time, in place, on the planes of one rank; and residuals.
 //
-// Bytes of memory a cell and iteration: 16. Compiled with the macros of ``solve.cuh``.
+// Bytes of memory a cell and iteration: 16. Compiled with the macros of ``grid.cuh``.
 
 #include "solve.cuh"
 
@@ -27,9 +27,14 @@ struct Site {
     __device__ Site(int colour)
         : c(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {
         x = 2 * c + ((colour + y + FIRST + z) & 1);
-        at = (long long)(z + 1) * PLANE + y * PITCH + c;
+        at = (long long)(z + 1) * COLOUR_PLANE + y * PITCH + c;
     }
     __device__ bool inside() const { return x < NX && y < NY; }
+    __device__ int walls() const {  // beside the cell, a bit for each axis
+        bool in_x = !PERIODIC_X && (x == 0 || x == NX - 1), in_y = !PERIODIC_Y && (y == 0 || y == NY - 1);
+        bool in_z = (WALL_BELOW && z == 0) || (WALL_ABOVE && z == PLANES - 1);
+        return in_x + 2 * in_y + 4 * in_z;
+    }
 };
 
 // What is missing in the equation of a cell.
@@ -41,31 +46,38 @@ __device__ inline Real missing(const Site &s, int colour, const Real *x, const R
     Real x2 = s.x + 1 < NX ? other[after] : PERIODIC_X ? other[1 - HALF] : in_x;
     Real y1 = s.y > 0 ? other[-PITCH] : PERIODIC_Y ? other[(NY - 1) * PITCH] : in_y;
     Real y2 = s.y + 1 < NY ? other[PITCH] : PERIODIC_Y ? other[-(NY - 1) * PITCH] : in_y;
-    long long wrap = WHOLE && PERIODIC_Z ? (long long)(NZ - 1) * PLANE : -(long long)PLANE;
-    Real z1 = s.z > 0 ? other[-PLANE] : WALL_BELOW ? in_z : other[wrap];
-    Real z2 = s.z + 1 < PLANES ? other[PLANE] : WALL_ABOVE ? in_z : other[-wrap];
+    long long wrap = WHOLE && PERIODIC_Z ? (long long)(NZ - 1) * COLOUR_PLANE : -(long long)COLOUR_PLANE;
+    Real z1 = s.z > 0 ? other[-COLOUR_PLANE] : WALL_BELOW ? in_z : other[wrap];
+    Real z2 = s.z + 1 < PLANES ? other[COLOUR_PLANE] : WALL_ABOVE ? in_z : other[-wrap];
     return residual_of(e, own, b[colour * COLOUR + s.at], sum_of(x1, x2, y1, y2, z1, z2));
 }
 
-// Renew this thread's cell; returns whether it changed.
-__device__ inline bool renew(int colour, Real *x, const Real *b, const Equation &e, Real factor, Real tolerance) {
-    Site s(colour);
+// Renew a cell by `factor` times what is missing; returns whether it changed.
+__device__ inline bool renew(const Site &s, int colour, Real *x, const Real *b, const Equation &e, Real factor,
+                             Real tolerance) {
     if (!s.inside()) return false;
     Real delta = product(missing(s, colour, x, b, e), factor);
     x[colour * COLOUR + s.at] += delta;
     return fabs(delta) > tolerance;
 }
 
-extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
-    if (!control[DONE]) note(renew(colour, x, b, THE_EQUATION, factor, tolerance), control + CHANGED);
+// By the walls beside a cell: 1 for one of x, 2 for one of y, 4 for one of z.
+struct Factors { Real at[8]; };
+
+extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, const __grid_constant__ Factors factors,
+                                 Real tolerance, int *control) {
+    if (control[DONE]) return;
+    Site s(colour);
+    note(renew(s, colour, x, b, THE_EQUATION, factors.at[s.walls()], tolerance), control + CHANGED);
 }
 
 // Two launches of this, a colour each, are an iteration of a solve as `relax_1` is, but in place: for small grids.
 extern "C" __global__ void relax_colour(int launch, int colour, Real *x, const Real *b, EQUATION, Real factor,
                                         Real tolerance, int *control) {
-    if (colour == 0 && threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y + blockIdx.z == 0) begin_launch(control, launch, launch > 0);
+    bool first = threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y + blockIdx.z == 0;
+    if (colour == 0 && first) begin_launch(control, launch, launch > 0);
     if (launch > 0 && !*flags_of(control, launch - 1)) return;
-    note(renew(colour, x, b, THE_EQUATION, factor, tolerance), flags_of(control, launch));
+    note(renew(Site(colour), colour, x, b, THE_EQUATION, factor, tolerance), flags_of(control, launch));
 }
 
 __device__ inline Real larger_residual(const Real *x, const Real *b, const Equation &e) {
@@ -76,10 +88,6 @@ __device__ inline Real larger_residual(const Real *x, const Real *b, const Equat
     }
     return most;
 }
-
-// The bits of a number that is not negative sort as the numbers do.
-__device__ inline void raise(float *largest, float x) { atomicMax((int *)largest, __float_as_int(x)); }
-__device__ inline void raise(double *largest, double x) { atomicMax((long long *)largest, __double_as_longlong(x)); }
 
 extern "C" __global__ void residual(const Real *x, const Real *b, EQUATION, Real *largest) {
     Real most = larger_residual(x, b, THE_EQUATION);

@@ -10,7 +10,7 @@
 // Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other in x walk
 // at the same pace and find theirs in the cache.
 //
-// Compiled with the macros of ``solve.cuh``, -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a multiprocessor),
+// Compiled with the macros of ``grid.cuh``, -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a multiprocessor),
 // -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for which numbers are under way).
 
 #include "solve.cuh"
@@ -34,9 +34,10 @@ extern "C" __global__ void settle(int launches, int last, int iterations, int *c
 #define NEVER ((Real)__int_as_float(0x7fffffff))  // a NaN: nothing is larger
 
 // Tiles are `width` cells wide and lose `skirt` of them on each side that is no wall. Their own cells begin at multiples
-// of what is left, plus `more`, which the first and the last tile have beyond it where there are walls.
+// of what is left, plus `more`, which the first and the last tile have beyond it where there are walls. The last tile may
+// reach over the end, into the padding of a row: `room` is the size with it.
 struct Tiling {
-    int size, width, skirt, more;
+    int size, room, width, skirt, more;
     bool periodic;
     __device__ constexpr int own() const { return width - 2 * skirt; }
     __device__ constexpr int number() const {
@@ -49,7 +50,7 @@ struct Span {
     int first, low, high;
     __device__ Span(int tile, const Tiling &all) {
         int begin = tile * all.own() + all.more, end = begin + all.own();
-        first = all.periodic ? begin - all.skirt : max(0, min(begin - all.skirt, all.size - all.width));
+        first = all.periodic ? begin - all.skirt : max(0, min(begin - all.skirt, all.room - all.width));
         low = tile > 0 ? begin : 0;
         high = tile + 1 < all.number() ? end : all.size;
     }
@@ -57,12 +58,20 @@ struct Span {
 
 // Along x cells of a tile begin at whole sectors of memory: what two blocks write of one is slow.
 #define SKIRT_X(K) ((K + ALIGN - 1) / ALIGN * ALIGN)
-#define ALONG_X(K) Tiling{HALF, LANES, SKIRT_X(K), PERIODIC_X || ALIGN > 1 ? 0 : K, PERIODIC_X}
-#define ALONG_Y(K) Tiling{NY, HEIGHT, 2 * K, PERIODIC_Y ? 0 : 2 * K, PERIODIC_Y}
+#define ALONG_X(K) Tiling{HALF, ALIGN > 1 ? PITCH : HALF, LANES, SKIRT_X(K), PERIODIC_X || ALIGN > 1 ? 0 : K, PERIODIC_X}
+#define ALONG_Y(K) Tiling{NY, NY, HEIGHT, 2 * K, PERIODIC_Y ? 0 : 2 * K, PERIODIC_Y}
+
+// Numbers that a lane fetches at once: 16 bytes, the most there is, where tiles begin at a multiple of them and so does the
+// edge around which a periodic row goes on; else one. The lanes of a warp then fetch so many of its rows at once: a quarter
+// of the instructions, or half of them in double precision.
+constexpr int WIDEST = 16 / sizeof(Real);
+constexpr int PIECE = ALIGN % WIDEST == 0 && (!PERIODIC_X || HALF % WIDEST == 0) ? WIDEST : 1;
+constexpr int PIECES = LANES / PIECE, FETCHES = ROWS / PIECE;  // in a row of a tile, and of a thread for a plane
+static_assert(ROWS % PIECE == 0, "the rows of a warp are fetched PIECE at once");
 
 // The cell that is stored for one of a tile's: outside of a wall any one will do.
 __device__ inline int stored(int i, int size, bool periodic) {
-    return periodic ? (i % size + size) % size : min(max(i, 0), size - 1);
+    return periodic ? wrapped(i, size) : min(max(i, 0), size - 1);
 }
 
 // What a thread holds of its columns, the planes t + 1 ... t - 2K of step t. A plane keeps its place: as many steps as
@@ -83,6 +92,7 @@ struct Edges {
 struct Thread {
     int lane, warp, c, y;  // c and y of the first row, as if the grid had no end
     int offset[ROWS];      // of the cells in a plane
+    int fetched[FETCHES];  // the same of what the thread fetches
     Real limit[ROWS];      // of a change that counts; NEVER where the cell is another tile's
     bool first, last;      // whether the row begins, or ends, with this thread's cells
     __device__ bool owns(int row) const { return limit[row] == limit[row]; }
@@ -103,6 +113,9 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
         me.limit[r] = owned ? tolerance : NEVER;
         me.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - me.y) * PITCH;
     }
+    int piece = stored(in_x.first + me.lane % PIECES * PIECE, PERIODIC_X ? HALF : PITCH - PIECE + 1, PERIODIC_X);
+    for (int i = 0; i < FETCHES; ++i)
+        me.fetched[i] = piece + stored(me.y + me.lane / PIECES + i * PIECE, NY, PERIODIC_Y) * PITCH;
     return me;
 }
 
@@ -148,32 +161,46 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &h
     return changed;
 }
 
-// Numbers on their way from memory: those that step t needs, in slot t % STAGES, each where its thread will look for it.
+// Numbers on their way from memory: those that step t needs, in slot t % STAGES, the rows of a warp one after another.
 enum Array { X0, X1, B0, B1, ARRAYS };
-extern __shared__ Real waiting[];  // [STAGES][ARRAYS][ROWS][WARPS * LANES]
+extern __shared__ __align__(16) Real waiting[];  // [STAGES][ARRAYS][WARPS][ROWS][LANES]
 
-__device__ inline Real *waiting_at(unsigned stage, int array, int row) {
-    return waiting + (((stage % STAGES) * ARRAYS + array) * ROWS + row) * (WARPS * LANES) + threadIdx.x;
+__device__ inline Real *waiting_at(unsigned stage, int array, const Thread &me) {
+    return waiting + (((stage % STAGES) * ARRAYS + array) * WARPS + me.warp) * (ROWS * LANES);
 }
 
+// Order a piece. The wide copy goes past the first-level cache, which has no use for it.
 __device__ inline void fetch(Real *to, const Real *from) {
-#if __CUDA_ARCH__ >= 800
-    unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
+#if __CUDA_ARCH__ < 800
+    for (int i = 0; i < PIECE; ++i) to[i] = from[i];
 #else
-    *to = *from;
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    if (PIECE > 1)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
 #endif
 }
-__device__ inline void wait_for_oldest() {
+__device__ inline void end_of_group() {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
+}
+
+// For all groups but the `number` newest ones; with pieces for those of the other lanes, too, which fetched what one takes.
+template <int number>
+__device__ inline void wait_for_groups_but() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(number) : "memory");
+#endif
+    if (PIECE > 1) __syncwarp();
 }
 
 __device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, unsigned stage, int which) {
-    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * PLANE;
+    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * COLOUR_PLANE;
+    Real *to = waiting_at(stage, which, me) + me.lane * PIECE;
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) fetch(waiting_at(stage, which, r), from + (TALL ? r * PITCH : me.offset[r]));
+    for (int i = 0; i < FETCHES; ++i) fetch(to + i * PIECE * LANES, from + (TALL ? i * PIECE * PITCH : me.fetched[i]));
 }
 
 // Order what step t needs: each number as late as it is.
@@ -182,15 +209,20 @@ __device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, 
     fetch_plane(x + COLOUR, t + 1, me, stage, X1);
     fetch_plane(b, t, me, stage, B0);
     fetch_plane(b + COLOUR, t - 1, me, stage, B1);
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
+    end_of_group();
+}
+
+template <int places>
+__device__ __forceinline__ void take_plane(Real (*to)[places], int place, const Thread &me, unsigned stage, int which) {
+    const Real *from = waiting_at(stage, which, me) + me.lane;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) to[r][place] = from[r * LANES];
 }
 
 template <int places>
 __device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane, const Thread &me, Real (*from)[places],
                                             int place) {
-    Real *to = array + (long long)(plane + 1) * PLANE;
+    Real *to = array + (long long)(plane + 1) * COLOUR_PLANE;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
         if (me.owns(r)) to[TALL ? me.offset[0] + r * PITCH : me.offset[r]] = from[r][place];
@@ -210,10 +242,8 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     const int places = Columns<K>::places;
     Columns<K> held = {};
     int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
-    if (TALL) from += me.offset[0], b += me.offset[0];
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");  // what was ordered for steps beyond the last of another range
-#endif
+    if (TALL) from += me.fetched[0], b += me.fetched[0];
+    wait_for_groups_but<0>();  // what was ordered for steps beyond the last of another range
     for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
     unsigned stage = 0;
     for (int round = start; round <= last; round += places) {
@@ -222,14 +252,11 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             int t = round + step;
             if (t > last) return;
             Edges<K> &fresh = edges[t & 1], &old = edges[~t & 1];
-            wait_for_oldest();
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                held.x[0][r][PLACE(step, 0)] = *waiting_at(stage, X0, r);
-                held.x[1][r][PLACE(step, 1)] = *waiting_at(stage, X1, r);
-                held.b[0][r][PLACE(step, 0)] = *waiting_at(stage, B0, r);
-                held.b[1][r][PLACE(step, -1)] = *waiting_at(stage, B1, r);
-            }
+            wait_for_groups_but<STAGES - 2>();
+            take_plane(held.x[0], PLACE(step, 0), me, stage, X0);
+            take_plane(held.x[1], PLACE(step, 1), me, stage, X1);
+            take_plane(held.b[0], PLACE(step, 0), me, stage, B0);
+            take_plane(held.b[1], PLACE(step, -1), me, stage, B1);
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
             stage = (stage + 1) % STAGES;
             if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts<K>(t, step, held, e.z_sign);

@@ -1,26 +1,11 @@
 // Advection on a GPU: a thread a cell traces back where its fluid comes from.
 //
-// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank) and
-// -DPERIODIC_X, _Y, _Z (0 or 1). Bytes of memory a cell: 20, three velocities, the source once and the result.
+// Compiled with the macros of ``grid.cuh``. Bytes of memory a cell: 20, three velocities, the source once and the result.
 
-typedef REAL Real;
-
-#define PLANE (NY * NX)
-#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
-
-struct Cell {
-    int x, y, z;
-    long long at;
-    __device__ Cell() : x(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {
-        at = (long long)(z + 1) * PLANE + y * NX + x;
-    }
-    __device__ bool inside() const { return x < NX && y < NY; }
-};
+#include "grid.cuh"
 
 // The planes that are there: `count` of them, from global plane `first` on.
 struct Source { int first, count; };
-
-__device__ inline int wrapped(int i, int size) { return (i % size + size) % size; }
 
 // Two cells beside each other on an axis, the first one `low`, and how far the point lies beyond it.
 struct Between {
@@ -29,11 +14,20 @@ struct Between {
     __device__ bool within(int size) const { return low >= 0 && low + 1 < size; }
 };
 
+// Unlike with fmax and fmin a NaN stays one.
+__device__ inline Real at_least(Real value, Real low) { return value < low ? low : value; }
+__device__ inline Real at_most(Real value, Real high) { return value > high ? high : value; }
+
+// Defined for all numbers, unlike a cast: the nearest int for those that are too large, some int for a NaN.
+__device__ inline int rounded_down(float x) { return __float2int_rd(x); }
+__device__ inline int rounded_down(double x) { return __double2int_rd(x); }
+#define FARTHEST (1 << 30)  // steps around a periodic axis, so that their sum with a cell is an int
+
 // The point `distance` cells from cell i. That point is never written down: it would round more the larger i is.
 __device__ inline Between between(int i, int size, Real distance, bool wall) {
-    if (wall) distance = fmin(fmax(distance, (Real)-0.5 - i), size - (Real)0.5 - i);
-    Real whole = floor(distance);
-    return {i + (int)whole, distance - whole};
+    if (wall) distance = at_most(at_least(distance, (Real)-0.5 - i), size - (Real)0.5 - i);
+    int steps = wall ? rounded_down(distance) : min(max(rounded_down(distance), -FARTHEST), FARTHEST);
+    return {i + steps, distance - floor(distance)};
 }
 
 // The same of a cell that may lie beyond the end of an axis: the cell to read, and the sign of its ghost.
@@ -43,8 +37,6 @@ __device__ inline int read_for(int i, int size, bool wall, bool wraps, int ghost
     sign *= ghost;
     return i < 0 ? 0 : size - 1;
 }
-
-struct Parity { int x, y, z; };
 
 // The 8 cells around the point from which fluid comes that moves by `scale` times the velocity, in cells.
 struct Around {
@@ -90,11 +82,12 @@ extern "C" __global__ void advect(const Real *__restrict__ source, int first, in
                                   const Real *__restrict__ u, const Real *__restrict__ v, const Real *__restrict__ w,
                                   Real scale, int x_sign, int y_sign, int z_sign) {
     Cell c;
+    long long at = Field::place(c);
     if (!c.inside()) return;
-    Around point(c, u[c.at], v[c.at], w[c.at], scale);
+    Around point(c, u[at], v[at], w[at], scale);
     Real value[8];
     point.values({first, count}, source, {x_sign, y_sign, z_sign}, value);
-    out[c.at] = interpolated(value, point);
+    out[at] = interpolated(value, point);
 }
 
 // MacCormack: half the error of going there and back is taken off, within the values around the source.
@@ -102,10 +95,11 @@ extern "C" __global__ void correct(const Real *__restrict__ source, const Real *
                                    Real *__restrict__ out, const Real *__restrict__ u, const Real *__restrict__ v,
                                    const Real *__restrict__ w, Real scale, int x_sign, int y_sign, int z_sign) {
     Cell c;
+    long long at = Field::place(c);
     if (!c.inside()) return;
     Source planes = {first, count};
     Parity sign = {x_sign, y_sign, z_sign};
-    Around there(c, u[c.at], v[c.at], w[c.at], scale), back(c, u[c.at], v[c.at], w[c.at], -scale);
+    Around there(c, u[at], v[at], w[at], scale), back(c, u[at], v[at], w[at], -scale);
     Real value[8];
     back.values(planes, forward, sign, value);
     long long here = (long long)(FIRST + c.z - first) * PLANE + c.y * NX + c.x;
@@ -114,5 +108,5 @@ extern "C" __global__ void correct(const Real *__restrict__ source, const Real *
     Real least = value[0], most = value[0];
 #pragma unroll
     for (int i = 1; i < 8; ++i) least = fmin(least, value[i]), most = fmax(most, value[i]);
-    out[c.at] = fmin(fmax(corrected, least), most);
+    out[at] = at_most(at_least(corrected, least), most);
 }

@@ -12,17 +12,6 @@ SOURCE = Path(__file__).with_name("multigrid.cu")
 BLOCK = (32, 4, 1)
 """Threads along x, y and z."""
 
-THREADS = 512
-"""Threads of the block that sums."""
-
-DONE = 4
-"""The word of the kernels' `control` that says that a solve has converged: see ``solve.cuh``."""
-
-
-def defines(slab, dtype) -> dict[str, int | str]:
-    """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
-    return gpu.defines(slab, dtype) | {"DONE": DONE, "THREADS": THREADS}
-
 
 def columns_rows_planes(array):
     """Return the cells of a field along x, y and z, halo planes left aside."""
@@ -38,7 +27,7 @@ class Transfers:
 
     def __init__(self, kernels):
         self.slab, self.control, self.kind = kernels.slab, kernels.control, kernels.dtype.type
-        module = kernels.backend.compile(SOURCE, defines(kernels.slab, kernels.dtype))
+        module = kernels.backend.compile(SOURCE, gpu.defines(kernels.slab, kernels.dtype), gpu.OPTIONS)
         self.kernel = functools.cache(module.get_function)
         self.kernel("sweep")  # compiles the whole file now
 
@@ -58,7 +47,7 @@ class Transfers:
     def centre(self, array):
         """Subtract the average of an array that is whole on every rank, halo planes left aside."""
         inner = array[1:-1]
-        self.kernel("centre")((1,), (THREADS,), (np.int32(inner.size), inner, self.control))
+        self.kernel("centre")((1,), (gpu.SUM_THREADS,), (np.int32(inner.size), inner, self.control))
 
     def sweep(self, colour, first, x, b, stencil, couplings):
         """Relax the cells of one colour of a coarse grid."""

@@ -3,25 +3,11 @@
 // A coarse grid is a field with a halo plane at each end, not taken apart by colour: it has an eighth of the cells at
 // most. Its axes x and y wrap around; behind a wall the coupling to what lies there is 0. Tables are those of coarsening.py.
 //
-// Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the finest grid), -DFIRST and -DPLANES (of this rank),
-// -DPITCH (of a row of a colour), -DPERIODIC_X, _Y, _Z (0 or 1), -DDONE (the word of `control` that is not 0 once a solve
-// has converged) and -DTHREADS (of a block that sums).
+// Compiled with the macros of ``grid.cuh`` and -DTHREADS (of a block that sums).
 
-typedef REAL Real;
+#include "solve.cuh"
 
-#define HALF ((NX + 1) / 2)
-#define COLOUR ((long long)(PLANES + 2) * NY * PITCH)
-#define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
-#define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
-#define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
-#define CHANGED 0  // a word of `control`
-#define TAPS 3     // most fine cells in a coarse one
-
-struct Cell {
-    int x, y, z;
-    __device__ Cell() : x(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {}
-    __device__ Cell(int x, int y, int z) : x(x), y(y), z(z) {}
-};
+#define TAPS 3  // most fine cells in a coarse one
 
 // A field: planes -1 ... planes.
 struct Grid {
@@ -63,7 +49,8 @@ __device__ inline Real missing(const Cell &c, const Grid &g, const Real *x, cons
     return (b[g.at(c.x, c.y, c.z)] - s.own * here) + s.neighbour * around;
 }
 
-#define EQUATION const Real *x, const Real *b, Real own, Real neighbour, const Real *of_x, const Real *of_y, const Real *of_z
+#define COARSE_EQUATION                                                                             \
+    const Real *x, const Real *b, Real own, Real neighbour, const Real *of_x, const Real *of_y, const Real *of_z
 
 extern "C" __global__ void sweep(int colour, GRID, Real *x, const Real *b, Real own, Real neighbour, const Real *of_x,
                                  const Real *of_y, const Real *of_z, const int *control) {
@@ -92,6 +79,7 @@ __device__ inline Real average(const Cell &to, const Averaging &along_x, const A
     for (int j = 0; j < TAPS; ++j) {
         Real share = along_y.weight[j * along_y.number + to.y], row = 0;
         if (share > 0)
+#pragma unroll
             for (int i = 0; i < TAPS; ++i) {
                 Real part = along_x.weight[i * along_x.number + to.x];
                 int from = along_x.index[i * along_x.number + to.x];
@@ -104,7 +92,7 @@ __device__ inline Real average(const Cell &to, const Averaging &along_x, const A
 
 #define AVERAGING const unsigned *index_x, const Real *weight_x, const unsigned *index_y, const Real *weight_y
 
-extern "C" __global__ void average_rows(GRID, EQUATION, AVERAGING, int to_columns, int to_rows, Real *averages,
+extern "C" __global__ void average_rows(GRID, COARSE_EQUATION, AVERAGING, int to_columns, int to_rows, Real *averages,
                                         const int *control) {
     if (control[DONE]) return;
     Grid g = THE_GRID, to_grid = {to_columns, to_rows, planes};
@@ -149,58 +137,32 @@ extern "C" __global__ void centre(int number, Real *values, const int *control) 
 
 // --- the finest grid, by colour --------------------------------------------------------------------------------------
 
-__device__ inline long long place(int x, int y, int z) {
-    int colour = (x + y + FIRST + z) & 1;
-    return colour * COLOUR + ((long long)(z + 1) * NY + y) * PITCH + x / 2;
-}
-
-// The cell beside another one on an axis of `size` cells; behind a wall the cell itself, and then `sign` applies.
-__device__ inline int beside(int i, int step, int size, bool wraps, bool wall, Real sign, Real *ghost) {
-    int to = i + step;
-    if (to >= 0 && to < size) return to;
-    if (wraps) return to < 0 ? size - 1 : 0;
-    if (!wall) return to;  // a halo plane
-    *ghost = sign;
-    return i;
-}
+struct Signs { Real x, y, z; };
 
 struct Finest {
-    const Real *x, *b;
+    Colours x, b;
     System system;
-    Real x_sign, y_sign, z_sign;
-    __device__ Real next_x(int i, int j, int k, int step) const {
-        Real ghost = 1;
-        int to = beside(i, step, NX, PERIODIC_X, true, x_sign, &ghost);
-        return ghost * x[place(to, j, k)];
-    }
-    __device__ Real next_y(int i, int j, int k, int step) const {
-        Real ghost = 1;
-        int to = beside(j, step, NY, PERIODIC_Y, true, y_sign, &ghost);
-        return ghost * x[place(i, to, k)];
-    }
-    __device__ Real next_z(int i, int j, int k, int step) const {
-        Real ghost = 1;
-        int to = beside(k, step, PLANES, PERIODIC_Z && WHOLE, step < 0 ? WALL_BELOW : WALL_ABOVE, z_sign, &ghost);
-        return ghost * x[place(i, j, to)];
+    Signs sign;
+    __device__ Real along(int axis, const Cell &c) const {
+        return next_to(x, c, axis, -1, sign) + next_to(x, c, axis, 1, sign);
     }
     // Of the cell at `from` in the order of even, then odd x. Nothing is missing where all cells are equal and b is own * x.
     __device__ Real operator()(int from, int j, int k) const {
-        int i = 2 * (from % HALF) + from / HALF;
-        Real here = x[place(i, j, k)];
-        Real around = (next_x(i, j, k, -1) + next_x(i, j, k, 1)) + (next_y(i, j, k, -1) + next_y(i, j, k, 1));
-        around = (around - 4 * here) + (next_z(i, j, k, -1) + next_z(i, j, k, 1) - 2 * here);
-        return (b[place(i, j, k)] - system.own * here) + system.neighbour * around;
+        Cell c(2 * (from % HALF) + from / HALF, j, k);
+        Real here = x(c), around = along(0, c) + along(1, c);
+        around = (around - 4 * here) + (along(2, c) - 2 * here);
+        return (b(c) - system.own * here) + system.neighbour * around;
     }
 };
 
-extern "C" __global__ void average_rows_of_colours(const Real *x, const Real *b, Real own, Real neighbour, Real x_sign,
+extern "C" __global__ void average_rows_of_colours(Colours x, Colours b, Real own, Real neighbour, Real x_sign,
                                                    Real y_sign, Real z_sign, AVERAGING, int to_columns, int to_rows,
                                                    Real *averages, const int *control) {
     if (control[DONE]) return;
     Grid to_grid = {to_columns, to_rows, PLANES};
     Cell to;
     if (!to_grid.has(to)) return;
-    Finest missing = {x, b, {own, neighbour}, x_sign, y_sign, z_sign};
+    Finest missing = {x, b, {own, neighbour}, {x_sign, y_sign, z_sign}};
     averages[to_grid.at(to.x, to.y, to.z)] =
         average(to, {index_x, weight_x, to_columns}, {index_y, weight_y, to_rows}, missing);
 }
@@ -242,21 +204,15 @@ extern "C" __global__ void correct(GRID, const Real *coarse, ALONG(x), ALONG(y),
     if (fine.has(c)) x[fine.at(c.x, c.y, c.z)] += interpolated(g, coarse, THE(x), THE(y), THE(z), c.x, c.y, c.z);
 }
 
-// Set a flag if the condition holds in a thread of the block: one write of a block, none if it saw another's. A write of
-// every warp to one word would take 20 times as long as everything else.
-__device__ inline void note(bool condition, int *flag) {
-    if (__syncthreads_or(condition) && threadIdx.x == 0 && threadIdx.y == 0 && !*flag) *flag = 1;
-}
-
-extern "C" __global__ void correct_colours(GRID, const Real *coarse, ALONG(x), ALONG(y), ALONG(z), Real tolerance, Real *x,
+extern "C" __global__ void correct_colours(GRID, const Real *coarse, ALONG(x), ALONG(y), ALONG(z), Real tolerance, Colours x,
                                            int *control) {
     if (control[DONE]) return;
     Grid g = THE_GRID;
     Cell c;
     bool changed = false;
-    if (c.x < NX && c.y < NY) {
+    if (c.inside()) {
         Real change = interpolated(g, coarse, THE(x), THE(y), THE(z), c.x % 2 * HALF + c.x / 2, c.y, c.z);
-        x[place(c.x, c.y, c.z)] += change;
+        x(c) += change;
         changed = fabs(change) > tolerance;
     }
     note(changed, control + CHANGED);
