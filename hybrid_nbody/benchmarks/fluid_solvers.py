@@ -69,7 +69,7 @@ class Problem:
         part = self.solver(solver, CHUNK)
         while True:
             stop()
-            part.solve(self.x, self.b, POISSON)
+            part.solve(self.x, self.b, POISSON, None)
             counts = self.kernels.statistics()
             if counts["early"] or counts["iterations"] >= MOST_ITERATIONS:
                 return counts["iterations"]
@@ -108,7 +108,7 @@ def _row(head, solver, settings, rows, stop):
 
     def solve():
         problem.kernels.fill(problem.x, 0.0)
-        whole.solve(problem.x, problem.b, POISSON)
+        whole.solve(problem.x, problem.b, POISSON, None)
 
     taken = measured(backend, solve, settings.repeats, stop)
     row = head | {"threads": getattr(backend, "threads", None), **taken.columns, "iterations": needed}

@@ -219,7 +219,7 @@ class ModelSweeps:
         kernels.begin_solve()
         for _ in range(count):
             for colour in (0, 1):
-                kernels.sweep(colour, self.x, self.b, POISSON, 1.0, TOLERANCE)
+                kernels.sweep(colour, self.x, self.b, POISSON, POISSON.lagging, TOLERANCE)
             kernels.end_iteration()
         kernels.end_solve()
 
@@ -234,7 +234,7 @@ class ModelRelax(ModelSweeps):
 
     def iterate(self, count):
         """Queue iterations."""
-        self.kernels.relax(self.x, self.b, POISSON, 1.0, count, TOLERANCE)
+        self.kernels.relax(self.x, self.b, POISSON, count, TOLERANCE, None)
 
 
 class ModelPasses(ModelRelax):
@@ -249,12 +249,11 @@ class ModelPasses(ModelRelax):
 class OneIterationAPass(gpu.Kernels):
     """The kernels of the model on a GPU, each pass over the grid held to one iteration."""
 
-    def relax(self, x, b, stencil, omega, iterations, tolerance, spare=None):
+    def _relax_fused(self, x, b, equation, iterations, spare):
         """Do an even number of iterations, so that the result is in x."""
-        room, equation = self._room(), self._equation(stencil, omega, tolerance)
         for number in range(iterations):
             order = np.int32(number), np.int32(number > 0)
-            self._tiles("relax_1", 1, *order, x, room, b, *equation, self.control)
+            self._tiles("relax_1", 1, *order, x, spare, b, *equation, self.control)
         self._settle(iterations, 1, iterations)
 
 
@@ -262,4 +261,6 @@ class FusedColours(ModelRelax):
     """Both colours in one pass over the grid, on a GPU."""
 
     def _kernels(self, backend, cells):
-        return OneIterationAPass(backend, make_slab(cells), DTYPE)
+        kernels = OneIterationAPass(backend, make_slab(cells), DTYPE)
+        kernels.in_place = False
+        return kernels

@@ -173,8 +173,8 @@ class Solver(Section):
     )
     omega: Omega = Field(
         "auto",
-        description="Relaxation factor of sor; 1 would be red-black. auto: one that suits the smoothest mode. Where "
-        "walls mirror a velocity, it is lowered so far that no solve diverges.",
+        description="Relaxation factor of sor; with 1 it is red-black but for the cells at walls. auto: the one that "
+        "suits the smoothest mode.",
     )
 
 

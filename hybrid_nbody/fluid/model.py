@@ -123,14 +123,10 @@ class FluidModel:
         state, kernels = self.state, self.kernels
         for component in state.velocity:
             self.halo.fill(component)
-        room = self._room()
-        kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, room)
-        return self.halo.largest(kernels.largest(room))
-
-    def _room(self):
-        """Return an array of cells that lies in the solver's, which is free between steps."""
-        shape = self.kernels.slab.shape
-        return self.state.b.reshape(-1)[: int(np.prod(shape))].reshape(shape)
+        kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, state.b)
+        cells = state.x.reshape(-1)[: int(np.prod(kernels.slab.shape))].reshape(kernels.slab.shape)
+        kernels.merge(state.b, cells)  # the solver's arrays are free between steps
+        return self.halo.largest(kernels.largest(cells))
 
     def _iterations(self):
         """Return the work of the solver since the last row, and begin a new one."""

@@ -69,10 +69,6 @@ class Level:
         """Whether ranks own different planes."""
         return self.planes < self.cells[2]
 
-    def arrays(self):
-        """Return zeros for the solution and the right-hand side."""
-        return self.backend.zeros(self.shape, self.dtype), self.backend.zeros(self.shape, self.dtype)
-
     def _couplings(self, parity):
         """Return the tables of x, y and z on the device; that of z for this rank's planes."""
         axes = zip(self.cells, self.spacings, self.periodic, parity, strict=True)
@@ -90,8 +86,8 @@ class Passage:
         Tables of x, y and z.
     interpolation : callable
         Returns the tables of x, y and z for a parity.
-    rows : (planes + 2, my, mx) array
-        Room for averages along x and y.
+    shape : (int, int, int)
+        That of averages along x and y of this rank's planes.
     """
 
     def __init__(self, fine: Level, coarse: Level, partition: Partition, halo):
@@ -100,7 +96,7 @@ class Passage:
         self.collects = fine.shared and not coarse.shared
         self.averaging = tuple(upload(table, fine) for table in self._averaging())
         self.interpolation = cache(lambda parity: tuple(upload(table, fine) for table in self._interpolation(parity)))
-        self.rows = fine.backend.zeros((fine.planes + 2, coarse.cells[1], coarse.cells[0]), fine.dtype)
+        self.shape = fine.planes + 2, coarse.cells[1], coarse.cells[0]
 
     def _averaging(self):
         x, y, z = (averaging(*axis) for axis in zip(self.fine.cells, self.coarse.cells, strict=True))
@@ -176,13 +172,14 @@ class Multigrid:
         self.transfers = kernels.backend.kernels(KERNELS).Transfers(kernels)
         self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
         self.levels, self.passages = build_levels(kernels, halo)
-        self.arrays = [level.arrays() for level in self.levels[1:]]
+        self.own_memory = cache(lambda size: kernels.backend.zeros(size, kernels.dtype))
         sizes = [int(np.prod(level.cells)) for level in self.levels]
         self.centred = next(i for i, size in enumerate(sizes) if i > 0 and size <= CENTRED_CELLS)
 
-    def solve(self, x, b, stencil) -> None:
+    def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place; it and `b` are arrays by colour. The halo planes of `x` are valid in the end."""
         kernels = self.kernels
+        self.arrays, self.rows = self._lay_out(room)
         kernels.begin_solve()
         self.criterion.begin(b)
         self.halo.fill(x[1])
@@ -194,11 +191,23 @@ class Multigrid:
             kernels.end_iteration()
         kernels.end_solve()
 
+    def _lay_out(self, room):
+        """Return solution and right-hand side of coarse grids, and rows for the ways there: in `room` if they fit."""
+        shapes = [shape for level in self.levels[1:] for shape in (level.shape, level.shape)]
+        shapes += [passage.shape for passage in self.passages]
+        ends = np.cumsum([np.prod(shape) for shape in shapes]).tolist()
+        if room is None or room.size < ends[-1]:
+            room = self.own_memory(ends[-1])
+        pieces = zip([0, *ends], ends, shapes, strict=False)
+        arrays = [room[start:end].reshape(shape) for start, end, shape in pieces]
+        number = 2 * len(self.passages)
+        return list(zip(arrays[0:number:2], arrays[1:number:2], strict=True)), arrays[number:]
+
     def cycle(self, x, b, stencil) -> None:
         """Do one cycle; the halo planes of the second colour of `x` are valid before it, and all after it."""
         self._relax_finest(x, b, stencil, BEFORE)
         passage, transfers = self.passages[0], self.transfers
-        transfers.average_rows_of_colours(x, b, stencil, *passage.averaging[:2], passage.rows)
+        transfers.average_rows_of_colours(x, b, stencil, *passage.averaging[:2], self.rows[0])
         self._descend(0, stencil)
         coarse = passage.view(self.arrays[0][0])
         transfers.correct_colours(coarse, *passage.interpolation(stencil.parity), self.criterion.change, x)
@@ -208,14 +217,14 @@ class Multigrid:
     def _relax_finest(self, x, b, stencil, iterations):
         for _ in range(iterations):
             for colour in COLOURS:
-                self.kernels.sweep(colour, x, b, stencil, 1.0, self.criterion.change)
+                self.kernels.sweep(colour, x, b, stencil, stencil.relaxing(), self.criterion.change)
                 self.halo.fill(x[colour])
 
     def _descend(self, index, stencil):
         """Take averages of rows of grid `index` to the next one, and solve there."""
-        passage, (x, b) = self.passages[index], self.arrays[index]
-        passage.fine.halo.fill(passage.rows)
-        self.transfers.average_planes(passage.rows, passage.averaging[2], passage.view(b))
+        passage, rows, (x, b) = self.passages[index], self.rows[index], self.arrays[index]
+        passage.fine.halo.fill(rows)
+        self.transfers.average_planes(rows, passage.averaging[2], passage.view(b))
         passage.collect(b)
         if index + 1 == self.centred and singular(stencil):
             self.transfers.centre(b)
@@ -231,7 +240,7 @@ class Multigrid:
         if not last:
             level, passage, (x, b) = self.levels[index], self.passages[index], self.arrays[index - 1]
             tables = (level.couplings(stencil.parity), *passage.averaging[:2])
-            self.transfers.average_rows(x, b, stencil, *tables, passage.rows)
+            self.transfers.average_rows(x, b, stencil, *tables, self.rows[index])
             self._descend(index, stencil)
             coarse = passage.view(self.arrays[index][0])
             self.transfers.correct(coarse, *passage.interpolation(stencil.parity), x)

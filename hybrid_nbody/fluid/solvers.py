@@ -1,11 +1,14 @@
 """Solvers of the linear systems of a step, on the planes of all ranks.
 
-A solver has one method, ``solve(x, b, stencil)``: x and b are arrays of colours (see `hybrid_nbody.fluid.kernels`), x
-holds the first guess on entry and the solution on exit, its halo planes included where there are other ranks.
+A solver has one method, ``solve(x, b, stencil, room)``: x and b are arrays of colours (see
+`hybrid_nbody.fluid.kernels`), x holds the first guess on entry and the solution on exit, its halo planes included where
+there are other ranks; room is a flat array as long as two fields, whose numbers are not needed any more.
 """
 
 import math
 from dataclasses import dataclass
+
+from hybrid_nbody.fluid.stencil import Factors
 
 COLOURS = (0, 1)
 NEVER_MET = -1.0
@@ -55,15 +58,14 @@ class RedBlack:
         self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
         self.fused = halo.alone and accuracy.criterion == "change"
 
-    def omega(self, stencil) -> float:
-        """Return the factor of over-relaxation."""
-        return 1.0
+    def factors(self, stencil) -> Factors:
+        """Return what a cell changes by, over what its equation lacks."""
+        return stencil.lagging
 
-    def solve(self, x, b, stencil) -> None:
+    def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place."""
         if self.fused:
-            accuracy = self.accuracy
-            self.kernels.relax(x, b, stencil, self.omega(stencil), accuracy.iterations, accuracy.limit)
+            self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room)
         else:
             self._iterate(x, b, stencil)
         for colour in COLOURS:
@@ -71,7 +73,7 @@ class RedBlack:
 
     def _iterate(self, x, b, stencil):
         """Iterate colour by colour, and let every rank know of the others' changes."""
-        kernels, omega = self.kernels, self.omega(stencil)
+        kernels, factors = self.kernels, self.factors(stencil)
         kernels.begin_solve()
         self.criterion.begin(b)
         self.halo.fill(x[1])
@@ -79,7 +81,7 @@ class RedBlack:
             if kernels.stopped():
                 break
             for colour in COLOURS:
-                kernels.sweep(colour, x, b, stencil, omega, self.criterion.change)
+                kernels.sweep(colour, x, b, stencil, factors, self.criterion.change)
                 self.halo.fill(x[colour])
             self.criterion.note(x, b, stencil)
             kernels.end_iteration()
@@ -136,28 +138,18 @@ class Sor(RedBlack):
 
     def __init__(self, kernels, halo, accuracy: Accuracy, given: float | None = None):
         super().__init__(kernels, halo, accuracy)
-        self.given = given
+        self.given, self.fused = given, False
 
-    def omega(self, stencil) -> float:
-        """See `RedBlack`; never so large that mirrored ghosts, which add to the diagonal, make a solve diverge."""
-        slab = self.kernels.slab
-        asked = best_omega(stencil, slab) if self.given is None else self.given
-        mirrors = sum(sign < 0 for sign in stencil.parity)
-        return min(asked, 1.98 * stencil.diagonal / (stencil.diagonal + mirrors * stencil.neighbour))
-
-
-LAGGING_WALLS = 0.29
-"""What the best distance of the factor from 2 is multiplied with where cells at walls read their own old values, which
-relaxes them less than the others; measured for a pressure at 32^3 and 64^3."""
+    def factors(self, stencil) -> Factors:
+        """See `RedBlack`; cells at walls are relaxed as much as the others."""
+        return stencil.relaxing(self.given or best_omega(stencil, self.kernels.slab))
 
 
 def best_omega(stencil, slab) -> float:
     """Return the factor that damps the smoothest mode but the constant fastest."""
     waves = [(2 if periodic else 1) / number for number, periodic in zip(slab.cells, slab.periodic, strict=True)]
     radius = stencil.neighbour * (4.0 + 2.0 * math.cos(math.pi * min(waves))) / stencil.diagonal
-    damping = math.sqrt(1.0 - radius**2)
-    walled_pressure = stencil.own == 0 and not all(slab.periodic)
-    return 2.0 / (1.0 + damping * (LAGGING_WALLS if walled_pressure else 1.0))
+    return 2.0 / (1.0 + math.sqrt(1.0 - radius**2))
 
 
 class Lexicographic:
@@ -165,12 +157,12 @@ class Lexicographic:
 
     def __init__(self, kernels, halo, accuracy: Accuracy):
         self.kernels, self.iterations = kernels, accuracy.iterations
-        self.x, self.b = kernels.field(), kernels.field()
 
-    def solve(self, x, b, stencil) -> None:
+    def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place."""
         kernels = self.kernels
-        kernels.merge(x, self.x)
-        kernels.merge(b, self.b)
-        kernels.relax_lexicographic(self.x, self.b, stencil, self.iterations)
-        kernels.split(self.x, x)
+        cells, right_side = room.reshape(2, *kernels.slab.shape)
+        kernels.merge(x, cells)
+        kernels.merge(b, right_side)
+        kernels.relax_lexicographic(cells, right_side, stencil, self.iterations)
+        kernels.split(cells, x)

@@ -2,6 +2,10 @@
 
 from typing import NamedTuple
 
+Factors = tuple[float, float, float, float, float, float, float, float]
+"""What a cell changes by, over what its equation lacks: 1 is added to the index for a wall of x beside the cell, 2 for
+one of y, 4 for one of z."""
+
 
 class Stencil(NamedTuple):
     """The equation ``own * x + neighbour * (6 x - sum of the six neighbours of x) = b`` in every cell.
@@ -24,6 +28,16 @@ class Stencil(NamedTuple):
     def diagonal(self) -> float:
         """Coefficient of x."""
         return self.own + 6.0 * self.neighbour
+
+    @property
+    def lagging(self) -> Factors:
+        """Factors of a relaxation in which ghosts behind walls are as they were before it."""
+        return (1.0 / self.diagonal,) * 8
+
+    def relaxing(self, omega: float = 1.0) -> Factors:
+        """Return the factors of an over-relaxation in which ghosts, made of the cell itself, belong to its diagonal."""
+        walls = [[sign for axis, sign in enumerate(self.parity) if case >> axis & 1] for case in range(8)]
+        return tuple(omega / (self.diagonal - self.neighbour * sum(signs)) for signs in walls)
 
 
 SCALAR = (1, 1, 1)

@@ -5,7 +5,7 @@ Stam, "Stable Fluids" (SIGGRAPH 1999), and "Real-Time Fluid Dynamics for Games" 
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
@@ -15,6 +15,28 @@ ROUNDING = 1e-6
 
 MOST_TURNS = 16
 """Times that fluid may go round a periodic axis in a step, on several ranks."""
+
+
+class Rooms(NamedTuple):
+    """Memory whose numbers are not needed meanwhile: for each solve two fields side by side, for advection x and b.
+
+    Attributes
+    ----------
+    velocity : tuple of flat array
+        For the diffusion of u, v and w: the component itself, the right-hand side by then, and its spare array.
+    density : flat array
+        The same for the density.
+    of_spare, of_velocity : flat array
+        For the projection of the spare velocity, and for that of the velocity: two components of the other one.
+    advection : flat array
+        The solver's x and b.
+    """
+
+    velocity: tuple[Any, Any, Any]
+    density: Any
+    of_spare: Any
+    of_velocity: Any
+    advection: Any
 
 
 @dataclass(frozen=True)
@@ -32,6 +54,8 @@ class State:
         The same for the density.
     x, b : array
         Colours: solution and right-hand side of the solver.
+    rooms : Rooms
+        Memory that a solver may use.
     """
 
     velocity: tuple[Any, Any, Any]
@@ -40,6 +64,7 @@ class State:
     spare_density: Any
     x: Any
     b: Any
+    rooms: Rooms
 
     @property
     def kept(self) -> tuple:
@@ -49,8 +74,13 @@ class State:
 
 def make_state(kernels) -> State:
     """Return a fluid at rest, without density."""
-    fields = [kernels.field() for _ in range(8)]
-    return State(tuple(fields[:3]), fields[3], tuple(fields[4:7]), fields[7], kernels.colours(), kernels.colours())
+    fields = kernels.backend.zeros((8, *kernels.slab.shape), kernels.dtype)
+    u, spare_u, spare_v, v, w, spare_w, density, spare_density = fields
+    pairs = [fields[first : first + 2].reshape(-1) for first in range(7)]
+    system = kernels.colours(2)
+    diffusion = pairs[0], pairs[2], pairs[4]
+    rooms = Rooms(diffusion, pairs[6], of_spare=pairs[3], of_velocity=pairs[1], advection=system.reshape(-1))
+    return State((u, v, w), density, (spare_u, spare_v, spare_w), spare_density, *system, rooms)
 
 
 @dataclass(frozen=True)
@@ -123,25 +153,28 @@ class Stepper:
 
     def _move_velocity(self, watch):
         """Diffuse and project into the spare arrays, advect and project back."""
-        state = self.state
-        for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
-            self._diffuse(field, room, self.ratios[0], parity)
-        self._project(state.spare_velocity, state.velocity[1])
+        state, rooms = self.state, self.state.rooms
+        for *arrays, parity in zip(state.velocity, state.spare_velocity, rooms.velocity, self.parities, strict=True):
+            self._diffuse(*arrays, self.ratios[0], parity)
+        self._project(state.spare_velocity, rooms.of_spare)
         for array in state.spare_velocity:
             self.halo.fill(array)
         depth = self._depth(state.spare_velocity)
         for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
             self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
-        self._project(state.velocity, state.spare_velocity[1])
+        self._project(state.velocity, rooms.of_velocity)
+        pressure, divergence, _ = state.spare_velocity
+        if watch or self.physics.carry_over:
+            self.kernels.merge(state.b, divergence)
         if watch:
-            watch(state.spare_velocity[1])
+            watch(divergence)
         if self.physics.carry_over:
-            self.kernels.merge(state.x, state.spare_velocity[0])  # the divergence is in the next one already
+            self.kernels.merge(state.x, pressure)
 
     def _move_density(self):
         """Diffuse into the spare array, which keeps the result where it is carried over, and advect back."""
         state = self.state
-        self._diffuse(state.density, state.spare_density, self.ratios[1], SCALAR)
+        self._diffuse(state.density, state.spare_density, state.rooms.density, self.ratios[1], SCALAR)
         self.halo.fill(state.spare_density)
         depth = self._depth(state.velocity)
         self.advect(state.spare_density, state.density, state.velocity, SCALAR, depth, state.spare_velocity[0])
@@ -169,19 +202,19 @@ class Stepper:
 
     # --- diffusion ------------------------------------------------------------------------------------------------
 
-    def _diffuse(self, field, room, ratio, parity):
-        """Leave in `room` what `field` becomes; `room` may hold what is carried over."""
+    def _diffuse(self, field, spare, room, ratio, parity):
+        """Leave in `spare` what `field` becomes; it may hold what is carried over. `room` is that of both."""
         x, b = self.state.x, self.state.b
-        self.start(field, room)
-        self.solver.solve(x, b, diffusion(ratio, parity))
-        self.kernels.merge(x, room)
+        self.start(field, spare)
+        self.solver.solve(x, b, diffusion(ratio, parity), room)
+        self.kernels.merge(x, spare)
 
-    def _start_from_field(self, field, room):
+    def _start_from_field(self, field, spare):
         """Take the field for right-hand side and first guess."""
         self.kernels.split(field, self.state.b)
         self.state.x[...] = self.state.b
 
-    def _start_from_nothing(self, field, room):
+    def _start_from_nothing(self, field, spare):
         """Guess zero, as the course program does where its scratch arrays are cleared."""
         self.kernels.split(field, self.state.b)
         self.kernels.fill(self.state.x, 0.0)
@@ -194,14 +227,13 @@ class Stepper:
     # --- projection -----------------------------------------------------------------------------------------------
 
     def _project(self, velocity, room):
-        """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in `room`."""
+        """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b."""
         kernels, state = self.kernels, self.state
         for array in velocity:
             self.halo.fill(array)
-        kernels.divergence(*velocity, -0.5 * self.spacing, room)
-        kernels.split(room, state.b)
+        kernels.divergence(*velocity, -0.5 * self.spacing, state.b)
         kernels.fill(state.x, 0.0)
-        self.solver.solve(state.x, state.b, POISSON)
+        self.solver.solve(state.x, state.b, POISSON, room)
         kernels.subtract_gradient(*velocity, state.x, self.gradient_factor)
 
     # --- advection ------------------------------------------------------------------------------------------------
@@ -209,15 +241,16 @@ class Stepper:
     def _advect(self, source, target, velocity, parity, depth, room):
         """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid; `room` is not needed."""
         planes = self._reach(source, depth, 0)
-        self.kernels.advect(planes, depth, target, *velocity, self.physics.dt / self.spacing, parity)
+        scale, memory = self.physics.dt / self.spacing, self.state.rooms.advection
+        self.kernels.advect(planes, depth, target, *velocity, scale, parity, memory)
 
     def _advect_maccormack(self, source, target, velocity, parity, depth, room):
         """The same, corrected by what comes back; the uncorrected result is in `room` meanwhile."""
         self._advect(source, room, velocity, parity, depth, None)
         self.halo.fill(room)
         planes, forward = self._reach(source, depth, 0), self._reach(room, depth, 1)
-        scale = self.physics.dt / self.spacing
-        self.kernels.correct(planes, forward, depth, target, *velocity, scale, parity)
+        scale, memory = self.physics.dt / self.spacing, self.state.rooms.advection
+        self.kernels.correct(planes, forward, depth, target, *velocity, scale, parity, memory)
 
     def _reach(self, source, depth, number):
         """Return an array with the planes within `depth` of the slab, in window `number` of those that are kept."""

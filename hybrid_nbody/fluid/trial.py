@@ -37,7 +37,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
     kernels.plane_squares(*state.velocity)
     kernels.begin_solve()
     for colour in COLOURS:
-        kernels.sweep(colour, state.x, state.b, POISSON, 1.0, 0.0)
+        kernels.sweep(colour, state.x, state.b, POISSON, POISSON.lagging, 0.0)
     kernels.end_iteration()
     kernels.end_solve()
     backend.synchronize()
@@ -50,7 +50,7 @@ def measured_weights(backend, boundary, dtype, communicator) -> list[float]:
     communicator.barrier()
     for _ in range(TRIALS):
         start = time.perf_counter()
-        kernels.relax(x, b, POISSON, 1.0, ITERATIONS, NEVER_MET)
+        kernels.relax(x, b, POISSON, ITERATIONS, NEVER_MET, None)
         backend.synchronize()
         seconds.append(time.perf_counter() - start)
     return communicator.gather(1.0 / min(seconds))

@@ -4,7 +4,6 @@ The oracle is the exact solution of the discrete equations: between walls, the s
 k of a discrete cosine transform of n cells by 2 - 2 cos(pi k / n) along every axis.
 """
 
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -12,15 +11,11 @@ import pytest
 import scipy.fft
 from support.bodies import make_backend
 from support.fluids import FREE_SLIP, MIXED, NO_SLIP, PERIODIC, make_halo, make_kernels
-from support.nvrtc import architectures, compile_to_cubin
 from support.ranks import same_bits
 
-from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.fluid import coarsening, multigrid
-from hybrid_nbody.fluid.kernels.gpu import SOURCES
-from hybrid_nbody.fluid.kernels.multigrid import gpu
 from hybrid_nbody.fluid.kernels.reference import residual
-from hybrid_nbody.fluid.slab import Slab, velocity_parity
+from hybrid_nbody.fluid.slab import velocity_parity
 from hybrid_nbody.fluid.solvers import Accuracy
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 from hybrid_nbody.parallel.partition import Partition
@@ -43,7 +38,7 @@ class Problem:
         self.kernels.split(self.field, self.b)
         self.kernels.fill(self.x, 0.0)
         solver = multigrid.Multigrid(self.kernels, self.halo, Accuracy(cycles, tolerance, criterion))
-        solver.solve(self.x, self.b, self.stencil)
+        solver.solve(self.x, self.b, self.stencil, None)
         return self.whole()
 
     def whole(self):
@@ -167,7 +162,7 @@ def factors(problem, b, boundary, cycles=8):
 def test_a_cycle_between_walls_leaves_a_fifth_of_the_residual(backend, alone, cells):
     found = factors(Problem(backend, alone, cells), noise(cells), FREE_SLIP)
     assert found.max() <= 0.2
-    assert found.max() >= 0.05  # or the measurement is wrong
+    assert found.max() >= 0.01  # or the measurement is wrong
 
 
 @pytest.mark.parametrize(
@@ -225,7 +220,7 @@ def test_a_uniform_field_stays_uniform_to_the_last_bit(backend, alone, dtype):
     problem.kernels.fill(problem.x, value)
     problem.kernels.fill(problem.b, value)
     solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(3, 0.0))
-    solver.solve(problem.x, problem.b, problem.stencil)
+    solver.solve(problem.x, problem.b, problem.stencil, None)
     assert (problem.whole() == value).all()
 
 
@@ -315,26 +310,6 @@ def test_any_number_of_threads_gives_the_same_bits(alone, monkeypatch):
         Problem(make_backend("cpu", threads), alone, cells, dtype="f4").solve(noise(cells), 2) for threads in (1, 3)
     ]
     assert same_bits(*found)
-
-
-# ---- CUDA ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("architecture", architectures())
-@pytest.mark.parametrize("boundary", [FREE_SLIP, PERIODIC])
-def test_the_cuda_source_compiles(dtype, architecture, boundary):
-    macros = gpu.defines(Slab((30, 21, 18), boundary, 3, 7), dtype)
-    cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architecture)
-    for kernel in (b"sweep", b"average_rows", b"average_rows_of_colours", b"average_planes", b"centre", b"correct"):
-        assert kernel + b"\0" in cubin
-    assert b"correct_colours\0" in cubin
-
-
-def test_the_word_that_ends_a_solve_is_that_of_the_sweeps():
-    shared = SOURCES["sweeps"].with_name("solve.cuh").read_text()
-    words = re.search(r"enum Word \{(.*?)\}", shared, re.DOTALL).group(1)
-    assert re.findall(r"[A-Z]{2,}", re.sub(r"//.*", "", words))[gpu.DONE] == "DONE"
 
 
 def test_partitions_of_coarse_grids_keep_the_order_of_ranks():

@@ -51,7 +51,8 @@ def solve(solver, backend, communicator, b, stencil, cells=CELLS, boundary=FREE_
     field, x, right = kernels.field(), kernels.colours(), kernels.colours()
     field[1:-1] = backend.upload(b[halo.own])
     kernels.split(field, right)
-    solver(kernels, halo).solve(x, right, stencil)
+    room = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
+    solver(kernels, halo).solve(x, right, stencil, room)
     kernels.merge(x, field)
     return np.concatenate(communicator.gather(backend.download(field[1:-1]))), kernels
 
@@ -105,7 +106,7 @@ def test_over_relaxation_needs_far_fewer_iterations(alone, backend):
         _, kernels = solve(partial(solver, accuracy=accuracy), backend, alone, b, POISSON, cells)
         count[name] = kernels.statistics()["iterations"]
     assert count["plain"] > 1500
-    assert count["sor"] < 240
+    assert count["sor"] < 140
 
 
 @pytest.mark.parametrize("method", [solvers.RedBlack, solvers.Sor])

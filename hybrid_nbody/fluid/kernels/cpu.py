@@ -4,10 +4,12 @@ Arrays are those of a `Slab`. Loops are compiled in the modules ``cpu_*``, each 
 are brought into the working type, and solves are counted.
 """
 
+import functools
+
 import numpy as np
 
 from hybrid_nbody.fluid.kernels import cpu_colours, cpu_fields, cpu_ghosts, cpu_sums, cpu_sweeps, cpu_transport
-from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, make_grid
+from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, factors_of_rows, make_grid
 from hybrid_nbody.fluid.stencil import SCALAR
 
 
@@ -37,7 +39,8 @@ class Kernels:
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
         self.changed = np.zeros(1, np.int32)
-        self.copies = {}
+        self.copies = np.zeros(0, self.dtype)
+        self._factors = functools.cache(self._factors_of)
         self.begin_solve()
         self.reset_statistics()
 
@@ -45,9 +48,9 @@ class Kernels:
         """Return zeros of the slab's shape."""
         return np.zeros(self.slab.shape, self.dtype)
 
-    def colours(self):
-        """Return zeros for a field taken apart by colour, (2, planes + 2, ny, pitch)."""
-        return aligned_zeros((2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
+    def colours(self, *number):
+        """Return zeros for a field taken apart by colour, (2, planes + 2, ny, pitch), or for a number of fields."""
+        return aligned_zeros((*number, 2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
 
     def fill(self, array, value):
         """Fill an array, halos and all."""
@@ -57,19 +60,20 @@ class Kernels:
 
     def split(self, field, colours):
         """Take a field apart."""
-        cpu_colours.split(field, colours.reshape(-1), self.grid)
+        cpu_colours.split(field.reshape(-1), colours.reshape(-1), self.grid)
 
     def split_sum(self, field, factor, other, colours):
         """Take ``field + factor * other`` apart."""
-        cpu_colours.split_sum(field, self.kind(factor), other, colours.reshape(-1), self.grid)
+        flat = field.reshape(-1), self.kind(factor), other.reshape(-1), colours.reshape(-1)
+        cpu_colours.split_sum(*flat, self.grid)
 
     def merge(self, colours, field):
         """Put a field together."""
-        cpu_colours.merge(colours.reshape(-1), field, self.grid)
+        cpu_colours.merge(colours.reshape(-1), field.reshape(-1), self.grid)
 
     # ---- Linear systems ----
 
-    def relax(self, x, b, stencil, omega, iterations, tolerance):
+    def relax(self, x, b, stencil, iterations, tolerance, room):
         """Solve by red-black Gauss-Seidel iterations, on one rank that owns all planes.
 
         Parameters
@@ -78,14 +82,14 @@ class Kernels:
             First guess, which becomes the solution, and right-hand side.
         stencil : Stencil
             The system.
-        omega : float
-            Over-relaxation; 1 for none.
         iterations : int
             Most iterations.
         tolerance : float
             Iterations end when none of the cells changed by more.
+        room : flat array or None
+            Memory that is free meanwhile; not needed here.
         """
-        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(stencil, omega))
+        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors((1.0 / stencil.diagonal,) * 8))
         done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), self.blocks, self.grid)
         self._count(done, done < iterations)
 
@@ -94,10 +98,14 @@ class Kernels:
         self.changed[0] = 0
         self.done, self.iterations_done, self.cut_short = False, 0, False
 
-    def sweep(self, colour, x, b, stencil, omega, tolerance):
-        """Relax the cells of one colour once, and note in `changed` whether one changed by more than the tolerance."""
+    def sweep(self, colour, x, b, stencil, factors, tolerance):
+        """Relax the cells of one colour once, and note in `changed` whether one changed by more than the tolerance.
+
+        What is missing in a cell's equation times one of the eight factors is its change: 1 is added to the index for a
+        wall of x beside it, 2 for one of y, 4 for one of z.
+        """
         if not self.done:
-            system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(stencil, omega))
+            system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(factors))
             self.changed[0] |= cpu_sweeps.sweep(colour, *system, self.kind(tolerance), self.grid)
 
     def end_iteration(self):
@@ -124,7 +132,7 @@ class Kernels:
 
     def residual(self, x, b, stencil):
         """Return the largest residual of this rank's cells."""
-        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self.cells)
+        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self.cells.reshape(-1))
         return float(cpu_sweeps.largest_missing(*system, self.grid))
 
     def exceeds(self, x, b, stencil, limit):
@@ -149,18 +157,21 @@ class Kernels:
     def _rule(self, stencil):
         return cpu_sweeps.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
 
-    def _factors(self, stencil, omega):
-        return self.kind(omega / stencil.diagonal) * self.cells
+    def _factors_of(self, factors):
+        wraps = self.slab.periodic[0]
+        return factors_of_rows(self.cells, np.array(factors, self.dtype), self.slab.cells[0], wraps).reshape(-1)
 
     # ---- Fields ----
 
-    def divergence(self, u, v, w, factor, out):
-        """Fill `out` with `factor` times the sum of the central differences f[i + 1] - f[i - 1] of u, v, w."""
-        cpu_fields.divergence(u, v, w, self.signs, self.kind(factor), out, self.grid)
+    def divergence(self, u, v, w, factor, colours):
+        """Store, by colour, `factor` times the sum of the central differences f[i + 1] - f[i - 1] of u, v, w."""
+        velocity = (component.reshape(-1) for component in (u, v, w))
+        cpu_colours.divergence(*velocity, self.signs, self.kind(factor), colours.reshape(-1), self.grid)
 
     def subtract_gradient(self, u, v, w, p, factor):
         """Subtract `factor` times the central differences of p, an array by colour, from the velocity."""
-        cpu_colours.subtract_gradient(u, v, w, p.reshape(-1), self.kind(factor), self.blocks, self.grid)
+        velocity = (component.reshape(-1) for component in (u, v, w))
+        cpu_colours.subtract_gradient(*velocity, p.reshape(-1), self.kind(factor), self.grid)
 
     def buoyancy(self, u, v, w, density, factors):
         """Add `factors` times the density to the components of the velocity."""
@@ -182,7 +193,7 @@ class Kernels:
 
     # ---- Transport ----
 
-    def advect(self, source, below, out, u, v, w, scale, parity):
+    def advect(self, source, below, out, u, v, w, scale, parity, room=None):
         """Fill `out` with what the velocity carries to each cell.
 
         Parameters
@@ -197,25 +208,37 @@ class Kernels:
             Cells that a velocity of 1 moves.
         parity : tuple of int
             Of the source.
+        room : flat array or None
+            Memory that is free meanwhile, for a copy of the source with ghosts.
         """
         origin = self.slab.first - below
-        ghosted = self._with_ghosts("source", source, origin, parity)
-        cpu_transport.advect(ghosted, origin, out, u, v, w, self.kind(-scale), self.box)
+        (ghosted,) = self._with_ghosts((source,), origin, parity, room)
+        flat = (array.reshape(-1) for array in (out, u, v, w))
+        cpu_transport.advect(ghosted, origin, *flat, self.kind(-scale), self.box)
 
-    def correct(self, source, forward, below, out, u, v, w, scale, parity):
+    def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Fill `out` with the MacCormack scheme's correction of `forward`, what `advect` made of `source`."""
         origin = self.slab.first - below
-        pairs = (("source", source), ("forward", forward))
-        ghosted = [self._with_ghosts(name, field, origin, parity) for name, field in pairs]
-        cpu_transport.correct(*ghosted, source, forward, origin, out, u, v, w, self.kind(-scale), self.box)
+        ghosted = self._with_ghosts((source, forward), origin, parity, room)
+        fields, flat = (source.reshape(-1), forward.reshape(-1)), (array.reshape(-1) for array in (out, u, v, w))
+        cpu_transport.correct(*ghosted, fields, origin, *flat, self.kind(-scale), self.box)
 
-    def _with_ghosts(self, name, field, origin, parity):
-        """Return a copy of a field with ghosts, for which memory is kept under a name."""
-        shape = cpu_ghosts.ghosted_shape(field)
-        if name not in self.copies or self.copies[name].shape != shape:
-            self.copies[name] = np.zeros(shape, self.dtype)
-        cpu_ghosts.fill_ghosted(field, origin, self.copies[name], self._signs(parity), self.box)
-        return self.copies[name].reshape(-1)
+    def _with_ghosts(self, fields, origin, parity, room):
+        """Return flat copies of fields with ghosts, in `room` if they fit."""
+        shape = cpu_ghosts.ghosted_shape(fields[0])
+        copies = self._memory((len(fields), *shape), room)
+        for field, copy in zip(fields, copies, strict=True):
+            cpu_ghosts.fill_ghosted(field, origin, copy, self._signs(parity), self.box)
+        return [copy.reshape(-1) for copy in copies]
+
+    def _memory(self, shape, room):
+        """Return an array that lies in `room`, or else in memory of our own, which is kept."""
+        size = int(np.prod(shape))
+        if room is None or room.size < size:
+            if self.copies.size < size:
+                self.copies = np.zeros(size, self.dtype)
+            room = self.copies
+        return room[:size].reshape(shape)
 
     # ---- Sources ----
 

@@ -1,9 +1,24 @@
-"""Fields and their two colours on CPU threads."""
+"""Fields and their two colours on CPU threads: 2 LANES cells of a row are LANES cells of either colour.
 
-import numpy as np
+Fields and colours are flat arrays.
+"""
+
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import bounds_of, compiled, compiled_parallel, inlined, place_of, shift_of
+from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined, place_of, shift_of
+from hybrid_nbody.fluid.kernels.cpu_vectors import (
+    LANES,
+    evens,
+    first_turns,
+    last_turns,
+    load,
+    load_first,
+    odds,
+    replaced,
+    spread,
+    store,
+    store_first,
+)
 
 
 @inlined
@@ -13,95 +28,161 @@ def even_and_odd(z, y, grid):
     return place_of(even, z, y, grid), place_of(1 - even, z, y, grid)
 
 
-@compiled
-def split_row(row, colours, even, odd):
-    """Take a row apart."""
-    for c in range(row.size // 2):
-        colours[even + c] = row[2 * c]
-        colours[odd + c] = row[2 * c + 1]
-    if row.size & 1:
-        colours[even + row.size // 2] = row[row.size - 1]
+@inlined
+def cell_of(z, y, grid):
+    """Return where a row of a field starts."""
+    return (z * grid.rows + y) * grid.columns
 
 
-@compiled
-def split_row_sum(row, factor, other, colours, even, odd):
-    """Take the sum of a row and a multiple of another one apart."""
-    for c in range(row.size // 2):
-        colours[even + c] = row[2 * c] + factor * other[2 * c]
-        colours[odd + c] = row[2 * c + 1] + factor * other[2 * c + 1]
-    if row.size & 1:
-        colours[even + row.size // 2] = row[row.size - 1] + factor * other[row.size - 1]
+@inlined
+def load_cells(field, place, count):
+    """Return 2 LANES cells of a field, of which there are `count`, as two vectors."""
+    return load_first(field, place, count), load_first(field, place + LANES, count - LANES)
 
 
-@compiled
-def merge_row(colours, even, odd, row):
-    """Put a row together."""
-    for c in range(row.size // 2):
-        row[2 * c] = colours[even + c]
-        row[2 * c + 1] = colours[odd + c]
-    if row.size & 1:
-        row[row.size - 1] = colours[even + row.size // 2]
+@inlined
+def store_cells(field, place, count, cells):
+    """Store them."""
+    store_first(field, place, cells[0], count)
+    store_first(field, place + LANES, cells[1], count - LANES)
+
+
+@inlined
+def store_apart(colours, even, odd, cells):
+    """Store 2 LANES cells by colour, padding and all."""
+    store(colours, even, evens(cells[0], cells[1]))
+    store(colours, odd, odds(cells[0], cells[1]))
+
+
+@inlined
+def together(even, odd):
+    """Return 2 LANES cells of which either colour is given."""
+    return first_turns(even, odd), last_turns(even, odd)
 
 
 @compiled
 def split_plane(z, field, colours, grid):
     """Take a plane apart."""
     for y in range(grid.rows):
-        even, odd = even_and_odd(z, y, grid)
-        split_row(field[z, y], colours, even, odd)
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            cells = load_cells(field, row + 2 * c, grid.columns - 2 * c)
+            store_apart(colours, even + c, odd + c, cells)
 
 
 @compiled
 def split_plane_sum(z, field, factor, other, colours, grid):
     """Take the sum of a plane and a multiple of another one apart."""
+    factors = spread(factor)
     for y in range(grid.rows):
-        even, odd = even_and_odd(z, y, grid)
-        split_row_sum(field[z, y], factor, other[z, y], colours, even, odd)
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            first, last = load_cells(field, row + 2 * c, grid.columns - 2 * c)
+            more, most = load_cells(other, row + 2 * c, grid.columns - 2 * c)
+            store_apart(colours, even + c, odd + c, (first + factors * more, last + factors * most))
 
 
 @compiled
 def merge_plane(z, colours, field, grid):
     """Put a plane together."""
     for y in range(grid.rows):
-        even, odd = even_and_odd(z, y, grid)
-        merge_row(colours, even, odd, field[z, y])
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            cells = together(load(colours, even + c), load(colours, odd + c))
+            store_cells(field, row + 2 * c, grid.columns - 2 * c, cells)
+
+
+# ---- Gradient --------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def slope_along_x(p, even, odd, c, grid):
+    """Return the next cell less the previous one, of LANES cells of either colour of a row."""
+    last, ends_odd = (grid.columns - 1) // 2, (grid.columns - 1) & 1
+    first_value, last_value = p[even], p[(odd if ends_odd else even) + last]
+    start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
+    before, middle = replaced(load(p, odd + c - 1), -c, start), load(p, even + c)
+    after, behind = load(p, odd + c), load(p, even + c + 1)
+    if ends_odd:
+        behind = replaced(behind, last - c, end)
+    else:
+        after = replaced(after, last - c, end)
+    return after - before, behind - middle
+
+
+@inlined
+def slope_between(p, before, after, c):
+    """Return the cells of one row less those of another, as `slope_along_x`; both are given by their colours."""
+    return load(p, after[0] + c) - load(p, before[0] + c), load(p, after[1] + c) - load(p, before[1] + c)
+
+
+@inlined
+def subtract(field, place, count, factors, slopes):
+    """Subtract multiples of the slopes of either colour from cells."""
+    (first, last), cells = together(slopes[0], slopes[1]), load_cells(field, place, count)
+    store_cells(field, place, count, (cells[0] - factors * first, cells[1] - factors * last))
 
 
 @compiled
-def merge_row_with_ends(p, even, odd, grid, row):
-    """Put a row together, with the neighbours of its ends: mirrored or wrapped."""
-    merge_row(p, even, odd, row[1:-1])
-    row[0], row[-1] = (row[-2], row[1]) if grid.wraps else (row[1], row[-2])
-
-
-@compiled
-def subtract_row(old, after, before, factor):
-    """Subtract a multiple of the difference of two rows."""
-    for c in range(old.size):
-        old[c] -= factor * (after[c] - before[c])
-
-
-@compiled
-def merge_plane_with_ends(z, p, grid, plane):
-    """Put a plane together, with the neighbours of its rows' ends."""
+def subtract_in_plane(z, u, v, w, p, factor, grid):
+    """Subtract the differences of p from a plane of the velocity."""
+    factors = spread(factor)
     for y in range(grid.rows):
-        even, odd = even_and_odd(z, y, grid)
-        merge_row_with_ends(p, even, odd, grid, plane[y])
+        row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
+        front, back = even_and_odd(z, grid.front[y], grid), even_and_odd(z, grid.back[y], grid)
+        below, above = even_and_odd(grid.below[z], y, grid), even_and_odd(grid.above[z], y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            place, count = row + 2 * c, grid.columns - 2 * c
+            subtract(u, place, count, factors, slope_along_x(p, even, odd, c, grid))
+            subtract(v, place, count, factors, slope_between(p, front, back, c))
+            subtract(w, place, count, factors, slope_between(p, below, above, c))
+
+
+# ---- Divergence ------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def difference_along_x(u, row, cell, sign, grid):
+    """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
+    last, count = grid.columns - 1 - cell, grid.columns - cell
+    first_value, last_value = u[row], u[row + grid.columns - 1]
+    start, end = (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
+    before, middle = load_cells(u, row + cell - 1, count)
+    after, behind = load_cells(u, row + cell + 1, count)
+    before, after = replaced(before, -cell, start), replaced(after, last, end)
+    return after - before, replaced(behind, last - LANES, end) - middle
+
+
+@inlined
+def difference_between(field, before, after, count, signs):
+    """Return the cells of one row times a sign less those of another."""
+    old, new = load_cells(field, before, count), load_cells(field, after, count)
+    back, front = spread(signs[1]), spread(signs[0])
+    return back * new[0] - front * old[0], back * new[1] - front * old[1]
+
+
+@inlined
+def signs_at(before, here, after, sign):
+    """Return the signs of the neighbours before and after a place on an axis; walls are their own."""
+    return (sign if before == here else sign * sign), (sign if after == here else sign * sign)
 
 
 @compiled
-def subtract_in_planes(start, stop, u, v, w, p, factor, grid):
-    """Subtract the differences of a block of planes, each of which is put together once: three are kept."""
-    room = np.empty((3, grid.rows, grid.columns + 2), p.dtype)
-    merge_plane_with_ends(grid.below[start], p, grid, room[(start - 1) % 3])
-    merge_plane_with_ends(start, p, grid, room[start % 3])
-    for z in range(start, stop):
-        below, plane, above = room[(z - 1) % 3], room[z % 3], room[(z + 1) % 3]
-        merge_plane_with_ends(grid.above[z], p, grid, above)
-        for y in range(grid.rows):
-            subtract_row(u[z, y], plane[y, 2:], plane[y, :-2], factor)
-            subtract_row(v[z, y], plane[grid.back[y], 1:-1], plane[grid.front[y], 1:-1], factor)
-            subtract_row(w[z, y], above[y, 1:-1], below[y, 1:-1], factor)
+def divergence_plane(z, u, v, w, signs, factor, colours, grid):
+    """Fill a plane of colours with `factor` times the divergence."""
+    factors, below, above = spread(factor), grid.below[z], grid.above[z]
+    signs_z = signs_at(below, z, above, signs[2, 2])
+    for y in range(grid.rows):
+        (even, odd), row, front, back = even_and_odd(z, y, grid), cell_of(z, y, grid), grid.front[y], grid.back[y]
+        signs_y, front, back = signs_at(front, y, back, signs[1, 1]), cell_of(z, front, grid), cell_of(z, back, grid)
+        under, over = cell_of(below, y, grid), cell_of(above, y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            cell, count = 2 * c, grid.columns - 2 * c
+            x = difference_along_x(u, row, cell, signs[0, 0], grid)
+            y_part = difference_between(v, front + cell, back + cell, count, signs_y)
+            z_part = difference_between(w, under + cell, over + cell, count, signs_z)
+            first, last = (x[0] + y_part[0]) + z_part[0], (x[1] + y_part[1]) + z_part[1]
+            store_apart(colours, even + c, odd + c, (factors * first, factors * last))
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------
@@ -109,7 +190,7 @@ def subtract_in_planes(start, stop, u, v, w, p, factor, grid):
 
 @compiled_parallel
 def split(field, colours, grid):
-    """Store a field by colour; `colours` is flat."""
+    """Store a field by colour."""
     for z in prange(1, grid.planes + 1):
         split_plane(z, field, colours, grid)
 
@@ -129,8 +210,17 @@ def merge(colours, field, grid):
 
 
 @compiled_parallel
-def subtract_gradient(u, v, w, p, factor, blocks, grid):
+def subtract_gradient(u, v, w, p, factor, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
-    for block in prange(blocks):
-        start, stop = bounds_of(block, blocks, grid)
-        subtract_in_planes(start, stop, u, v, w, p, factor, grid)
+    for z in prange(1, grid.planes + 1):
+        subtract_in_plane(z, u, v, w, p, factor, grid)
+
+
+@compiled_parallel
+def divergence(u, v, w, signs, factor, colours, grid):
+    """Store `factor` times the sum of the central differences of u, v, w by colour.
+
+    `signs`: (4, 3) array of the parities of u, v, w and of a scalar.
+    """
+    for z in prange(1, grid.planes + 1):
+        divergence_plane(z, u, v, w, signs, factor, colours, grid)

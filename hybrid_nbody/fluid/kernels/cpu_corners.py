@@ -1,26 +1,15 @@
 """What lies around the foot of a trace, on CPU threads: places in a copy with ghosts, and the values of eight corners.
 
-For LANES feet at once three rows of three planes are read, and each lane chooses its corners among them.
+Values are numbers, or vectors of the feet of neighbouring cells: what is done with them is the same.
 """
 
 import numpy as np
 
 from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN, PERIODIC, WALLS
-from hybrid_nbody.fluid.kernels.cpu_rows import LANES, inlined, largest_lane, smallest_lane, window
+from hybrid_nbody.fluid.kernels.cpu_rows import inlined
+from hybrid_nbody.fluid.kernels.cpu_vectors import LANES, chosen, larger, load, load_number, rounded_down, smaller
 
 # ---- Along an axis ---------------------------------------------------------------------------------------------------
-
-
-@inlined
-def at_least(value, low):
-    """Return the larger; NaN stays NaN."""
-    return low if value < low else value
-
-
-@inlined
-def at_most(value, high):
-    """Return the smaller; NaN stays NaN."""
-    return high if value > high else value
 
 
 @inlined
@@ -53,19 +42,21 @@ def plane_size(box):
 
 
 @inlined
-def place_in(ghosted, x, y, z, origin, box):
+def place_in(x, y, z, origin, planes, box):
     """Return where a cell that has a next one along every axis lies in the flat copy with ghosts."""
     x = min(index_along(x, box.nx, box.ends_x), box.nx - 1)
     y = min(index_along(y, box.ny, box.ends_y), box.ny - 1)
     plane = index_along(z, box.nz, box.ends_z) - origin + MARGIN
-    plane = min(max(plane, 0), ghosted.size // plane_size(box) - 2)
+    plane = min(max(plane, 0), planes - 2)
     return plane * plane_size(box) + (y + 1) * row_size(box) + x + 1
 
 
 @inlined
-def range_of(steps):
-    """Return the smallest and the largest of LANES integers."""
-    return np.int64(smallest_lane(steps)), np.int64(largest_lane(steps))
+def foot_of(speed, scale, low, high):
+    """Return a displacement within bounds, rounded down, and the rest; NaN stays NaN."""
+    displacement = smaller(high, larger(low, scale * speed))
+    floor = rounded_down(displacement)
+    return floor, displacement - floor
 
 
 # ---- Values around a foot --------------------------------------------------------------------------------------------
@@ -88,82 +79,82 @@ def interpolated(v, x, y, z):
 @inlined
 def smallest_of(v):
     """Return the smallest of 8 values."""
-    return min(min(min(v[0], v[1]), min(v[2], v[3])), min(min(v[4], v[5]), min(v[6], v[7])))
+    lower, upper = smaller(smaller(v[0], v[1]), smaller(v[2], v[3])), smaller(smaller(v[4], v[5]), smaller(v[6], v[7]))
+    return smaller(lower, upper)
 
 
 @inlined
 def largest_of(v):
     """Return the largest of 8 values."""
-    return max(max(max(v[0], v[1]), max(v[2], v[3])), max(max(v[4], v[5]), max(v[6], v[7])))
+    lower, upper = larger(larger(v[0], v[1]), larger(v[2], v[3])), larger(larger(v[4], v[5]), larger(v[6], v[7]))
+    return larger(lower, upper)
 
 
 @inlined
-def corners_at(ghosted, x, y, z, origin, box):
+def corners_at(ghosted, x, y, z, origin, planes, box):
     """Return the values of the cells x, x + 1; y, y + 1; z, z + 1: ghosts follow the last cells of every axis."""
-    place, row, plane = place_in(ghosted, x, y, z, origin, box), row_size(box), plane_size(box)
+    place, row, plane = place_in(x, y, z, origin, planes, box), row_size(box), plane_size(box)
     return (
-        ghosted[place],
-        ghosted[place + 1],
-        ghosted[place + row],
-        ghosted[place + row + 1],
-        ghosted[place + plane],
-        ghosted[place + plane + 1],
-        ghosted[place + plane + row],
-        ghosted[place + plane + row + 1],
+        load_number(ghosted, place),
+        load_number(ghosted, place + 1),
+        load_number(ghosted, place + row),
+        load_number(ghosted, place + row + 1),
+        load_number(ghosted, place + plane),
+        load_number(ghosted, place + plane + 1),
+        load_number(ghosted, place + plane + row),
+        load_number(ghosted, place + plane + row + 1),
     )
 
 
 @inlined
-def pair_of(first, second, third, further):
-    """Return two neighbours of three, the last two if `further`."""
-    return (second if further else first), (third if further else second)
-
-
-@inlined
-def along_rows(rows, lane, further, x, y):
-    """Return the value in a plane, of which three rows are given."""
-    a = between(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]), x)
-    b = between(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]), x)
-    c = between(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]), x)
-    return between(*pair_of(a, b, c, further[1]), y)
-
-
-@inlined
-def smallest_in_rows(rows, lane, further):
-    """Return the smallest of the four corners in a plane, of which three rows are given."""
-    a = min(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]))
-    b = min(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]))
-    c = min(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]))
-    return min(*pair_of(a, b, c, further[1]))
-
-
-@inlined
-def largest_in_rows(rows, lane, further):
-    """Return the largest of the four corners in a plane, of which three rows are given."""
-    a = max(*pair_of(rows[0][0][lane], rows[0][1][lane], rows[0][2][lane], further[0]))
-    b = max(*pair_of(rows[1][0][lane], rows[1][1][lane], rows[1][2][lane], further[0]))
-    c = max(*pair_of(rows[2][0][lane], rows[2][1][lane], rows[2][2][lane], further[0]))
-    return max(*pair_of(a, b, c, further[1]))
-
-
-@inlined
-def vectors_in(ghosted, start):
-    """Return three vectors of a row, each one cell further."""
-    return window(ghosted, start), window(ghosted, start + 1), window(ghosted, start + 2)
-
-
-@inlined
-def rows_from(ghosted, place, row):
-    """Return the vectors of three rows of a plane."""
-    return vectors_in(ghosted, place), vectors_in(ghosted, place + row), vectors_in(ghosted, place + 2 * row)
-
-
-@inlined
-def planes_from(ghosted, place, box):
-    """Return the vectors of three rows of three planes."""
+def corners_from(ghosted, place, box):
+    """Return the same as vectors, for LANES feet from a place on."""
     row, plane = row_size(box), plane_size(box)
     return (
-        rows_from(ghosted, place, row),
-        rows_from(ghosted, place + plane, row),
-        rows_from(ghosted, place + 2 * plane, row),
+        load(ghosted, place),
+        load(ghosted, place + 1),
+        load(ghosted, place + row),
+        load(ghosted, place + row + 1),
+        load(ghosted, place + plane),
+        load(ghosted, place + plane + 1),
+        load(ghosted, place + plane + row),
+        load(ghosted, place + plane + row + 1),
+    )
+
+
+# ---- Feet that lie a cell apart --------------------------------------------------------------------------------------
+
+
+@inlined
+def pair_in_row(ghosted, place, further):
+    """Return two vectors of a row, from a place on or, where `further`, from the next one on."""
+    first, second, third = load(ghosted, place), load(ghosted, place + 1), load(ghosted, place + 2)
+    return chosen(further, second, first), chosen(further, third, second)
+
+
+@inlined
+def corners_in_plane(ghosted, place, row, further_x, further_y):
+    """Return the four corners of feet in a plane, that are chosen among three cells of three rows."""
+    a, b = pair_in_row(ghosted, place, further_x)
+    c, d = pair_in_row(ghosted, place + row, further_x)
+    e, f = pair_in_row(ghosted, place + 2 * row, further_x)
+    return chosen(further_y, c, a), chosen(further_y, d, b), chosen(further_y, e, c), chosen(further_y, f, d)
+
+
+@inlined
+def chosen_corners(ghosted, place, further, box):
+    """Return the values around LANES feet, each of which is at a place or, along any axis, one further."""
+    row, plane = row_size(box), plane_size(box)
+    a = corners_in_plane(ghosted, place, row, further[0], further[1])
+    b = corners_in_plane(ghosted, place + plane, row, further[0], further[1])
+    c = corners_in_plane(ghosted, place + 2 * plane, row, further[0], further[1])
+    return (
+        chosen(further[2], b[0], a[0]),
+        chosen(further[2], b[1], a[1]),
+        chosen(further[2], b[2], a[2]),
+        chosen(further[2], b[3], a[3]),
+        chosen(further[2], c[0], b[0]),
+        chosen(further[2], c[1], b[1]),
+        chosen(further[2], c[2], b[2]),
+        chosen(further[2], c[3], b[3]),
     )

@@ -1,4 +1,4 @@
-"""Differences of fields on CPU threads: divergence, vorticity, and the forces that are made of them."""
+"""Forces on CPU threads: vorticity confinement, and multiples of other fields."""
 
 import numpy as np
 from numba import prange
@@ -30,32 +30,6 @@ def along_z(field, z, y, c, sign, grid):
     below, above = grid.below[z], grid.above[z]
     after, before = field[above, y, c], field[below, y, c]
     return (sign * after if above == z else after) - (sign * before if below == z else before)
-
-
-@compiled
-def divergence_row(row, front, back, below, above, mirrors, wraps, factor, out):
-    """Fill a row with `factor` times the divergence; `mirrors` are the signs of the rows and, first, of ghosts in x."""
-    last = row.size - 1
-    for c in range(1, last):
-        out[c] = row[c + 1] - row[c - 1]
-    out[0] = along_x(row, 0, wraps, mirrors[0])
-    out[last] = along_x(row, last, wraps, mirrors[0])
-    for c in range(row.size):
-        change = mirrors[2] * back[c] - mirrors[1] * front[c]
-        out[c] = factor * ((out[c] + change) + (mirrors[4] * above[c] - mirrors[3] * below[c]))
-
-
-@compiled
-def divergence_plane(z, u, v, w, signs, factor, out, grid):
-    """Fill a plane with `factor` times the divergence."""
-    below, above, one = grid.below[z], grid.above[z], signs[3, 0]
-    sign_below, sign_above = signs[2, 2] if below == z else one, signs[2, 2] if above == z else one
-    for y in range(grid.rows):
-        front, back = grid.front[y], grid.back[y]
-        sign_front, sign_back = signs[1, 1] if front == y else one, signs[1, 1] if back == y else one
-        rows = u[z, y], v[z, front], v[z, back], w[below, y], w[above, y]
-        mirrors = signs[0, 0], sign_front, sign_back, sign_below, sign_above
-        divergence_row(*rows, mirrors, grid.wraps, factor, out[z, y])
 
 
 @inlined
@@ -110,18 +84,11 @@ def add_multiple(plane, factor, other):
 
 
 @compiled_parallel
-def divergence(u, v, w, signs, factor, out, grid):
-    """Fill `out` with `factor` times the sum of the central differences of u, v, w.
+def curl_length(u, v, w, signs, scale, out, grid):
+    """Fill `out` with the length of the vorticity; `scale` is 1 / (2 h).
 
     `signs`, here and below: (4, 3) array of the parities of u, v, w and of a scalar.
     """
-    for z in prange(1, grid.planes + 1):
-        divergence_plane(z, u, v, w, signs, factor, out, grid)
-
-
-@compiled_parallel
-def curl_length(u, v, w, signs, scale, out, grid):
-    """Fill `out` with the length of the vorticity; `scale` is 1 / (2 h)."""
     for z in prange(1, grid.planes + 1):
         curl_length_plane(z, u, v, w, signs, scale, out, grid)
 

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import LANES, compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu_vectors import LANES
 
 WALLS, PERIODIC, OPEN = 0, 1, 2
 """How an axis ends for a trace: at walls, around the edge, or, with planes of other ranks at hand, nowhere."""
 
 MARGIN = 2
-"""Planes of a copy with ghosts before the source's first one: a ghost, and one that is read but never chosen. So is one
-row behind the ghosts of y."""
+"""Planes of a copy with ghosts before the source's first one: a ghost and one more, as there is one more row behind the
+ghosts of y. Traces that end on both sides of a cell are chosen from three."""
 
 
 class Box(NamedTuple):
@@ -76,9 +77,9 @@ def within(index, count):
 def fill_ghosted_plane(plane, ghosted, signs, sign_z, box):
     """Copy a plane times a sign, with ghosts behind the ends of x and y."""
     one = sign_z * sign_z
-    for y in range(-1, box.ny + 1):
+    for y in range(-1, box.ny + 2):
         source = plane[nearest_cell(y, box.ny, box.ends_y)]
-        mirrored = box.ends_y == WALLS and (y < 0 or y == box.ny)
+        mirrored = box.ends_y == WALLS and (y < 0 or y >= box.ny)
         sign = sign_z * (signs[1] if mirrored else one)
         copy_row(source, sign, ghosted[y + 1])
         end = sign * (signs[0] if box.ends_x == WALLS else one)

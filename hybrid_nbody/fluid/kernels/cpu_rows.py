@@ -1,4 +1,4 @@
-"""Where the cells of a slab lie in memory, and rows of them as vectors, for the compiled loops of the CPU.
+"""Where the cells of a slab lie in memory, for the compiled loops of the CPU.
 
 Rows of one colour are padded to whole vectors, so that no loop has a remainder: the vectors beyond a row's last cell
 are computed with it, times zero. Two of the padded places stand for the neighbours of a row behind its ends: the one
@@ -8,13 +8,9 @@ after its last cell, and, for the first cell of the next row, the last one.
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
-LANES = 16
-"""Cells in a block: one vector of AVX-512 in float32."""
+from hybrid_nbody.fluid.kernels.cpu_vectors import LANES
 
 ENDS = 2
 """Least padding of a row of one colour."""
@@ -83,9 +79,29 @@ def aligned_zeros(shape, dtype):
 
 
 def cells_of_rows(columns, pitch, dtype):
-    """Return 1 for each place of a row that is a cell and 0 for padding: a row from x = 0, then one from x = 1."""
+    """Return 1 for each place of a row that is a cell and 0 for padding, (2, pitch): of rows from x = 0 and x = 1."""
     place = np.arange(pitch)
-    return np.concatenate([place < (columns + 1) // 2, place < columns // 2]).astype(dtype)
+    return np.array([place < (columns + 1) // 2, place < columns // 2], dtype)
+
+
+def factors_of_rows(cells, factors, columns, wraps):
+    """Return factors of every place, (4, 2, pitch): see `cpu_sweeps.relax`.
+
+    Parameters
+    ----------
+    cells : (2, pitch) array
+        From `cells_of_rows`.
+    factors : (8,) array
+        Of a cell: 1 is added to the index for a wall of x beside it, 2 for one of y, 4 for one of z.
+    columns : int
+        Cells of the grid along x.
+    wraps : bool
+        Whether there are no walls of x.
+    """
+    at_wall = np.zeros(cells.shape, int)
+    if not wraps:
+        at_wall[0, 0] = at_wall[(columns - 1) % 2, (columns - 1) // 2] = 1
+    return cells * factors[at_wall + 2 * np.arange(4)[:, None, None]]
 
 
 @inlined
@@ -104,63 +120,3 @@ def shift_of(colour, z, y, grid):
 def bounds_of(block, blocks, grid):
     """Return the planes of a block, [start, stop)."""
     return 1 + grid.planes * block // blocks, 1 + grid.planes * (block + 1) // blocks
-
-
-# ---- Vectors ---------------------------------------------------------------------------------------------------------
-
-
-@intrinsic
-def _address(typing_context, array, place):
-    """Return the address of an element of a flat array."""
-
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        return builder.gep(data, [arguments[1]])
-
-    return types.CPointer(array.dtype)(array, types.intp), generate
-
-
-@intrinsic
-def _on_stack(typing_context, kind):
-    """Return the address of LANES numbers on the stack; compiled code can keep those in registers."""
-
-    def generate(context, builder, signature, arguments):
-        with builder.goto_entry_block():
-            place = builder.alloca(ir.ArrayType(context.get_data_type(kind.dtype), LANES))
-            place.align = 64
-        return builder.bitcast(place, context.get_value_type(signature.return_type))
-
-    return types.CPointer(kind.dtype)(kind), generate
-
-
-@inlined
-def window(array, place):
-    """Return LANES elements of a flat array."""
-    return carray(_address(array, place), LANES)
-
-
-@written_out
-def lanes(kind):
-    """Return an array of LANES numbers of a type; its values are undefined."""
-    return carray(_on_stack(kind), LANES)
-
-
-def _reduction(operation):
-    """Return a function for compiled code that reduces LANES integers of 32 bits to one."""
-
-    @intrinsic
-    def reduce(typing_context, values):
-        def generate(context, builder, signature, arguments):
-            vector = ir.VectorType(ir.IntType(32), LANES)
-            data = context.make_array(values)(context, builder, arguments[0]).data
-            loaded = builder.load(builder.bitcast(data, vector.as_pointer()), align=4)
-            name = f"llvm.vector.reduce.{operation}.v{LANES}i32"
-            kind = ir.FunctionType(ir.IntType(32), [vector])
-            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [loaded])
-
-        return types.int32(values), generate
-
-    return reduce
-
-
-smallest_lane, largest_lane = _reduction("smin"), _reduction("smax")

@@ -1,7 +1,8 @@
 """Iterations of the linear systems on CPU threads.
 
-No operation is contracted or reordered: whatever vectors and blocks of planes the cells are computed in, each gets the
-same bits.
+A plane is relaxed in columns of LANES cells, row after row: the row behind one is the next one itself, and stays in a
+register. No operation is contracted or reordered: in whatever blocks of planes the cells are computed, each gets
+the same bits.
 """
 
 from typing import NamedTuple
@@ -10,16 +11,24 @@ import numpy as np
 from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_rows import (
-    LANES,
     bounds_of,
     compiled,
     compiled_parallel,
     inlined,
-    lanes,
     place_of,
     shift_of,
-    window,
     written_out,
+)
+from hybrid_nbody.fluid.kernels.cpu_vectors import (
+    LANES,
+    any_of,
+    keep_rolled,
+    larger,
+    largest_number,
+    load,
+    magnitude,
+    spread,
+    store,
 )
 
 
@@ -41,12 +50,15 @@ class Rule(NamedTuple):
     sign_z: float
 
 
-# ---- The rows around a row -------------------------------------------------------------------------------------------
+# ---- What surrounds a row --------------------------------------------------------------------------------------------
 
 
 @inlined
 def fill_ends(colour, z, x, sign, grid):
-    """Store, in the padding of the other colour, the neighbours that the rows of a plane have behind their ends."""
+    """Store, in the padding of the other colour, the neighbours that the rows of a plane have behind their ends.
+
+    Not row by row: a vector that is loaded from where a number was stored just before has to wait.
+    """
     for y in range(grid.rows):
         own, other = place_of(colour, z, y, grid), place_of(1 - colour, z, y, grid)
         shift = shift_of(colour, z, y, grid)
@@ -58,86 +70,80 @@ def fill_ends(colour, z, x, sign, grid):
 
 
 @inlined
-def rows_around(colour, z, y, sign_y, sign_z, grid):
-    """Return places and signs of the rows next to a row, first of the neighbours at x - 1; a wall mirrors the row."""
-    one = sign_y * sign_y
+def beside(own, other, distance, sign):
+    """Return place and sign of a row at a distance from one of the other colour; a wall, at none, mirrors its own."""
+    return (own, sign) if distance == 0 else (other + distance, sign * sign)
+
+
+@inlined
+def rows_around(colour, z, y, rule, grid):
+    """Return the places of a row, of the other colour's row beside it, and of those around, these with their signs."""
     own, other = place_of(colour, z, y, grid), place_of(1 - colour, z, y, grid)
-    front, back, below, above = grid.front[y], grid.back[y], grid.below[z], grid.above[z]
-    places = (
-        other + shift_of(colour, z, y, grid) - 1,
-        own if front == y else other + (front - y) * grid.pitch,
-        own if back == y else other + (back - y) * grid.pitch,
-        own if below == z else other + (below - z) * grid.rows * grid.pitch,
-        own if above == z else other + (above - z) * grid.rows * grid.pitch,
-    )
-    mirrors = (
-        sign_y if front == y else one,
-        sign_y if back == y else one,
-        sign_z if below == z else one,
-        sign_z if above == z else one,
-    )
-    return own, places, mirrors
+    size = grid.rows * grid.pitch
+    front = beside(own, other, (grid.front[y] - y) * grid.pitch, rule.sign_y)
+    back = beside(own, other, (grid.back[y] - y) * grid.pitch, rule.sign_y)
+    below = beside(own, other, (grid.below[z] - z) * size, rule.sign_z)
+    above = beside(own, other, (grid.above[z] - z) * size, rule.sign_z)
+    return own, other, (front, back, below, above)
 
 
 @inlined
-def missing_in(lane, cell, right_side, around, mirrors, rule, six):
-    """Return what the equation of a cell lacks: b - own * x + neighbour * (sum - 6 x)."""
-    total = around[0][lane] + around[1][lane]
-    total += mirrors[0] * around[2][lane] + mirrors[1] * around[3][lane]
-    total += mirrors[2] * around[4][lane] + mirrors[3] * around[5][lane]
-    return (right_side[lane] - rule.own * cell[lane]) + rule.neighbour * (total - six * cell[lane])
-
-
-@inlined
-def windows_around(x, places, start):
-    """Return the neighbours of LANES cells: left, right, front, back, below, above."""
-    left, front, back, below, above = places
-    return (
-        window(x, left + start),
-        window(x, left + start + 1),
-        window(x, front + start),
-        window(x, back + start),
-        window(x, below + start),
-        window(x, above + start),
-    )
+def missing_in(own, other, around, shift, c, x, b, rule):
+    """Return LANES cells of a row, and what their equations lack: b - own * x + neighbour * (sum - 6 x)."""
+    (front, front_sign), (back, back_sign), (below, below_sign), (above, above_sign) = around
+    cell, start = load(x, own + c), other + shift + c
+    x_part = load(x, start - 1) + load(x, start)
+    y_part = spread(front_sign) * load(x, front + c) + spread(back_sign) * load(x, back + c)
+    z_part = spread(below_sign) * load(x, below + c) + spread(above_sign) * load(x, above + c)
+    left, six = load(b, own + c) - spread(rule.own) * cell, spread(type(rule.own)(6))
+    return cell, left + spread(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
 
 
 # ---- Sweeps ----------------------------------------------------------------------------------------------------------
 
 
-@written_out
-def relax_row(x, b, own, places, mirrors, rule, factors, shift, pitch, largest):
-    """Relax the cells of one colour in a row; `largest` keeps the largest change of each lane."""
-    new, six = lanes(x.dtype.type), x.dtype.type(6)
-    for start in range(0, pitch, LANES):
-        cell, right_side, around = window(x, own + start), window(b, own + start), windows_around(x, places, start)
-        factor = window(factors, shift * pitch + start)
-        for lane in range(LANES):  # stores nothing where x is: it could not be vector code
-            change = factor[lane] * missing_in(lane, cell, right_side, around, mirrors, rule, six)
-            new[lane] = cell[lane] + change
-            largest[lane] = max(largest[lane], abs(change))
-        for lane in range(LANES):
-            cell[lane] = new[lane]
+@inlined
+def relax_row(own, other, around, shift, x, b, rule, factors, kind, pitch, largest):
+    """Relax the cells of one colour in a row; return their largest changes, or older ones.
+
+    Parameters
+    ----------
+    own, other, around : int, int, tuple
+        From `rows_around`.
+    shift : int
+        1 if the row starts at x = 1.
+    kind : int
+        Where the factors of its kind start.
+    """
+    for c in range(0, pitch, LANES):
+        keep_rolled()
+        cell, missing = missing_in(own, other, around, shift, c, x, b, rule)
+        change = load(factors, kind + shift * pitch + c) * missing
+        largest = larger(magnitude(change), largest)
+        store(x, own + c, cell + change)
+    return largest
 
 
 @inlined
-def any_above(largest, tolerance):
-    """Return whether one of LANES numbers is larger than the tolerance."""
-    above = False
-    for lane in range(LANES):
-        above |= largest[lane] > tolerance
-    return above
+def factors_at(z, y, grid):
+    """Return where the factors of a row start: see `relax`."""
+    at_y, at_z = (grid.front[y] == y) | (grid.back[y] == y), (grid.below[z] == z) | (grid.above[z] == z)
+    return (2 * at_y + 4 * at_z) * grid.pitch
+
+
+@inlined
+def further(around, step):
+    """Return the rows around one that lies further by `step` places, with their signs."""
+    (front, front_sign), (back, back_sign), (below, below_sign), (above, above_sign) = around
+    return (front + step, front_sign), (back + step, back_sign), (below + step, below_sign), (above + step, above_sign)
 
 
 @compiled
 def sweep_outermost_row(colour, z, y, x, b, rule, factors, tolerance, grid):
-    """Relax the cells of one colour in a row of which a neighbour may be a wall; as `sweep_plane`."""
-    largest = lanes(x.dtype.type)
-    for lane in range(LANES):
-        largest[lane] = 0
-    own, places, mirrors = rows_around(colour, z, y, rule.sign_y, rule.sign_z, grid)
-    relax_row(x, b, own, places, mirrors, rule, factors, shift_of(colour, z, y, grid), grid.pitch, largest)
-    return any_above(largest, tolerance)
+    """Relax the cells of one colour in a row beside which may be a wall; as `sweep_plane`."""
+    rows, shift, kind = rows_around(colour, z, y, rule, grid), shift_of(colour, z, y, grid), factors_at(z, y, grid)
+    largest = relax_row(*rows, shift, x, b, rule, factors, kind, grid.pitch, spread(x.dtype.type(0)))
+    return any_of(largest > spread(tolerance))
 
 
 @compiled
@@ -146,16 +152,13 @@ def sweep_plane(colour, z, x, b, rule, factors, tolerance, grid):
     fill_ends(colour, z, x, rule.sign_x, grid)
     moved = sweep_outermost_row(colour, z, 0, x, b, rule, factors, tolerance, grid)
     moved |= sweep_outermost_row(colour, z, grid.rows - 1, x, b, rule, factors, tolerance, grid)
-    largest = lanes(x.dtype.type)
-    for lane in range(LANES):
-        largest[lane] = 0
-    own, (left, front, back, below, above), mirrors = rows_around(colour, z, 1, rule.sign_y, rule.sign_z, grid)
-    odd = shift_of(colour, z, 1, grid)
-    for y in range(grid.rows - 2):  # the same steps from row to row, but for the first neighbour along x
-        shift, step = (odd + y) & 1, y * grid.pitch
-        places = left + shift - odd + step, front + step, back + step, below + step, above + step
-        relax_row(x, b, own + step, places, mirrors, rule, factors, shift, grid.pitch, largest)
-    return moved | any_above(largest, tolerance)
+    own, other, around = rows_around(colour, z, 1, rule, grid)
+    largest, odd, kind = spread(x.dtype.type(0)), shift_of(colour, z, 1, grid), factors_at(z, 1, grid)
+    for y in range(grid.rows - 2):
+        step, shift = y * grid.pitch, (odd + y) & 1
+        rows = own + step, other + step, further(around, step)
+        largest = relax_row(*rows, shift, x, b, rule, factors, kind, grid.pitch, largest)
+    return moved | any_of(largest > spread(tolerance))
 
 
 @compiled
@@ -191,8 +194,9 @@ def relax(x, b, rule, factors, iterations, tolerance, blocks, grid):
         Unknowns and right-hand side, both colours, of a slab that holds all planes.
     rule : Rule
         The stencil.
-    factors : (2 pitch,) array
-        omega / diagonal for the cells of a row that starts at x = 0, and of one that starts at x = 1; 0 for padding.
+    factors : flat array
+        What a cell changes by, over what its equation lacks, (2, 2, 2, pitch): by whether walls of z and of y are
+        beside it, and whether its row starts at x = 0 or 1; 0 for padding.
     iterations : int
         Most iterations.
     tolerance : float
@@ -227,25 +231,19 @@ def sweep(colour, x, b, rule, factors, tolerance, grid):
 @compiled
 def missing_in_plane(colour, z, x, b, rule, cells, grid):
     """Return the largest residual of the cells of one colour in a plane."""
-    kind = x.dtype.type
-    largest, six = lanes(kind), kind(6)
-    for lane in range(LANES):
-        largest[lane] = 0
     fill_ends(colour, z, x, rule.sign_x, grid)
+    largest = spread(x.dtype.type(0))
     for y in range(grid.rows):
-        own, places, mirrors = rows_around(colour, z, y, rule.sign_y, rule.sign_z, grid)
+        rows, shift = rows_around(colour, z, y, rule, grid), shift_of(colour, z, y, grid)
         for c in range(0, grid.pitch, LANES):
-            cell, right_side, around = window(x, own + c), window(b, own + c), windows_around(x, places, c)
-            real = window(cells, shift_of(colour, z, y, grid) * grid.pitch + c)
-            for lane in range(LANES):
-                missing = real[lane] * missing_in(lane, cell, right_side, around, mirrors, rule, six)
-                largest[lane] = max(largest[lane], abs(missing))
-    return largest.max()
+            _, missing = missing_in(*rows, shift, c, x, b, rule)
+            largest = larger(magnitude(load(cells, shift * grid.pitch + c) * missing), largest)
+    return largest_number(largest)
 
 
 @compiled_parallel
 def largest_missing(x, b, rule, cells, grid):
-    """Return the largest residual of a slab; `cells` as `factors` in `relax`, with ones."""
+    """Return the largest residual of a slab; `cells`, (2, pitch), are 1, and 0 for padding."""
     result = np.zeros(grid.planes + 2, x.dtype)
     for z in prange(1, grid.planes + 1):
         first = missing_in_plane(0, z, x, b, rule, cells, grid)

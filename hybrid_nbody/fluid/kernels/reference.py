@@ -59,19 +59,29 @@ def colour_of(shape):
     return np.indices(shape).sum(axis=0) % 2
 
 
-def iterate(x, b, stencil, boundary, omega=1.0):
+def factors_of_cells(shape, boundary, factors):
+    """Return the factor of every cell: see `hybrid_nbody.fluid.stencil.Factors`."""
+    case = np.zeros(shape, int)
+    for axis, kind in enumerate(boundary):
+        if kind != "periodic":
+            place = np.indices(shape)[AXES[axis]]
+            case += ((place == 0) | (place == shape[AXES[axis]] - 1)) << axis
+    return np.array(factors)[case]
+
+
+def iterate(x, b, stencil, boundary, factors):
     """Do a red-black iteration; return x and its largest change. Ghosts behind walls are those before the iteration."""
     before, colours = x, colour_of(x.shape)
     for colour in (0, 1):
-        change = omega * residual(x, b, stencil, boundary, walls=before) / stencil.diagonal
+        change = factors_of_cells(x.shape, boundary, factors) * residual(x, b, stencil, boundary, walls=before)
         x = np.where(colours == colour, x + change, x)
     return x, np.abs(x - before).max()
 
 
-def relax(x, b, stencil, boundary, iterations, tolerance=0.0, omega=1.0):
+def relax(x, b, stencil, boundary, iterations, tolerance=0.0, factors=None):
     """Return x after red-black iterations, and how many were done: they stop after a change of at most `tolerance`."""
     for done in range(1, iterations + 1):
-        x, change = iterate(x, b, stencil, boundary, omega)
+        x, change = iterate(x, b, stencil, boundary, factors or stencil.lagging)
         if change <= tolerance:
             return x, done
     return x, iterations
