@@ -8,8 +8,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Seconds after which a stage is stopped. Together with an installation they stay under a quarter of an hour.
-ONE_RANK_LIMIT=540
-MPI_LIMIT=80
+ONE_RANK_LIMIT=600
+MPI_LIMIT=60
 NO_TESTS=5 # pytest's exit status when nothing was selected
 WORKERS=2  # processes that share the files of tests: most tests keep one core busy
 

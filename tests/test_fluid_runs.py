@@ -12,6 +12,9 @@ from support.runs import assert_same_run, run
 ROOT = Path(__file__).parents[1]
 COURSE_EVENTS = ROOT.parent / "shared" / "reference" / "events-course.txt"
 
+ONE_THREAD = "compute.backend=cpu", "compute.threads=1"
+"""Several wait for each other where tests share the cores."""
+
 CONFIG = """\
 model: fluid
 title: test
@@ -24,7 +27,7 @@ sources:
     - {step: 1, velocity: [3, -1, 2]}
     - {step: 20, velocity: [0, 0, -2], mode: add, box: [[2, 8], [2, 8], [3, 9]]}
 time: {dt: 0.1, steps: 40}
-compute: {backend: cpu}
+compute: {backend: cpu, threads: 1}
 output:
   directory: OUT
   trajectory: {every_steps: 8}
@@ -44,7 +47,7 @@ def job(tmp_path):
 @pytest.fixture
 def reference_run(job, tmp_path):
     """Return the folder of the run on one rank with one thread, uninterrupted."""
-    run(job, "--set", "compute.threads=1", "--set", f"output.directory={tmp_path / 'reference'}")
+    run(job, "--set", f"output.directory={tmp_path / 'reference'}")
     return tmp_path / "reference"
 
 
@@ -68,7 +71,7 @@ def last_total(folder):
     ],
 )
 def test_totals_of_the_plume(tmp_path, size, settings, total):
-    options = [f"--set={setting}" for setting in (*settings, "compute.backend=cpu", f"output.directory={tmp_path}/out")]
+    options = [f"--set={setting}" for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")]
     run(ROOT / "input" / f"plume_{size}.yaml", *options)
     np.testing.assert_allclose(last_total(tmp_path / "out"), total, rtol=1e-4, atol=0)
 
@@ -87,7 +90,7 @@ def test_totals_of_the_courses_own_list(tmp_path, settings, total):
     text = (ROOT / "input" / "plume_42.yaml").read_text()
     head, tail = text[: text.index("  events:")], text[text.index("time:") :]
     path.write_text(f"{head}  file: {COURSE_EVENTS}\n{tail}")
-    options = [f"--set={setting}" for setting in (*settings, "compute.backend=cpu", f"output.directory={tmp_path}/out")]
+    options = [f"--set={setting}" for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")]
     run(path, *options)
     np.testing.assert_allclose(last_total(tmp_path / "out"), total, rtol=1e-4, atol=0)
 
@@ -97,7 +100,8 @@ def test_totals_of_the_courses_own_list(tmp_path, settings, total):
 
 def test_bits_on_one_to_four_ranks(job, tmp_path, reference_run, mpirun):
     for ranks in (2, 3, 4):
-        result = mpirun(ranks, "-m", "hybrid_nbody", job, "--overwrite")
+        options = "--overwrite", "--set", f"compute.threads={2 if ranks == 2 else 1}"
+        result = mpirun(ranks, "-m", "hybrid_nbody", job, *options)
         assert result.returncode == 0, result.stderr
         assert_same_run(tmp_path / "out", reference_run)
 

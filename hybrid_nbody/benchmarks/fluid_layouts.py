@@ -10,11 +10,14 @@ from hybrid_nbody.benchmarks.fluid_problems import SMALL, random_fields, relativ
 from hybrid_nbody.benchmarks.fluid_rows import measured, per
 from hybrid_nbody.benchmarks.fluid_sweeps import (
     BEST_BLOCK,
+    CPU_PASS,
     FusedColours,
     InterleavedLoops,
     ModelPasses,
     ModelRelax,
     ModelSweeps,
+    OnePassOnCpu,
+    PassesOnCpu,
     PlainKernels,
 )
 from hybrid_nbody.benchmarks.measure import seconds_of
@@ -61,7 +64,8 @@ class Layout:
 LAYOUTS = (
     Layout("interleaved, two half sweeps", "cpu", INTERLEAVED_BYTES, InterleavedLoops),
     Layout("colours apart, a sweep each", "cpu", APART_BYTES, ModelSweeps),
-    Layout("both colours in one pass (model)", "cpu", APART_BYTES, ModelRelax),
+    Layout("both colours in one pass", "cpu", APART_BYTES, OnePassOnCpu),
+    Layout(f"{CPU_PASS} iterations in one pass (model)", "cpu", APART_BYTES / CPU_PASS, PassesOnCpu),
     Layout("interleaved, two half sweeps", "gpu", INTERLEAVED_BYTES, PlainKernels),
     Layout("colours apart, a sweep each", "gpu", APART_BYTES, ModelSweeps),
     Layout("both colours in one pass", "gpu", APART_BYTES, FusedColours),

@@ -18,6 +18,9 @@ FACTOR = np.float32(1.0 / POISSON.diagonal)
 TOLERANCE = np.float32(0)
 """Changes larger than this do not end a solve: random numbers do not settle to the last bit."""
 
+CPU_PASS = 4
+"""Most that the model does on CPU threads: `hybrid_nbody.fluid.kernels.cpu_sweeps.LONGEST_PASS`."""
+
 BEST_BLOCK = (32, 8, 1)
 """Threads along x, y and z: the fastest of the report."""
 
@@ -232,9 +235,32 @@ class ModelSweeps:
 class ModelRelax(ModelSweeps):
     """All iterations of a solve at once: what a rank does that owns the whole grid."""
 
+    room = None
+
     def iterate(self, count):
         """Queue iterations."""
-        self.kernels.relax(self.x, self.b, POISSON, count, TOLERANCE, None)
+        self.kernels.relax(self.x, self.b, POISSON, count, TOLERANCE, self.room)
+
+
+class OnePassOnCpu(ModelRelax):
+    """Both colours in one pass over the grid, on CPU threads."""
+
+    longest_pass = 1
+
+    def _kernels(self, backend, cells):
+        kernels = super()._kernels(backend, cells)
+        kernels.longest_pass = self.longest_pass
+        return kernels
+
+
+class PassesOnCpu(OnePassOnCpu):
+    """The passes by which CPU threads relax a large grid, however small this one is."""
+
+    longest_pass = CPU_PASS
+
+    def __init__(self, backend, cells):
+        super().__init__(backend, cells)
+        self.room = np.empty(self.x.size, DTYPE)
 
 
 class ModelPasses(ModelRelax):

@@ -13,7 +13,14 @@ import yaml
 from support.bodies import make_backend
 from support.command import ROOT, call, refused
 
-from hybrid_nbody.benchmarks import fluid, fluid_convergence, fluid_layouts, fluid_phases, fluid_solvers
+from hybrid_nbody.benchmarks import (
+    fluid,
+    fluid_convergence,
+    fluid_layouts,
+    fluid_phases,
+    fluid_solvers,
+    fluid_sweeps,
+)
 from hybrid_nbody.benchmarks.fluid_pictures import fluid_figure
 from hybrid_nbody.benchmarks.fluid_problems import PLUME_EVENTS, smooth_field
 from hybrid_nbody.benchmarks.fluid_rows import Settings, measured, per
@@ -66,6 +73,13 @@ def test_phases(finished):
     if one["steps"] == several["steps"]:
         assert one["total"] == several["total"]
         assert one["iterations"] == several["iterations"]
+
+
+def test_the_passes_on_a_cpu_are_those_of_the_model():
+    make_backend("cpu")
+    from hybrid_nbody.fluid.kernels import cpu_sweeps
+
+    assert fluid_sweeps.CPU_PASS == cpu_sweeps.LONGEST_PASS
 
 
 def test_layouts_and_convergence_have_the_bits_of_the_model(finished):

@@ -2,7 +2,7 @@
 
 import pytest
 from support.bodies import make_backend
-from support.fluids import threads_for
+from support.fluid_kernels import BOUNDS, CASES
 from support.ranks import alone, communicator
 
 __all__ = ["alone", "communicator"]
@@ -11,4 +11,16 @@ __all__ = ["alone", "communicator"]
 @pytest.fixture
 def backend(backend_name, communicator):
     """A backend of each kind."""
-    return make_backend(backend_name, threads_for(communicator), communicator.local_rank)
+    return make_backend(backend_name, threads=1, local_rank=communicator.local_rank)
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request):
+    """Cells and boundary of a grid."""
+    return request.param
+
+
+@pytest.fixture(params=BOUNDS)
+def dtype(request):
+    """A working type."""
+    return request.param

@@ -75,7 +75,7 @@ def test_a_row_is_relaxed_in_vector_code(kernels):
 
     x, b, stencil = kernels.colours().reshape(-1), kernels.colours().reshape(-1), diffusion(0.3, SCALAR)
     system = x, b, kernels._rule(stencil), kernels._factors(stencil.lagging)
-    assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.kind(0), kernels.grid)
+    assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.grid)
     assert_vector_code(assembly, 16)
 
 

@@ -20,11 +20,6 @@ PERIODIC = ("periodic",) * 3
 MIXED = ("periodic", "no-slip", "free-slip")
 
 
-def threads_for(communicator):
-    """Return the threads of a rank: several ranks share the cores of a small machine."""
-    return 2 if communicator.size == 1 else 1
-
-
 def make_halo(backend, communicator, planes, periodic, weights=None):
     """Return the exchange of a grid whose planes are shared over the ranks of `communicator`."""
     partition = Partition.weighted(planes, weights or [1.0] * communicator.size)
@@ -57,7 +52,7 @@ def make_model(
     frames=None,
 ):
     """Return a model at rest; ``solver(kernels, halo)`` makes its solver."""
-    backend = backend or make_backend("cpu", threads_for(communicator))
+    backend = backend or make_backend("cpu", threads=1)
     halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
     kernels = make_kernels(backend, cells, boundary, dtype, halo.own)
     sources = Sources(events)

@@ -12,6 +12,9 @@ from hybrid_nbody.fluid.kernels import cpu_colours, cpu_fields, cpu_ghosts, cpu_
 from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, factors_of_rows, make_grid
 from hybrid_nbody.fluid.stencil import SCALAR
 
+IN_CACHE = 12 << 20
+"""Bytes of a system that about fit into the last cache, where more iterations in a pass over the grid save nothing."""
+
 
 class Kernels:
     """Operations on the fields of one rank's planes.
@@ -39,6 +42,7 @@ class Kernels:
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
         self.changed = np.zeros(1, np.int32)
+        self.longest_pass = 1 if 2 * self.colours().nbytes <= IN_CACHE else cpu_sweeps.LONGEST_PASS
         self.copies = np.zeros(0, self.dtype)
         self._factors = functools.cache(self._factors_of)
         self.begin_solve()
@@ -87,11 +91,18 @@ class Kernels:
         tolerance : float
             Iterations end when none of the cells changed by more.
         room : flat array or None
-            Memory that is free meanwhile; not needed here.
+            Memory that is free meanwhile.
         """
+        longest, kept = self._passes(x, tolerance, room)
         system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors((1.0 / stencil.diagonal,) * 8))
-        done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), self.blocks, self.grid)
+        done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), longest, kept, self.blocks, self.grid)
         self._count(done, done < iterations)
+
+    def _passes(self, x, tolerance, room):
+        """Return the most iterations of a pass, and where the first guess is kept if one may do too many."""
+        if room is not None and room.size >= x.size:
+            return self.longest_pass, room[: x.size]
+        return (self.longest_pass if tolerance < 0 else 1), x.reshape(-1)[:0]
 
     def begin_solve(self):
         """Start a solve by single sweeps."""

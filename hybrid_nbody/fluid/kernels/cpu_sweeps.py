@@ -21,7 +21,6 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
 )
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
-    any_of,
     keep_rolled,
     larger,
     largest_number,
@@ -139,53 +138,106 @@ def further(around, step):
 
 
 @compiled
-def sweep_outermost_row(colour, z, y, x, b, rule, factors, tolerance, grid):
+def sweep_outermost_row(colour, z, y, x, b, rule, factors, grid):
     """Relax the cells of one colour in a row beside which may be a wall; as `sweep_plane`."""
     rows, shift, kind = rows_around(colour, z, y, rule, grid), shift_of(colour, z, y, grid), factors_at(z, y, grid)
-    largest = relax_row(*rows, shift, x, b, rule, factors, kind, grid.pitch, spread(x.dtype.type(0)))
-    return any_of(largest > spread(tolerance))
+    return largest_number(relax_row(*rows, shift, x, b, rule, factors, kind, grid.pitch, spread(x.dtype.type(0))))
 
 
 @compiled
-def sweep_plane(colour, z, x, b, rule, factors, tolerance, grid):
-    """Relax the cells of one colour in a plane; return whether one changed by more than the tolerance."""
+def sweep_plane(colour, z, x, b, rule, factors, grid):
+    """Relax the cells of one colour in a plane; return their largest change."""
     fill_ends(colour, z, x, rule.sign_x, grid)
-    moved = sweep_outermost_row(colour, z, 0, x, b, rule, factors, tolerance, grid)
-    moved |= sweep_outermost_row(colour, z, grid.rows - 1, x, b, rule, factors, tolerance, grid)
+    change = sweep_outermost_row(colour, z, 0, x, b, rule, factors, grid)
+    change = max(change, sweep_outermost_row(colour, z, grid.rows - 1, x, b, rule, factors, grid))
     own, other, around = rows_around(colour, z, 1, rule, grid)
     largest, odd, kind = spread(x.dtype.type(0)), shift_of(colour, z, 1, grid), factors_at(z, 1, grid)
     for y in range(grid.rows - 2):
         step, shift = y * grid.pitch, (odd + y) & 1
         rows = own + step, other + step, further(around, step)
         largest = relax_row(*rows, shift, x, b, rule, factors, kind, grid.pitch, largest)
-    return moved | any_of(largest > spread(tolerance))
+    return max(change, largest_number(largest))
+
+
+# ---- Passes ----------------------------------------------------------------------------------------------------------
+# A pass over the grid does several iterations. Half sweep h of it, h = 0, 1, 2 ..., follows the one before a plane
+# behind, while the planes are in a cache. A block of planes gets as far as it can without the others; what is left at
+# its ends, h planes in half sweep h, is done afterwards.
+
+LONGEST_PASS = 4
+"""Iterations; beyond that the planes under way do not stay in a cache."""
+
+DOUBT = 4
+"""A change that is expected to be so many times the tolerance may turn out to be within it."""
 
 
 @compiled
-def sweep_inner(start, stop, x, b, rule, factors, tolerance, grid):
-    """Relax a block of planes, but for the second colour of its outermost planes: others' cells come before them.
-
-    The second colour of a plane follows the first of the next one, while the plane is still in the cache.
-    """
-    moved = False
-    for z in range(start, stop):
-        moved |= sweep_plane(0, z, x, b, rule, factors, tolerance, grid)
-        if z - 1 > start:
-            moved |= sweep_plane(1, z - 1, x, b, rule, factors, tolerance, grid)
-    return moved
+def sweep_inside(start, stop, x, b, rule, factors, changes, grid):
+    """Do all half sweeps of a pass on a block of planes, but for its ends; note their largest changes by iteration."""
+    for newest in range(start, stop):
+        for half in range(2 * changes.size):
+            z = newest - half
+            if start + half <= z < stop - half:
+                change = sweep_plane(half & 1, z, x, b, rule, factors, grid)
+                changes[half // 2] = max(changes[half // 2], change)
 
 
 @compiled
-def sweep_outer(start, stop, x, b, rule, factors, tolerance, grid):
-    """Relax the second colour of the outermost planes of a block."""
-    moved = sweep_plane(1, start, x, b, rule, factors, tolerance, grid)
-    if stop - 1 > start:
-        moved |= sweep_plane(1, stop - 1, x, b, rule, factors, tolerance, grid)
-    return moved
+def sweep_ends(half, start, stop, x, b, rule, factors, changes, grid):
+    """Do what is left of a half sweep at the ends of a block of planes."""
+    middle = min(start + half, stop)
+    for z in range(start, middle):
+        changes[half // 2] = max(changes[half // 2], sweep_plane(half & 1, z, x, b, rule, factors, grid))
+    for z in range(max(stop - half, middle), stop):
+        changes[half // 2] = max(changes[half // 2], sweep_plane(half & 1, z, x, b, rule, factors, grid))
 
 
 @compiled_parallel
-def relax(x, b, rule, factors, iterations, tolerance, blocks, grid):
+def iterate(count, x, b, rule, factors, blocks, grid):
+    """Do a pass of some iterations; return the largest change of each."""
+    changes = np.zeros((blocks, count), x.dtype)
+    for block in prange(blocks):
+        start, stop = bounds_of(block, blocks, grid)
+        sweep_inside(start, stop, x, b, rule, factors, changes[block], grid)
+    for half in range(1, 2 * count):
+        for block in prange(blocks):
+            start, stop = bounds_of(block, blocks, grid)
+            sweep_ends(half, start, stop, x, b, rule, factors, changes[block], grid)
+    for block in range(1, blocks):
+        changes[0] = np.maximum(changes[0], changes[block])
+    return changes[0]
+
+
+@compiled
+def length_of_pass(change, before, tolerance, most):
+    """Return how many iterations will hardly meet the tolerance before the last of them, by the last two changes."""
+    if tolerance < 0:
+        return most
+    length, rate = 1, change / before if before > 0 else change * 0
+    expected = change * rate
+    while length < most and expected > DOUBT * tolerance:
+        length, expected = length + 1, expected * rate
+    return length
+
+
+@compiled_parallel
+def copy(source, target, grid):
+    """Copy the planes of either colour."""
+    size = grid.rows * grid.pitch
+    for z in prange(2 * (grid.planes + 2)):
+        target[z * size : (z + 1) * size] = source[z * size : (z + 1) * size]
+
+
+@compiled
+def repeat(x, b, rule, factors, iterations, kept, blocks, grid):
+    """Do so many iterations from the first guess that was kept."""
+    copy(kept, x, grid)
+    for done in range(0, iterations, LONGEST_PASS):
+        iterate(min(LONGEST_PASS, iterations - done), x, b, rule, factors, blocks, grid)
+
+
+@compiled
+def relax(x, b, rule, factors, iterations, tolerance, longest, kept, blocks, grid):
     """Do red-black iterations until no cell changes by more than the tolerance; return how many were done.
 
     Parameters
@@ -200,22 +252,27 @@ def relax(x, b, rule, factors, iterations, tolerance, blocks, grid):
     iterations : int
         Most iterations.
     tolerance : float
-        In units of x.
+        In units of x; if it is less than 0 nothing meets it.
+    longest : int
+        Most iterations of a pass.
+    kept : flat array
+        Room for x, to come back to if a pass did too many iterations.
     blocks : int
         Blocks of planes, one for a thread.
     grid : Grid
         The slab.
     """
-    moved = np.zeros((blocks, 64), np.bool_)  # a cache line for each thread
-    for done in range(1, iterations + 1):
-        for block in prange(blocks):
-            start, stop = bounds_of(block, blocks, grid)
-            moved[block, 0] = sweep_inner(start, stop, x, b, rule, factors, tolerance, grid)
-        for block in prange(blocks):
-            start, stop = bounds_of(block, blocks, grid)
-            moved[block, 0] |= sweep_outer(start, stop, x, b, rule, factors, tolerance, grid)
-        if not moved[:, 0].any():
-            return done
+    if tolerance >= 0 and longest > 1:
+        copy(x, kept, grid)
+    done, change, before = 0, tolerance * 0, tolerance * 0
+    while done < iterations:
+        length = length_of_pass(change, before, tolerance, min(longest, iterations - done))
+        for now in iterate(length, x, b, rule, factors, blocks, grid):
+            before, change, done, length = change, now, done + 1, length - 1
+            if not change > tolerance:
+                if length > 0:
+                    repeat(x, b, rule, factors, done, kept, blocks, grid)
+                return done
     return iterations
 
 
@@ -224,7 +281,7 @@ def sweep(colour, x, b, rule, factors, tolerance, grid):
     """Relax the cells of one colour once; return whether one changed by more than the tolerance."""
     moved = 0
     for z in prange(1, grid.planes + 1):
-        moved += sweep_plane(colour, z, x, b, rule, factors, tolerance, grid)
+        moved += sweep_plane(colour, z, x, b, rule, factors, grid) > tolerance
     return moved > 0
 
 

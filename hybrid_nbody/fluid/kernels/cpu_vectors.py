@@ -289,11 +289,18 @@ def any_of(typing_context, choice):
 
 @intrinsic
 def largest_number(typing_context, vector):
-    """Return the largest number of a vector without NaN."""
+    """Return the largest number of a vector without NaN: LLVM's own way takes them one after another."""
 
     def generate(context, builder, signature, values):
-        kind, name = context.get_value_type(vector), f"vector.reduce.fmax.{_suffix(vector)}"
-        return builder.call(_known(builder, name, kind.element, kind), values, fastmath=("nnan",))
+        largest, width = values[0], LANES
+        while width > 1:
+            width //= 2
+            places = ir.Constant(
+                ir.VectorType(ir.IntType(32), LANES), [(lane + width) % LANES for lane in range(LANES)]
+            )
+            other = builder.shuffle_vector(largest, largest, places)
+            largest = builder.select(builder.fcmp_ordered(">", largest, other), largest, other)
+        return builder.extract_element(largest, ir.IntType(32)(0))
 
     return vector.dtype(vector), generate
 

@@ -1,0 +1,75 @@
+"""Slabs and fields for the tests of the CPU's fluid kernels."""
+
+import numpy as np
+from support.bodies import make_backend
+
+from hybrid_nbody.fluid.slab import Slab
+
+FREE, STUCK, AROUND = ("free-slip",) * 3, ("no-slip",) * 3, ("periodic",) * 3
+MIXED, TURNED = ("periodic", "no-slip", "free-slip"), ("free-slip", "no-slip", "periodic")
+CASES = [
+    ((7, 5, 4), FREE),
+    ((33, 3, 17), STUCK),
+    ((3, 3, 3), STUCK),
+    ((8, 6, 10), AROUND),
+    ((34, 5, 3), MIXED),
+    ((35, 4, 6), TURNED),
+]
+BOUNDS = {"f8": {"rtol": 1e-12, "atol": 1e-11}, "f4": {"rtol": 2e-5, "atol": 3e-5}}
+INSIDE = slice(1, -1)
+
+
+def make_kernels(slab, dtype="f8", threads=1):
+    """Return the kernels of a slab; several threads wait for each other where tests share the cores."""
+    backend = make_backend("cpu", threads)  # before the module: it sets Numba up
+    from hybrid_nbody.fluid.kernels.cpu import Kernels
+
+    return Kernels(backend, slab, dtype)
+
+
+def whole(cells, boundary):
+    return Slab(cells, boundary, 0, cells[2])
+
+
+def cut(cells, boundary, parts):
+    edges = [cells[2] * part // parts for part in range(parts + 1)]
+    return [Slab(cells, boundary, low, high - low) for low, high in zip(edges, edges[1:], strict=False)]
+
+
+def random_fields(slab, number, dtype="f8", seed=3):
+    random = np.random.default_rng(seed)
+    return [random.standard_normal(slab.shape).astype(dtype) for _ in range(number)]
+
+
+def insides(fields):
+    return [field[INSIDE].astype("f8") for field in fields]
+
+
+def coloured(kernels, field):
+    colours = kernels.colours()
+    kernels.split(field, colours)
+    return colours
+
+
+def merged(kernels, colours):
+    field = kernels.field()
+    kernels.merge(colours, field)
+    return field[INSIDE]
+
+
+def exchange(slabs, arrays):
+    """Fill the halo planes of arrays whose leading axis is z from the neighbouring slabs."""
+    number, around = len(slabs), slabs[0].periodic[2]
+    for rank, array in enumerate(arrays):
+        if rank > 0 or around:
+            array[0] = arrays[(rank - 1) % number][slabs[rank - 1].planes]
+        if rank + 1 < number or around:
+            array[-1] = arrays[(rank + 1) % number][1]
+
+
+def parts_of(field, slabs):
+    """Return the interior of a field by slabs, without halos filled."""
+    parts = [np.full(slab.shape, np.nan, field.dtype) for slab in slabs]
+    for part, slab in zip(parts, slabs, strict=True):
+        part[INSIDE] = field[1 + slab.first : 1 + slab.first + slab.planes]
+    return parts
