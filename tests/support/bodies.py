@@ -12,7 +12,7 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
 
-def make_backend(name, threads=2, local_rank=0):
+def make_backend(name, threads=1, local_rank=0):
     """Return a backend by name; ranks take the GPUs in turn."""
     if name == "cpu":
         from hybrid_nbody.backends.cpu import CpuBackend
