@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=run_scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Seconds after which a stage is stopped. Together with an installation they stay under a quarter of an hour.
+# Seconds after which a stage is stopped: a test hangs. All stages together, and an installation, take half of it or less.
 ONE_RANK_LIMIT=600
 MPI_LIMIT=60
 NO_TESTS=5 # pytest's exit status when nothing was selected

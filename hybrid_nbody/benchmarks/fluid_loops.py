@@ -18,7 +18,7 @@ inlined = njit(inline="always", error_model="numpy")
 
 @inlined
 def change_of(own, around, b, factor, six):
-    """Return what a cell changes by; `factor` is omega / diagonal."""
+    """Return what a cell changes by; `factor` is 1 / diagonal."""
     left, right, front, back, below, above = around
     total = ((left + right) + (front + back)) + (below + above)
     return factor * (b + (total - six * own))
@@ -81,7 +81,7 @@ def largest(noted, change, tolerance):
 def relaxing(note, zero):
     """Return a function that does iterations on colours.
 
-    It takes x, b, omega / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
+    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
     `note` makes of `zero` and the changes in each plane, and their limit: if none is larger, the iterations end.
     """
 

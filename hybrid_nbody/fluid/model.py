@@ -124,8 +124,8 @@ class FluidModel:
         for component in state.velocity:
             self.halo.fill(component)
         kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, state.b)
-        cells = state.x.reshape(-1)[: int(np.prod(kernels.slab.shape))].reshape(kernels.slab.shape)
-        kernels.merge(state.b, cells)  # the solver's arrays are free between steps
+        cells = state.rooms.of_solver[: int(np.prod(kernels.slab.shape))].reshape(kernels.slab.shape)
+        kernels.merge(state.b, cells)  # into x: the solver's arrays are free between steps
         return self.halo.largest(kernels.largest(cells))
 
     def _iterations(self):

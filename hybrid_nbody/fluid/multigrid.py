@@ -196,7 +196,7 @@ class Multigrid:
         shapes = [shape for level in self.levels[1:] for shape in (level.shape, level.shape)]
         shapes += [passage.shape for passage in self.passages]
         ends = np.cumsum([np.prod(shape) for shape in shapes]).tolist()
-        if room is None or room.size < ends[-1]:
+        if room.size < ends[-1]:
             room = self.own_memory(ends[-1])
         pieces = zip([0, *ends], ends, shapes, strict=False)
         arrays = [room[start:end].reshape(shape) for start, end, shape in pieces]

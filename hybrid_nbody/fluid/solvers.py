@@ -2,7 +2,7 @@
 
 A solver has one method, ``solve(x, b, stencil, room)``: x and b are arrays of colours (see
 `hybrid_nbody.fluid.kernels`), x holds the first guess on entry and the solution on exit, its halo planes included where
-there are other ranks; room is a flat array as long as two fields, whose numbers are not needed any more.
+there are other ranks; room is a flat array as long as two fields, which a solver may use meanwhile.
 """
 
 import math

@@ -28,15 +28,15 @@ class Rooms(NamedTuple):
         The same for the density.
     of_spare, of_velocity : flat array
         For the projection of the spare velocity, and for that of the velocity: two components of the other one.
-    advection : flat array
-        The solver's x and b.
+    of_solver : flat array
+        For advection: x and b.
     """
 
     velocity: tuple[Any, Any, Any]
     density: Any
     of_spare: Any
     of_velocity: Any
-    advection: Any
+    of_solver: Any
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def make_state(kernels) -> State:
     pairs = [fields[first : first + 2].reshape(-1) for first in range(7)]
     system = kernels.colours(2)
     diffusion = pairs[0], pairs[2], pairs[4]
-    rooms = Rooms(diffusion, pairs[6], of_spare=pairs[3], of_velocity=pairs[1], advection=system.reshape(-1))
+    rooms = Rooms(diffusion, pairs[6], of_spare=pairs[3], of_velocity=pairs[1], of_solver=system.reshape(-1))
     return State((u, v, w), density, (spare_u, spare_v, spare_w), spare_density, *system, rooms)
 
 
@@ -212,7 +212,7 @@ class Stepper:
     def _start_from_field(self, field, spare):
         """Take the field for right-hand side and first guess."""
         self.kernels.split(field, self.state.b)
-        self.state.x[...] = self.state.b
+        self.kernels.copy(self.state.b, self.state.x)
 
     def _start_from_nothing(self, field, spare):
         """Guess zero, as the course program does where its scratch arrays are cleared."""
@@ -241,7 +241,7 @@ class Stepper:
     def _advect(self, source, target, velocity, parity, depth, room):
         """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid; `room` is not needed."""
         planes = self._reach(source, depth, 0)
-        scale, memory = self.physics.dt / self.spacing, self.state.rooms.advection
+        scale, memory = self.physics.dt / self.spacing, self.state.rooms.of_solver
         self.kernels.advect(planes, depth, target, *velocity, scale, parity, memory)
 
     def _advect_maccormack(self, source, target, velocity, parity, depth, room):
@@ -249,7 +249,7 @@ class Stepper:
         self._advect(source, room, velocity, parity, depth, None)
         self.halo.fill(room)
         planes, forward = self._reach(source, depth, 0), self._reach(room, depth, 1)
-        scale, memory = self.physics.dt / self.spacing, self.state.rooms.advection
+        scale, memory = self.physics.dt / self.spacing, self.state.rooms.of_solver
         self.kernels.correct(planes, forward, depth, target, *velocity, scale, parity, memory)
 
     def _reach(self, source, depth, number):

@@ -1,7 +1,11 @@
 """The code that the CPU's fluid loops are compiled to: what their speed rests on, and would be lost in silence."""
 
+import os
 import platform
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +13,8 @@ from support.bodies import make_backend
 
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import SCALAR, diffusion
+
+ROOT = Path(__file__).parents[2]
 
 ARITHMETIC = r"v(add|sub|mul|max)p[sd]\s"
 SCALAR_ARITHMETIC = r"v?(add|sub|mul|div|max)s[sd]\s"
@@ -88,3 +94,27 @@ def test_a_row_is_traced_in_vector_code(kernels):
     plane = ghosted.reshape(-1), reach, out, *velocity, kernels.kind(-1), kernels.box
     assembly = assembly_of(cpu_transport.advect_plane, 1, *plane)
     assert_vector_code(assembly, 21)
+
+
+STEPS = """
+import hashlib
+from mpi4py import MPI
+from support.fluids import DEFAULT, make_model, state, stirring
+from hybrid_nbody.parallel.communicator import Communicator
+
+model = make_model((37, 9, 11), DEFAULT, Communicator(MPI.COMM_SELF), stirring((37, 9, 11)), dtype="f4")
+model.advance(4)
+print(hashlib.sha256(b"".join(field.tobytes() for field in state(model).values())).hexdigest())
+"""
+
+
+def test_a_processor_without_avx512_gives_the_same_bits(tmp_path):
+    """Compiled for an older processor, which this one can stand in for."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"the older processors of {platform.machine()} are not known here")
+    older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, "-c", STEPS]
+    results = [subprocess.run(command, env=os.environ | paths | more, capture_output=True) for more in ({}, older)]
+    assert all(result.returncode == 0 for result in results), results
+    assert results[0].stdout == results[1].stdout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
-from hybrid_nbody.fluid.kernels import gpu, reference
+from hybrid_nbody.fluid.kernels import gpu, gpu_layout, reference
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
@@ -53,7 +53,7 @@ def make(backend, case, dtype, first=0, planes=None, way="in place"):
     if key not in MADE:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gpu, "SMALL", 1e9 if way == "in place" else 0)
-            patch.setattr(gpu, "IN_CACHE", 1e9 if way == "fused" else 0)
+            patch.setattr(gpu_layout, "CELLS_IN_CACHE", 1e9 if way == "fused" else 0)
             MADE[key] = gpu.Kernels(backend, slab, dtype)
     return MADE[key]
 

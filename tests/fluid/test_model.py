@@ -12,7 +12,7 @@ from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers import Accuracy
+from hybrid_nbody.fluid.solvers import Accuracy, Sor
 from hybrid_nbody.fluid.sources import Box, Event
 
 CELLS = (10, 8, 12)
@@ -139,6 +139,46 @@ def test_fluid_that_goes_round_the_grid_too_often_is_refused(communicator):
     model = make_model(CELLS, replace(DEFAULT, dt=1000.0), communicator, stirring(CELLS), boundary=PERIODIC)
     with pytest.raises(NumericalError, match=r"more than 16 times round the grid, .* take a smaller time.dt"):
         model.advance(2)
+
+
+def over_relaxed(kernels, halo):
+    return Sor(kernels, halo, Accuracy(20, 1e-7))
+
+
+def cycles(kernels, halo):
+    return Multigrid(kernels, halo, Accuracy(3, 1e-4, "residual"))
+
+
+def overwritten(action, place):
+    """Return an action that spoils its argument at a place before it does anything."""
+
+    def spoiled(*arguments):
+        if arguments[place] is not None:
+            arguments[place].fill(np.nan)
+        return action(*arguments)
+
+    return spoiled
+
+
+@pytest.mark.parametrize("physics", PHYSICS)
+@pytest.mark.parametrize("solver", [red_black, over_relaxed, cycles])
+def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
+    """What lies there when a solver or an advection gets it does not matter to a step, nor to diagnostics."""
+    models = [
+        make_model((34, 8, 12), PHYSICS[physics], alone, stirring(CELLS), backend, solver=solver) for _ in range(2)
+    ]
+    plain, spoiled = models
+    for model in models:
+        model.kernels.longest_pass, model.kernels.in_place = 4, False
+    spoiled.stepper.solver.solve = overwritten(spoiled.stepper.solver.solve, 3)
+    spoiled.kernels.advect = overwritten(spoiled.kernels.advect, 8)
+    spoiled.kernels.correct = overwritten(spoiled.kernels.correct, 9)
+    for steps in (3, 2):
+        for model in models:
+            model.advance(steps)
+        one, two = state(plain), state(spoiled)
+        assert all(same_bits(one[name], two[name]) for name in one)
+        assert plain.diagnostics() == spoiled.diagnostics()
 
 
 @pytest.mark.parametrize("physics", PHYSICS)

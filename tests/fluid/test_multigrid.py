@@ -31,6 +31,7 @@ class Problem:
         self.halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
         self.kernels = make_kernels(backend, cells, boundary, dtype, self.halo.own)
         self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
+        self.room = backend.zeros(2 * self.field.size, dtype)
 
     def solve(self, b, cycles, tolerance=0.0, criterion="change"):
         """Return x after some cycles from zero, the whole grid."""
@@ -38,7 +39,7 @@ class Problem:
         self.kernels.split(self.field, self.b)
         self.kernels.fill(self.x, 0.0)
         solver = multigrid.Multigrid(self.kernels, self.halo, Accuracy(cycles, tolerance, criterion))
-        solver.solve(self.x, self.b, self.stencil, None)
+        solver.solve(self.x, self.b, self.stencil, self.room)
         return self.whole()
 
     def whole(self):
@@ -220,7 +221,7 @@ def test_a_uniform_field_stays_uniform_to_the_last_bit(backend, alone, dtype):
     problem.kernels.fill(problem.x, value)
     problem.kernels.fill(problem.b, value)
     solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(3, 0.0))
-    solver.solve(problem.x, problem.b, problem.stencil, None)
+    solver.solve(problem.x, problem.b, problem.stencil, problem.room)
     assert (problem.whole() == value).all()
 
 

@@ -10,6 +10,7 @@ MIXED, TURNED = ("periodic", "no-slip", "free-slip"), ("free-slip", "no-slip", "
 CASES = [
     ((7, 5, 4), FREE),
     ((33, 3, 17), STUCK),
+    ((32, 4, 5), FREE),
     ((3, 3, 3), STUCK),
     ((8, 6, 10), AROUND),
     ((34, 5, 3), MIXED),
@@ -46,7 +47,9 @@ def insides(fields):
 
 
 def coloured(kernels, field):
+    """Return a field by colour; what lies between the rows and in the halos is not a number, and must not matter."""
     colours = kernels.colours()
+    colours.fill(np.nan)
     kernels.split(field, colours)
     return colours
 

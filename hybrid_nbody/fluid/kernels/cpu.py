@@ -12,7 +12,7 @@ from hybrid_nbody.fluid.kernels import cpu_colours, cpu_fields, cpu_ghosts, cpu_
 from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, factors_of_rows, make_grid
 from hybrid_nbody.fluid.stencil import SCALAR
 
-IN_CACHE = 12 << 20
+BYTES_IN_CACHE = 12 << 20
 """Bytes of a system that about fit into the last cache, where more iterations in a pass over the grid save nothing."""
 
 
@@ -42,7 +42,8 @@ class Kernels:
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
         self.changed = np.zeros(1, np.int32)
-        self.longest_pass = 1 if 2 * self.colours().nbytes <= IN_CACHE else cpu_sweeps.LONGEST_PASS
+        size = 4 * slab.shape[0] * slab.shape[1] * self.grid.pitch * self.dtype.itemsize
+        self.longest_pass = 1 if size <= BYTES_IN_CACHE else cpu_sweeps.LONGEST_PASS
         self.copies = np.zeros(0, self.dtype)
         self._factors = functools.cache(self._factors_of)
         self.begin_solve()
@@ -59,6 +60,10 @@ class Kernels:
     def fill(self, array, value):
         """Fill an array, halos and all."""
         array.fill(value)
+
+    def copy(self, colours, target):
+        """Copy an array by colour."""
+        cpu_sweeps.copy(colours.reshape(-1), target.reshape(-1), self.grid)
 
     # ---- Fields and colours ----
 
@@ -263,23 +268,26 @@ class Kernels:
 
     def add_sphere(self, field, centre, radius, value):
         """Add to the cells whose centres are within `radius` of `centre`, in global cells."""
-        self._interior(field)[self._in_sphere(centre, radius)] += self.kind(value)
+        for plane, inside in self._in_sphere(field, centre, radius):
+            plane[inside] += self.kind(value)
 
     def set_sphere(self, field, centre, radius, value):
         """Set the cells of a sphere."""
-        self._interior(field)[self._in_sphere(centre, radius)] = value
-
-    def _interior(self, field):
-        return field[1:-1]
+        for plane, inside in self._in_sphere(field, centre, radius):
+            plane[inside] = value
 
     def _part(self, field, box):
         low, high = (min(max(z - self.slab.first, 0), self.slab.planes) for z in box[4:])
-        return self._interior(field)[low:high, box[2] : box[3], box[0] : box[1]]
+        return field[1:-1][low:high, box[2] : box[3], box[0] : box[1]]
 
-    def _in_sphere(self, centre, radius):
+    def _in_sphere(self, field, centre, radius):
+        """Yield planes of a field, and which of their cells lie in a sphere."""
         nx, ny, _ = self.slab.cells
-        z, y, x = np.ogrid[self.slab.first : self.slab.first + self.slab.planes, :ny, :nx]
-        return (x - centre[0]) ** 2 + (y - centre[1]) ** 2 + (z - centre[2]) ** 2 <= radius**2
+        y, x = np.ogrid[:ny, :nx]
+        squares = (x - centre[0]) ** 2 + (y - centre[1]) ** 2
+        for z, plane in enumerate(field[1:-1], self.slab.first):
+            if abs(z - centre[2]) <= radius:
+                yield plane, squares + (z - centre[2]) ** 2 <= radius**2
 
     # ---- Sums ----
 
@@ -291,9 +299,8 @@ class Kernels:
 
     def largest_into(self, colours, factor, limit):
         """Store `factor` times the largest absolute value of an array by colour in ``limit[0]``."""
-        field = self.field()
-        self.merge(colours, field)
-        limit[0] = self.kind(factor) * self.kind(self.largest(field))
+        largest = cpu_sweeps.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
+        limit[0] = self.kind(factor) * largest
 
     def plane_sums(self, field):
         """Return the sum of every plane, (planes,) float64."""

@@ -9,6 +9,9 @@ from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN, PERIODIC, WALLS
 from hybrid_nbody.fluid.kernels.cpu_rows import inlined
 from hybrid_nbody.fluid.kernels.cpu_vectors import LANES, chosen, larger, load, load_number, rounded_down, smaller
 
+FARTHEST = 1 << 30
+"""Cells around a periodic axis: an integer on any device."""
+
 # ---- Along an axis ---------------------------------------------------------------------------------------------------
 
 
@@ -17,7 +20,7 @@ def limits_along(cell, count, ends, half):
     """Return the bounds of a displacement that ends, on a walled axis, at most half a cell behind the last one."""
     kind = type(half)
     if ends != WALLS:
-        return kind(-np.inf), kind(np.inf)
+        return kind(-FARTHEST), kind(FARTHEST)
     return -half - kind(cell), kind(count - cell) - half
 
 
@@ -57,6 +60,12 @@ def foot_of(speed, scale, low, high):
     displacement = smaller(high, larger(low, scale * speed))
     floor = rounded_down(displacement)
     return floor, displacement - floor
+
+
+@inlined
+def whole(number):
+    """Return a rounded number as an integer; some integer if it is NaN."""
+    return np.int64(number) if number == number else np.int64(0)
 
 
 # ---- Values around a foot --------------------------------------------------------------------------------------------

@@ -172,30 +172,36 @@ DOUBT = 4
 
 
 @compiled
+def sweep_planes(half, first, end, x, b, rule, factors, changes, grid):
+    """Do a half sweep on planes; note their largest change by iteration."""
+    for z in range(first, end):
+        change = sweep_plane(half & 1, z, x, b, rule, factors, grid)
+        changes[half // 2] = max(changes[half // 2], change)
+
+
+@compiled
 def sweep_inside(start, stop, x, b, rule, factors, changes, grid):
-    """Do all half sweeps of a pass on a block of planes, but for its ends; note their largest changes by iteration."""
+    """Do all half sweeps of a pass on a block of planes, but for its ends."""
+    changes[:] = 0
     for newest in range(start, stop):
         for half in range(2 * changes.size):
             z = newest - half
             if start + half <= z < stop - half:
-                change = sweep_plane(half & 1, z, x, b, rule, factors, grid)
-                changes[half // 2] = max(changes[half // 2], change)
+                sweep_planes(half, z, z + 1, x, b, rule, factors, changes, grid)
 
 
 @compiled
 def sweep_ends(half, start, stop, x, b, rule, factors, changes, grid):
     """Do what is left of a half sweep at the ends of a block of planes."""
     middle = min(start + half, stop)
-    for z in range(start, middle):
-        changes[half // 2] = max(changes[half // 2], sweep_plane(half & 1, z, x, b, rule, factors, grid))
-    for z in range(max(stop - half, middle), stop):
-        changes[half // 2] = max(changes[half // 2], sweep_plane(half & 1, z, x, b, rule, factors, grid))
+    sweep_planes(half, start, middle, x, b, rule, factors, changes, grid)
+    sweep_planes(half, max(stop - half, middle), stop, x, b, rule, factors, changes, grid)
 
 
 @compiled_parallel
-def iterate(count, x, b, rule, factors, blocks, grid):
-    """Do a pass of some iterations; return the largest change of each."""
-    changes = np.zeros((blocks, count), x.dtype)
+def iterate(x, b, rule, factors, changes, grid):
+    """Do a pass of iterations; `changes`, (blocks, iterations), become the largest of each block in each iteration."""
+    blocks, count = changes.shape
     for block in prange(blocks):
         start, stop = bounds_of(block, blocks, grid)
         sweep_inside(start, stop, x, b, rule, factors, changes[block], grid)
@@ -203,9 +209,15 @@ def iterate(count, x, b, rule, factors, blocks, grid):
         for block in prange(blocks):
             start, stop = bounds_of(block, blocks, grid)
             sweep_ends(half, start, stop, x, b, rule, factors, changes[block], grid)
-    for block in range(1, blocks):
-        changes[0] = np.maximum(changes[0], changes[block])
-    return changes[0]
+
+
+@compiled
+def needed(changes, tolerance):
+    """Return the iterations of a pass up to the first that changed no cell by more than the tolerance, or 0."""
+    for number in range(changes.shape[1]):
+        if not changes[:, number].max() > tolerance:
+            return number + 1
+    return 0
 
 
 @compiled
@@ -213,7 +225,7 @@ def length_of_pass(change, before, tolerance, most):
     """Return how many iterations will hardly meet the tolerance before the last of them, by the last two changes."""
     if tolerance < 0:
         return most
-    length, rate = 1, change / before if before > 0 else change * 0
+    length, rate = 1, change / before if before > 0 else type(change)(0)
     expected = change * rate
     while length < most and expected > DOUBT * tolerance:
         length, expected = length + 1, expected * rate
@@ -233,7 +245,7 @@ def repeat(x, b, rule, factors, iterations, kept, blocks, grid):
     """Do so many iterations from the first guess that was kept."""
     copy(kept, x, grid)
     for done in range(0, iterations, LONGEST_PASS):
-        iterate(min(LONGEST_PASS, iterations - done), x, b, rule, factors, blocks, grid)
+        iterate(x, b, rule, factors, np.empty((blocks, min(LONGEST_PASS, iterations - done)), x.dtype), grid)
 
 
 @compiled
@@ -264,15 +276,18 @@ def relax(x, b, rule, factors, iterations, tolerance, longest, kept, blocks, gri
     """
     if tolerance >= 0 and longest > 1:
         copy(x, kept, grid)
-    done, change, before = 0, tolerance * 0, tolerance * 0
+    done, change, before, room = 0, x.dtype.type(0), x.dtype.type(0), np.empty(blocks * longest, x.dtype)
     while done < iterations:
         length = length_of_pass(change, before, tolerance, min(longest, iterations - done))
-        for now in iterate(length, x, b, rule, factors, blocks, grid):
-            before, change, done, length = change, now, done + 1, length - 1
-            if not change > tolerance:
-                if length > 0:
-                    repeat(x, b, rule, factors, done, kept, blocks, grid)
-                return done
+        changes = room[: blocks * length].reshape(blocks, length)
+        iterate(x, b, rule, factors, changes, grid)
+        met = needed(changes, tolerance)
+        if 0 < met < length:
+            repeat(x, b, rule, factors, done + met, kept, blocks, grid)
+        if met > 0:
+            return done + met
+        before = changes[:, length - 2].max() if length > 1 else change
+        done, change = done + length, changes[:, length - 1].max()
     return iterations
 
 
@@ -305,6 +320,26 @@ def largest_missing(x, b, rule, cells, grid):
     for z in prange(1, grid.planes + 1):
         first = missing_in_plane(0, z, x, b, rule, cells, grid)
         result[z] = max(first, missing_in_plane(1, z, x, b, rule, cells, grid))
+    return result.max()
+
+
+@compiled
+def largest_in_plane(colour, z, b, cells, grid):
+    """Return the largest absolute value of the cells of one colour in a plane."""
+    largest = spread(b.dtype.type(0))
+    for y in range(grid.rows):
+        row, real = place_of(colour, z, y, grid), shift_of(colour, z, y, grid) * grid.pitch
+        for c in range(0, grid.pitch, LANES):
+            largest = larger(magnitude(load(cells, real + c) * load(b, row + c)), largest)
+    return largest_number(largest)
+
+
+@compiled_parallel
+def largest_cell(b, cells, grid):
+    """Return the largest absolute value of a slab, by colour; `cells` as in `largest_missing`."""
+    result = np.zeros(grid.planes + 2, b.dtype)
+    for z in prange(1, grid.planes + 1):
+        result[z] = max(largest_in_plane(0, z, b, cells, grid), largest_in_plane(1, z, b, cells, grid))
     return result.max()
 
 

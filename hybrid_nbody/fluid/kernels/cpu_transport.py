@@ -10,7 +10,6 @@ are chosen among 27. Elsewhere each cell looks up its own. The result is the sam
 
 from typing import NamedTuple
 
-import numpy as np
 from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_corners import (
@@ -24,6 +23,7 @@ from hybrid_nbody.fluid.kernels.cpu_corners import (
     plane_size,
     row_size,
     smallest_of,
+    whole,
 )
 from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN
 from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined
@@ -83,7 +83,7 @@ def corners_of_cell(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     i, x_part = foot_of(load_number(u, place), scale, low_x - cell, high_x - cell)
     j, y_part = foot_of(load_number(v, place), scale, low_y, high_y)
     k, z_part = foot_of(load_number(w, place), scale, low_z, high_z)
-    foot = x + np.int64(i), y + np.int64(j), z + np.int64(k)
+    foot = x + whole(i), y + whole(j), z + whole(k)
     return corners_at(ghosted, *foot, reach.origin, reach.planes, box), (x_part, y_part, z_part)
 
 
@@ -101,7 +101,7 @@ def first_steps(steps):
     """Return the steps of the first cell along x, y and z, and whether all cells have the same; NaN is not."""
     i, j, k = first_number(steps[0]), first_number(steps[1]), first_number(steps[2])
     alike = (steps[0] == spread(i)) & (steps[1] == spread(j)) & (steps[2] == spread(k))
-    return (np.int64(i), np.int64(j), np.int64(k)), all_of(alike)
+    return (whole(i), whole(j), whole(k)), all_of(alike)
 
 
 @inlined
@@ -110,7 +110,7 @@ def smallest_step(steps):
     first = first_number(steps)
     base = first - type(first)(1) if any_of(steps < spread(first)) else first
     low, high = spread(base), spread(base + type(first)(1))
-    return np.int64(base), steps > low, all_of((steps == low) | (steps == high))
+    return whole(base), steps > low, all_of((steps == low) | (steps == high))
 
 
 @inlined

@@ -4,46 +4,29 @@
 """
 
 import functools
-import zlib
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from hybrid_nbody.backends.gpu import FLUSH_DENORMALS
+from hybrid_nbody.fluid.kernels.gpu_layout import (
+    ARRAYS,
+    LANES,
+    OPTIONS,
+    SOURCES,
+    STAGES,
+    SUM_THREADS,
+    defines,
+    pitch_of,
+)
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
-
-FOLDER = Path(__file__).parent
-SOURCES = {name: FOLDER / f"{name}.cu" for name in ("sweeps", "tiles", "transport", "cells")}
-HEADERS = sorted(FOLDER.glob("*.cuh"))
-OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
-
-LANES = 32
-"""Threads of a warp: the cells of a colour that a tile is wide."""
-
-IN_CACHE = 8_000_000
-"""Most cells of a grid whose colours about fit in the cache of a GPU."""
-
-STAGES = 4
-"""Steps of `relax` for which numbers wait or are under way."""
-
-ARRAYS = 4
-"""Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
 
 FUSED = 2
 """Most iterations of one pass over the grid."""
-
-ALIGNMENT = 32
-"""Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written in."""
 
 SMALL = 300_000
 """Cells of a grid that is relaxed in place."""
 
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
-
-SUM_THREADS = 512
-"""Threads of a block that sums a plane."""
 
 BLOCKS_OF_A_PLANE = 8
 """Blocks that look for the largest value of a plane."""
@@ -55,66 +38,6 @@ WORDS = 24
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
 ROOM_ALIGNMENT = 256
 """Bytes: colours in lent memory begin at a multiple of them, as those that are allocated do."""
-
-
-def pitch_of(slab, dtype) -> int:
-    """Return the numbers of a row of colours, with its padding."""
-    numbers = ALIGNMENT // np.dtype(dtype).itemsize
-    return -(-slab.half // numbers) * numbers
-
-
-class Tiling(NamedTuple):
-    """Tiles of `relax`: as much as the registers hold, by the kind of numbers and the size of the grid.
-
-    Attributes
-    ----------
-    rows : int
-        Of a thread.
-    warps : int
-        Of a block.
-    blocks : int
-        Of a multiprocessor.
-    align : int
-        Cells of a colour that the skirts along x are a multiple of: 4 lets tiles read pieces of 16 bytes and write
-        whole sectors of memory, which is faster where the grid is not in the cache; 1 wastes less.
-    """
-
-    rows: int
-    warps: int
-    blocks: int
-    align: int
-
-
-LARGE = {"f4": Tiling(8, 8, 1, 4), "f8": Tiling(4, 8, 1, 4)}
-CACHED = {"f4": Tiling(4, 12, 1, 1), "f8": Tiling(4, 8, 1, 1)}
-
-
-def tiling_of(slab, dtype) -> Tiling:
-    """Return the tiles that were fastest on an H200."""
-    return (CACHED if np.prod(slab.cells) <= IN_CACHE else LARGE)[np.dtype(dtype).str[1:]]
-
-
-def defines(slab, dtype) -> dict[str, int | str]:
-    """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
-    tiling, headers = tiling_of(slab, dtype), b"".join(header.read_bytes() for header in HEADERS)
-    cells, periodic = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True)), map(int, slab.periodic)
-    parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
-    return {
-        "REAL": {"f4": "float", "f8": "double"}[np.dtype(dtype).str[1:]],
-        **cells,
-        "FIRST": slab.first,
-        "PLANES": slab.planes,
-        "PITCH": pitch_of(slab, dtype),
-        **dict(zip(("PERIODIC_X", "PERIODIC_Y", "PERIODIC_Z"), periodic, strict=True)),
-        **dict(zip(("PARITY_U", "PARITY_V", "PARITY_W"), parities, strict=True)),
-        "ROWS": tiling.rows,
-        "WARPS": tiling.warps,
-        "BLOCKS": tiling.blocks,
-        "ALIGN": tiling.align,
-        "STAGES": STAGES,
-        "THREADS": SUM_THREADS,
-        "HEADERS": zlib.crc32(headers),  # compiled code is kept under its source and options alone
-    }
 
 
 def launches_of(iterations: int) -> list[int]:
@@ -161,6 +84,10 @@ class Kernels:
     def fill(self, array, value):
         """Set every element, halo planes included."""
         array.fill(value)
+
+    def copy(self, colours, target):
+        """Copy an array by colour."""
+        target[...] = colours
 
     def split(self, field, colours):
         """Sort a field into colours."""
@@ -351,7 +278,10 @@ class Kernels:
         self._cells("cells", "subtract_gradient", u, v, w, p, self.number(factor))
 
     def advect(self, source, below, out, u, v, w, scale, parity, room=None):
-        """Set `out` to what comes from `scale` times the velocity; plane 0 of `source` is `below` planes below."""
+        """Set `out` to what comes from `scale` times the velocity; plane 0 of `source` is `below` planes below.
+
+        The room for ghosts is not needed: a thread takes them from the cells at the walls.
+        """
         velocity = u, v, w, self.number(scale), *map(np.int32, parity)
         self._cells("transport", "advect", source, *self._planes(source, below), out, *velocity)
 

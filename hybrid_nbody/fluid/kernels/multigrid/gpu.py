@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.fluid.kernels import gpu
+from hybrid_nbody.fluid.kernels.gpu_layout import OPTIONS, SUM_THREADS, defines
 
 SOURCE = Path(__file__).with_name("multigrid.cu")
 
@@ -27,7 +27,7 @@ class Transfers:
 
     def __init__(self, kernels):
         self.slab, self.control, self.kind = kernels.slab, kernels.control, kernels.dtype.type
-        module = kernels.backend.compile(SOURCE, gpu.defines(kernels.slab, kernels.dtype), gpu.OPTIONS)
+        module = kernels.backend.compile(SOURCE, defines(kernels.slab, kernels.dtype), OPTIONS)
         self.kernel = functools.cache(module.get_function)
         self.kernel("sweep")  # compiles the whole file now
 
@@ -47,7 +47,7 @@ class Transfers:
     def centre(self, array):
         """Subtract the average of an array that is whole on every rank, halo planes left aside."""
         inner = array[1:-1]
-        self.kernel("centre")((1,), (gpu.SUM_THREADS,), (np.int32(inner.size), inner, self.control))
+        self.kernel("centre")((1,), (SUM_THREADS,), (np.int32(inner.size), inner, self.control))
 
     def sweep(self, colour, first, x, b, stencil, couplings):
         """Relax the cells of one colour of a coarse grid."""
