@@ -1,6 +1,8 @@
 """Carries a run out, from its configuration or from its newest checkpoint on."""
 
+import threading
 from collections.abc import Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_nbody.builders import BUILDERS
@@ -16,6 +18,22 @@ from hybrid_nbody.simulation.signals import StopSignals
 def open_log(communicator) -> Log:
     """Return the log; only the root's says anything."""
     return Log(open_console() if communicator.is_root else None)
+
+
+PATIENCE = 2.0
+"""Seconds without a word before a person is told what is going on."""
+
+
+@contextmanager
+def preparing(log: Log):
+    """Say, where it takes long, that kernels are compiled."""
+    text = "compiling the kernels, once on a machine: this takes up to a minute"
+    timer = threading.Timer(PATIENCE, log.say, [text])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def introduce(builder, built, log: Log) -> None:
@@ -54,7 +72,8 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         builder.check()
         folder = Path(config.output.directory)
         communicator.only_on_root(lambda: directory.check(folder, overwrite))
-        built = builder.fresh(communicator.only_on_root(builder.initial))
+        with preparing(log):
+            built = builder.fresh(communicator.only_on_root(builder.initial))
         introduce(builder, built, log)
         communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
@@ -89,7 +108,8 @@ def resume(folder: Path, overrides: Sequence[str], communicator, started: float)
         config, saved, warnings = communicator.on_root(lambda: _saved_run(folder, overrides))
         builder = BUILDERS[config.model](config, communicator)
         builder.check()
-        built = builder.restored(saved)
+        with preparing(log):
+            built = builder.restored(saved)
         model = built.model
         for warning in warnings:
             log.say(f"warning: {warning}; the checkpoint before it is used")

@@ -5,11 +5,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 from support.command import call, refused
+
+from hybrid_nbody import application
 
 GOOD = """\
 model: nbody
@@ -303,3 +306,12 @@ def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
         assert result.returncode == 0, result.stderr
         again = hybrid_nbody.open_run(folder / "out")
         np.testing.assert_array_equal(again.positions(-1), run.positions(-1))
+
+
+@pytest.mark.parametrize(("patience", "said"), [(0.01, 1), (60.0, 0)])
+def test_a_long_compilation_is_announced(monkeypatch, patience, said):
+    lines = []
+    monkeypatch.setattr(application, "PATIENCE", patience)
+    with application.preparing(SimpleNamespace(say=lines.append)):
+        time.sleep(0.2)
+    assert len(lines) == said
