@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from hybrid_nbody.fluid.coarsening import averaging, centre_planes, couplings, grid_sizes, interpolation
-from hybrid_nbody.fluid.solvers import COLOURS, CRITERIA
+from hybrid_nbody.fluid.solvers import COLOURS, Iterative
 from hybrid_nbody.fluid.stencil import SCALAR
 from hybrid_nbody.parallel.halo import HaloExchange, Whole
 from hybrid_nbody.parallel.partition import Partition
@@ -154,7 +154,7 @@ class FinestPassage(Passage):
         return type(x)(*(by_colour(part, self.fine.cells[0]) for part in x)), y, z
 
 
-class Multigrid:
+class Multigrid(Iterative):
     """V(2,1) cycles; every cycle counts as an iteration.
 
     Parameters
@@ -168,9 +168,8 @@ class Multigrid:
     """
 
     def __init__(self, kernels, halo, accuracy):
-        self.kernels, self.halo, self.accuracy = kernels, halo, accuracy
+        super().__init__(kernels, halo, accuracy)
         self.transfers = kernels.backend.kernels(KERNELS).Transfers(kernels)
-        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
         self.levels, self.passages = build_levels(kernels, halo)
         self.own_memory = cache(lambda size: kernels.backend.zeros(size, kernels.dtype))
         sizes = [int(np.prod(level.cells)) for level in self.levels]
@@ -178,18 +177,8 @@ class Multigrid:
 
     def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place; it and `b` are arrays by colour. The halo planes of `x` are valid in the end."""
-        kernels = self.kernels
         self.arrays, self.rows = self._lay_out(room)
-        kernels.begin_solve()
-        self.criterion.begin(b)
-        self.halo.fill(x[1])
-        for _ in range(self.accuracy.iterations):
-            if kernels.stopped():
-                break
-            self.cycle(x, b, stencil)
-            self.criterion.note(x, b, stencil)
-            kernels.end_iteration()
-        kernels.end_solve()
+        self.iterate(x, b, stencil)
 
     def _lay_out(self, room):
         """Return solution and right-hand side of coarse grids, and rows for the ways there: in `room` if they fit."""
@@ -203,7 +192,7 @@ class Multigrid:
         number = 2 * len(self.passages)
         return list(zip(arrays[0:number:2], arrays[1:number:2], strict=True)), arrays[number:]
 
-    def cycle(self, x, b, stencil) -> None:
+    def improve(self, x, b, stencil) -> None:
         """Do one cycle; the halo planes of the second colour of `x` are valid before it, and all after it."""
         self._relax_finest(x, b, stencil, BEFORE)
         passage, transfers = self.passages[0], self.transfers
@@ -215,9 +204,10 @@ class Multigrid:
         self._relax_finest(x, b, stencil, AFTER)
 
     def _relax_finest(self, x, b, stencil, iterations):
+        factors = stencil.relaxing()
         for _ in range(iterations):
             for colour in COLOURS:
-                self.kernels.sweep(colour, x, b, stencil, stencil.relaxing(), self.criterion.change)
+                self.kernels.sweep(colour, x, b, stencil, factors, self.criterion.change)
                 self.halo.fill(x[colour])
 
     def _descend(self, index, stencil):

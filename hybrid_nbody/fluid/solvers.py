@@ -40,8 +40,8 @@ class Accuracy:
         return self.tolerance or NEVER_MET
 
 
-class RedBlack:
-    """Gauss-Seidel: every cell of one colour, then every cell of the other. Bits do not depend on ranks or threads.
+class Iterative:
+    """What solvers share that ask after every iteration whether to go on; ``improve(x, b, stencil)`` does one.
 
     Parameters
     ----------
@@ -56,6 +56,30 @@ class RedBlack:
     def __init__(self, kernels, halo, accuracy: Accuracy):
         self.kernels, self.halo, self.accuracy = kernels, halo, accuracy
         self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
+
+    def iterate(self, x, b, stencil) -> None:
+        """Improve `x` until the criterion is met or no iteration is left, on all ranks alike."""
+        kernels = self.kernels
+        kernels.begin_solve()
+        self.criterion.begin(b)
+        self.halo.fill(x[1])
+        for _ in range(self.accuracy.iterations):
+            if kernels.stopped():
+                break
+            self.improve(x, b, stencil)
+            self.criterion.note(x, b, stencil)
+            kernels.end_iteration()
+        kernels.end_solve()
+
+
+class RedBlack(Iterative):
+    """Gauss-Seidel: every cell of one colour, then every cell of the other. Bits do not depend on ranks or threads.
+
+    Parameters are those of `Iterative`.
+    """
+
+    def __init__(self, kernels, halo, accuracy: Accuracy):
+        super().__init__(kernels, halo, accuracy)
         self.fused = halo.alone and accuracy.criterion == "change"
 
     def factors(self, stencil) -> Factors:
@@ -67,25 +91,16 @@ class RedBlack:
         if self.fused:
             self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room)
         else:
-            self._iterate(x, b, stencil)
+            self.iterate(x, b, stencil)
         for colour in COLOURS:
             self.halo.fill(x[colour])
 
-    def _iterate(self, x, b, stencil):
-        """Iterate colour by colour, and let every rank know of the others' changes."""
-        kernels, factors = self.kernels, self.factors(stencil)
-        kernels.begin_solve()
-        self.criterion.begin(b)
-        self.halo.fill(x[1])
-        for _ in range(self.accuracy.iterations):
-            if kernels.stopped():
-                break
-            for colour in COLOURS:
-                kernels.sweep(colour, x, b, stencil, factors, self.criterion.change)
-                self.halo.fill(x[colour])
-            self.criterion.note(x, b, stencil)
-            kernels.end_iteration()
-        kernels.end_solve()
+    def improve(self, x, b, stencil) -> None:
+        """Sweep colour by colour, and let every rank know of the others' changes."""
+        factors = self.factors(stencil)
+        for colour in COLOURS:
+            self.kernels.sweep(colour, x, b, stencil, factors, self.criterion.change)
+            self.halo.fill(x[colour])
 
 
 class ChangeCriterion:
