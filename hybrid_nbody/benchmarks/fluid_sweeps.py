@@ -203,13 +203,13 @@ class ModelSweeps:
     """Colours in separate arrays, a sweep for each: what ranks that share a grid do."""
 
     captured = True
+    make, held = staticmethod(make_kernels), {}
 
     def __init__(self, backend, cells):
-        self.backend, self.kernels = backend, self._kernels(backend, cells)
+        self.backend, self.kernels = backend, self.make(backend, make_slab(cells), DTYPE)
+        for name, value in self.held.items():  # whatever the kernels would choose for such a grid
+            setattr(self.kernels, name, value)
         self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
-
-    def _kernels(self, backend, cells):
-        return make_kernels(backend, make_slab(cells), DTYPE)
 
     def load(self, x, b):
         """See `InterleavedLoops`."""
@@ -246,27 +246,19 @@ class ModelRelax(ModelSweeps):
 class OnePassOnCpu(ModelRelax):
     """Both colours in one pass over the grid, on CPU threads."""
 
-    longest_pass = 1
-
-    def _kernels(self, backend, cells):
-        kernels = super()._kernels(backend, cells)
-        kernels.longest_pass = self.longest_pass
-        return kernels
+    held = {"longest_pass": 1}
 
 
-class PassesOnCpu(OnePassOnCpu):
+class PassesOnCpu(ModelRelax):
     """The longest passes by which CPU threads relax a large grid, however small this one is."""
 
-    longest_pass, tolerance = CPU_PASS, np.float32(NEVER_MET)
+    held, tolerance = {"longest_pass": CPU_PASS}, np.float32(NEVER_MET)
 
 
 class ModelPasses(ModelRelax):
     """The passes over the grid by which a GPU relaxes a large one, however small this one is."""
 
-    def _kernels(self, backend, cells):
-        kernels = make_kernels(backend, make_slab(cells), DTYPE)
-        kernels.in_place = False
-        return kernels
+    held = {"in_place": False}
 
 
 class OneIterationAPass(gpu.Kernels):
@@ -280,10 +272,7 @@ class OneIterationAPass(gpu.Kernels):
         self._settle(iterations, 1, iterations)
 
 
-class FusedColours(ModelRelax):
+class FusedColours(ModelPasses):
     """Both colours in one pass over the grid, on a GPU."""
 
-    def _kernels(self, backend, cells):
-        kernels = OneIterationAPass(backend, make_slab(cells), DTYPE)
-        kernels.in_place = False
-        return kernels
+    make = OneIterationAPass
