@@ -7,7 +7,7 @@ import numpy as np
 
 from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN, PERIODIC, WALLS
 from hybrid_nbody.fluid.kernels.cpu_rows import inlined
-from hybrid_nbody.fluid.kernels.cpu_vectors import LANES, chosen, larger, load, load_number, rounded_down, smaller
+from hybrid_nbody.fluid.kernels.cpu_vectors import LANES, chosen, larger, load, rounded_down, smaller
 
 FARTHEST = 1 << 30
 """Cells around a periodic axis: an integer on any device."""
@@ -22,6 +22,13 @@ def limits_along(cell, count, ends, half):
     if ends != WALLS:
         return kind(-FARTHEST), kind(FARTHEST)
     return -half - kind(cell), kind(count - cell) - half
+
+
+@inlined
+def limits_in(y, z, box, half):
+    """Return the bounds of displacements along x, those of the cell x = 0, y and z."""
+    along_y, along_z = limits_along(y, box.ny, box.ends_y, half), limits_along(z, box.nz, box.ends_z, half)
+    return limits_along(0, box.nx, box.ends_x, half), along_y, along_z
 
 
 @inlined
@@ -100,34 +107,18 @@ def largest_of(v):
 
 
 @inlined
-def corners_at(ghosted, x, y, z, origin, planes, box):
-    """Return the values of the cells x, x + 1; y, y + 1; z, z + 1: ghosts follow the last cells of every axis."""
-    place, row, plane = place_in(x, y, z, origin, planes, box), row_size(box), plane_size(box)
-    return (
-        load_number(ghosted, place),
-        load_number(ghosted, place + 1),
-        load_number(ghosted, place + row),
-        load_number(ghosted, place + row + 1),
-        load_number(ghosted, place + plane),
-        load_number(ghosted, place + plane + 1),
-        load_number(ghosted, place + plane + row),
-        load_number(ghosted, place + plane + row + 1),
-    )
-
-
-@inlined
-def corners_from(ghosted, place, box):
-    """Return the same as vectors, for LANES feet from a place on."""
+def corners_from(ghosted, place, read, box):
+    """Return what lies at a place and at the next ones along x, y and z: `read` is `load_number`, or `load`."""
     row, plane = row_size(box), plane_size(box)
     return (
-        load(ghosted, place),
-        load(ghosted, place + 1),
-        load(ghosted, place + row),
-        load(ghosted, place + row + 1),
-        load(ghosted, place + plane),
-        load(ghosted, place + plane + 1),
-        load(ghosted, place + plane + row),
-        load(ghosted, place + plane + row + 1),
+        read(ghosted, place),
+        read(ghosted, place + 1),
+        read(ghosted, place + row),
+        read(ghosted, place + row + 1),
+        read(ghosted, place + plane),
+        read(ghosted, place + plane + 1),
+        read(ghosted, place + plane + row),
+        read(ghosted, place + plane + row + 1),
     )
 
 

@@ -21,7 +21,6 @@ ALIGNMENT = 64
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 inlined = njit(forceinline=True, error_model="numpy")
-written_out = njit(inline="always")  # what a function that is called puts on the stack is gone when it returns
 
 
 class Grid(NamedTuple):

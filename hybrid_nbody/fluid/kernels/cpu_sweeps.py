@@ -1,8 +1,6 @@
 """Iterations of the linear systems on CPU threads.
 
-A plane is relaxed in columns of LANES cells, row after row: the row behind one is the next one itself, and stays in a
-register. No operation is contracted or reordered: in whatever blocks of planes the cells are computed, each gets
-the same bits.
+No operation is contracted or reordered: in whatever blocks of planes the cells are computed, each gets the same bits.
 """
 
 from typing import NamedTuple
@@ -17,7 +15,6 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     inlined,
     place_of,
     shift_of,
-    written_out,
 )
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
@@ -359,7 +356,7 @@ def relax_in_order(x, b, rule, diagonal, iterations, grid):
                 relax_row_in_order(z, y, x, before, b, rule, diagonal, grid)
 
 
-@written_out
+@compiled
 def relax_row_in_order(z, y, x, before, b, rule, diagonal, grid):
     """Renew the cells of a row one after another."""
     last = grid.columns - 1

@@ -14,12 +14,12 @@ from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu_corners import (
     chosen_corners,
-    corners_at,
     corners_from,
     foot_of,
     interpolated,
     largest_of,
-    limits_along,
+    limits_in,
+    place_in,
     plane_size,
     row_size,
     smallest_of,
@@ -63,10 +63,8 @@ class Reach(NamedTuple):
 @inlined
 def feet_of_block(u, v, w, place, x, y, z, scale, box):
     """Return steps and parts, along x, y and z, of LANES cells from x, y, z on, whose velocity is at `place`."""
-    half, by = type(scale)(0.5), spread(scale)
-    (low_x, high_x), cells = limits_along(0, box.nx, box.ends_x, half), counted_from(type(scale)(x))
-    low_y, high_y = limits_along(y, box.ny, box.ends_y, half)
-    low_z, high_z = limits_along(z, box.nz, box.ends_z, half)
+    by, cells = spread(scale), counted_from(type(scale)(x))
+    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
     i, x_part = foot_of(load(u, place), by, spread(low_x) - cells, spread(high_x) - cells)
     j, y_part = foot_of(load(v, place), by, spread(low_y), spread(high_y))
     k, z_part = foot_of(load(w, place), by, spread(low_z), spread(high_z))
@@ -76,15 +74,13 @@ def feet_of_block(u, v, w, place, x, y, z, scale, box):
 @inlined
 def corners_of_cell(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return the values around the foot of one cell, and the parts."""
-    half = type(scale)(0.5)
-    (low_x, high_x), cell = limits_along(0, box.nx, box.ends_x, half), type(scale)(x)
-    low_y, high_y = limits_along(y, box.ny, box.ends_y, half)
-    low_z, high_z = limits_along(z, box.nz, box.ends_z, half)
+    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
+    cell = type(scale)(x)
     i, x_part = foot_of(load_number(u, place), scale, low_x - cell, high_x - cell)
     j, y_part = foot_of(load_number(v, place), scale, low_y, high_y)
     k, z_part = foot_of(load_number(w, place), scale, low_z, high_z)
-    foot = x + whole(i), y + whole(j), z + whole(k)
-    return corners_at(ghosted, *foot, reach.origin, reach.planes, box), (x_part, y_part, z_part)
+    foot = place_in(x + whole(i), y + whole(j), z + whole(k), reach.origin, reach.planes, box)
+    return corners_from(ghosted, foot, load_number, box), (x_part, y_part, z_part)
 
 
 @inlined
@@ -142,7 +138,7 @@ def trace(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     (i, j, k), alike = first_steps(steps)
     foot, inside = place_of_foot(reach, x + i, y + j, z + k, box)
     if alike & inside:
-        return interpolated(corners_from(ghosted, foot, box), *parts)
+        return interpolated(corners_from(ghosted, foot, load, box), *parts)
     (i, j, k), further, near = smallest_steps(steps)
     foot, inside = place_of_foot(reach, x + i, y + j, z + k, box)
     if near & inside:
