@@ -3,6 +3,7 @@
 import numpy as np
 from support.bodies import make_backend
 
+from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 from hybrid_nbody.fluid.slab import Slab
 
 FREE, STUCK, AROUND = ("free-slip",) * 3, ("no-slip",) * 3, ("periodic",) * 3
@@ -22,14 +23,10 @@ INSIDE = slice(1, -1)
 
 def make_kernels(slab, dtype="f8", threads=1):
     """Return the kernels of a slab; several threads wait for each other where tests share the cores."""
-    backend = make_backend("cpu", threads)  # before the module: it sets Numba up
-    from hybrid_nbody.fluid.kernels.cpu import Kernels
-
-    return Kernels(backend, slab, dtype)
+    return make_slab_kernels(make_backend("cpu", threads), slab, dtype)
 
 
-def whole(cells, boundary):
-    return Slab(cells, boundary, 0, cells[2])
+whole = Slab.whole
 
 
 def cut(cells, boundary, parts):
