@@ -26,8 +26,8 @@ PATIENCE = 2.0
 
 @contextmanager
 def preparing(log: Log):
-    """Say, where it takes long, that kernels are compiled."""
-    text = "compiling the kernels, once on a machine: this takes up to a minute"
+    """Say, where it takes long, what it may be."""
+    text = "still preparing; the first run on a machine compiles its kernels, for up to a minute"
     timer = threading.Timer(PATIENCE, log.say, [text])
     timer.start()
     try:
