@@ -138,9 +138,19 @@ class GpuBackend(Backend):
         end.synchronize()
         return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
 
-    def compile(self, source: Path, defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS):
-        """Compile a ``.cu`` file for this GPU and return its module; CuPy caches the result on disk."""
-        return self.cupy.RawModule(code=source.read_text(), options=compile_options(defines, options))
+    def compile(
+        self,
+        source: Path,
+        defines: dict[str, str | int],
+        options: tuple[str, ...] = FLUSH_DENORMALS,
+        cooperative: bool = False,
+    ):
+        """Compile a ``.cu`` file for this GPU and return its module; CuPy caches the result on disk.
+
+        The blocks of a `cooperative` module's kernels all run at once, and may wait for each other.
+        """
+        words = compile_options(defines, options)
+        return self.cupy.RawModule(code=source.read_text(), options=words, enable_cooperative_groups=cooperative)
 
     def facts(self) -> dict[str, str | int]:
         """Return what figures measured on this GPU depend on, and the limits of its kernels."""
@@ -151,6 +161,8 @@ class GpuBackend(Backend):
             "compute_capability": f"{properties['major']}.{properties['minor']}",
             "multiprocessors": properties["multiProcessorCount"],
             "threads_per_block_limit": properties["maxThreadsPerBlock"],
+            "registers_per_block_limit": properties["regsPerBlock"],
+            "shared_memory_per_block_limit": properties["sharedMemPerBlockOptin"],
             "gpu_memory_bytes": properties["totalGlobalMem"],
             "cuda_driver": runtime.driverGetVersion(),
             "cuda_runtime": runtime.runtimeGetVersion(),

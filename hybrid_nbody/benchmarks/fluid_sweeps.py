@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_nbody.benchmarks.fluid_problems import DTYPE, make_slab
-from hybrid_nbody.fluid.kernels import gpu, make_kernels
+from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels.gpu_relax import LONGEST_PASS, Passes
 from hybrid_nbody.fluid.solvers import NEVER_MET
 from hybrid_nbody.fluid.stencil import POISSON
 
@@ -203,10 +204,10 @@ class ModelSweeps:
     """Colours in separate arrays, a sweep for each: what ranks that share a grid do."""
 
     captured = True
-    make, held = staticmethod(make_kernels), {}
+    held = {}
 
     def __init__(self, backend, cells):
-        self.backend, self.kernels = backend, self.make(backend, make_slab(cells), DTYPE)
+        self.backend, self.kernels = backend, make_kernels(backend, make_slab(cells), DTYPE)
         for name, value in self.held.items():  # whatever the kernels would choose for such a grid
             setattr(self.kernels, name, value)
         self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
@@ -258,21 +259,14 @@ class PassesOnCpu(ModelRelax):
 class ModelPasses(ModelRelax):
     """The passes over the grid by which a GPU relaxes a large one, however small this one is."""
 
-    held = {"in_place": False}
+    longest = LONGEST_PASS
 
-
-class OneIterationAPass(gpu.Kernels):
-    """The kernels of the model on a GPU, each pass over the grid held to one iteration."""
-
-    def _relax_fused(self, x, b, equation, iterations, spare):
-        """Do an even number of iterations, so that the result is in x."""
-        for number in range(iterations):
-            order = np.int32(number), np.int32(number > 0)
-            self._tiles("relax_1", 1, *order, x, spare, b, *equation, self.control)
-        self._settle(iterations, 1, iterations)
+    def __init__(self, backend, cells):
+        super().__init__(backend, cells)
+        self.kernels.relaxation = Passes(self.kernels, self.longest)
 
 
 class FusedColours(ModelPasses):
     """Both colours in one pass over the grid, on a GPU."""
 
-    make = OneIterationAPass
+    longest = 1

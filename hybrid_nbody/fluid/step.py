@@ -160,8 +160,7 @@ class Stepper:
         for array in state.spare_velocity:
             self.halo.fill(array)
         depth = self._depth(state.spare_velocity)
-        for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
-            self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
+        self._carry_velocity(depth)
         self._project(state.velocity, rooms.of_velocity)
         pressure, divergence, _ = state.spare_velocity
         if watch or self.physics.carry_over:
@@ -211,8 +210,7 @@ class Stepper:
 
     def _start_from_field(self, field, spare):
         """Take the field for right-hand side and first guess."""
-        self.kernels.split(field, self.state.b)
-        self.kernels.copy(self.state.b, self.state.x)
+        self.kernels.split_twice(field, self.state.b, self.state.x)
 
     def _start_from_nothing(self, field, spare):
         """Guess zero, as the course program does where its scratch arrays are cleared."""
@@ -237,6 +235,16 @@ class Stepper:
         kernels.subtract_gradient(*velocity, state.x, self.gradient_factor)
 
     # --- advection ------------------------------------------------------------------------------------------------
+
+    def _carry_velocity(self, depth):
+        """Let the velocity in the spare arrays carry itself back."""
+        state = self.state
+        if depth == 1 and self.physics.advection == "semi-lagrangian":
+            scale, memory = self.physics.dt / self.spacing, state.rooms.of_solver
+            self.kernels.advect_velocity(state.velocity, *state.spare_velocity, scale, memory)
+            return
+        for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
+            self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
 
     def _advect(self, source, target, velocity, parity, depth, room):
         """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid; `room` is not needed."""

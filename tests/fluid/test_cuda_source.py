@@ -1,18 +1,29 @@
 """Every CUDA source of the fluid compiles for old and new GPUs, on a machine without one."""
 
+import numpy as np
 import pytest
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import H200, architectures, compile_to_cubin
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.fluid.kernels import gpu_layout
+from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
+from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 from hybrid_nbody.fluid.kernels.multigrid import gpu as multigrid
 from hybrid_nbody.fluid.slab import Slab
 
 KERNELS = {
-    "sweeps": (b"sweep", b"relax_colour", b"residual", b"exceeds", b"begin_solve", b"end_iteration", b"end_solve"),
-    "tiles": (b"relax_1", b"relax_2", b"redo", b"settle", b"bring_home"),
-    "transport": (b"advect", b"correct"),
-    "cells": (b"split", b"merge", b"divergence", b"subtract_gradient", b"confine", b"largest", b"plane_sums"),
+    "sweeps": (b"sweep", b"residual", b"exceeds", b"begin_solve", b"end_iteration", b"end_solve", b"settle"),
+    "transport": (b"advect", b"advect_velocity", b"correct"),
+    "cells": (
+        b"split",
+        b"split_twice",
+        b"merge",
+        b"divergence",
+        b"subtract_gradient",
+        b"confine",
+        b"largest",
+        b"plane_sums",
+    ),
     "multigrid": (b"sweep", b"average_rows", b"average_planes", b"centre", b"correct", b"correct_colours"),
 }
 SOURCES = gpu_layout.SOURCES | {"multigrid": multigrid.SOURCE}
@@ -30,3 +41,25 @@ def test_sources_compile(source, slab, dtype, architecture):
     cubin = compile_to_cubin(SOURCES[source].read_text(), options, architecture)
     for kernel in KERNELS[source]:
         assert kernel + b"\0" in cubin
+
+
+@pytest.mark.parametrize("slab", [WALLS, PERIODIC], ids=["walls", "periodic"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
+def test_passes_compile(slab, count, dtype, architecture):
+    macros = gpu_layout.defines(slab, dtype) | tiling_of(slab, dtype, count, H200).macros(count)
+    cubin = compile_to_cubin(
+        (gpu_layout.FOLDER / "tiles.cu").read_text(), compile_options(macros, gpu_layout.OPTIONS), architecture
+    )
+    assert b"relax\0" in cubin
+    assert b"redo\0" in cubin
+
+
+@pytest.mark.parametrize(("cells", "dtype"), [((168, 168, 168), "f4"), ((84, 84, 84), "f8"), ((7, 5, 6), "f4")])
+@pytest.mark.parametrize("boundary", ["no-slip", "periodic"])
+@pytest.mark.parametrize("architecture", [OLD, NEW])
+def test_resident_solves_compile(cells, dtype, boundary, architecture):
+    slab = Slab.whole(cells, (boundary,) * 3)
+    macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
+    source = (gpu_layout.FOLDER / "resident.cu").read_text()
+    assert b"relax\0" in compile_to_cubin(source, compile_options(macros, gpu_layout.OPTIONS), architecture)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
-from hybrid_nbody.fluid.kernels import gpu, gpu_layout, reference
+from hybrid_nbody.fluid.kernels import gpu, gpu_relax, reference
+from hybrid_nbody.fluid.kernels.gpu_tiles import Tiling
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
@@ -15,6 +16,7 @@ CASES = {
     "odd": ((135, 5, 7), ("no-slip", "free-slip", "no-slip")),
     "periodic": ((132, 70, 8), ("periodic", "periodic", "periodic")),
     "mixed": ((20, 34, 6), ("periodic", "free-slip", "periodic")),
+    "ring": ((128, 34, 6), ("periodic", "no-slip", "periodic")),
     "one": ((1, 1, 1), ("free-slip", "free-slip", "free-slip")),
 }
 RTOL = {"f4": 2e-5, "f8": 1e-12}
@@ -35,7 +37,16 @@ def dtype(request):
     return request.param
 
 
-@pytest.fixture(params=["in place", "fused", "fused as on a large grid"])
+WAYS = {
+    "resident": None,
+    "tiles": Tiling(4, 8, 1, 1, 4),
+    "tall tiles": Tiling(8, 4, 1, 1, 3),
+    "aligned tiles": Tiling(4, 8, 1, 4, 4),
+    "wide tiles": Tiling(4, 8, 2, 4, 2),
+}
+
+
+@pytest.fixture(params=WAYS)
 def way(request):
     """How `relax` goes through the grid."""
     return request.param
@@ -44,7 +55,7 @@ def way(request):
 MADE = {}
 
 
-def make(backend, case, dtype, first=0, planes=None, way="in place"):
+def make(backend, case, dtype, first=0, planes=None, way="resident"):
     """Return the kernels of a slab, compiled once."""
 
     cells, boundary = case
@@ -52,8 +63,9 @@ def make(backend, case, dtype, first=0, planes=None, way="in place"):
     key = slab, dtype, way
     if key not in MADE:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gpu, "SMALL", 1e9 if way == "in place" else 0)
-            patch.setattr(gpu_layout, "CELLS_IN_CACHE", 1e9 if way == "fused" else 0)
+            if WAYS[way]:
+                patch.setattr(gpu_relax, "boxes_of", lambda *_: None)
+                patch.setattr(gpu_relax, "tiling_of", lambda *_: WAYS[way])
             MADE[key] = gpu.Kernels(backend, slab, dtype)
     return MADE[key]
 
@@ -240,7 +252,7 @@ def test_a_captured_solve(backend, dtype, way):
 @pytest.mark.parametrize(("first", "last", "used"), [(0, None, True), (1, None, True), (0, 100, False)])
 def test_relax_in_lent_memory(backend, dtype, first, last, used):
     case = CASES["walls"]
-    kernels, stencil = make(backend, case, dtype, way="fused"), diffusion(0.7, SCALAR)
+    kernels, stencil = make(backend, case, dtype, way="tiles"), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
     start, room = x.copy(), two_fields(kernels)[first:last]
     kernels.relax(x, b, stencil, 5, 0.0, None)
@@ -314,6 +326,17 @@ def test_advection(backend, case, dtype, parity, scale):
     kernels.correct(upload(kernels, source), upload(kernels, forward), 1, corrected, *fields, scale, parity)
     expected = reference.advect_maccormack(source, velocity, scale, case[1], parity)
     close(inner(kernels, corrected), expected, dtype, 10)
+
+
+@pytest.mark.parametrize("scale", [1.7, -4.0])
+def test_a_velocity_that_carries_itself(backend, case, dtype, scale):
+    kernels = make(backend, case, dtype)
+    velocity = [rounded(values(case, seed), dtype) for seed in (1, 2, 3)]
+    fields, outs = [upload(kernels, component) for component in velocity], [kernels.field() for _ in range(3)]
+    kernels.advect_velocity(outs, *fields, scale)
+    for component, (found, single) in enumerate(zip(outs, velocity, strict=True)):
+        parity = kernels.slab.velocity_parity(component)
+        close(inner(kernels, found), reference.advect(single, velocity, scale, case[1], parity), dtype, 10.0)
 
 
 @pytest.mark.parametrize("speed", [1e30, -1e30, np.nan])

@@ -3,6 +3,13 @@
 from cuda.bindings import nvrtc
 
 WANTED = (70, 80, 90)
+H200 = {
+    "multiprocessors": 132,
+    "threads_per_block_limit": 1024,
+    "registers_per_block_limit": 65536,
+    "shared_memory_per_block_limit": 232448,
+}
+"""What a backend says of this GPU, as far as kernels are chosen by it."""
 
 
 def architectures():

@@ -1,7 +1,7 @@
 // What a step of the fluid does cell by cell on a GPU, and sums over cells.
 //
 // Compiled with the macros of ``grid.cuh``, -DPARITY_U, _V, _W (signs of ghosts behind the walls of the axes, as in 1,-1,1)
-// and -DTHREADS (of a block that sums).
+// and -DSUM_THREADS (of a block that sums).
 
 #include "grid.cuh"
 
@@ -19,19 +19,42 @@ __device__ inline Parity parity(int component) {
 
 // --- fields and colours ----------------------------------------------------------------------------------------------
 
-extern "C" __global__ void split(Field field, Colours colours) {
-    Cell c;
-    if (c.inside()) colours(c) = field(c);
+// Two cells beside each other in x, which a thread takes apart or together: of each colour one, in the same place.
+struct Pair {
+    bool inside, second;       // whether there is one, and whether it has a second cell
+    long long cell, place[2];  // of the first cell in a field, and of both in colours
+    __device__ Pair() {
+        int c = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z;
+        int colour = (y + FIRST + z) & 1;
+        inside = c < HALF && y < NY, second = inside && 2 * c + 1 < NX;
+        cell = (long long)(z + 1) * PLANE + y * NX + 2 * c;
+        for (int i = 0; i < 2; ++i) place[i] = (colour ^ i) * COLOUR + ((long long)(z + 1) * NY + y) * PITCH + c;
+    }
+};
+
+extern "C" __global__ void split(const Real *__restrict__ field, Real *__restrict__ colours) {
+    Pair p;
+    if (p.inside) colours[p.place[0]] = field[p.cell];
+    if (p.second) colours[p.place[1]] = field[p.cell + 1];
 }
 
-extern "C" __global__ void split_sum(Field field, Real factor, Field other, Colours colours) {
-    Cell c;
-    if (c.inside()) colours(c) = fma(factor, other(c), field(c));
+extern "C" __global__ void split_twice(const Real *__restrict__ field, Real *__restrict__ first, Real *__restrict__ second) {
+    Pair p;
+    if (p.inside) first[p.place[0]] = second[p.place[0]] = field[p.cell];
+    if (p.second) first[p.place[1]] = second[p.place[1]] = field[p.cell + 1];
 }
 
-extern "C" __global__ void merge(Colours colours, Field field) {
-    Cell c;
-    if (c.inside()) field(c) = colours(c);
+extern "C" __global__ void split_sum(const Real *__restrict__ field, Real factor, const Real *__restrict__ other,
+                                     Real *__restrict__ colours) {
+    Pair p;
+    if (p.inside) colours[p.place[0]] = fma(factor, other[p.cell], field[p.cell]);
+    if (p.second) colours[p.place[1]] = fma(factor, other[p.cell + 1], field[p.cell + 1]);
+}
+
+extern "C" __global__ void merge(const Real *__restrict__ colours, Real *__restrict__ field) {
+    Pair p;
+    if (p.inside) field[p.cell] = colours[p.place[0]];
+    if (p.second) field[p.cell + 1] = colours[p.place[1]];
 }
 
 // --- projection ------------------------------------------------------------------------------------------------------
@@ -46,9 +69,11 @@ extern "C" __global__ void divergence(Field u, Field v, Field w, Real factor, Co
 extern "C" __global__ void subtract_gradient(Field u, Field v, Field w, Colours p, Real factor) {
     Cell c;
     if (!c.inside()) return;
-    u(c) = fma(-factor, change(p, c, 0, {1, 1, 1}), u(c));
-    v(c) = fma(-factor, change(p, c, 1, {1, 1, 1}), v(c));
-    w(c) = fma(-factor, change(p, c, 2, {1, 1, 1}), w(c));
+    Real in_x = change(p, c, 0, {1, 1, 1}), in_y = change(p, c, 1, {1, 1, 1}), in_z = change(p, c, 2, {1, 1, 1});
+    Real old_u = u(c), old_v = v(c), old_w = w(c);  // all reads first: writes could change what follows
+    u(c) = fma(-factor, in_x, old_u);
+    v(c) = fma(-factor, in_y, old_v);
+    w(c) = fma(-factor, in_z, old_w);
 }
 
 // --- forces and sources ----------------------------------------------------------------------------------------------
@@ -56,9 +81,10 @@ extern "C" __global__ void subtract_gradient(Field u, Field v, Field w, Colours 
 extern "C" __global__ void buoyancy(Field u, Field v, Field w, Field density, Real in_x, Real in_y, Real in_z) {
     Cell c;
     if (!c.inside()) return;
-    u(c) = fma(in_x, density(c), u(c));
-    v(c) = fma(in_y, density(c), v(c));
-    w(c) = fma(in_z, density(c), w(c));
+    Real here = density(c), old_u = u(c), old_v = v(c), old_w = w(c);
+    u(c) = fma(in_x, here, old_u);
+    v(c) = fma(in_y, here, old_v);
+    w(c) = fma(in_z, here, old_w);
 }
 
 struct Vector { Real x, y, z; };
@@ -118,7 +144,7 @@ __device__ inline Real larger(Real a, Real b) { return bits(a) > bits(b) ? a : b
 template <class Array>
 __device__ inline void find_largest(const Array &f, Real *largest) {
     Real most = 0;
-    for (int i = blockIdx.x * THREADS + threadIdx.x; i < PLANE; i += gridDim.x * THREADS)
+    for (int i = blockIdx.x * SUM_THREADS + threadIdx.x; i < PLANE; i += gridDim.x * SUM_THREADS)
         most = larger(fabs(f(Cell(i % NX, i / NX, blockIdx.y))), most);
     for (int distance = 16; distance > 0; distance /= 2) most = larger(most, __shfl_xor_sync(~0u, most, distance));
     if (threadIdx.x % 32 == 0 && bits(most) > bits(*largest)) raise(largest, most);
@@ -128,7 +154,7 @@ extern "C" __global__ void largest_in_colours(Colours colours, Real *largest) { 
 
 extern "C" __global__ void take_limit(Real factor, const Real *largest, Real *limit) { *limit = factor * *largest; }
 
-// Sum a plane in an order that depends on its cells alone: every THREADS-th cell in a thread, then pairs of threads.
+// Sum a plane in an order that depends on its cells alone: every SUM_THREADS-th cell in a thread, then pairs of threads.
 struct Itself {
     __device__ static double of(double value) { return value; }
 };
@@ -143,15 +169,15 @@ __device__ inline double weight_at_walls(const Cell &c) {
 
 template <class Term>
 __device__ inline void sum_plane(Field field, bool ghosts, double *sums) {
-    __shared__ double part[THREADS];
+    __shared__ double part[SUM_THREADS];
     double sum = 0;
-    for (int i = threadIdx.x; i < PLANE; i += THREADS) {
+    for (int i = threadIdx.x; i < PLANE; i += SUM_THREADS) {
         Cell c(i % NX, i / NX, blockIdx.x);
         double term = Term::of(field(c));
         sum += ghosts ? weight_at_walls(c) * term : term;
     }
     part[threadIdx.x] = sum;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
+    for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }

@@ -71,6 +71,11 @@ class Kernels:
         """Take a field apart."""
         cpu_colours.split(field.reshape(-1), colours.reshape(-1), self.grid)
 
+    def split_twice(self, field, first, second):
+        """Take a field apart into two arrays of colours."""
+        self.split(field, first)
+        self.copy(first, second)
+
     def split_sum(self, field, factor, other, colours):
         """Take ``field + factor * other`` apart."""
         flat = field.reshape(-1), self.kind(factor), other.reshape(-1), colours.reshape(-1)
@@ -231,6 +236,11 @@ class Kernels:
         (ghosted,) = self._with_ghosts((source,), origin, parity, room)
         flat = (array.reshape(-1) for array in (out, u, v, w))
         cpu_transport.advect(ghosted, origin, *flat, self.kind(-scale), self.box)
+
+    def advect_velocity(self, outs, u, v, w, scale, room=None):
+        """Fill `outs`, three fields, with what the velocity carries of itself; traces reach a halo plane at most."""
+        for component, (source, out) in enumerate(zip((u, v, w), outs, strict=True)):
+            self.advect(source, 1, out, u, v, w, scale, self.slab.velocity_parity(component), room)
 
     def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Fill `out` with the MacCormack scheme's correction of `forward`, what `advect` made of `source`."""

@@ -7,23 +7,9 @@ import functools
 
 import numpy as np
 
-from hybrid_nbody.fluid.kernels.gpu_layout import (
-    ARRAYS,
-    LANES,
-    OPTIONS,
-    SOURCES,
-    STAGES,
-    SUM_THREADS,
-    defines,
-    pitch_of,
-)
+from hybrid_nbody.fluid.kernels import gpu_relax
+from hybrid_nbody.fluid.kernels.gpu_layout import OPTIONS, SOURCES, SUM_THREADS, defines, pitch_of
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
-
-FUSED = 2
-"""Most iterations of one pass over the grid."""
-
-SMALL = 300_000
-"""Cells of a grid that is relaxed in place."""
 
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
@@ -31,18 +17,9 @@ BLOCK = (64, 4)
 BLOCKS_OF_A_PLANE = 8
 """Blocks that look for the largest value of a plane."""
 
-COPY_BLOCKS = 1056
-COPY_THREADS = 256
 WORDS = 24
 """Of what the device remembers of solves: see ``solve.cuh``."""
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
-ROOM_ALIGNMENT = 256
-"""Bytes: colours in lent memory begin at a multiple of them, as those that are allocated do."""
-
-
-def launches_of(iterations: int) -> list[int]:
-    """Return the iterations of each launch of a solve."""
-    return [FUSED] * (iterations // FUSED) + [1] * (iterations % FUSED)
 
 
 class Kernels:
@@ -55,21 +32,19 @@ class Kernels:
     def __init__(self, backend, slab, dtype):
         self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
         self.number = self.dtype.type
-        macros = defines(slab, dtype)
-        self.align, self.rows = macros["ALIGN"], macros["ROWS"] * macros["WARPS"]
-        self.waiting = STAGES * ARRAYS * self.rows * LANES * self.dtype.itemsize
-        self.threads = LANES * macros["WARPS"]
-        modules = {name: backend.compile(source, macros, OPTIONS) for name, source in SOURCES.items()}
+        modules = {name: self.compile(source, {}) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
-        for source, name in (("sweeps", "sweep"), ("tiles", "settle"), ("transport", "advect"), ("cells", "merge")):
+        for source, name in (("sweeps", "sweep"), ("transport", "advect"), ("cells", "merge")):
             self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
-        self.blocks = macros["BLOCKS"] * backend.facts()["multiprocessors"]
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
         self.shape_of_colours = (2, *slab.shape[:2], pitch_of(slab, dtype))
-        self.spare = None
-        self.in_place = bool(np.prod(slab.cells) <= SMALL)
+        self.relaxation = gpu_relax.fastest(self) if slab.planes == slab.cells[2] else None
+
+    def compile(self, source, macros, **options):
+        """Return the module of a file for this slab; `options` as of the backend's `compile`."""
+        return self.backend.compile(source, defines(self.slab, self.dtype) | macros, OPTIONS, **options)
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -91,15 +66,23 @@ class Kernels:
 
     def split(self, field, colours):
         """Sort a field into colours."""
-        self._cells("cells", "split", field, colours)
+        self._pairs("split", field, colours)
+
+    def split_twice(self, field, first, second):
+        """Sort a field into two arrays of colours."""
+        self._pairs("split_twice", field, first, second)
 
     def split_sum(self, field, factor, other, colours):
         """Sort ``field + factor * other`` into colours."""
-        self._cells("cells", "split_sum", field, self.number(factor), other, colours)
+        self._pairs("split_sum", field, self.number(factor), other, colours)
 
     def merge(self, colours, field):
         """Gather colours into a field."""
-        self._cells("cells", "merge", colours, field)
+        self._pairs("merge", colours, field)
+
+    def _pairs(self, name, *arguments):
+        """Launch a kernel with a thread for every two cells beside each other in x."""
+        self._over(self.slab.half, "cells", name, *arguments)
 
     def _cells(self, source, name, *arguments):
         """Launch a kernel with a thread for every cell."""
@@ -116,78 +99,23 @@ class Kernels:
     def relax(self, x, b, stencil, iterations, tolerance, room):
         """Do all iterations of a solve on a rank that owns every plane, and note it in the statistics.
 
-        `room` is flat memory of the working type that is free meanwhile, or None; if colours do not fit there, the
-        first call makes some to work in. Nothing else is done here but queue kernels, so that a caller may capture it.
+        `room` is flat memory of the working type that is free meanwhile, or None. Nothing is done here but queue
+        kernels, so that a caller may capture it.
         """
         equation = *self._equation(stencil), self.number(1.0 / stencil.diagonal), self.number(tolerance)
-        if self.in_place:
-            self._relax_in_place(x, b, equation, iterations)
-        else:
-            self._relax_fused(x, b, equation, iterations, self._spare_colours(room))
-
-    def _relax_in_place(self, x, b, equation, iterations):
-        """Launch colour after colour: on a small grid a launch takes less time than filling and emptying tiles."""
-        for number in range(iterations):
-            for colour in (0, 1):
-                order = np.int32(number), np.int32(colour)
-                self._over(self.slab.half, "sweeps", "relax_colour", *order, x, b, *equation, self.control)
-        self._settle(iterations, min(iterations, 1), iterations)
-
-    def _relax_fused(self, x, b, equation, iterations, spare):
-        """Launch passes over the grid that take x into `spare` and back; redo a part of the last if it did too many."""
-        launches, previous = launches_of(iterations), 0
-        for number, count in enumerate(launches):
-            order = np.int32(number), np.int32(previous)
-            self._tiles(f"relax_{count}", count, *order, x, spare, b, *equation, self.control)
-            previous = count
-        self._settle(len(launches), previous, iterations)
-        for number in range(FUSED - 1):
-            self._tiles("redo", 1, np.int32(number), x, spare, b, *equation, self.control)
-        self.kernel("tiles", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, spare, self.control))
-
-    def _settle(self, launches, last, iterations):
-        """End a solve whose last launch had `last` iterations."""
-        self._single("tiles", "settle", np.int32(launches), np.int32(last), np.int32(iterations), self.control)
-
-    def _spare_colours(self, room):
-        """Return colours to work in: within `room`, always in the same place of it, or our own if they do not fit."""
-        if room is not None:
-            size, start = int(np.prod(self.shape_of_colours)), -room.data.ptr % ROOM_ALIGNMENT // self.dtype.itemsize
-            if start + size <= room.size:
-                return room[start : start + size].reshape(self.shape_of_colours)
-        if self.spare is None:
-            self.spare = self.colours()
-        return self.spare
+        self.relaxation.relax(x, b, equation, iterations, room)
 
     def _equation(self, stencil):
         """Return a stencil as arguments of a kernel."""
         return tuple(map(self.number, (stencil.own, stencil.neighbour, *stencil.parity)))
 
-    def _tiles(self, name, count, *arguments):
-        """Launch a kernel that walks tiles through the grid and does `count` iterations."""
-        periodic = self.slab.periodic
-        across = self._tiling(self.slab.half, LANES, -(-count // self.align) * self.align, self.align == 1, periodic[0])
-        strips = self._tiling(self.slab.cells[1], self.rows, 2 * count, True, periodic[1])
-        rows = max(1, min(self.blocks // across, strips * self.slab.planes))
-        kernel = self.kernel("tiles", name)
-        kernel.max_dynamic_shared_size_bytes = self.waiting
-        kernel((across, rows), (self.threads,), arguments, shared_mem=self.waiting)
-
-    @staticmethod
-    def _tiling(size, width, skirt, more, periodic):
-        """Return how many tiles cover an axis; see ``Tiling`` in ``tiles.cu``; walls have `more` cells."""
-        if not periodic and size <= width:
-            return 1
-        beyond = 0 if periodic or not more else skirt
-        return -(-(size - 2 * beyond) // (width - 2 * skirt))
-
-    def _single(self, source, name, *arguments):
+    def single(self, source, name, *arguments):
         """Launch one thread."""
         self.kernel(source, name)((1,), (1,), arguments)
 
     def begin_solve(self):
         """Begin a solve by `sweep` and `end_iteration`."""
-        self._single("sweeps", "begin_solve", self.control)
+        self.single("sweeps", "begin_solve", self.control)
 
     def sweep(self, colour, x, b, stencil, factors, tolerance):
         """Renew the cells of one colour; the halo planes of the other are valid.
@@ -201,11 +129,11 @@ class Kernels:
 
     def end_iteration(self):
         """Let the solve end here if `changed` is zero."""
-        self._single("sweeps", "end_iteration", self.control)
+        self.single("sweeps", "end_iteration", self.control)
 
     def end_solve(self):
         """Add the solve to the statistics."""
-        self._single("sweeps", "end_solve", self.control)
+        self.single("sweeps", "end_solve", self.control)
 
     def stopped(self) -> bool:
         """Return False: only the device knows, and does nothing more once a solve has converged."""
@@ -240,7 +168,7 @@ class Kernels:
     def largest_into(self, colours, factor, limit):
         """Set ``limit[0]`` to `factor` times the largest absolute value."""
         self._find_largest(colours)
-        self._single("cells", "take_limit", self.number(factor), self.extreme, limit)
+        self.single("cells", "take_limit", self.number(factor), self.extreme, limit)
 
     def _find_largest(self, array):
         self.extreme.fill(0)
@@ -284,6 +212,10 @@ class Kernels:
         """
         velocity = u, v, w, self.number(scale), *map(np.int32, parity)
         self._cells("transport", "advect", source, *self._planes(source, below), out, *velocity)
+
+    def advect_velocity(self, outs, u, v, w, scale, room=None):
+        """Set `outs`, three fields, to what the velocity brings of itself from planes of the slab and its halo."""
+        self._cells("transport", "advect_velocity", *outs, u, v, w, self.number(scale))
 
     def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Set `out` to `forward` with half the error of going there and back taken off."""

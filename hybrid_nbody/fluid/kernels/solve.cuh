@@ -73,5 +73,34 @@ __device__ inline void add_solve(int *control, int early) {
     control[DONE] = control[COUNT] = control[SKIPPED] = control[CHANGED] = 0;
 }
 
+// --- copies from memory to shared memory that go on while a thread does other things; older GPUs wait for each ----------
+
+__device__ inline unsigned shared_address(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
+
+__device__ inline void fetch_number(Real *to, const Real *from) {
+#if __CUDA_ARCH__ < 800
+    *to = *from;
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from), "n"(sizeof(Real))
+                 : "memory");
+#endif
+}
+
+__device__ inline void end_of_group() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// For all groups of the thread but the `number` newest ones.
+template <int number>
+__device__ inline void wait_for_groups_but() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(number) : "memory");
+#endif
+}
+
+// --- arguments of kernels --------------------------------------------------------------------------------------------
+
 #define EQUATION Real own, Real neighbour, Real x_sign, Real y_sign, Real z_sign
 #define THE_EQUATION {own, neighbour, x_sign, y_sign, z_sign}

@@ -71,15 +71,6 @@ extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, c
     note(renew(s, colour, x, b, THE_EQUATION, factors.at[s.walls()], tolerance), control + CHANGED);
 }
 
-// Two launches of this, a colour each, are an iteration of a solve as `relax_1` is, but in place: for small grids.
-extern "C" __global__ void relax_colour(int launch, int colour, Real *x, const Real *b, EQUATION, Real factor,
-                                        Real tolerance, int *control) {
-    bool first = threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y + blockIdx.z == 0;
-    if (colour == 0 && first) begin_launch(control, launch, launch > 0);
-    if (launch > 0 && !*flags_of(control, launch - 1)) return;
-    note(renew(Site(colour), colour, x, b, THE_EQUATION, factor, tolerance), flags_of(control, launch));
-}
-
 __device__ inline Real larger_residual(const Real *x, const Real *b, const Equation &e) {
     Real most = 0;
     for (int colour = 0; colour < 2; ++colour) {
@@ -98,4 +89,25 @@ extern "C" __global__ void residual(const Real *x, const Real *b, EQUATION, Real
 extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const Real *limit, int *control) {
     if (control[DONE]) return;
     note(larger_residual(x, b, THE_EQUATION) > *limit, control + CHANGED);
+}
+
+// --- after passes by ``tiles.cu`` ------------------------------------------------------------------------------------
+
+// After the last of so many launches: where the result is (HOME: 0 in x, 1 in the spare array), or how many single
+// iterations (REDO), from which array on (FROM), lead to it, because the last launch did more than were needed.
+extern "C" __global__ void settle(int launches, int last, int iterations, int *control) {
+    if (!control[DONE]) {
+        control[REDO] = 0;
+        control[HOME] = launches & 1;
+        account(control, launches - 1, last);
+    }
+    add_solve(control, control[COUNT] < iterations);
+    for (int i = 0; i < 3 * MOST; ++i) control[FLAGS + i] = 0;
+}
+
+extern "C" __global__ void bring_home(Real *x, const Real *spare, const int *control) {
+    if (!control[HOME]) return;
+    long long size = 2 * COLOUR / (16 / sizeof(Real)), step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
+        ((float4 *)x)[i] = ((const float4 *)spare)[i];
 }

@@ -1,35 +1,25 @@
-// Red-black Gauss-Seidel on a GPU: several iterations in one pass over the grid, on colours.
+// Red-black Gauss-Seidel on a GPU: K iterations in one pass over the grid, on colours.
 //
-// A thread of `relax` keeps ROWS rows of a column of cell pairs, both colours, in registers and walks along z; half sweep
-// h (1 ... 2K) of a step updates a plane h - 1 behind the newest, so that K whole iterations pass over the grid at once.
-// What a half sweep needs of other threads is a step old: x neighbours come by shuffles, y neighbours beyond a thread's
-// rows through shared memory, and one barrier a step does. A tile wastes a skirt of 2K cells in x and y on each side that
+// A thread keeps ROWS rows of a column of cell pairs, both colours, in registers and walks along z; half sweep h (1 ... 2K)
+// of a step updates a plane h - 1 behind the newest, so that K whole iterations pass over the grid at once. What a half
+// sweep needs of other threads is a step old: x neighbours come by shuffles, those beyond a thread's rows and a warp's
+// lanes through shared memory, and one barrier a step does. A tile wastes a skirt of 2K cells in x and y on each side that
 // is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour. Therefore the
 // result goes to another array than the input.
 //
-// Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other in x walk
-// at the same pace and find theirs in the cache.
+// Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other walk at
+// about the same pace and find theirs in the cache.
 //
-// Compiled with the macros of ``grid.cuh``, -DROWS (of a thread), -DWARPS (of a block), -DBLOCKS (of a multiprocessor),
-// -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for which numbers are under way).
+// Compiled with the macros of ``grid.cuh``, -DK, -DROWS (of a thread), -DWARPS (of a block), -DSIDE (warps of a block beside
+// each other in x), -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for
+// which numbers are under way).
 
 #include "solve.cuh"
 
-// After the last launch of `relax`: where the result is (HOME: 0 in x, 1 in the spare array), or how many single
-// iterations (REDO), from which array on (FROM), lead to it, because the last launch did more than were needed.
-extern "C" __global__ void settle(int launches, int last, int iterations, int *control) {
-    if (!control[DONE]) {
-        control[REDO] = 0;
-        control[HOME] = launches & 1;
-        account(control, launches - 1, last);
-    }
-    add_solve(control, control[COUNT] < iterations);
-    for (int i = 0; i < 3 * MOST; ++i) control[FLAGS + i] = 0;
-}
-
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
-#define HEIGHT (WARPS * ROWS)  // rows of a tile
+#define WIDE (SIDE * LANES)           // cells of a colour that a tile is wide
+#define HEIGHT (WARPS / SIDE * ROWS)  // rows of a tile
 #define TALL (!PERIODIC_Y && NY >= HEIGHT)  // all tiles lie within the grid, and its walls beside the first and last rows
 #define NEVER ((Real)__int_as_float(0x7fffffff))  // a NaN: nothing is larger
 
@@ -40,9 +30,8 @@ struct Tiling {
     int size, room, width, skirt, more;
     bool periodic;
     __device__ constexpr int own() const { return width - 2 * skirt; }
-    __device__ constexpr int number() const {
-        return !periodic && size <= width ? 1 : (size - 2 * more + own() - 1) / own();
-    }
+    __device__ constexpr bool single() const { return size == width || (!periodic && size < width); }
+    __device__ constexpr int number() const { return single() ? 1 : (size - 2 * more + own() - 1) / own(); }
 };
 
 // A tile's first cell and, from `low` to `high`, those that are its own.
@@ -50,22 +39,22 @@ struct Span {
     int first, low, high;
     __device__ Span(int tile, const Tiling &all) {
         int begin = tile * all.own() + all.more, end = begin + all.own();
-        first = all.periodic ? begin - all.skirt : max(0, min(begin - all.skirt, all.room - all.width));
+        first = all.periodic && !all.single() ? begin - all.skirt : max(0, min(begin - all.skirt, all.room - all.width));
         low = tile > 0 ? begin : 0;
         high = tile + 1 < all.number() ? end : all.size;
     }
 };
 
 // Along x cells of a tile begin at whole sectors of memory: what two blocks write of one is slow.
-#define SKIRT_X(K) ((K + ALIGN - 1) / ALIGN * ALIGN)
-#define ALONG_X(K) Tiling{HALF, ALIGN > 1 ? PITCH : HALF, LANES, SKIRT_X(K), PERIODIC_X || ALIGN > 1 ? 0 : K, PERIODIC_X}
-#define ALONG_Y(K) Tiling{NY, NY, HEIGHT, 2 * K, PERIODIC_Y ? 0 : 2 * K, PERIODIC_Y}
+#define SKIRT_X ((K + ALIGN - 1) / ALIGN * ALIGN)
+#define ALONG_X Tiling{HALF, ALIGN > 1 ? PITCH : HALF, WIDE, SKIRT_X, PERIODIC_X || ALIGN > 1 ? 0 : K, PERIODIC_X}
+#define ALONG_Y Tiling{NY, NY, HEIGHT, 2 * K, PERIODIC_Y ? 0 : 2 * K, PERIODIC_Y}
 
-// Numbers that a lane fetches at once: 16 bytes, the most there is, where tiles begin at a multiple of them and so does the
-// edge around which a periodic row goes on; else one. The lanes of a warp then fetch so many of its rows at once: a quarter
-// of the instructions, or half of them in double precision.
+// Numbers that a lane fetches at once. 16 bytes, the most there is, take a quarter of the instructions, or half of them in
+// double precision, and the lanes of a warp then fetch some of its rows at once. That needs tiles that take whole rows: with
+// pieces that do not begin at sectors of memory, the cache sends half as much again.
 constexpr int WIDEST = 16 / sizeof(Real);
-constexpr int PIECE = ALIGN % WIDEST == 0 && (!PERIODIC_X || HALF % WIDEST == 0) ? WIDEST : 1;
+constexpr int PIECE = ALONG_X.single() && (!PERIODIC_X || HALF % WIDEST == 0) ? WIDEST : 1;
 constexpr int PIECES = LANES / PIECE, FETCHES = ROWS / PIECE;  // in a row of a tile, and of a thread for a plane
 static_assert(ROWS % PIECE == 0, "the rows of a warp are fetched PIECE at once");
 
@@ -76,21 +65,20 @@ __device__ inline int stored(int i, int size, bool periodic) {
 
 // What a thread holds of its columns, the planes t + 1 ... t - 2K of step t. A plane keeps its place: as many steps as
 // there are places are unrolled, so that the compiler knows the place of each, and nothing is moved.
-template <int K>
-struct Columns {
-    static const int places = 2 * K + 2;
-    Real x[2][ROWS][places], b[2][ROWS][places];
-};
-#define PLACE(step, offset) (((step) + (offset) + 4 * places) % places)
+#define PLACES (2 * K + 2)
+#define PLACE(step, offset) (((step) + (offset) + 4 * PLACES) % PLACES)
+typedef Real Column[ROWS][PLACES];
+struct Columns { Column x[2], b[2]; };
 
-// The first and the last row of every warp after each half sweep, for the warps beside it.
-template <int K>
+// The first and the last row and lane of every warp after each half sweep, for the warps beside it.
 struct Edges {
-    Real row[2 * K][2][WARPS][LANES];
+    Real row[2 * K][2][WARPS][LANES], lane[2 * K][2 * WARPS][ROWS];  // all first lanes before the last ones
 };
+
 
 struct Thread {
     int lane, warp, c, y;  // c and y of the first row, as if the grid had no end
+    int beside;            // in `Edges::lane`, of a first or last lane: the lane beyond it; the last warp's is the first's
     int offset[ROWS];      // of the cells in a plane
     int fetched[FETCHES];  // the same of what the thread fetches
     Real limit[ROWS];      // of a change that counts; NEVER where the cell is another tile's
@@ -99,12 +87,13 @@ struct Thread {
     __device__ bool beyond(int odd) const { return NX % 2 && odd && 2 * c + 1 == NX; }  // an odd row has a place too many
 };
 
-template <int K>
 __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
-    Span in_x(tile_x, ALONG_X(K)), in_y(tile_y, ALONG_Y(K));
+    Span in_x(tile_x, ALONG_X), in_y(tile_y, ALONG_Y);
     Thread me;
     me.lane = threadIdx.x % LANES, me.warp = threadIdx.x / LANES;
-    me.c = in_x.first + me.lane, me.y = in_y.first + me.warp * ROWS;
+    int side = me.warp % SIDE, first = in_x.first + side * LANES;
+    me.beside = me.warp - side + (me.lane ? (side + 1) % SIDE : WARPS + (side + SIDE - 1) % SIDE);
+    me.c = first + me.lane, me.y = in_y.first + me.warp / SIDE * ROWS;
     me.first = !PERIODIC_X && me.c == 0, me.last = !PERIODIC_X && 2 * me.c + 2 == NX;
     int start = me.y * PITCH + stored(me.c, HALF, PERIODIC_X);
     for (int r = 0; r < ROWS; ++r) {
@@ -113,16 +102,14 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
         me.limit[r] = owned ? tolerance : NEVER;
         me.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - me.y) * PITCH;
     }
-    int piece = stored(in_x.first + me.lane % PIECES * PIECE, PERIODIC_X ? HALF : PITCH - PIECE + 1, PERIODIC_X);
+    int piece = stored(first + me.lane % PIECES * PIECE, PERIODIC_X ? HALF : PITCH - PIECE + 1, PERIODIC_X);
     for (int i = 0; i < FETCHES; ++i)
         me.fetched[i] = piece + stored(me.y + me.lane / PIECES + i * PIECE, NY, PERIODIC_Y) * PITCH;
     return me;
 }
 
 // What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place.
-template <int K>
-__device__ __forceinline__ void set_ghosts(int t, int step, Columns<K> &held, Real z_sign) {
-    const int places = Columns<K>::places;
+__device__ __forceinline__ void set_ghosts(int t, int step, Columns &held, Real z_sign) {
 #pragma unroll
     for (int h = 1; h <= 2 * K; ++h)
 #pragma unroll
@@ -134,20 +121,20 @@ __device__ __forceinline__ void set_ghosts(int t, int step, Columns<K> &held, Re
 }
 
 // Half sweep h of step t, which is step `step` of those that are unrolled; returns whether a cell changed.
-template <int K>
-__device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns<K> &held, const Edges<K> &edges, const Thread &me,
+__device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &held, const Edges &edges, const Thread &me,
                                            const Equation &e, Real factor) {
-    const int places = Columns<K>::places, colour = (h - 1) & 1;
+    const int colour = (h - 1) & 1;
     const int at = PLACE(step, 1 - h), below = PLACE(step, -h), above = PLACE(step, 2 - h);
-    Real(&x)[ROWS][places] = held.x[colour], (&other)[ROWS][places] = held.x[1 - colour];
-    Real before = edges.row[h - 1][1][max(me.warp - 1, 0)][me.lane];
-    Real after = edges.row[h - 1][0][min(me.warp + 1, WARPS - 1)][me.lane];
+    Column &x = held.x[colour], &other = held.x[1 - colour];
+    Real before = edges.row[h - 1][1][max(me.warp - SIDE, 0)][me.lane];
+    Real after = edges.row[h - 1][0][min(me.warp + SIDE, WARPS - 1)][me.lane];
     bool changed = false;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         int odd = (me.y + r + t) & 1;  // the cell is the second of its pair
         Real own = x[r][at], same = other[r][at], side = __shfl_sync(~0u, same, odd ? me.lane + 1 : me.lane - 1);
         Real previous = r > 0 ? other[r - 1][at] : before, next = r + 1 < ROWS ? other[r + 1][at] : after;
+        if (SIDE > 1 && me.lane == (odd ? LANES - 1 : 0)) side = edges.lane[h - 1][me.beside][r];
         if (!PERIODIC_X && (odd ? me.last : me.first)) side = e.x_sign * own;
         if (!PERIODIC_X && NX % 2 && !odd && 2 * me.c + 1 == NX) same = e.x_sign * own;
         if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.y_sign * own;
@@ -174,25 +161,17 @@ __device__ inline void fetch(Real *to, const Real *from) {
 #if __CUDA_ARCH__ < 800
     for (int i = 0; i < PIECE; ++i) to[i] = from[i];
 #else
-    unsigned address = (unsigned)__cvta_generic_to_shared(to);
     if (PIECE > 1)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Real)) : "memory");
-#endif
-}
-__device__ inline void end_of_group() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
+        fetch_number(to, from);
 #endif
 }
 
-// For all groups but the `number` newest ones; with pieces for those of the other lanes, too, which fetched what one takes.
+// What the other lanes of a warp have fetched of what this one takes is complete, too.
 template <int number>
-__device__ inline void wait_for_groups_but() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(number) : "memory");
-#endif
+__device__ inline void wait_for_pieces_but() {
+    wait_for_groups_but<number>();
     if (PIECE > 1) __syncwarp();
 }
 
@@ -200,7 +179,8 @@ __device__ __forceinline__ void fetch_plane(const Real *array, int plane, const 
     const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * COLOUR_PLANE;
     Real *to = waiting_at(stage, which, me) + me.lane * PIECE;
 #pragma unroll
-    for (int i = 0; i < FETCHES; ++i) fetch(to + i * PIECE * LANES, from + (TALL ? i * PIECE * PITCH : me.fetched[i]));
+    for (int i = 0; i < FETCHES; ++i)
+        fetch(to + i * PIECE * LANES, from + (TALL ? i * PIECE * PITCH : me.fetched[i]));
 }
 
 // Order what step t needs: each number as late as it is.
@@ -212,15 +192,13 @@ __device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, 
     end_of_group();
 }
 
-template <int places>
-__device__ __forceinline__ void take_plane(Real (*to)[places], int place, const Thread &me, unsigned stage, int which) {
+__device__ __forceinline__ void take_plane(Column &to, int place, const Thread &me, unsigned stage, int which) {
     const Real *from = waiting_at(stage, which, me) + me.lane;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) to[r][place] = from[r * LANES];
 }
 
-template <int places>
-__device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane, const Thread &me, Real (*from)[places],
+__device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane, const Thread &me, const Column &from,
                                             int place) {
     Real *to = array + (long long)(plane + 1) * COLOUR_PLANE;
 #pragma unroll
@@ -228,45 +206,45 @@ __device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane,
         if (me.owns(r)) to[TALL ? me.offset[0] + r * PITCH : me.offset[r]] = from[r][place];
 }
 
-template <int places>
-__device__ __forceinline__ void show_edges(Real (*edge)[WARPS][LANES], const Thread &me, Real (*x)[places], int place) {
-    edge[0][me.warp][me.lane] = x[0][place];
-    edge[1][me.warp][me.lane] = x[ROWS - 1][place];
+__device__ __forceinline__ void show_edges(int h, Edges &edges, const Thread &me, const Column &x, int place) {
+    edges.row[h][0][me.warp][me.lane] = x[0][place];
+    edges.row[h][1][me.warp][me.lane] = x[ROWS - 1][place];
+    if (SIDE > 1 && (me.lane == 0 || me.lane == LANES - 1))
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) edges.lane[h][(me.lane > 0) * WARPS + me.warp][r] = x[r][place];
 }
 
 // K iterations of the planes from `begin` to `end` of a tile; `changed`: whether its own cells were, in each of them.
-template <int K>
 __device__ inline void iterate_range(const Real *__restrict__ from, const Real *__restrict__ b, Real *__restrict__ to,
-                                     int begin, int end, const Thread &me, const Equation &e, Real factor, Edges<K> *edges,
+                                     int begin, int end, const Thread &me, const Equation &e, Real factor, Edges *edges,
                                      bool *changed) {
-    const int places = Columns<K>::places;
-    Columns<K> held = {};
+    Columns held = {};
     int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
     if (TALL) from += me.fetched[0], b += me.fetched[0];
-    wait_for_groups_but<0>();  // what was ordered for steps beyond the last of another range
+    wait_for_pieces_but<0>();  // what was ordered for steps beyond the last of another range
     for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
     unsigned stage = 0;
-    for (int round = start; round <= last; round += places) {
+    for (int round = start; round <= last; round += PLACES) {
 #pragma unroll
-        for (int step = 0; step < places; ++step) {
+        for (int step = 0; step < PLACES; ++step) {
             int t = round + step;
             if (t > last) return;
-            Edges<K> &fresh = edges[t & 1], &old = edges[~t & 1];
-            wait_for_groups_but<STAGES - 2>();
+            Edges &fresh = edges[t & 1], &old = edges[~t & 1];
+            wait_for_pieces_but<STAGES - 2>();
             take_plane(held.x[0], PLACE(step, 0), me, stage, X0);
             take_plane(held.x[1], PLACE(step, 1), me, stage, X1);
             take_plane(held.b[0], PLACE(step, 0), me, stage, B0);
             take_plane(held.b[1], PLACE(step, -1), me, stage, B1);
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
             stage = (stage + 1) % STAGES;
-            if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts<K>(t, step, held, e.z_sign);
-            show_edges(fresh.row[0], me, held.x[1], PLACE(step, 1));
+            if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts(t, step, held, e.z_sign);
+            show_edges(0, fresh, me, held.x[1], PLACE(step, 1));
 #pragma unroll
             for (int h = 1; h <= 2 * K; ++h) {
                 Real weight = PERIODIC_Z || t - h + 1 < NZ ? factor : 0;  // ghosts stay as they are
-                bool moved = half_sweep<K>(h, t, step, held, old, me, e, weight);
+                bool moved = half_sweep(h, t, step, held, old, me, e, weight);
                 changed[(h - 1) / 2] |= moved && t - h + 1 >= begin && t - h + 1 < end;
-                if (h < 2 * K) show_edges(fresh.row[h], me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
+                if (h < 2 * K) show_edges(h, fresh, me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
             }
             int complete = t - 2 * K + 1;
             if (complete >= begin)
@@ -280,49 +258,37 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
 
 // K iterations of the whole grid. The planes of all strips of tiles, one strip after another, are shared out evenly
 // among the rows of blocks, gridDim.y; the blocks of a row take the tiles beside each other in x.
-template <int K>
 __device__ inline void iterate(const Real *from, const Real *b, Real *to, const Equation &e, Real factor, Real tolerance,
                                int *flags) {
-    __shared__ Edges<K> edges[2];
+    __shared__ Edges edges[2];
     bool changed[K] = {};
-    long long planes = (long long)ALONG_Y(K).number() * NZ;
+    long long planes = (long long)ALONG_Y.number() * NZ;
     int begin = planes * blockIdx.y / gridDim.y, end = planes * (blockIdx.y + 1) / gridDim.y;
     while (begin < end) {
         int z = begin % NZ, count = min(NZ - z, end - begin);
-        Thread me = thread_in<K>(blockIdx.x, begin / NZ, tolerance);
-        iterate_range<K>(from, b, to, z, z + count, me, e, factor, edges, changed);
+        Thread me = thread_in(blockIdx.x, begin / NZ, tolerance);
+        iterate_range(from, b, to, z, z + count, me, e, factor, edges, changed);
         begin += count;
     }
     for (int i = 0; i < K; ++i) note(changed[i], flags + i);
 }
 
+#define KERNEL extern "C" __global__ void __launch_bounds__(LANES *WARPS, 1)
+
 // Launch i of a solve takes x into `spare` if i is even, else back. It returns at once if the launch before, of
 // `previous` iterations, had one that changed nothing, or returned at once itself.
-#define RELAX_KERNEL(name, K)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS)                                                     \
-        name(int launch, int previous, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance,      \
-             int *control) {                                                                                            \
-        if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);                        \
-        if (previous && needed(control, launch - 1, previous) <= previous) return;                                      \
-        Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;                                              \
-        iterate<K>(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));                            \
-    }
-
-RELAX_KERNEL(relax_1, 1)
-RELAX_KERNEL(relax_2, 2)
-
-// After `settle`: do single iterations again.
-extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS)
-    redo(int pass, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
-    if (pass >= control[REDO]) return;
-    bool back = (control[FROM] + pass) & 1;
-    __shared__ int unread[1];
-    iterate<1>(back ? spare : x, b, back ? x : spare, THE_EQUATION, factor, tolerance, unread);
+KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance,
+             int *control) {
+    if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);
+    if (previous && needed(control, launch - 1, previous) <= previous) return;
+    Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;
+    iterate(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));
 }
 
-extern "C" __global__ void bring_home(Real *x, const Real *spare, const int *control) {
-    if (!control[HOME]) return;
-    long long size = 2 * COLOUR / (16 / sizeof(Real)), step = (long long)gridDim.x * blockDim.x;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
-        ((float4 *)x)[i] = ((const float4 *)spare)[i];
+// After `settle`, where K is one: do single iterations again.
+KERNEL redo(int pass, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
+    if (pass >= control[REDO]) return;
+    bool back = (control[FROM] + pass) & 1;
+    __shared__ int unread[K];
+    iterate(back ? spare : x, b, back ? x : spare, THE_EQUATION, factor, tolerance, unread);
 }

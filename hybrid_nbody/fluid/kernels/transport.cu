@@ -1,6 +1,7 @@
 // Advection on a GPU: a thread a cell traces back where its fluid comes from.
 //
-// Compiled with the macros of ``grid.cuh``. Bytes of memory a cell: 20, three velocities, the source once and the result.
+// Compiled with the macros of ``grid.cuh``, -DPARITY_U, _V and _W (signs of ghosts behind the walls of the axes). Numbers of
+// memory a cell: 5, three velocities, the source once and the result; or 6 for a velocity that carries itself.
 
 #include "grid.cuh"
 
@@ -88,6 +89,24 @@ extern "C" __global__ void advect(const Real *__restrict__ source, int first, in
     Real value[8];
     point.values({first, count}, source, {x_sign, y_sign, z_sign}, value);
     out[at] = interpolated(value, point);
+}
+
+// The velocity carries itself: one trace for all components.
+extern "C" __global__ void advect_velocity(Real *__restrict__ out_u, Real *__restrict__ out_v, Real *__restrict__ out_w,
+                                           const Real *__restrict__ u, const Real *__restrict__ v,
+                                           const Real *__restrict__ w, Real scale) {
+    Cell c;
+    long long at = Field::place(c);
+    if (!c.inside()) return;
+    Around point(c, u[at], v[at], w[at], scale);
+    Source planes = {FIRST - 1, PLANES + 2};
+    Real value[8];
+    point.values(planes, u, {PARITY_U}, value);
+    out_u[at] = interpolated(value, point);
+    point.values(planes, v, {PARITY_V}, value);
+    out_v[at] = interpolated(value, point);
+    point.values(planes, w, {PARITY_W}, value);
+    out_w[at] = interpolated(value, point);
 }
 
 // MacCormack: half the error of going there and back is taken off, within the values around the source.

@@ -3,7 +3,7 @@
 // A coarse grid is a field with a halo plane at each end, not taken apart by colour: it has an eighth of the cells at
 // most. Its axes x and y wrap around; behind a wall the coupling to what lies there is 0. Tables are those of coarsening.py.
 //
-// Compiled with the macros of ``grid.cuh`` and -DTHREADS (of a block that sums).
+// Compiled with the macros of ``grid.cuh`` and -DSUM_THREADS (of a block that sums).
 
 #include "solve.cuh"
 
@@ -121,18 +121,18 @@ extern "C" __global__ void average_planes(GRID, const Real *averages, const unsi
 
 // Subtract their average from `number` values. One block.
 extern "C" __global__ void centre(int number, Real *values, const int *control) {
-    __shared__ double part[THREADS];
+    __shared__ double part[SUM_THREADS];
     if (control[DONE]) return;
     double sum = 0;
-    for (int i = threadIdx.x; i < number; i += THREADS) sum += values[i];
+    for (int i = threadIdx.x; i < number; i += SUM_THREADS) sum += values[i];
     part[threadIdx.x] = sum;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
+    for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }
     __syncthreads();
     Real average = part[0] / number;
-    for (int i = threadIdx.x; i < number; i += THREADS) values[i] -= average;
+    for (int i = threadIdx.x; i < number; i += SUM_THREADS) values[i] -= average;
 }
 
 // --- the finest grid, by colour --------------------------------------------------------------------------------------

@@ -1,0 +1,108 @@
+"""A red-black solve on a GPU that owns the whole grid: kept in its multiprocessors, or in passes over the grid."""
+
+import numpy as np
+
+from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
+from hybrid_nbody.fluid.kernels.gpu_layout import FOLDER
+from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
+
+LONGEST_PASS = 2
+"""Most iterations of a pass: the registers hold no more."""
+
+COPY_BLOCKS = 1056
+COPY_THREADS = 256
+ALIGNMENT = 256
+"""Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
+
+
+def lent_memory(room, size: int):
+    """Return `size` numbers of flat memory, or None if it is None or too small."""
+    if room is None:
+        return None
+    start = -room.data.ptr % ALIGNMENT // room.dtype.itemsize
+    return room[start : start + size] if start + size <= room.size else None
+
+
+def fastest(kernels) -> "Residence | Passes":
+    """Return how the kernels' GPU best relaxes the kernels' grid."""
+    boxes = boxes_of(kernels.slab, kernels.dtype, kernels.backend.facts())
+    return Residence(kernels, boxes) if boxes else Passes(kernels)
+
+
+class Residence:
+    """Solves of one kernel each: every block of threads keeps a box of the grid in its multiprocessor.
+
+    Parameters
+    ----------
+    kernels : hybrid_nbody.fluid.kernels.gpu.Kernels
+    boxes : hybrid_nbody.fluid.kernels.gpu_boxes.Boxes
+    """
+
+    def __init__(self, kernels, boxes):
+        self.kernels, self.boxes = kernels, boxes
+        self.module = kernels.compile(FOLDER / "resident.cu", boxes.macros, cooperative=True)
+        self.kernel = self.module.get_function("relax")
+        self.memory = self.kernel.max_dynamic_shared_size_bytes = boxes.memory(kernels.dtype)
+        self.meeting = kernels.backend.zeros(2, "u8")
+
+    def relax(self, x, b, equation, iterations, room):
+        """Queue a solve; it needs no room."""
+        arguments = np.int32(iterations), x, b, *equation, self.meeting, self.kernels.control
+        self.kernel((self.boxes.number,), (self.boxes.threads,), arguments, shared_mem=self.memory)
+
+
+class Passes:
+    """Solves by passes over the grid, of several iterations each, into other colours and back (``tiles.cu``).
+
+    Parameters
+    ----------
+    kernels : hybrid_nbody.fluid.kernels.gpu.Kernels
+    longest : int
+        Most iterations of a pass.
+    """
+
+    def __init__(self, kernels, longest: int = LONGEST_PASS):
+        self.kernels, self.spare = kernels, None
+        facts = kernels.backend.facts()
+        self.multiprocessors = facts["multiprocessors"]
+        self.tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
+        self.modules = {count: self._compile(count, tiling) for count, tiling in self.tilings.items()}
+
+    def _compile(self, count, tiling):
+        """Compile the kernels of passes of `count` iterations."""
+        module = self.kernels.compile(FOLDER / "tiles.cu", tiling.macros(count))
+        for name in ("relax", "redo"):
+            module.get_function(name).max_dynamic_shared_size_bytes = tiling.memory(self.kernels.dtype)
+        return module
+
+    def relax(self, x, b, equation, iterations, room):
+        """Queue a solve: passes, and a part of the last again if that did too many iterations.
+
+        If colours do not fit into `room`, the first call makes some to work in.
+        """
+        spare, longest, previous = self._spare_colours(room), max(self.tilings), 0
+        counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
+        for number, count in enumerate(counts):
+            self._launch("relax", count, number, previous, x, spare, b, *equation)
+            previous = count
+        done = map(np.int32, (len(counts), previous, iterations))
+        self.kernels.single("sweeps", "settle", *done, self.kernels.control)
+        for number in range(longest - 1):
+            self._launch("redo", 1, number, x, spare, b, *equation)
+        self.kernels.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, spare, self.kernels.control))
+
+    def _launch(self, name, count, *arguments):
+        """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers first."""
+        words = (np.int32(word) if isinstance(word, int) else word for word in arguments)
+        tiling, dtype = self.tilings[count], self.kernels.dtype
+        grid = tiling.grid(self.kernels.slab, count, self.multiprocessors)
+        kernel = self.modules[count].get_function(name)
+        kernel(grid, (tiling.threads,), (*words, self.kernels.control), shared_mem=tiling.memory(dtype))
+
+    def _spare_colours(self, room):
+        """Return colours to work in: always in the same place of the room, or our own."""
+        shape = self.kernels.shape_of_colours
+        lent = lent_memory(room, int(np.prod(shape)))
+        if lent is None and self.spare is None:
+            self.spare = self.kernels.colours()
+        return self.spare if lent is None else lent.reshape(shape)

@@ -1,0 +1,115 @@
+"""The tiles by which a GPU passes over large grids: for ``tiles.cu``."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+LANES = 32
+"""Threads of a warp: the cells of a colour that it is wide."""
+
+ARRAYS = 4
+"""Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
+
+MANY_CELLS = 20_000_000
+"""Grids with more gain from tiles that begin with a sector of memory; in smaller ones, narrower skirts are better."""
+
+MOST_IDLE = 0.95
+"""Share of the multiprocessors that are enough, if their blocks then begin with the same planes."""
+
+
+class Tiling(NamedTuple):
+    """Tiles of a pass over the grid: as much as the registers of a multiprocessor hold.
+
+    Attributes
+    ----------
+    rows : int
+        Of a thread.
+    warps : int
+        Of a block.
+    side : int
+        Warps of a block beside each other in x; the others are above them in y.
+    align : int
+        Cells of a colour that the skirts along x are a multiple of: with 4 a tile writes whole sectors of memory, 1
+        wastes less.
+    stages : int
+        Steps for which numbers wait or are under way.
+    """
+
+    rows: int
+    warps: int
+    side: int
+    align: int
+    stages: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps * LANES
+
+    @property
+    def height(self) -> int:
+        """Rows of a tile."""
+        return self.warps // self.side * self.rows
+
+    def memory(self, dtype) -> int:
+        """Return the bytes of shared memory for the numbers that wait."""
+        return self.stages * ARRAYS * self.rows * self.threads * np.dtype(dtype).itemsize
+
+    def edges(self, dtype, count: int) -> int:
+        """Return the bytes of shared memory for what the warps show each other in a pass of `count` iterations."""
+        return 2 * 2 * count * 2 * self.warps * (LANES + self.rows) * np.dtype(dtype).itemsize
+
+    def macros(self, count: int) -> dict[str, int]:
+        """Return the macros of ``tiles.cu`` for `count` iterations of a pass."""
+        return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {"K": count}
+
+    def grid(self, slab, count: int, multiprocessors: int) -> tuple[int, int]:
+        """Return the blocks that walk through a grid: tiles beside each other in x, and rows of such blocks."""
+        skirt, strips = -(-count // self.align) * self.align, _tiles(slab, 1, self.height, 2 * count, True)
+        across = _tiles(slab, 0, self.side * LANES, skirt, self.align == 1)
+        rows = max(1, min(multiprocessors // across, strips * slab.planes))
+        together = rows - rows % strips  # blocks above each other begin with the same plane
+        return across, together if together >= MOST_IDLE * rows else rows
+
+
+def _tiles(slab, axis, width, skirt, more):
+    """Return how many tiles cover an axis; see ``Tiling`` in ``tiles.cu``; at walls they may have `more` cells."""
+    size, periodic = (slab.half, slab.cells[1])[axis], slab.periodic[axis]
+    if size == width or (not periodic and size < width):
+        return 1
+    beyond = skirt if more and not periodic else 0
+    return -(-(size - 2 * beyond) // (width - 2 * skirt))
+
+
+SMALLEST = Tiling(4, 8, 1, 4, 2)
+"""For GPUs with little shared memory."""
+
+
+def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling:
+    """Return the tiles that were fastest on an H200 for `count` iterations of a pass, or some that fit into the GPU.
+
+    Parameters
+    ----------
+    slab : Slab
+        Of a rank that owns every plane.
+    dtype : dtype
+    count : int
+    facts : dict
+        What `hybrid_nbody.backends.gpu.GpuBackend.facts` says of the GPU.
+    """
+    best, limit = _fastest(slab, np.dtype(dtype), count), facts["shared_memory_per_block_limit"]
+    shorter = (best._replace(stages=stages) for stages in range(best.stages, 1, -1))
+    return next((some for some in shorter if some.memory(dtype) + some.edges(dtype, count) <= limit), SMALLEST)
+
+
+def _fastest(slab, dtype, count):
+    wraps, warps = any(slab.periodic[:2]), -(-slab.half // LANES)
+    if dtype.itemsize > 4:
+        return Tiling(4, 8, 1, 4, 4)
+    if count > 1 and wraps:
+        return Tiling(4, 12, 1, 2, 4)
+    if count > 1:
+        return Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 4)
+    if warps in (4, 7, 8):  # a block takes whole rows
+        return Tiling(12 if wraps else 16, 8, 4 if warps == 4 else 8, 4, 2)
+    return Tiling(4, 12, 1, 4, 4)

@@ -1,0 +1,308 @@
+// Red-black Gauss-Seidel on a GPU, for grids that fit into its multiprocessors: a whole solve in one kernel.
+//
+// Every block owns a box of the grid, whole rows along x. It keeps x, both colours with a halo of one cell, in shared
+// memory, and b in registers: a thread has PLACES rows of a column along z. A half sweep writes the new values at the faces
+// of the boxes to x in memory; the blocks wait for each other and read those of their neighbours. Behind a wall a halo holds
+// the ghosts, so that all cells are renewed alike.
+//
+// All blocks must run at once: launch it cooperatively. Compiled with the macros of ``grid.cuh``, -DBOX_ROWS and
+// -DBOX_PLANES (of a box), -DBOXES_Y and -DBOXES_Z (in the grid), -DPLACES, -DTHREADS (of a
+// block) and -DSTRIDE (numbers from a row to the next in shared memory).
+
+#include "solve.cuh"
+
+#define NUMBER (BOXES_Y * BOXES_Z)
+#define WARPS (THREADS / LANES)
+
+// A plane of a box: its rows with one below and one above them, then what is beyond the ends of its rows.
+#define BEYOND ((BOX_ROWS + 2) * STRIDE)
+#define BOX_PLANE (BEYOND + 2 * BOX_ROWS)
+#define BOX ((BOX_PLANES + 2) * BOX_PLANE)
+
+extern __shared__ __align__(16) unsigned char memory[];
+
+// The present values of a colour in the box, and its halo: planes and rows from -1 on.
+template <int colour>
+__device__ inline Real *held(int z, int y, int c) {
+    return (Real *)memory + colour * BOX + (z + 1) * BOX_PLANE + (y + 1) * STRIDE + c;
+}
+
+// What follows the last cell of a row, or is before the first.
+template <int colour>
+__device__ inline Real *beyond(int z, int y, bool last) {
+    return (Real *)memory + colour * BOX + (z + 1) * BOX_PLANE + BEYOND + 2 * y + last;
+}
+
+// --- a block's box ---------------------------------------------------------------------------------------------------
+
+struct Box {
+    int y, z, rows, planes;
+    __device__ Box() {
+        y = blockIdx.x % BOXES_Y * BOX_ROWS, z = blockIdx.x / BOXES_Y * BOX_PLANES;
+        rows = min(BOX_ROWS, NY - y), planes = min(BOX_PLANES, NZ - z);
+    }
+    // Whether there is a wall above, or else below, the box.
+    __device__ bool wall_y(bool above) const { return !PERIODIC_Y && (above ? y + rows == NY : y == 0); }
+    __device__ bool wall_z(bool above) const { return !PERIODIC_Z && (above ? z + planes == NZ : z == 0); }
+    // Whether the cell of a colour is the second of its pair.
+    __device__ int odd(int colour, int row, int plane) const { return (colour + y + row + z + plane) & 1; }
+    // Where a cell of the grid lies in its colour; it may be a neighbour's, over a periodic edge, too.
+    __device__ int place(int plane, int row, int c) const {
+        int grid_y = y + row, grid_z = z + plane;
+        if (PERIODIC_Y) grid_y += grid_y < 0 ? NY : grid_y >= NY ? -NY : 0;
+        if (PERIODIC_Z) grid_z += grid_z < 0 ? NZ : grid_z >= NZ ? -NZ : 0;
+        return (grid_z + 1) * COLOUR_PLANE + grid_y * PITCH + c;
+    }
+};
+
+#define STEPS_OF_ROW ((HALF + LANES - 1) / LANES)
+#define ROUNDS ((2 * (BOX_PLANES + BOX_ROWS) + WARPS - 1) / WARPS)  // of the warps, to read the rows of the halo
+
+constexpr bool CROWDED = 2 * PLACES * BOX_PLANES * sizeof(Real) > 100;  // whether b takes most of the registers
+
+// The same value. If registers are needed, the compiler shall compute what depends on it anew in each iteration.
+__device__ __forceinline__ int anew(int value) {
+    if (CROWDED) asm volatile("" : "+r"(value));
+    return value;
+}
+
+__device__ inline int warp() { return anew(threadIdx.x) / LANES; }
+__device__ inline int lane() { return threadIdx.x % LANES; }
+
+// Call `action` with every row below `number`, shared out among all warps but the first, which meets the other blocks.
+template <class Action>
+__device__ __forceinline__ void for_rows(int number, Action action) {
+    for (int row = warp() - 1; row < number; row += WARPS - 1) action(row);
+}
+
+// Call `action` with the places of a row.
+template <class Action>
+__device__ __forceinline__ void for_places(Action action) {
+#pragma unroll
+    for (int step = 0; step < STEPS_OF_ROW; ++step)
+        if (step * LANES + lane() < HALF) action(step * LANES + lane());
+}
+
+// --- halos -----------------------------------------------------------------------------------------------------------
+
+// Set what rows have beyond their ends: across a periodic edge the same colour, behind walls ghosts, which are of the other.
+template <int colour>
+__device__ __forceinline__ void fill_ends(const Box &box, const Equation &e) {
+    for (int i = anew(threadIdx.x) - LANES; i < BOX_PLANES * BOX_ROWS; i += THREADS - LANES) {
+        int z = i / BOX_ROWS, y = i % BOX_ROWS, odd = box.odd(colour, y, z);
+        if (PERIODIC_X) *beyond<colour>(z, y, !odd) = *held<colour>(z, y, odd ? HALF - 1 : 0);
+        if (!PERIODIC_X && !odd) *beyond<1 - colour>(z, y, false) = e.x_sign * *held<colour>(z, y, 0);
+        if (PERIODIC_X || odd != (NX - 1) % 2) continue;
+        Real ghost = e.x_sign * *held<colour>(z, y, (NX - 1) / 2);
+        if (NX % 2) *held<1 - colour>(z, y, HALF - 1) = ghost;  // the place too many
+        else *beyond<1 - colour>(z, y, true) = ghost;
+    }
+}
+
+// Set ghosts of a colour's cells behind walls of y and z.
+template <int colour>
+__device__ __forceinline__ void fill_ghosts(const Box &box, const Equation &e) {
+    for (int above = 0; above < 2; ++above) {
+        int y = above ? box.rows - 1 : 0, z = above ? box.planes - 1 : 0, step = above ? 1 : -1;
+        for_rows(box.wall_y(above) ? BOX_PLANES : 0, [&](int row) {
+            for_places([&](int c) { *held<1 - colour>(row, y + step, c) = e.y_sign * *held<colour>(row, y, c); });
+        });
+        for_rows(box.wall_z(above) ? BOX_ROWS : 0, [&](int row) {
+            for_places([&](int c) { *held<1 - colour>(z + step, row, c) = e.z_sign * *held<colour>(z, row, c); });
+        });
+    }
+}
+
+// A row of the halo: of each plane those below and above its rows, then those below and above the planes.
+struct Outer {
+    int z, y;
+    bool inside;  // whether it is another block's
+    __device__ Outer(const Box &box, int row) {
+        bool above = row % 2, in_y = row / 2 < BOX_PLANES;
+        z = in_y ? row / 2 : above ? box.planes : -1;
+        y = !in_y ? row / 2 - BOX_PLANES : above ? box.rows : -1;
+        inside = in_y ? z < box.planes && !box.wall_y(above) : y < box.rows && !box.wall_z(above);
+    }
+};
+
+// Read the values of a colour around the box, all at once. They are other blocks': `volatile` reads pass the first-level
+// cache by.
+template <int colour>
+__device__ __forceinline__ void read_halo(const Real *x, const Box &box) {
+    const volatile Real *from = x + colour * COLOUR;
+    Real value[ROUNDS][STEPS_OF_ROW];
+    int first = warp();
+#pragma unroll
+    for (int i = 0; i < ROUNDS; ++i) {
+        Outer row(box, first + i * WARPS);
+        int place = box.place(row.z, row.y, 0);
+        if (row.inside) for_places([&](int c) { value[i][c / LANES] = from[place + c]; });
+    }
+#pragma unroll
+    for (int i = 0; i < ROUNDS; ++i) {
+        Outer row(box, first + i * WARPS);
+        Real *to = held<colour>(row.z, row.y, 0);
+        if (row.inside) for_places([&](int c) { to[c] = value[i][c / LANES]; });
+    }
+}
+
+// --- cells -----------------------------------------------------------------------------------------------------------
+
+// What a thread renews: PLACES rows of a column of cell pairs. In the masks a bit stands for a plane.
+struct Column {
+    int y, c, place;              // of the first pair, the last in a colour
+    int side[PLACES][2];          // from a cell to that of another pair beside it in x, by the parity of colour and plane
+    unsigned cells[PLACES][2];    // where there is a cell of a colour: an odd row ends with a place too many
+    unsigned faces[PLACES];       // whose values the neighbours need
+    __device__ Column(const Box &box) : y(threadIdx.x / HALF * PLACES), c(threadIdx.x % HALF), place(box.place(0, y, c)) {
+        const unsigned even = 0x55555555, all = ~0u >> (32 - box.planes);
+        for (int p = 0; p < PLACES; ++p) {
+            int row = y + p, odd = box.odd(0, row, 0);
+            int before = c > 0 ? -1 : (int)(beyond<0>(0, row, false) - held<0>(0, row, c));
+            int after = c < HALF - 1 ? 1 : (int)(beyond<0>(0, row, true) - held<0>(0, row, c));
+            side[p][0] = odd ? after : before, side[p][1] = odd ? before : after;
+            for (int colour = 0; colour < 2; ++colour) {
+                unsigned missing = NX % 2 && c == HALF - 1 ? (box.odd(colour, row, 0) ? even : ~even) : 0;
+                cells[p][colour] = row < box.rows ? all & ~missing : 0;
+            }
+            faces[p] = row == 0 || row == box.rows - 1 ? all : 1u | 1u << (box.planes - 1);
+        }
+    }
+};
+
+typedef Real Right[PLACES][BOX_PLANES];  // what a thread holds of the right-hand side, for one colour
+
+// Renew the cells of a colour; returns the largest change. What is written is not read again meanwhile.
+template <int colour>
+__device__ __forceinline__ Real renew(Real *__restrict__ own, const Real *__restrict__ other, Real *__restrict__ x,
+                                      const Right &b, const Column &me, const Equation &e, Real factor) {
+    Real most = 0, below[PLACES], same[PLACES + 2], above[PLACES];
+    unsigned cells[PLACES];
+    for (int p = 0; p < PLACES; ++p) {
+        below[p] = other[p * STRIDE - BOX_PLANE], same[p + 1] = other[p * STRIDE];
+        cells[p] = anew(me.cells[p][colour]);
+    }
+#pragma unroll
+    for (int z = 0; z < BOX_PLANES; ++z) {
+        int plane = z * BOX_PLANE;
+        same[0] = other[plane - STRIDE], same[PLACES + 1] = other[plane + PLACES * STRIDE];
+#pragma unroll
+        for (int p = 0; p < PLACES; ++p) above[p] = other[plane + p * STRIDE + BOX_PLANE];
+#pragma unroll
+        for (int p = 0; p < PLACES; ++p) {
+            int at = plane + p * STRIDE;
+            Real side = other[at + me.side[p][(colour + z) % 2]];
+            Real sum = sum_of(side, same[p + 1], same[p], same[p + 2], below[p], above[p]);
+            Real delta = product(residual_of(e, own[at], b[p][z], sum), factor), renewed = own[at] + delta;
+            if (cells[p] >> z & 1) own[at] = renewed, most = fmax(most, fabs(delta));
+            if ((cells[p] & me.faces[p]) >> z & 1) x[z * COLOUR_PLANE + p * PITCH] = renewed;
+        }
+#pragma unroll
+        for (int p = 0; p < PLACES; ++p) below[p] = same[p + 1], same[p + 1] = above[p];
+    }
+    return most;
+}
+
+// Renew the cells of a colour in the box; returns whether one changed.
+template <int colour>
+__device__ __forceinline__ bool sweep(Real *x, const Right &b, const Column &me, const Equation &e, Real factor,
+                                      Real tolerance) {
+    if (me.y >= BOX_ROWS) return false;
+    Real *own = held<colour>(0, me.y, me.c), *other = held<1 - colour>(0, me.y, me.c);
+    return renew<colour>(own, other, x + colour * COLOUR + me.place, b, me, e, factor) > tolerance;
+}
+
+// --- all blocks ------------------------------------------------------------------------------------------------------
+
+// Where blocks wait for each other. A launch finds zeros, and leaves them.
+struct Meeting {
+    unsigned long long arrived;  // how often a block came; above 32 bits, how often with a change
+    unsigned long long left;     // blocks that need it no more
+};
+
+// Wait for all blocks at the meeting of this number; returns how often one has come with a change so far.
+__device__ inline unsigned meet(Meeting *meeting, unsigned number, bool changed) {
+    const volatile unsigned long long *arrived = &meeting->arrived;
+    unsigned long long seen;
+    __threadfence();
+    atomicAdd(&meeting->arrived, 1ull + ((unsigned long long)changed << 32));
+    do seen = *arrived;
+    while ((unsigned)seen < number * NUMBER);
+    __threadfence();
+    return seen >> 32;
+}
+
+__device__ inline void leave(Meeting *meeting) {
+    if (threadIdx.x == 0 && atomicAdd(&meeting->left, 1ull) == NUMBER - 1) meeting->arrived = meeting->left = 0;
+}
+
+// Renew a colour and the halos that depend on it; `changed`: whether a cell of the block was, so far in the iteration.
+// Returns how often a block has come to a meeting with a change.
+template <int colour>
+__device__ __forceinline__ unsigned half_iteration(Real *x, const Right &b, const Column &me, const Box &box,
+                                                   const Equation &e, Real factor, Real tolerance, Meeting *meeting,
+                                                   unsigned number, bool *changed) {
+    __shared__ unsigned changes;
+    *changed |= sweep<colour>(x, b, me, e, factor, tolerance);
+    bool any = __syncthreads_or(colour == 1 && *changed);
+    if (threadIdx.x == 0) changes = meet(meeting, number, any);
+    if (threadIdx.x >= LANES) fill_ends<colour>(box, e), fill_ghosts<colour>(box, e);
+    __syncthreads();
+    unsigned so_far = changes;
+    read_halo<colour>(x, box);
+    __syncthreads();
+    return so_far;
+}
+
+// Call `action` for the places of a colour where there is a cell, with its row and plane of the thread, and its place in memory.
+template <int colour, class Action>
+__device__ __forceinline__ void for_cells(const Column &me, Action action) {
+#pragma unroll
+    for (int p = 0; p < PLACES; ++p)
+#pragma unroll
+        for (int z = 0; z < BOX_PLANES; ++z)
+            if (me.cells[p][colour] >> z & 1) action(p, z, colour * COLOUR + me.place + p * PITCH + z * COLOUR_PLANE);
+}
+
+template <int colour>
+__device__ __forceinline__ void load(const Real *x, const Real *b, Right &right, const Column &me) {
+    for_cells<colour>(me, [&](int p, int z, long long place) { fetch_number(held<colour>(z, me.y + p, me.c), x + place); });
+    for_cells<colour>(me, [&](int p, int z, long long place) { right[p][z] = b[place]; });
+}
+
+template <int colour>
+__device__ __forceinline__ void store(Real *x, const Column &me) {
+    for_cells<colour>(me, [&](int p, int z, long long place) { x[place] = *held<colour>(z, me.y + p, me.c); });
+}
+
+// Iterations of a solve, up to the first that changes nothing by more than the tolerance.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    relax(int iterations, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, Meeting *meeting, int *control) {
+    Equation e = THE_EQUATION;
+    Box box;
+    Column me(box);
+    Right first = {}, second = {};
+    load<0>(x, b, first, me);
+    load<1>(x, b, second, me);
+    read_halo<1>(x, box);
+    end_of_group();
+    wait_for_groups_but<0>();
+    __syncthreads();
+    if (threadIdx.x >= LANES) fill_ends<0>(box, e), fill_ghosts<0>(box, e), fill_ends<1>(box, e), fill_ghosts<1>(box, e);
+    __syncthreads();
+    unsigned changes = 0, before = 1;
+    int count = 0;
+    for (; count < iterations && changes != before; ++count) {
+        before = changes;
+        bool changed = false;
+        half_iteration<0>(x, first, me, box, e, factor, tolerance, meeting, 2 * count + 1, &changed);
+        changes = half_iteration<1>(x, second, me, box, e, factor, tolerance, meeting, 2 * count + 2, &changed);
+    }
+    leave(meeting);
+    store<0>(x, me);
+    store<1>(x, me);
+    if (threadIdx.x + blockIdx.x == 0) {
+        control[COUNT] = count;
+        add_solve(control, count < iterations);
+    }
+}
