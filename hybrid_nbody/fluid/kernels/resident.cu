@@ -6,8 +6,8 @@
 // the ghosts, so that all cells are renewed alike.
 //
 // All blocks must run at once: launch it cooperatively. Compiled with the macros of ``grid.cuh``, -DBOX_ROWS and
-// -DBOX_PLANES (of a box), -DBOXES_Y and -DBOXES_Z (in the grid), -DPLACES, -DTHREADS (of a
-// block) and -DSTRIDE (numbers from a row to the next in shared memory).
+// -DBOX_PLANES (of a box), -DBOXES_Y and -DBOXES_Z (in the grid), -DPLACES, -DTHREADS (of a block) and -DSTRIDE (numbers
+// from a row to the next in shared memory).
 
 #include "solve.cuh"
 
@@ -203,15 +203,6 @@ __device__ __forceinline__ Real renew(Real *__restrict__ own, const Real *__rest
     return most;
 }
 
-// Renew the cells of a colour in the box; returns whether one changed.
-template <int colour>
-__device__ __forceinline__ bool sweep(Real *x, const Right &b, const Column &me, const Equation &e, Real factor,
-                                      Real tolerance) {
-    if (me.y >= BOX_ROWS) return false;
-    Real *own = held<colour>(0, me.y, me.c), *other = held<1 - colour>(0, me.y, me.c);
-    return renew<colour>(own, other, x + colour * COLOUR + me.place, b, me, e, factor) > tolerance;
-}
-
 // --- all blocks ------------------------------------------------------------------------------------------------------
 
 // Where blocks wait for each other. A launch finds zeros, and leaves them.
@@ -236,25 +227,41 @@ __device__ inline void leave(Meeting *meeting) {
     if (threadIdx.x == 0 && atomicAdd(&meeting->left, 1ull) == NUMBER - 1) meeting->arrived = meeting->left = 0;
 }
 
+// --- a solve ---------------------------------------------------------------------------------------------------------
+
+struct Solve {
+    Real *x;
+    Equation e;
+    Real factor, tolerance;
+    Meeting *meeting;
+};
+
+// Renew the cells of a colour in the box; returns whether one changed.
+template <int colour>
+__device__ __forceinline__ bool sweep(const Solve &solve, const Right &b, const Column &me) {
+    if (me.y >= BOX_ROWS) return false;
+    Real *own = held<colour>(0, me.y, me.c), *other = held<1 - colour>(0, me.y, me.c);
+    return renew<colour>(own, other, solve.x + colour * COLOUR + me.place, b, me, solve.e, solve.factor) > solve.tolerance;
+}
+
 // Renew a colour and the halos that depend on it; `changed`: whether a cell of the block was, so far in the iteration.
 // Returns how often a block has come to a meeting with a change.
 template <int colour>
-__device__ __forceinline__ unsigned half_iteration(Real *x, const Right &b, const Column &me, const Box &box,
-                                                   const Equation &e, Real factor, Real tolerance, Meeting *meeting,
+__device__ __forceinline__ unsigned half_iteration(const Solve &solve, const Right &b, const Column &me, const Box &box,
                                                    unsigned number, bool *changed) {
     __shared__ unsigned changes;
-    *changed |= sweep<colour>(x, b, me, e, factor, tolerance);
+    *changed |= sweep<colour>(solve, b, me);
     bool any = __syncthreads_or(colour == 1 && *changed);
-    if (threadIdx.x == 0) changes = meet(meeting, number, any);
-    if (threadIdx.x >= LANES) fill_ends<colour>(box, e), fill_ghosts<colour>(box, e);
+    if (threadIdx.x == 0) changes = meet(solve.meeting, number, any);
+    if (threadIdx.x >= LANES) fill_ends<colour>(box, solve.e), fill_ghosts<colour>(box, solve.e);
     __syncthreads();
     unsigned so_far = changes;
-    read_halo<colour>(x, box);
+    read_halo<colour>(solve.x, box);
     __syncthreads();
     return so_far;
 }
 
-// Call `action` for the places of a colour where there is a cell, with its row and plane of the thread, and its place in memory.
+// Call `action` where there is a cell of a colour, with its row and plane of the thread and its place in memory.
 template <int colour, class Action>
 __device__ __forceinline__ void for_cells(const Column &me, Action action) {
 #pragma unroll
@@ -278,7 +285,7 @@ __device__ __forceinline__ void store(Real *x, const Column &me) {
 // Iterations of a solve, up to the first that changes nothing by more than the tolerance.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     relax(int iterations, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, Meeting *meeting, int *control) {
-    Equation e = THE_EQUATION;
+    Solve solve = {x, THE_EQUATION, factor, tolerance, meeting};
     Box box;
     Column me(box);
     Right first = {}, second = {};
@@ -288,15 +295,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     end_of_group();
     wait_for_groups_but<0>();
     __syncthreads();
-    if (threadIdx.x >= LANES) fill_ends<0>(box, e), fill_ghosts<0>(box, e), fill_ends<1>(box, e), fill_ghosts<1>(box, e);
+    if (threadIdx.x >= LANES) {
+        fill_ends<0>(box, solve.e), fill_ghosts<0>(box, solve.e);
+        fill_ends<1>(box, solve.e), fill_ghosts<1>(box, solve.e);
+    }
     __syncthreads();
     unsigned changes = 0, before = 1;
     int count = 0;
     for (; count < iterations && changes != before; ++count) {
         before = changes;
         bool changed = false;
-        half_iteration<0>(x, first, me, box, e, factor, tolerance, meeting, 2 * count + 1, &changed);
-        changes = half_iteration<1>(x, second, me, box, e, factor, tolerance, meeting, 2 * count + 2, &changed);
+        half_iteration<0>(solve, first, me, box, 2 * count + 1, &changed);
+        changes = half_iteration<1>(solve, second, me, box, 2 * count + 2, &changed);
     }
     leave(meeting);
     store<0>(x, me);
