@@ -1,13 +1,14 @@
 """Bodies, backends and gravity for the tests of the N-body model."""
 
 import numpy as np
+from support.ranks import transport_of
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import make_state
-from hybrid_nbody.parallel.exchange import AllgatherExchange, choose_transport
+from hybrid_nbody.parallel.exchange import AllgatherExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
@@ -56,8 +57,7 @@ def make_model(
     backend = backend or make_backend("cpu")
     weights = weights or [1.0] * communicator.size
     partition = Partition.weighted(len(bodies), weights)
-    devices = communicator.gather(backend.identity)
-    transport = choose_transport("auto", backend, communicator, len(set(devices)) < len(devices))
+    transport = transport_of(backend, communicator)
     exchange = AllgatherExchange(transport, partition, communicator.rank)
     share = bodies.share(exchange.own)
     model = NBodyModel(

@@ -2,6 +2,7 @@
 
 import numpy as np
 from support.bodies import make_backend
+from support.ranks import transport_of
 
 from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
@@ -10,7 +11,6 @@ from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
@@ -23,9 +23,7 @@ MIXED = ("periodic", "no-slip", "free-slip")
 def make_halo(backend, communicator, planes, periodic, weights=None):
     """Return the exchange of a grid whose planes are shared over the ranks of `communicator`."""
     partition = Partition.weighted(planes, weights or [1.0] * communicator.size)
-    devices = communicator.gather(backend.identity)
-    transport = choose_transport("auto", backend, communicator, len(set(devices)) < len(devices))
-    return HaloExchange(transport, partition, communicator, periodic)
+    return HaloExchange(transport_of(backend, communicator), partition, communicator, periodic)
 
 
 def make_kernels(backend, cells, boundary=FREE_SLIP, dtype="f8", own=None):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Field, Quantity, Role, Work
 from hybrid_nbody.simulation.timings import Timings
@@ -36,6 +37,19 @@ def this_rank():
     from mpi4py import MPI
 
     return Communicator(MPI.COMM_SELF)
+
+
+TRANSPORTS = {}
+
+
+def transport_of(backend, communicator):
+    """Return the fastest transport, made once: those of NCCL end when all ranks drop theirs, each at its own time."""
+    key = id(backend), id(communicator)
+    if key not in TRANSPORTS:
+        devices = communicator.gather(backend.identity)
+        transport = choose_transport("auto", backend, communicator, len(set(devices)) < len(devices))
+        TRANSPORTS[key] = transport, backend, communicator  # kept: a new object could get the address of an old one
+    return TRANSPORTS[key][0]
 
 
 class ThreadRank:
