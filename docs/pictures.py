@@ -7,6 +7,7 @@ Needs the package and nothing else; takes about a minute on two cores. Run it ag
 results it draws those benchmarks instead, wherever they were measured.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -46,16 +47,23 @@ PICTURES = (
 
 def main() -> None:
     """Make the pictures asked for and check the size of all."""
+    results = parser().parse_args().results
     FOLDER.mkdir(exist_ok=True)
-    results = sys.argv[1:]
     for path in results:
-        draw_benchmark(Path(path))
+        draw_benchmark(path)
     if not results:
         draw_runs()
     size = sum(path.stat().st_size for path in FOLDER.glob("*.png"))
     print(f"{size} bytes in {FOLDER}")
     if size > MOST_BYTES:
         sys.exit(f"error: the pictures are larger than {MOST_BYTES} bytes")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    words.add_argument("results", nargs="*", type=Path, help="JSON files of benchmarks to draw (default: make runs)")
+    return words
 
 
 def draw_runs() -> None:

@@ -46,5 +46,16 @@ class DamagedFileError(FileError):
     """A file was read, and its contents are not what was written."""
 
 
+MOST_FAULTS = 50
+"""More faults than this are counted, not printed: the first ones explain the rest."""
+
+
+def in_one_message(faults: list[str]) -> str:
+    """Return the faults of an input as the message of one error, a line each."""
+    more = len(faults) - MOST_FAULTS
+    rest = [f"… and {more} more faults"] if more > 0 else []
+    return "\n".join(faults[:MOST_FAULTS] + rest)
+
+
 STOPPED_EARLY = 75
 """Exit code of a run that stopped on a signal or the wall clock with a checkpoint written."""

@@ -64,6 +64,13 @@ def test_cuda_sources_are_packaged():
     assert [path for path in files(".cu", ".cuh") if not (path.parent / "__init__.py").exists()] == []
 
 
+def test_the_script_of_the_pictures_says_how_it_is_used():
+    command = [sys.executable, "docs/pictures.py", "--help"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("usage: pictures.py ")
+
+
 # ---- The commands that documents show --------------------------------------------------------------------------------
 
 

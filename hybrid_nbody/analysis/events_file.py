@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_nbody.analysis.hdf5 import check_regular_file, reading
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.errors import FileError, InputError, in_one_message
 
 NUMBERS = {"source": ("d", "t"), "force": ("x", "y", "z", "t")}
 """What follows each kind of event; t is the step."""
@@ -52,7 +52,7 @@ def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
     Raises
     ------
     InputError
-        The file is missing, unreadable or wrong; the message names the line.
+        The file is missing, unreadable or wrong; the message names the line of each fault.
     """
     path = Path(path)
     try:
@@ -64,12 +64,13 @@ def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
 
 
 def _events(path, run_steps):
-    lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
+    lines = list(_lines(path))
+    if not lines:
         raise InputError(f"{path}: an empty list of events; its first line must be the number of steps")
-    steps = _number_of_steps(*first)
-    return [_event(where, words, steps, run_steps) for where, words in lines]
+    faults = list(_faults(lines, run_steps))
+    if faults:
+        raise InputError(in_one_message(faults))
+    return [_event(*words) for _, words in lines[1:]]
 
 
 def _lines(path) -> Iterator[tuple[str, list[str]]]:
@@ -92,54 +93,58 @@ def _decoded(where, raw):
     return text
 
 
-def _number_of_steps(where, words):
-    if len(words) == 1 and _is_whole(words[0]) and int(words[0]) >= 1:
-        return int(words[0])
-    raise InputError(
-        f"{where}: the first line must be the number of steps, a whole number from 1 (got '{_short(' '.join(words))}')"
-    )
+def _faults(lines, run_steps) -> Iterator[str]:
+    """Yield what is wrong with each line; where it is the number of steps, those of the run alone bound the events."""
+    (where, words), *events = lines
+    steps = int(words[0]) if len(words) == 1 and _is_whole(words[0]) else 0
+    if steps < 1:
+        got = _short(" ".join(words))
+        yield f"{where}: the first line must be the number of steps, a whole number from 1 (got '{got}')"
+    for where, words in events:
+        for text in _faults_of_event(words, steps or math.inf, run_steps):
+            yield f"{where}: {text}"
 
 
-def _event(where, words, steps, run_steps):
+def _faults_of_event(words, steps, run_steps):
     kind, values = words[0], words[1:]
-    names = _names(where, kind)
-    if len(values) != len(names):
-        raise InputError(f"{where}: {kind} takes {len(names)} numbers, {' '.join(names)} (got {len(values)})")
-    step = _step(where, values[-1], steps, run_steps)
-    numbers = tuple(_number(where, name, word) for name, word in zip(names[:-1], values[:-1], strict=True))
-    return FileEvent(step, density=numbers[0]) if kind == "source" else FileEvent(step, velocity=numbers)
-
-
-def _names(where, kind):
-    if kind not in NUMBERS:
+    names = NUMBERS.get(kind)
+    if names is None:
         known = " or ".join(f"'{' '.join((name, *names))}'" for name, names in NUMBERS.items())
-        raise InputError(f"{where}: unknown kind of event '{_short(kind)}'; must be {known}")
-    return NUMBERS[kind]
+        yield f"unknown kind of event '{_short(kind)}'; must be {known}"
+    elif len(values) != len(names):
+        yield f"{kind} takes {len(names)} numbers, {' '.join(names)} (got {len(values)})"
+    else:
+        for name, word in zip(names[:-1], values[:-1], strict=True):
+            if not _is_finite(word):
+                yield f"{name} must be a finite number (got '{_short(word)}')"
+        yield from _faults_of_step(values[-1], steps, run_steps)
 
 
-def _step(where, word, steps, run_steps):
+def _faults_of_step(word, steps, run_steps):
     if not _is_whole(word):
-        raise InputError(f"{where}: the step t must be a whole number (got '{_short(word)}')")
-    if not 0 <= int(word) < steps:
-        raise InputError(f"{where}: step {_short(word)} lies outside the {steps} steps of the list, 0 to {steps - 1}")
-    if run_steps is not None and int(word) >= run_steps:
-        raise InputError(f"{where}: step {word} lies past the end of the run, whose steps are 0 to {run_steps - 1}")
-    return int(word)
+        yield f"the step t must be a whole number from 0 (got '{_short(word)}')"
+    elif int(word) >= steps:
+        yield f"step {word} lies outside the {steps} steps of the list, 0 to {steps - 1}"
+    elif run_steps is not None and int(word) >= run_steps:
+        yield f"step {word} lies past the end of the run, whose steps are 0 to {run_steps - 1}"
 
 
-def _number(where, name, word):
+def _event(kind, *values):
+    *numbers, step = *map(float, values[:-1]), int(values[-1])
+    return FileEvent(step, density=numbers[0]) if kind == "source" else FileEvent(step, velocity=tuple(numbers))
+
+
+def _is_finite(word):
+    """Return whether a word is a finite number."""
     try:
-        value = float(word) if "_" not in word else math.nan  # Python reads 1_000, other programs do not
+        return "_" not in word and math.isfinite(float(word))  # Python reads 1_000, other programs do not
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{where}: {name} must be a finite number (got '{_short(word)}')")
-    return value
+        return False
 
 
 def _is_whole(word):
-    """Return whether a word is a whole number that is short enough to be read."""
-    return len(word) <= LONGEST_WORD and word.isascii() and word.removeprefix("-").isdecimal()
+    """Return whether a word is a whole number from 0 that is short enough to be read."""
+    return len(word) <= LONGEST_WORD and word.isascii() and word.isdecimal()
 
 
 def _short(text):

@@ -49,6 +49,7 @@ BYTES_PER_CELL = 128
 def run(arguments) -> int:
     """Carry out ``bench fluid`` and return the exit code."""
     parts = options.words("--parts", arguments.parts, tuple(PARTS))
+    check_used(arguments, parts)
     large = None if arguments.large is None else options.number("--large", arguments.large, SMALLEST)
     sizes, poisson = _edges("--sizes", arguments.sizes), _edges("--poisson", arguments.poisson)
     repeats = options.number("--repeats", arguments.repeats)
@@ -58,6 +59,8 @@ def run(arguments) -> int:
     for part in chosen:
         check_memory(devices, part.option, part.edges(settings, "gpu"))
     tasks = [task for part in chosen for task in part.tasks(settings)]
+    if not tasks:
+        raise InputError(f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}: it needs a GPU")
     return carry_out(
         Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines), devices, arguments
     )
@@ -65,6 +68,21 @@ def run(arguments) -> int:
 
 def _edges(option, text):
     return None if text is None else options.numbers(option, text, least=SMALLEST)
+
+
+def check_used(arguments, parts) -> None:
+    """Check that each option for the edges of grids is of use to one of the chosen parts.
+
+    Raises
+    ------
+    InputError
+        If one was given and is not, saying which parts use it.
+    """
+    used = {PARTS[part].option for part in parts}
+    for option in sorted({part.option for part in PARTS.values()} - used):
+        if getattr(arguments, option.removeprefix("--")) is not None:
+            users = [name for name, part in PARTS.items() if part.option == option]
+            raise InputError(f"{option}: is for {' and '.join(users)} alone (got --parts {','.join(parts)})")
 
 
 def check_memory(devices, option: str, edges) -> None:

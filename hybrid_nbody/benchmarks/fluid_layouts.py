@@ -91,7 +91,7 @@ def layout_tasks(settings):
 def block_tasks(settings):
     """Yield a task for each shape of block."""
     section, head = _table("blocks", "Blocks, interleaved arrays", settings, "gpu")
-    for shape in BLOCKS:
+    for shape in BLOCKS if settings.wants("gpu") else ():
         name = "x".join(map(str, shape))
         make = partial(PlainKernels, block=shape)
         row = partial(

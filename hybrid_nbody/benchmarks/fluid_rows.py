@@ -65,7 +65,7 @@ class Settings:
 
     def wants(self, device: str) -> bool:
         """Return whether rungs of a device belong in the table."""
-        return device == "gpu" or self.backend != "gpu"
+        return self.backend in ("auto", device)
 
     def missing(self, device: str) -> str:
         """Return what the machine lacks for a device."""

@@ -5,12 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid_nbody.errors import InputError
+from hybrid_nbody.errors import InputError, in_one_message
 
 KeyPath = tuple[str | int, ...]
-
-MOST_FAULTS = 50
-"""More faults than this are counted, not printed: the first ones explain the rest."""
 
 LONGEST_VALUE = 60
 
@@ -59,10 +56,8 @@ def raise_all(faults: Iterable[Fault]) -> None:
         If there is a fault.
     """
     lines = list(dict.fromkeys(str(fault) for fault in sorted(faults, key=lambda fault: fault.place)))
-    if len(lines) > MOST_FAULTS:
-        lines[MOST_FAULTS:] = [f"… and {len(lines) - MOST_FAULTS} more faults"]
     if lines:
-        raise ConfigError("\n".join(lines))
+        raise ConfigError(in_one_message(lines))
 
 
 def dotted(path: KeyPath) -> str:

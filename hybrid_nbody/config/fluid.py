@@ -30,8 +30,8 @@ FieldName = Literal["density", "velocity"]
 
 
 def _for_each_axis(value: Any) -> Any:
-    """Take one word for all three axes."""
-    return (value,) * 3 if value in BOUNDARIES else value
+    """Take a single value for all three axes."""
+    return value if isinstance(value, list | tuple) else (value,) * 3
 
 
 def _ascending(values: tuple[int, int]) -> tuple[int, int]:
@@ -59,8 +59,12 @@ Count = Annotated[Whole, Ge(0)]
 Cells = Annotated[Whole, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
 Grid3 = Annotated[
     tuple[Cells, Cells, Cells],
+    BeforeValidator(_for_each_axis),
     InOneMessage,
-    Allowed("list", f"a list of three whole numbers, each at least {FEWEST_CELLS} and at most {MOST_CELLS}"),
+    Allowed(
+        "whole number or list",
+        f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of three of them",
+    ),
 ]
 Boundaries = Annotated[
     tuple[Boundary, Boundary, Boundary],
@@ -108,7 +112,7 @@ Planes = Annotated[
 class Grid(Section):
     """The cells of the box: cubes, the longest edge of the box has length 1."""
 
-    cells: Grid3 = Field(description="Number of cells along x, y and z: [nx, ny, nz].")
+    cells: Grid3 = Field(description="Number of cells along x, y and z: [nx, ny, nz], or one for all three.")
 
     @property
     def centre(self) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from hybrid_nbody.config.faults import nearest
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
@@ -74,14 +75,15 @@ def fault(path: tuple[str | int, ...], value: Any, text: str) -> dict[str, Any]:
 
 
 def _group_faults(section: type[ExclusiveSection], data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a fault for each group of which a mapping gives too many keys, or too few."""
+    """Yield a fault for each group of which a mapping gives too many keys, or too few: a misspelt one was given."""
+    misspelt = {nearest(key, tuple(section.model_fields)) for key in data if key not in section.model_fields}
     for group in (*section.exactly_one, *section.at_most_one):
         given = [key for key in data if key in group and data[key] is not None]
         how_many = "exactly" if group in section.exactly_one else "at most"
         rule = f"give {how_many} one of {', '.join(group[:-1])} and {group[-1]}"
         if len(given) > 1:
             yield fault((given[1],), data, f"cannot be given together with {given[0]}; {rule}")
-        elif not given and group in section.exactly_one:
+        elif not given and group in section.exactly_one and misspelt.isdisjoint(group):
             yield fault((), data, f"a key is missing; {rule}")
 
 

@@ -49,11 +49,11 @@ MESSAGES = {
     "9\nforce 1 nan 3 4\n": "e.txt:2: y must be a finite number (got 'nan')",
     "9\nforce 1 2 1e999 4\n": "e.txt:2: z must be a finite number (got '1e999')",
     "9\nsource 1_0 2\n": "e.txt:2: d must be a finite number (got '1_0')",
-    "9\nsource 1 2.5\n": "e.txt:2: the step t must be a whole number (got '2.5')",
+    "9\nsource 1 2.5\n": "e.txt:2: the step t must be a whole number from 0 (got '2.5')",
     "9\nsource 1 9\n": "e.txt:2: step 9 lies outside the 9 steps of the list, 0 to 8",
-    "9\nsource 1 -1\n": "e.txt:2: step -1 lies outside the 9 steps of the list, 0 to 8",
+    "9\nsource 1 -1\n": "e.txt:2: the step t must be a whole number from 0 (got '-1')",
     "9\nsource 1 8\n": "e.txt:2: step 8 lies past the end of the run, whose steps are 0 to 7",
-    f"9\nsource 1 {'7' * 5000}\n": f"e.txt:2: the step t must be a whole number (got '{'7' * 60}…')",
+    f"9\nsource 1 {'7' * 5000}\n": f"e.txt:2: the step t must be a whole number from 0 (got '{'7' * 60}…')",
     "9\nsource \0 1\n": "e.txt:2: not a list of events but a binary file",
 }
 
@@ -62,6 +62,28 @@ MESSAGES = {
 def test_what_is_wrong_is_named_with_its_line(in_folder, refused, text):
     (in_folder / "e.txt").write_text(text)
     assert refused(InputError, read_events, "e.txt", 8) == MESSAGES[text]
+
+
+def test_all_faults_are_reported_at_once_in_the_order_of_their_lines(in_folder):
+    (in_folder / "e.txt").write_text("many\n\nsource one two # both\nsource 1 7\nsuorce 1 2\nforce 1 2 3\nsource 1 8\n")
+    with pytest.raises(InputError) as caught:
+        read_events("e.txt", 8)
+    assert str(caught.value).split("\n") == [
+        "e.txt:1: the first line must be the number of steps, a whole number from 1 (got 'many')",
+        "e.txt:3: d must be a finite number (got 'one')",
+        "e.txt:3: the step t must be a whole number from 0 (got 'two')",
+        f"e.txt:5: unknown kind of event 'suorce'; must be {KINDS}",
+        "e.txt:6: force takes 4 numbers, x y z t (got 3)",
+        "e.txt:7: step 8 lies past the end of the run, whose steps are 0 to 7",
+    ]
+
+
+def test_many_faults_are_counted_and_not_all_printed(in_folder):
+    (in_folder / "e.txt").write_text("9\n" + "source 1 9\n" * 70)
+    with pytest.raises(InputError) as caught:
+        read_events("e.txt")
+    lines = str(caught.value).split("\n")
+    assert lines[49:] == ["e.txt:51: step 9 lies outside the 9 steps of the list, 0 to 8", "… and 20 more faults"]
 
 
 def test_files_that_cannot_be_read(in_folder, refused):

@@ -15,7 +15,6 @@ from support.command import ROOT, call, refused
 
 from hybrid_nbody.benchmarks import (
     fluid,
-    fluid_convergence,
     fluid_layouts,
     fluid_phases,
     fluid_solvers,
@@ -99,11 +98,13 @@ def test_solvers_reach_the_residual(finished):
     assert iterations["multigrid"] < iterations["sor"] < iterations["red-black"]
 
 
-def test_chosen_parts_alone(tmp_path):
-    result = call(tmp_path, "bench", "fluid", "--parts", "solvers", *SMALL, environment=NO_GPU)
+def test_chosen_parts_and_devices_alone(tmp_path):
+    chosen = ("--parts", "solvers", "--backend", "cpu", "--poisson", "12", "--repeats", "2", "--output", "out")
+    result = call(tmp_path, "bench", "fluid", *chosen)
     assert result.returncode == 0, result.stderr
+    assert "needs a GPU" not in result.stdout
     rows = json.loads((tmp_path / "out" / "fluid.json").read_text())["rows"]
-    assert {row["part"] for row in rows} == {"solvers"}
+    assert {(row["part"], row["device"]) for row in rows} == {("solvers", "cpu")}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,19 @@ def test_chosen_parts_alone(tmp_path):
         (["--sizes", "3"], "--sizes: must be whole numbers separated by commas, at least 4 (got '3')"),
         (["--large", "64,128"], "--large: must be a whole number, at least 4 (got '64,128')"),
         (["--poisson", "1e2"], "--poisson: must be whole numbers separated by commas, at least 4 (got '1e2')"),
+        (
+            ["--parts", "solvers", "--sizes", "12"],
+            "--sizes: is for phases and convergence alone (got --parts solvers)",
+        ),
+        (
+            ["--parts", "phases,solvers", "--large", "12"],
+            "--large: is for layouts and blocks alone (got --parts phases,solvers)",
+        ),
+        (["--parts", "blocks", "--poisson", "12"], "--poisson: is for solvers alone (got --parts blocks)"),
+        (
+            ["--parts", "blocks", "--backend", "cpu"],
+            "--backend cpu leaves nothing of --parts blocks: it needs a GPU",
+        ),
     ],
 )
 def test_refusals(tmp_path, arguments, message):
@@ -237,11 +251,12 @@ def test_a_smooth_field_has_no_average_and_is_flat_at_walls():
     assert ends < 0.3 * np.abs(np.diff(field, axis=2)).max()
 
 
-@pytest.mark.parametrize(("backend", "devices"), [("auto", {"cpu", "gpu"}), ("gpu", {"gpu"})])
-def test_rungs_of_a_cpu_are_left_out_where_a_gpu_is_asked_for(backend, devices):
+@pytest.mark.parametrize(("backend", "devices"), [("auto", {"cpu", "gpu"}), ("cpu", {"cpu"}), ("gpu", {"gpu"})])
+def test_rungs_of_one_device_are_left_out_where_the_other_is_asked_for(backend, devices):
     settings = Settings(SimpleNamespace(gpu=None, cpu=None), backend, 1)
-    for part in (fluid_phases.tasks, fluid_layouts.layout_tasks, fluid_convergence.tasks, fluid_solvers.tasks):
-        assert {task.measure.args[0]["device"] for task in part(settings)} == devices
+    for name, part in fluid.PARTS.items():
+        known = {"gpu"} if name == "blocks" else {"cpu", "gpu"}
+        assert {task.measure.args[0]["device"] for task in part.tasks(settings)} == devices & known
 
 
 def test_the_picture_takes_whatever_was_measured():

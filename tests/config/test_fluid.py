@@ -15,7 +15,7 @@ GRID = "grid: {cells: [8, 6, 5]}\n"
 TIME = "time: {dt: 0.5, steps: 10}\n"
 
 EVENT_KEYS = "step, steps, density, velocity, cell, box, sphere, mode"
-CELLS = "a list of three whole numbers, each at least 3 and at most 4096"
+CELLS = "a whole number, at least 3 and at most 4096, or a list of three of them"
 BOUNDARY = "one of free-slip, no-slip, periodic, or a list of three of them, for the axes x, y and z"
 BOX = "a list of three ranges [first, end] of cells, along x, y and z, end not included, or null"
 STEPS = "a list of the first and the last step, whole numbers from 0, the last not before the first, or null"
@@ -118,6 +118,11 @@ def test_the_centre_is_cell_n_over_2_counted_from_1(cells, centre):
     assert config_of(f"grid: {{cells: {cells}}}").grid.centre == centre
 
 
+def test_one_number_of_cells_for_all_axes():
+    assert config_of("grid: {cells: 64}").grid.cells == (64, 64, 64)
+    assert config_of("", "grid.cells=10").grid.cells == (10, 10, 10)
+
+
 def test_a_boundary_for_each_axis():
     boundary = config_of("fluid: {boundary: [periodic, no-slip, free-slip]}").fluid.boundary
     assert boundary == ("periodic", "no-slip", "free-slip")
@@ -178,7 +183,9 @@ MESSAGES = {
     "grid: {cells: [2, 84, 84]}": f"1: grid.cells: must be {CELLS} (got [2, 84, 84])",
     "grid: {cells: [84, 84, 5000]}": f"1: grid.cells: must be {CELLS} (got [84, 84, 5000])",
     "grid: {cells: [84, 84]}": f"1: grid.cells: must be {CELLS} (got [84, 84])",
-    "grid: {cells: 84}": f"1: grid.cells: must be {CELLS} (got 84)",
+    "grid: {cells: 2}": f"1: grid.cells: must be {CELLS} (got 2)",
+    "grid: {cells: true}": f"1: grid.cells: must be {CELLS} (got true)",
+    "grid: {cells: '84'}": f"1: grid.cells: must be {CELLS} (got '84')",
     "grid: {}": f"1: grid.cells: is missing; must be {CELLS}",
     "fluid: {viscosity: -1}": "1: fluid.viscosity: must be at least 0 (got -1)",
     "fluid: {buoyancy: up}": "1: fluid.buoyancy: must be a number (got 'up')",
@@ -238,6 +245,7 @@ MESSAGES = {
     event("stpe: 1, step: 1, density: 1"): (
         f"1: sources.events[0].stpe: unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"
     ),
+    event("stp: 3, density: 1"): (f"1: sources.events[0].stp: unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"),
     # keys that do not go together
     event("step: 10, density: 1"): (
         "1: sources.events[0].step: lies past the end of the run, whose steps are 0 to 9 (got 10)"
@@ -288,6 +296,19 @@ MESSAGES = {
 @pytest.mark.parametrize("text", MESSAGES)
 def test_the_message_names_file_line_key_and_what_is_allowed(text):
     assert faults_of(text) == [f"x.yaml:{MESSAGES[text]}"]
+
+
+def test_a_misspelt_key_hides_no_other_that_is_missing():
+    unknown = f"unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"
+    without = "a key is missing; give exactly one of"
+    text = "sources:\n  events:\n    - {stp: 3}\n    - {colour: 1, step: 1}\n    - {density: 1}"
+    assert faults_of(text) == [
+        f"x.yaml:3: sources.events[0]: {without} density and velocity",
+        f"x.yaml:3: sources.events[0].stp: {unknown}",
+        f"x.yaml:4: sources.events[1]: {without} density and velocity",
+        f"x.yaml:4: sources.events[1].colour: unknown key; allowed: {EVENT_KEYS}",
+        f"x.yaml:5: sources.events[2]: {without} step and steps",
+    ]
 
 
 def test_a_sphere_is_checked_key_by_key():
