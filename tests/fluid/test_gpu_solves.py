@@ -1,0 +1,202 @@
+"""The GPU's linear systems against the reference, on one slab and on several."""
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+from support.gpu_kernels import CASES, STENCILS, WAYS, close, colours_of, make, merged, rounded, upload, values
+
+from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.stencil import SCALAR, diffusion
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return make_backend("gpu")
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture(params=["f4", "f8"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """How `relax` goes through the grid."""
+    return request.param
+
+
+@pytest.mark.parametrize("name", STENCILS)
+@pytest.mark.parametrize("iterations", [0, 1, 2, 5])
+def test_relax(backend, case, dtype, way, name, iterations):
+    kernels, stencil = make(backend, case, dtype, way=way), STENCILS[name]
+    x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
+    found, right = colours_of(kernels, x), colours_of(kernels, b)
+    kernels.relax(found, right, stencil, iterations, 0.0, None)
+    close(merged(kernels, found), reference.relax(x, b, stencil, case[1], iterations)[0], dtype)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
+def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
+    case = CASES[name]
+    kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
+    x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
+    changes, present = [], x
+    for _ in range(stop):
+        present, change = reference.iterate(present, b, stencil, case[1], stencil.lagging)
+        changes.append(change)
+    tolerance = 1.01 * changes[-1]
+    assert stop == 1 or changes[-2] > 1.1 * tolerance
+    found, right = colours_of(kernels, x), colours_of(kernels, b)
+    kernels.reset_statistics()
+    kernels.relax(found, right, stencil, 12, tolerance, None)
+    assert kernels.statistics() == {"solves": 1, "iterations": stop, "early": 1}
+    close(merged(kernels, found), present, dtype)
+    exactly = colours_of(kernels, x)
+    kernels.relax(exactly, right, stencil, stop, 0.0, None)
+    np.testing.assert_array_equal(merged(kernels, found), merged(kernels, exactly))
+    assert kernels.statistics() == {"solves": 2, "iterations": 2 * stop, "early": 1}
+    kernels.relax(exactly, right, stencil, stop, np.inf, None)
+    assert kernels.statistics() == {"solves": 3, "iterations": 2 * stop + 1, "early": 1 + (stop > 1)}
+
+
+def exchange(slabs, arrays, colour):
+    """Fill the halo planes of several slabs."""
+    count = len(slabs)
+    for rank, kernels in enumerate(slabs):
+        below, above = arrays[rank - 1], arrays[(rank + 1) % count]
+        low, high = kernels.slab.walls
+        if not low:
+            arrays[rank][colour, 0] = below[colour, slabs[rank - 1].slab.planes]
+        if not high:
+            arrays[rank][colour, -1] = above[colour, 1]
+
+
+def slabs_of(backend, case, dtype):
+    """Return the kernels of several slabs that make up the grid."""
+    planes = case[0][2]
+    cuts = sorted({0, planes // 3, planes // 2, planes})
+    return [make(backend, case, dtype, low, high - low) for low, high in zip(cuts, cuts[1:], strict=False)]
+
+
+def sweep_all(slabs, arrays, rights, stencil, factors, tolerance):
+    """Do an iteration on several slabs."""
+    for colour in (0, 1):
+        for kernels, array, right in zip(slabs, arrays, rights, strict=True):
+            kernels.sweep(colour, array, right, stencil, factors, tolerance)
+        exchange(slabs, arrays, colour)
+
+
+def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
+    stencil, factors = diffusion(0.7, (1, -1, 1)), tuple(0.1 + 0.02 * number for number in range(8))
+    x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
+    expected = reference.iterate(x, b, stencil, case[1], factors)[0]
+    slabs = slabs_of(backend, case, dtype)
+    found, rights = [colours_of(k, x) for k in slabs], [colours_of(k, b) for k in slabs]
+    exchange(slabs, found, 1)
+    for kernels in slabs:
+        kernels.begin_solve()
+    sweep_all(slabs, found, rights, stencil, factors, 0.0)
+    parts = [merged(kernels, array) for kernels, array in zip(slabs, found, strict=True)]
+    close(np.concatenate(parts), expected, dtype)
+
+
+def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
+    stencil, tolerance = diffusion(0.7, (1, -1, 1)), 0.05
+    x, b = values(case, 1), values(case, 2)
+    whole = make(backend, case, dtype, way=way)
+    together, right = colours_of(whole, x), colours_of(whole, b)
+    whole.reset_statistics()
+    whole.relax(together, right, stencil, 9, tolerance, None)
+    slabs = slabs_of(backend, case, dtype)
+    found, rights = [colours_of(k, x) for k in slabs], [colours_of(k, b) for k in slabs]
+    exchange(slabs, found, 1)
+    for kernels in slabs:
+        kernels.reset_statistics()
+        kernels.begin_solve()
+    for _ in range(9):
+        sweep_all(slabs, found, rights, stencil, stencil.lagging, tolerance)
+        changed = max(int(kernels.changed[0]) for kernels in slabs)
+        for kernels in slabs:
+            kernels.changed.fill(changed)
+            kernels.end_iteration()
+    for kernels in slabs:
+        kernels.end_solve()
+        assert kernels.statistics() == whole.statistics()
+    parts = [merged(kernels, array) for kernels, array in zip(slabs, found, strict=True)]
+    np.testing.assert_array_equal(np.concatenate(parts), merged(whole, together))
+
+
+def test_uniform_stays_uniform(backend, case, dtype, way):
+    kernels = make(backend, case, dtype, way=way)
+    x = colours_of(kernels, np.full(case[0][::-1], 0.1))
+    b = x.copy()
+    kernels.relax(x, b, diffusion(0.3, SCALAR), 7, 0.0, None)
+    assert (merged(kernels, x) == rounded(np.array(0.1), dtype)).all()
+
+
+def two_fields(kernels):
+    """Return flat memory of the size of two fields, all NaN."""
+    room = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
+    kernels.fill(room, np.nan)
+    return room
+
+
+def test_a_captured_solve(backend, dtype, way):
+    case = CASES["walls"]
+    kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
+    x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
+    start, room = x.copy(), two_fields(kernels)
+    kernels.relax(x, b, stencil, 20, 1e-3, room)
+    once = merged(kernels, x)
+    replay = backend.capture(lambda: kernels.relax(x, b, stencil, 20, 1e-3, room))
+    x[...] = start
+    replay()
+    np.testing.assert_array_equal(merged(kernels, x), once)
+
+
+@pytest.mark.parametrize(("first", "last", "used"), [(0, None, True), (1, None, True), (0, 100, False)])
+def test_relax_in_lent_memory(backend, dtype, first, last, used):
+    case = CASES["walls"]
+    kernels, stencil = make(backend, case, dtype, way="tiles"), diffusion(0.7, SCALAR)
+    x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
+    start, room = x.copy(), two_fields(kernels)[first:last]
+    kernels.relax(x, b, stencil, 5, 0.0, None)
+    expected = merged(kernels, x)
+    x[...] = start
+    kernels.relax(x, b, stencil, 5, 0.0, room)
+    np.testing.assert_array_equal(merged(kernels, x), expected)
+    assert bool((room == room).any()) == used
+
+
+def test_residual(backend, case, dtype):
+    kernels, stencil = make(backend, case, dtype), STENCILS["diffusion"]
+    x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
+    expected = np.abs(reference.residual(x, b, stencil, case[1])).max()
+    found, right = colours_of(kernels, x), colours_of(kernels, b)
+    close(kernels.residual(found, right, stencil), expected, dtype)
+    limit = backend.zeros(1, dtype)
+    for factor in (0.99, 1.01):
+        kernels.begin_solve()
+        limit.fill(factor * expected)
+        kernels.exceeds(found, right, stencil, limit)
+        assert int(kernels.changed[0]) == (factor < 1)
+    kernels.begin_solve()
+
+
+def test_largest(backend, case, dtype):
+    kernels = make(backend, case, dtype)
+    x = rounded(values(case, 3), dtype)
+    most = np.abs(x).max()
+    assert kernels.largest(upload(kernels, x)) == most
+    assert kernels.largest(colours_of(kernels, x)) == most
+    limit = backend.zeros(1, dtype)
+    kernels.largest_into(colours_of(kernels, x), 0.5, limit)
+    assert float(limit[0]) == 0.5 * most

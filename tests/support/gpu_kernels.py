@@ -1,0 +1,89 @@
+"""Slabs of one GPU, and fields on them, for the tests of the GPU's fluid kernels."""
+
+import numpy as np
+import pytest
+
+from hybrid_nbody.fluid.kernels import gpu, gpu_relax
+from hybrid_nbody.fluid.kernels.gpu_tiles import Tiling
+from hybrid_nbody.fluid.slab import Slab
+from hybrid_nbody.fluid.stencil import POISSON, diffusion
+
+CASES = {
+    "walls": ((70, 75, 10), ("free-slip", "no-slip", "free-slip")),
+    "odd": ((135, 5, 7), ("no-slip", "free-slip", "no-slip")),
+    "periodic": ((132, 70, 8), ("periodic", "periodic", "periodic")),
+    "mixed": ((20, 34, 6), ("periodic", "free-slip", "periodic")),
+    "ring": ((128, 34, 6), ("periodic", "no-slip", "periodic")),
+    "one": ((1, 1, 1), ("free-slip", "free-slip", "free-slip")),
+}
+RTOL = {"f4": 2e-5, "f8": 1e-12}
+
+WAYS = {
+    "resident": None,
+    "tiles": Tiling(4, 8, 1, 1, 4),
+    "tall tiles": Tiling(8, 4, 1, 1, 3),
+    "aligned tiles": Tiling(4, 8, 1, 4, 4),
+    "wide tiles": Tiling(4, 8, 2, 4, 2),
+}
+
+STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirrored": diffusion(2.5, (-1, -1, -1))}
+
+MADE = {}
+
+
+def make(backend, case, dtype, first=0, planes=None, way="resident"):
+    """Return the kernels of a slab, compiled once."""
+
+    cells, boundary = case
+    slab = Slab(cells, boundary, first, cells[2] if planes is None else planes)
+    key = slab, dtype, way
+    if key not in MADE:
+        with pytest.MonkeyPatch.context() as patch:
+            if WAYS[way]:
+                patch.setattr(gpu_relax, "boxes_of", lambda *_: None)
+                patch.setattr(gpu_relax, "tiling_of", lambda *_: WAYS[way])
+            MADE[key] = gpu.Kernels(backend, slab, dtype)
+    return MADE[key]
+
+
+def values(case, seed=0, scale=1.0):
+    nx, ny, nz = case[0]
+    return scale * np.random.default_rng(seed).uniform(-1, 1, (nz, ny, nx))
+
+
+def upload(kernels, whole):
+    """Return the slab's planes of a global array, its halo planes filled; behind walls they are NaN."""
+    slab, array = kernels.slab, kernels.field()
+    host = np.full(slab.shape, np.nan, kernels.dtype)
+    for plane in range(slab.planes + 2):
+        z = slab.first + plane - 1
+        if slab.periodic[2] or 0 <= z < slab.cells[2]:
+            host[plane] = whole[z % slab.cells[2]]
+    array.set(host)
+    return array
+
+
+def colours_of(kernels, whole):
+    """Return the same as colours."""
+    field, colours = upload(kernels, whole), kernels.colours()
+    kernels.fill(colours, np.nan)
+    kernels.split(field, colours)
+    return colours
+
+
+def merged(kernels, colours):
+    field = kernels.field()
+    kernels.merge(colours, field)
+    return inner(kernels, field)
+
+
+def inner(kernels, field):
+    return kernels.backend.download(field)[1:-1].astype(float)
+
+
+def close(found, expected, dtype, factor=1.0):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=factor * RTOL[dtype] * max(np.abs(expected).max(), 1e-3))
+
+
+def rounded(array, dtype):
+    return array.astype(dtype).astype(float)
