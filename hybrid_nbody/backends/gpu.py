@@ -161,6 +161,7 @@ class GpuBackend(Backend):
             "compute_capability": f"{properties['major']}.{properties['minor']}",
             "multiprocessors": properties["multiProcessorCount"],
             "threads_per_block_limit": properties["maxThreadsPerBlock"],
+            "cooperative_launch": properties["cooperativeLaunch"],
             "registers_per_block_limit": properties["regsPerBlock"],
             "shared_memory_per_block_limit": properties["sharedMemPerBlockOptin"],
             "gpu_memory_bytes": properties["totalGlobalMem"],

@@ -142,7 +142,11 @@ class Stepper:
         self.gradient_factor = {"exact": 0.5 / slab.spacing, "course": 0.5}[physics.projection]
         fresh = {"exact": self._start_from_field, "course": self._start_from_nothing}[physics.projection]
         self.start = self._start_from_carried if physics.carry_over else fresh
-        self.advect = {"semi-lagrangian": self._advect, "maccormack": self._advect_maccormack}[physics.advection]
+        schemes = {
+            "semi-lagrangian": (self._advect, self._advect_velocity),
+            "maccormack": (self._advect_maccormack, self._advect_components),
+        }
+        self.advect, self.advect_velocity = schemes[physics.advection]
         self.ratios = [physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)]
 
     def step(self, watch=None) -> None:
@@ -160,7 +164,7 @@ class Stepper:
         for array in state.spare_velocity:
             self.halo.fill(array)
         depth = self._depth(state.spare_velocity)
-        self._carry_velocity(depth)
+        self.advect_velocity(depth)
         self._project(state.velocity, rooms.of_velocity)
         pressure, divergence, _ = state.spare_velocity
         if watch or self.physics.carry_over:
@@ -236,13 +240,17 @@ class Stepper:
 
     # --- advection ------------------------------------------------------------------------------------------------
 
-    def _carry_velocity(self, depth):
-        """Let the velocity in the spare arrays carry itself back."""
+    def _advect_velocity(self, depth):
+        """Let the velocity in the spare arrays carry itself back: all at once where nothing else has to be gathered."""
+        state, scale = self.state, self.physics.dt / self.spacing
+        if depth == 1:
+            self.kernels.advect_velocity(state.velocity, *state.spare_velocity, scale, state.rooms.of_solver)
+        else:
+            self._advect_components(depth)
+
+    def _advect_components(self, depth):
+        """Let the velocity in the spare arrays carry its components back, one after another."""
         state = self.state
-        if depth == 1 and self.physics.advection == "semi-lagrangian":
-            scale, memory = self.physics.dt / self.spacing, state.rooms.of_solver
-            self.kernels.advect_velocity(state.velocity, *state.spare_velocity, scale, memory)
-            return
         for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
             self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
 

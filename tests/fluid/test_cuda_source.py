@@ -52,7 +52,7 @@ def test_passes_compile(slab, count, dtype, architecture):
         (gpu_layout.FOLDER / "tiles.cu").read_text(), compile_options(macros, gpu_layout.OPTIONS), architecture
     )
     assert b"relax\0" in cubin
-    assert b"redo\0" in cubin
+    assert (b"redo\0" in cubin) == (count == 1)
 
 
 @pytest.mark.parametrize(("cells", "dtype"), [((168, 168, 168), "f4"), ((84, 84, 84), "f8"), ((7, 5, 6), "f4")])

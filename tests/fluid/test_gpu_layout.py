@@ -1,13 +1,12 @@
 """Boxes and tiles cover every grid, and fit into the GPU, for GPUs of all kinds; no GPU is needed."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
 from hybrid_nbody.fluid.kernels.gpu_boxes import OWN_SHARED_MEMORY, boxes_of
-from hybrid_nbody.fluid.kernels.gpu_tiles import LANES, SMALLEST, tiling_of
+from hybrid_nbody.fluid.kernels.gpu_tiles import LANES, tiling_of
 from hybrid_nbody.fluid.slab import Slab
 
 GPUS = st.fixed_dictionaries(
@@ -15,24 +14,28 @@ GPUS = st.fixed_dictionaries(
         "multiprocessors": st.integers(1, 150),
         "threads_per_block_limit": st.just(1024),
         "registers_per_block_limit": st.just(65536),
-        "shared_memory_per_block_limit": st.sampled_from([65536, 101376, 166912, 232448]),
+        "shared_memory_per_block_limit": st.sampled_from([49152, 65536, 101376, 166912, 232448]),
     }
 )
-GRIDS = st.tuples(*[st.integers(1, 300)] * 3)
+EDGES = st.integers(1, 100) | st.sampled_from([96, 192, 256, 384, 512])
+GRIDS = st.tuples(EDGES, EDGES, EDGES)
+KINDS = st.sampled_from(["free-slip", "periodic"])
+BOUNDARIES = st.tuples(KINDS, KINDS, KINDS)
+TYPES = st.sampled_from(["f4", "f8"])
 WALLS = ("free-slip",) * 3
 
 
-@given(GRIDS, st.sampled_from(["f4", "f8"]), GPUS)
+@given(GRIDS, TYPES, GPUS)
 def test_boxes_cover_the_grid_and_fit(cells, dtype, gpu):
     slab = Slab.whole(cells, WALLS)
     boxes = boxes_of(slab, dtype, gpu)
     if boxes is None:
         return
-    (_, ny, nz), rows = cells, boxes.threads // slab.half * boxes.places
+    _, ny, nz = cells
     assert boxes.number <= gpu["multiprocessors"]
     assert (boxes.across - 1) * boxes.rows < ny <= boxes.across * boxes.rows
     assert (boxes.along - 1) * boxes.planes < nz <= boxes.along * boxes.planes
-    assert rows >= boxes.rows
+    assert boxes.threads // slab.half * boxes.thread_rows >= boxes.rows
     assert boxes.threads % LANES == 0
     assert boxes.threads <= gpu["threads_per_block_limit"]
     assert boxes.memory(dtype) + OWN_SHARED_MEMORY <= gpu["shared_memory_per_block_limit"]
@@ -43,22 +46,42 @@ def test_which_grids_an_h200_keeps(edge, dtype, fits):
     assert bool(boxes_of(Slab.whole((edge,) * 3, WALLS), dtype, H200)) == fits
 
 
-@given(GRIDS, st.sampled_from(["f4", "f8"]), st.sampled_from([1, 2]), GPUS, st.booleans())
-def test_tiles_fit(cells, dtype, count, gpu, wraps):
-    tiling = tiling_of(Slab.whole(cells, ("periodic",) * 3 if wraps else WALLS), dtype, count, gpu)
-    needed = tiling.memory(dtype) + tiling.edges(dtype, count)
-    assert tiling == SMALLEST or needed <= gpu["shared_memory_per_block_limit"]
-    assert tiling.threads <= gpu["threads_per_block_limit"]
-    assert tiling.height > 4 * count
+@given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), GPUS)
+def test_tiles_fit_and_there_are_some_for_a_single_iteration(cells, boundary, dtype, count, gpu):
+    tiling = tiling_of(Slab.whole(cells, boundary), dtype, count, gpu)
+    assert tiling or count > 1
+    if tiling:
+        assert tiling.memory(dtype) + tiling.edges(dtype, count) <= gpu["shared_memory_per_block_limit"]
+        assert tiling.threads <= gpu["threads_per_block_limit"]
+        assert tiling.height > 4 * count
 
 
-@given(GRIDS, st.sampled_from([1, 2]), st.integers(1, 150))
-def test_blocks_share_out_the_whole_grid(cells, count, multiprocessors):
-    slab = Slab.whole(cells, WALLS)
-    tiling = tiling_of(slab, "f4", count, H200)
+def spans(size, room, width, skirt, more, periodic, number):
+    """Yield the first cell of each tile of an axis, and the range that is its own: ``Span`` of ``tiles.cu``."""
+    own, single = width - 2 * skirt, size == width or (not periodic and size < width)
+    for tile in range(number):
+        begin = tile * own + more
+        first = begin - skirt if periodic and not single else max(0, min(begin - skirt, room - width))
+        yield first, begin if tile > 0 else 0, begin + own if tile + 1 < number else size
+
+
+@given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
+def test_tiles_own_every_cell_once_and_reach_a_skirt_beyond(cells, boundary, dtype, count, multiprocessors):
+    slab = Slab.whole(cells, boundary)
+    tiling = tiling_of(slab, dtype, count, H200)
     across, rows = tiling.grid(slab, count, multiprocessors)
-    assert across * rows <= max(multiprocessors, across)
-    assert across * tiling.side * LANES >= slab.half
-    strips = int(np.ceil(slab.cells[1] / tiling.height))
     assert 1 <= rows <= max(1, multiprocessors // across)
-    assert rows <= 2 * strips * slab.planes
+    width, periodic, needed = tiling.side * LANES, slab.periodic[0], count
+    skirt = -(-count // tiling.align) * tiling.align
+    more = skirt if tiling.align == 1 and not periodic else 0
+    pitch = -(-slab.half // 8) * 8
+    end = 0
+    for first, low, high in spans(
+        slab.half, pitch if tiling.align > 1 else slab.half, width, skirt, more, periodic, across
+    ):
+        assert low == end < high
+        end = high
+        whole = across == 1
+        assert first <= low - needed or first <= 0 or (periodic and whole)
+        assert first + width >= high + needed or first + width >= slab.half or (periodic and whole)
+    assert end == slab.half

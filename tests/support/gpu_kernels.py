@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.fluid.kernels import gpu, gpu_relax
-from hybrid_nbody.fluid.kernels.gpu_tiles import Tiling
+from hybrid_nbody.fluid.kernels.gpu_boxes import Boxes
+from hybrid_nbody.fluid.kernels.gpu_tiles import LANES, SMALLER, Tiling
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import POISSON, diffusion
 
@@ -14,19 +15,53 @@ CASES = {
     "periodic": ((132, 70, 8), ("periodic", "periodic", "periodic")),
     "mixed": ((20, 34, 6), ("periodic", "free-slip", "periodic")),
     "ring": ((128, 34, 6), ("periodic", "no-slip", "periodic")),
+    "ring in y": ((70, 32, 7), ("no-slip", "periodic", "free-slip")),
     "one": ((1, 1, 1), ("free-slip", "free-slip", "free-slip")),
 }
 RTOL = {"f4": 2e-5, "f8": 1e-12}
 
-WAYS = {
-    "resident": None,
-    "tiles": Tiling(4, 8, 1, 1, 4),
-    "tall tiles": Tiling(8, 4, 1, 1, 3),
-    "aligned tiles": Tiling(4, 8, 1, 4, 4),
-    "wide tiles": Tiling(4, 8, 2, 4, 2),
-}
-
 STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirrored": diffusion(2.5, (-1, -1, -1))}
+
+LEAST_THREADS = 256
+MOST_BLOCKS = 100
+"""That run at once on any GPU these tests are for."""
+
+
+def in_boxes(planes, thread_rows):
+    """Return a function that keeps a grid in boxes of so many planes and rows of a thread; the last may be smaller."""
+
+    def make_residence(kernels):
+        slab, (_, ny, nz) = kernels.slab, kernels.slab.cells
+        along = -(-nz // planes)
+        rows = min(ny, max(2 * thread_rows + 1, -(-ny // (MOST_BLOCKS // along))))
+        threads = max(LEAST_THREADS, -(-(-(-rows // thread_rows) * slab.half) // LANES) * LANES)
+        boxes = Boxes(rows, min(planes, nz), -(-ny // rows), along, thread_rows, threads, slab.half + 3)
+        return gpu_relax.Residence(kernels, boxes)
+
+    return make_residence
+
+
+def in_passes(*tiling):
+    """Return a function that relaxes a grid in passes with such tiles."""
+
+    def make_passes(kernels):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gpu_relax, "tiling_of", lambda *_: Tiling(*tiling))
+            return gpu_relax.Passes(kernels)
+
+    return make_passes
+
+
+WAYS = {
+    "resident": gpu_relax.fastest,
+    "deep boxes": in_boxes(4, 2),
+    "boxes of all planes": in_boxes(32, 3),
+    "tiles": in_passes(4, 8, 1, 1, 4),
+    "tall tiles": in_passes(8, 4, 1, 1, 3),
+    "aligned tiles": in_passes(4, 8, 1, 4, 4),
+    "wide tiles": in_passes(4, 8, 2, 4, 2),
+    "small tiles": in_passes(*SMALLER[-1]),
+}
 
 MADE = {}
 
@@ -38,11 +73,9 @@ def make(backend, case, dtype, first=0, planes=None, way="resident"):
     slab = Slab(cells, boundary, first, cells[2] if planes is None else planes)
     key = slab, dtype, way
     if key not in MADE:
-        with pytest.MonkeyPatch.context() as patch:
-            if WAYS[way]:
-                patch.setattr(gpu_relax, "boxes_of", lambda *_: None)
-                patch.setattr(gpu_relax, "tiling_of", lambda *_: WAYS[way])
-            MADE[key] = gpu.Kernels(backend, slab, dtype)
+        MADE[key] = gpu.Kernels(backend, slab, dtype)
+        if way != "resident":
+            MADE[key].relaxation = WAYS[way](MADE[key])
     return MADE[key]
 
 

@@ -5,6 +5,7 @@ from cuda.bindings import nvrtc
 WANTED = (70, 80, 90)
 H200 = {
     "multiprocessors": 132,
+    "cooperative_launch": 1,
     "threads_per_block_limit": 1024,
     "registers_per_block_limit": 65536,
     "shared_memory_per_block_limit": 232448,

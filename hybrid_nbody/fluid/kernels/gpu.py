@@ -1,6 +1,7 @@
 """The cell by cell parts of a fluid step on a GPU (CUDA through CuPy); twin of ``cpu``.
 
-``sweeps.cu`` and ``tiles.cu`` hold the linear systems, ``transport.cu`` the advection, ``cells.cu`` everything else.
+``sweeps.cu`` holds the linear systems of several ranks, ``resident.cu`` and ``tiles.cu`` those of one (`gpu_relax`),
+``transport.cu`` the advection, ``cells.cu`` everything else.
 """
 
 import functools

@@ -12,7 +12,7 @@ SCHEDULERS = 4
 """Of a multiprocessor; the warps of a block take turns on them, and its registers are split among them."""
 
 REGISTERS_BESIDE_B = 48
-"""That a thread needs for addresses and sums."""
+"""That a thread needs for addresses and sums; some more with each of its rows, which the compiler can spill."""
 
 MOST_REGISTERS = 255
 MOST_PLANES = 32
@@ -25,7 +25,7 @@ CYCLES_OF_CELL = 100
 """In which a thread renews one, among others; the halo takes about one a cell pair. Seen on an H200."""
 
 OWN_SHARED_MEMORY = 1024
-"""Bytes of a block that the kernel and CUDA need beside the values."""
+"""Bytes of a block that are left to the kernel beside the values: more than it needs."""
 
 
 class Boxes(NamedTuple):
@@ -37,8 +37,8 @@ class Boxes(NamedTuple):
         Of a box; those at the upper ends of the grid may have fewer.
     across, along : int
         Boxes along y and z.
-    places : int
-        Rows of a thread, of which it renews one cell pair in every plane.
+    thread_rows : int
+        Of a thread, which renews one cell pair of each in every plane.
     threads : int
         Of a block.
     stride : int
@@ -49,14 +49,14 @@ class Boxes(NamedTuple):
     planes: int
     across: int
     along: int
-    places: int
+    thread_rows: int
     threads: int
     stride: int
 
     @property
     def macros(self) -> dict[str, int]:
         """The macros of ``resident.cu``."""
-        names = "BOX_ROWS", "BOX_PLANES", "BOXES_Y", "BOXES_Z", "PLACES", "THREADS", "STRIDE"
+        names = "BOX_ROWS", "BOX_PLANES", "BOXES_Y", "BOXES_Z", "ROWS", "THREADS", "STRIDE"
         return dict(zip(names, self, strict=True))
 
     @property
@@ -67,11 +67,11 @@ class Boxes(NamedTuple):
     def memory(self, dtype) -> int:
         """Return the bytes of shared memory that hold the values of a box and its halo; a last thread reads beyond."""
         plane = (self.rows + 2) * self.stride + 2 * self.rows
-        return (2 * (self.planes + 2) * plane + self.places * self.stride) * np.dtype(dtype).itemsize
+        return (2 * (self.planes + 2) * plane + self.thread_rows * self.stride) * np.dtype(dtype).itemsize
 
     def cost(self, half: int) -> int:
         """Return about how many cycles a block needs for half an iteration, besides waiting."""
-        return CYCLES_OF_CELL * self.places * self.planes + (self.rows + self.planes) * half
+        return CYCLES_OF_CELL * self.thread_rows * self.planes + (self.rows + self.planes) * half
 
 
 def boxes_of(slab, dtype, facts: dict) -> Boxes | None:
@@ -105,8 +105,8 @@ def _boxes(slab, dtype, facts, across):
 
 def _threads(rows, half, words, facts):
     """Return the fewest rows of a thread, of so many words in each colour, and the threads; None: too few registers."""
-    for places in range(1, MOST_REGISTERS):
-        groups, needed = -(-rows // places), 2 * places * words + REGISTERS_BESIDE_B
+    for thread_rows in range(1, MOST_REGISTERS):
+        groups, needed = -(-rows // thread_rows), 2 * thread_rows * words + REGISTERS_BESIDE_B
         threads = max(LEAST_THREADS, -(-groups * half // WARP) * WARP)
         warps_in_turn = -(-threads // (WARP * SCHEDULERS))
         if needed > MOST_REGISTERS:
@@ -114,10 +114,10 @@ def _threads(rows, half, words, facts):
         if threads <= facts["threads_per_block_limit"] and needed <= facts["registers_per_block_limit"] // (
             WARP * SCHEDULERS * warps_in_turn
         ):
-            return places, threads
+            return thread_rows, threads
     return None
 
 
-def _stride(half, places):
+def _stride(half, thread_rows):
     """Return the stride with which the cells of a warp lie in different banks, those of another row, too."""
-    return next((s for s in range(half, half + BANKS) if (places * s - half) % BANKS == 0), half)
+    return next((s for s in range(half, half + BANKS) if (thread_rows * s - half) % BANKS == 0), half)

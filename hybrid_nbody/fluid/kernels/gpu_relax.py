@@ -16,7 +16,7 @@ ALIGNMENT = 256
 
 
 def lent_memory(room, size: int):
-    """Return `size` numbers of flat memory, or None if it is None or too small."""
+    """Return `size` numbers of the flat array `room`, from an aligned place on; None if it is None or too small."""
     if room is None:
         return None
     start = -room.data.ptr % ALIGNMENT // room.dtype.itemsize
@@ -25,7 +25,8 @@ def lent_memory(room, size: int):
 
 def fastest(kernels) -> "Residence | Passes":
     """Return how the kernels' GPU best relaxes the kernels' grid."""
-    boxes = boxes_of(kernels.slab, kernels.dtype, kernels.backend.facts())
+    facts = kernels.backend.facts()
+    boxes = boxes_of(kernels.slab, kernels.dtype, facts) if facts["cooperative_launch"] else None
     return Residence(kernels, boxes) if boxes else Passes(kernels)
 
 
@@ -40,14 +41,14 @@ class Residence:
 
     def __init__(self, kernels, boxes):
         self.kernels, self.boxes = kernels, boxes
-        self.module = kernels.compile(FOLDER / "resident.cu", boxes.macros, cooperative=True)
-        self.kernel = self.module.get_function("relax")
+        module = kernels.compile(FOLDER / "resident.cu", boxes.macros, cooperative=True)
+        self.kernel = module.get_function("relax")
         self.memory = self.kernel.max_dynamic_shared_size_bytes = boxes.memory(kernels.dtype)
-        self.meeting = kernels.backend.zeros(2, "u8")
+        self.barrier = kernels.backend.zeros(2, "u8")
 
     def relax(self, x, b, equation, iterations, room):
         """Queue a solve; it needs no room."""
-        arguments = np.int32(iterations), x, b, *equation, self.meeting, self.kernels.control
+        arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
         self.kernel((self.boxes.number,), (self.boxes.threads,), arguments, shared_mem=self.memory)
 
 
@@ -65,15 +66,18 @@ class Passes:
         self.kernels, self.spare = kernels, None
         facts = kernels.backend.facts()
         self.multiprocessors = facts["multiprocessors"]
-        self.tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
-        self.modules = {count: self._compile(count, tiling) for count, tiling in self.tilings.items()}
+        tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
+        self.tilings = {count: tiling for count, tiling in tilings.items() if tiling}
+        self.launchable = {count: self._compile(count) for count in self.tilings}
 
-    def _compile(self, count, tiling):
-        """Compile the kernels of passes of `count` iterations."""
+    def _compile(self, count):
+        """Return the kernels of passes of `count` iterations, by name."""
+        tiling, names = self.tilings[count], ("relax", "redo") if count == 1 else ("relax",)
         module = self.kernels.compile(FOLDER / "tiles.cu", tiling.macros(count))
-        for name in ("relax", "redo"):
-            module.get_function(name).max_dynamic_shared_size_bytes = tiling.memory(self.kernels.dtype)
-        return module
+        kernels = {name: module.get_function(name) for name in names}
+        for kernel in kernels.values():
+            kernel.max_dynamic_shared_size_bytes = tiling.memory(self.kernels.dtype)
+        return kernels
 
     def relax(self, x, b, equation, iterations, room):
         """Queue a solve: passes, and a part of the last again if that did too many iterations.
@@ -96,8 +100,8 @@ class Passes:
         words = (np.int32(word) if isinstance(word, int) else word for word in arguments)
         tiling, dtype = self.tilings[count], self.kernels.dtype
         grid = tiling.grid(self.kernels.slab, count, self.multiprocessors)
-        kernel = self.modules[count].get_function(name)
-        kernel(grid, (tiling.threads,), (*words, self.kernels.control), shared_mem=tiling.memory(dtype))
+        arguments = *words, self.kernels.control
+        self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=tiling.memory(dtype))
 
     def _spare_colours(self, room):
         """Return colours to work in: always in the same place of the room, or our own."""

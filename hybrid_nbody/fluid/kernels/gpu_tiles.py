@@ -57,7 +57,8 @@ class Tiling(NamedTuple):
 
     def edges(self, dtype, count: int) -> int:
         """Return the bytes of shared memory for what the warps show each other in a pass of `count` iterations."""
-        return 2 * 2 * count * 2 * self.warps * (LANES + self.rows) * np.dtype(dtype).itemsize
+        lanes = 2 * self.warps * self.rows if self.side > 1 else self.rows
+        return 2 * 2 * count * (2 * self.warps * LANES + lanes) * np.dtype(dtype).itemsize
 
     def macros(self, count: int) -> dict[str, int]:
         """Return the macros of ``tiles.cu`` for `count` iterations of a pass."""
@@ -81,12 +82,17 @@ def _tiles(slab, axis, width, skirt, more):
     return -(-(size - 2 * beyond) // (width - 2 * skirt))
 
 
-SMALLEST = Tiling(4, 8, 1, 4, 2)
+SMALLER = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
 
+OWN_SHARED_MEMORY = 64
+"""Bytes of a block that the kernel needs beside that."""
 
-def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling:
-    """Return the tiles that were fastest on an H200 for `count` iterations of a pass, or some that fit into the GPU.
+
+def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
+    """Return the tiles that were fastest on an H200 for `count` iterations of a pass, or smaller ones that fit.
+
+    None if none fit into the GPU's shared memory; for a single iteration there are always some.
 
     Parameters
     ----------
@@ -97,9 +103,9 @@ def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling:
     facts : dict
         What `hybrid_nbody.backends.gpu.GpuBackend.facts` says of the GPU.
     """
-    best, limit = _fastest(slab, np.dtype(dtype), count), facts["shared_memory_per_block_limit"]
-    shorter = (best._replace(stages=stages) for stages in range(best.stages, 1, -1))
-    return next((some for some in shorter if some.memory(dtype) + some.edges(dtype, count) <= limit), SMALLEST)
+    best, limit = _fastest(slab, np.dtype(dtype), count), facts["shared_memory_per_block_limit"] - OWN_SHARED_MEMORY
+    tilings = *(best._replace(stages=stages) for stages in range(best.stages, 1, -1)), *SMALLER
+    return next((some for some in tilings if some.memory(dtype) + some.edges(dtype, count) <= limit), None)
 
 
 def _fastest(slab, dtype, count):

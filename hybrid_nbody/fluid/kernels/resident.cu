@@ -1,13 +1,13 @@
 // Red-black Gauss-Seidel on a GPU, for grids that fit into its multiprocessors: a whole solve in one kernel.
 //
 // Every block owns a box of the grid, whole rows along x. It keeps x, both colours with a halo of one cell, in shared
-// memory, and b in registers: a thread has PLACES rows of a column along z. A half sweep writes the new values at the faces
+// memory, and b in registers: a thread has ROWS rows of a column along z. A half sweep writes the new values at the faces
 // of the boxes to x in memory; the blocks wait for each other and read those of their neighbours. Behind a wall a halo holds
 // the ghosts, so that all cells are renewed alike.
 //
 // All blocks must run at once: launch it cooperatively. Compiled with the macros of ``grid.cuh``, -DBOX_ROWS and
-// -DBOX_PLANES (of a box), -DBOXES_Y and -DBOXES_Z (in the grid), -DPLACES, -DTHREADS (of a block) and -DSTRIDE (numbers
-// from a row to the next in shared memory).
+// -DBOX_PLANES (of a box), -DBOXES_Y and -DBOXES_Z (in the grid), -DROWS (of a thread), -DTHREADS (of a block) and -DSTRIDE
+// (numbers from a row to the next in shared memory).
 
 #include "solve.cuh"
 
@@ -58,18 +58,20 @@ struct Box {
 #define STEPS_OF_ROW ((HALF + LANES - 1) / LANES)
 #define ROUNDS ((2 * (BOX_PLANES + BOX_ROWS) + WARPS - 1) / WARPS)  // of the warps, to read the rows of the halo
 
-constexpr bool CROWDED = 2 * PLACES * BOX_PLANES * sizeof(Real) > 100;  // whether b takes most of the registers
+// Whether b takes so many registers (25 or more) that addresses are better computed in each iteration than kept: seen on an
+// H200.
+constexpr bool CROWDED = 2 * ROWS * BOX_PLANES * sizeof(Real) > 100;
 
-// The same value. If registers are needed, the compiler shall compute what depends on it anew in each iteration.
-__device__ __forceinline__ int anew(int value) {
+// The same value; where registers are scarce, the compiler is not told that it is the same in every iteration.
+__device__ __forceinline__ int opaque(int value) {
     if (CROWDED) asm volatile("" : "+r"(value));
     return value;
 }
 
-__device__ inline int warp() { return anew(threadIdx.x) / LANES; }
+__device__ inline int warp() { return opaque(threadIdx.x) / LANES; }
 __device__ inline int lane() { return threadIdx.x % LANES; }
 
-// Call `action` with every row below `number`, shared out among all warps but the first, which meets the other blocks.
+// Call `action` with every row below `number`, shared out among all warps but the first, which waits for the other blocks.
 template <class Action>
 __device__ __forceinline__ void for_rows(int number, Action action) {
     for (int row = warp() - 1; row < number; row += WARPS - 1) action(row);
@@ -88,7 +90,7 @@ __device__ __forceinline__ void for_places(Action action) {
 // Set what rows have beyond their ends: across a periodic edge the same colour, behind walls ghosts, which are of the other.
 template <int colour>
 __device__ __forceinline__ void fill_ends(const Box &box, const Equation &e) {
-    for (int i = anew(threadIdx.x) - LANES; i < BOX_PLANES * BOX_ROWS; i += THREADS - LANES) {
+    for (int i = opaque(threadIdx.x) - LANES; i < BOX_PLANES * BOX_ROWS; i += THREADS - LANES) {
         int z = i / BOX_ROWS, y = i % BOX_ROWS, odd = box.odd(colour, y, z);
         if (PERIODIC_X) *beyond<colour>(z, y, !odd) = *held<colour>(z, y, odd ? HALF - 1 : 0);
         if (!PERIODIC_X && !odd) *beyond<1 - colour>(z, y, false) = e.x_sign * *held<colour>(z, y, 0);
@@ -114,10 +116,10 @@ __device__ __forceinline__ void fill_ghosts(const Box &box, const Equation &e) {
 }
 
 // A row of the halo: of each plane those below and above its rows, then those below and above the planes.
-struct Outer {
+struct HaloRow {
     int z, y;
     bool inside;  // whether it is another block's
-    __device__ Outer(const Box &box, int row) {
+    __device__ HaloRow(const Box &box, int row) {
         bool above = row % 2, in_y = row / 2 < BOX_PLANES;
         z = in_y ? row / 2 : above ? box.planes : -1;
         y = !in_y ? row / 2 - BOX_PLANES : above ? box.rows : -1;
@@ -134,13 +136,13 @@ __device__ __forceinline__ void read_halo(const Real *x, const Box &box) {
     int first = warp();
 #pragma unroll
     for (int i = 0; i < ROUNDS; ++i) {
-        Outer row(box, first + i * WARPS);
+        HaloRow row(box, first + i * WARPS);
         int place = box.place(row.z, row.y, 0);
         if (row.inside) for_places([&](int c) { value[i][c / LANES] = from[place + c]; });
     }
 #pragma unroll
     for (int i = 0; i < ROUNDS; ++i) {
-        Outer row(box, first + i * WARPS);
+        HaloRow row(box, first + i * WARPS);
         Real *to = held<colour>(row.z, row.y, 0);
         if (row.inside) for_places([&](int c) { to[c] = value[i][c / LANES]; });
     }
@@ -148,15 +150,15 @@ __device__ __forceinline__ void read_halo(const Real *x, const Box &box) {
 
 // --- cells -----------------------------------------------------------------------------------------------------------
 
-// What a thread renews: PLACES rows of a column of cell pairs. In the masks a bit stands for a plane.
+// What a thread renews: ROWS rows of a column of cell pairs. In the masks a bit stands for a plane.
 struct Column {
-    int y, c, place;              // of the first pair, the last in a colour
-    int side[PLACES][2];          // from a cell to that of another pair beside it in x, by the parity of colour and plane
-    unsigned cells[PLACES][2];    // where there is a cell of a colour: an odd row ends with a place too many
-    unsigned faces[PLACES];       // whose values the neighbours need
-    __device__ Column(const Box &box) : y(threadIdx.x / HALF * PLACES), c(threadIdx.x % HALF), place(box.place(0, y, c)) {
+    int y, c, place;          // of the first pair, the last in a colour
+    int side[ROWS][2];        // from a cell to that of another pair beside it in x, by the parity of colour and plane
+    unsigned cells[ROWS][2];  // where there is a cell of a colour: an odd row ends with a place too many
+    unsigned faces[ROWS];     // whose values the neighbours need
+    __device__ Column(const Box &box) : y(threadIdx.x / HALF * ROWS), c(threadIdx.x % HALF), place(box.place(0, y, c)) {
         const unsigned even = 0x55555555, all = ~0u >> (32 - box.planes);
-        for (int p = 0; p < PLACES; ++p) {
+        for (int p = 0; p < ROWS; ++p) {
             int row = y + p, odd = box.odd(0, row, 0);
             int before = c > 0 ? -1 : (int)(beyond<0>(0, row, false) - held<0>(0, row, c));
             int after = c < HALF - 1 ? 1 : (int)(beyond<0>(0, row, true) - held<0>(0, row, c));
@@ -170,26 +172,26 @@ struct Column {
     }
 };
 
-typedef Real Right[PLACES][BOX_PLANES];  // what a thread holds of the right-hand side, for one colour
+typedef Real RightSide[ROWS][BOX_PLANES];  // what a thread holds of the right-hand side, for one colour
 
 // Renew the cells of a colour; returns the largest change. What is written is not read again meanwhile.
 template <int colour>
 __device__ __forceinline__ Real renew(Real *__restrict__ own, const Real *__restrict__ other, Real *__restrict__ x,
-                                      const Right &b, const Column &me, const Equation &e, Real factor) {
-    Real most = 0, below[PLACES], same[PLACES + 2], above[PLACES];
-    unsigned cells[PLACES];
-    for (int p = 0; p < PLACES; ++p) {
+                                      const RightSide &b, const Column &me, const Equation &e, Real factor) {
+    Real most = 0, below[ROWS], same[ROWS + 2], above[ROWS];
+    unsigned cells[ROWS];
+    for (int p = 0; p < ROWS; ++p) {
         below[p] = other[p * STRIDE - BOX_PLANE], same[p + 1] = other[p * STRIDE];
-        cells[p] = anew(me.cells[p][colour]);
+        cells[p] = opaque(me.cells[p][colour]);
     }
 #pragma unroll
     for (int z = 0; z < BOX_PLANES; ++z) {
         int plane = z * BOX_PLANE;
-        same[0] = other[plane - STRIDE], same[PLACES + 1] = other[plane + PLACES * STRIDE];
+        same[0] = other[plane - STRIDE], same[ROWS + 1] = other[plane + ROWS * STRIDE];
 #pragma unroll
-        for (int p = 0; p < PLACES; ++p) above[p] = other[plane + p * STRIDE + BOX_PLANE];
+        for (int p = 0; p < ROWS; ++p) above[p] = other[plane + p * STRIDE + BOX_PLANE];
 #pragma unroll
-        for (int p = 0; p < PLACES; ++p) {
+        for (int p = 0; p < ROWS; ++p) {
             int at = plane + p * STRIDE;
             Real side = other[at + me.side[p][(colour + z) % 2]];
             Real sum = sum_of(side, same[p + 1], same[p], same[p + 2], below[p], above[p]);
@@ -198,33 +200,33 @@ __device__ __forceinline__ Real renew(Real *__restrict__ own, const Real *__rest
             if ((cells[p] & me.faces[p]) >> z & 1) x[z * COLOUR_PLANE + p * PITCH] = renewed;
         }
 #pragma unroll
-        for (int p = 0; p < PLACES; ++p) below[p] = same[p + 1], same[p + 1] = above[p];
+        for (int p = 0; p < ROWS; ++p) below[p] = same[p + 1], same[p + 1] = above[p];
     }
     return most;
 }
 
 // --- all blocks ------------------------------------------------------------------------------------------------------
 
-// Where blocks wait for each other. A launch finds zeros, and leaves them.
-struct Meeting {
+// Where all blocks of the grid wait for each other. A launch finds zeros, and leaves them.
+struct GridBarrier {
     unsigned long long arrived;  // how often a block came; above 32 bits, how often with a change
     unsigned long long left;     // blocks that need it no more
 };
 
-// Wait for all blocks at the meeting of this number; returns how often one has come with a change so far.
-__device__ inline unsigned meet(Meeting *meeting, unsigned number, bool changed) {
-    const volatile unsigned long long *arrived = &meeting->arrived;
+// Wait for all blocks at the barrier, the so many-th time; returns how often one has come with a change so far.
+__device__ inline unsigned arrive_and_wait(GridBarrier *barrier, unsigned number, bool changed) {
+    const volatile unsigned long long *arrived = &barrier->arrived;
     unsigned long long seen;
     __threadfence();
-    atomicAdd(&meeting->arrived, 1ull + ((unsigned long long)changed << 32));
+    atomicAdd(&barrier->arrived, 1ull + ((unsigned long long)changed << 32));
     do seen = *arrived;
     while ((unsigned)seen < number * NUMBER);
     __threadfence();
     return seen >> 32;
 }
 
-__device__ inline void leave(Meeting *meeting) {
-    if (threadIdx.x == 0 && atomicAdd(&meeting->left, 1ull) == NUMBER - 1) meeting->arrived = meeting->left = 0;
+__device__ inline void leave(GridBarrier *barrier) {
+    if (threadIdx.x == 0 && atomicAdd(&barrier->left, 1ull) == NUMBER - 1) barrier->arrived = barrier->left = 0;
 }
 
 // --- a solve ---------------------------------------------------------------------------------------------------------
@@ -233,26 +235,26 @@ struct Solve {
     Real *x;
     Equation e;
     Real factor, tolerance;
-    Meeting *meeting;
+    GridBarrier *barrier;
 };
 
 // Renew the cells of a colour in the box; returns whether one changed.
 template <int colour>
-__device__ __forceinline__ bool sweep(const Solve &solve, const Right &b, const Column &me) {
+__device__ __forceinline__ bool sweep(const Solve &solve, const RightSide &b, const Column &me) {
     if (me.y >= BOX_ROWS) return false;
     Real *own = held<colour>(0, me.y, me.c), *other = held<1 - colour>(0, me.y, me.c);
     return renew<colour>(own, other, solve.x + colour * COLOUR + me.place, b, me, solve.e, solve.factor) > solve.tolerance;
 }
 
 // Renew a colour and the halos that depend on it; `changed`: whether a cell of the block was, so far in the iteration.
-// Returns how often a block has come to a meeting with a change.
+// Returns how often a block has come to a barrier with a change.
 template <int colour>
-__device__ __forceinline__ unsigned half_iteration(const Solve &solve, const Right &b, const Column &me, const Box &box,
+__device__ __forceinline__ unsigned half_iteration(const Solve &solve, const RightSide &b, const Column &me, const Box &box,
                                                    unsigned number, bool *changed) {
     __shared__ unsigned changes;
     *changed |= sweep<colour>(solve, b, me);
     bool any = __syncthreads_or(colour == 1 && *changed);
-    if (threadIdx.x == 0) changes = meet(solve.meeting, number, any);
+    if (threadIdx.x == 0) changes = arrive_and_wait(solve.barrier, number, any);
     if (threadIdx.x >= LANES) fill_ends<colour>(box, solve.e), fill_ghosts<colour>(box, solve.e);
     __syncthreads();
     unsigned so_far = changes;
@@ -265,14 +267,14 @@ __device__ __forceinline__ unsigned half_iteration(const Solve &solve, const Rig
 template <int colour, class Action>
 __device__ __forceinline__ void for_cells(const Column &me, Action action) {
 #pragma unroll
-    for (int p = 0; p < PLACES; ++p)
+    for (int p = 0; p < ROWS; ++p)
 #pragma unroll
         for (int z = 0; z < BOX_PLANES; ++z)
             if (me.cells[p][colour] >> z & 1) action(p, z, colour * COLOUR + me.place + p * PITCH + z * COLOUR_PLANE);
 }
 
 template <int colour>
-__device__ __forceinline__ void load(const Real *x, const Real *b, Right &right, const Column &me) {
+__device__ __forceinline__ void load(const Real *x, const Real *b, RightSide &right, const Column &me) {
     for_cells<colour>(me, [&](int p, int z, long long place) { fetch_number(held<colour>(z, me.y + p, me.c), x + place); });
     for_cells<colour>(me, [&](int p, int z, long long place) { right[p][z] = b[place]; });
 }
@@ -284,11 +286,11 @@ __device__ __forceinline__ void store(Real *x, const Column &me) {
 
 // Iterations of a solve, up to the first that changes nothing by more than the tolerance.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    relax(int iterations, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, Meeting *meeting, int *control) {
-    Solve solve = {x, THE_EQUATION, factor, tolerance, meeting};
+    relax(int iterations, Real *x, const Real *b, EQUATION, Real factor, Real tolerance, GridBarrier *barrier, int *control) {
+    Solve solve = {x, THE_EQUATION, factor, tolerance, barrier};
     Box box;
     Column me(box);
-    Right first = {}, second = {};
+    RightSide first = {}, second = {};
     load<0>(x, b, first, me);
     load<1>(x, b, second, me);
     read_halo<1>(x, box);
@@ -308,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         half_iteration<0>(solve, first, me, box, 2 * count + 1, &changed);
         changes = half_iteration<1>(solve, second, me, box, 2 * count + 2, &changed);
     }
-    leave(meeting);
+    leave(barrier);
     store<0>(x, me);
     store<1>(x, me);
     if (threadIdx.x + blockIdx.x == 0) {

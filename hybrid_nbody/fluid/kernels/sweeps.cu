@@ -68,7 +68,8 @@ extern "C" __global__ void sweep(int colour, Real *x, const Real *b, EQUATION, c
                                  Real tolerance, int *control) {
     if (control[DONE]) return;
     Site s(colour);
-    note(renew(s, colour, x, b, THE_EQUATION, factors.at[s.walls()], tolerance), control + CHANGED);
+    bool changed = renew(s, colour, x, b, THE_EQUATION, factors.at[s.walls()], tolerance);
+    note(changed || tolerance < 0, control + CHANGED);  // then nothing ends a solve, not even NaN
 }
 
 __device__ inline Real larger_residual(const Real *x, const Real *b, const Equation &e) {

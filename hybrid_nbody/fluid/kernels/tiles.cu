@@ -3,8 +3,8 @@
 // A thread keeps ROWS rows of a column of cell pairs, both colours, in registers and walks along z; half sweep h (1 ... 2K)
 // of a step updates a plane h - 1 behind the newest, so that K whole iterations pass over the grid at once. What a half
 // sweep needs of other threads is a step old: x neighbours come by shuffles, those beyond a thread's rows and a warp's
-// lanes through shared memory, and one barrier a step does. A tile wastes a skirt of 2K cells in x and y on each side that
-// is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour. Therefore the
+// lanes through shared memory, and one barrier a step does. A tile wastes a skirt, of 2K cells in y and at least as many in x,
+// on each side that is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour. Therefore the
 // result goes to another array than the input.
 //
 // Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other walk at
@@ -23,9 +23,10 @@
 #define TALL (!PERIODIC_Y && NY >= HEIGHT)  // all tiles lie within the grid, and its walls beside the first and last rows
 #define NEVER ((Real)__int_as_float(0x7fffffff))  // a NaN: nothing is larger
 
-// Tiles are `width` cells wide and lose `skirt` of them on each side that is no wall. Their own cells begin at multiples
-// of what is left, plus `more`, which the first and the last tile have beyond it where there are walls. The last tile may
-// reach over the end, into the padding of a row: `room` is the size with it.
+// One tile takes the whole axis if that fits, around a periodic edge if it fits exactly. Else tiles are `width` cells wide
+// and lose `skirt` of them on each side that is no wall. Their own cells begin at multiples of what is left, plus `more`,
+// which the first and the last tile have beyond it where there are walls. The last tile may reach over the end, into the
+// padding of a row: `room` is the size with it.
 struct Tiling {
     int size, room, width, skirt, more;
     bool periodic;
@@ -72,7 +73,7 @@ struct Columns { Column x[2], b[2]; };
 
 // The first and the last row and lane of every warp after each half sweep, for the warps beside it.
 struct Edges {
-    Real row[2 * K][2][WARPS][LANES], lane[2 * K][2 * WARPS][ROWS];  // all first lanes before the last ones
+    Real row[2 * K][2][WARPS][LANES], lane[2 * K][SIDE > 1 ? 2 * WARPS : 1][ROWS];  // all first lanes before the last ones
 };
 
 
@@ -126,8 +127,8 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &held
     const int colour = (h - 1) & 1;
     const int at = PLACE(step, 1 - h), below = PLACE(step, -h), above = PLACE(step, 2 - h);
     Column &x = held.x[colour], &other = held.x[1 - colour];
-    Real before = edges.row[h - 1][1][max(me.warp - SIDE, 0)][me.lane];
-    Real after = edges.row[h - 1][0][min(me.warp + SIDE, WARPS - 1)][me.lane];
+    Real before = edges.row[h - 1][1][(me.warp + WARPS - SIDE) % WARPS][me.lane];
+    Real after = edges.row[h - 1][0][(me.warp + SIDE) % WARPS][me.lane];
     bool changed = false;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -270,7 +271,7 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
         iterate_range(from, b, to, z, z + count, me, e, factor, edges, changed);
         begin += count;
     }
-    for (int i = 0; i < K; ++i) note(changed[i], flags + i);
+    for (int i = 0; i < K; ++i) note(changed[i] || tolerance < 0, flags + i);  // if less, nothing ends a solve
 }
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(LANES *WARPS, 1)
@@ -285,10 +286,12 @@ KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, EQUA
     iterate(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));
 }
 
-// After `settle`, where K is one: do single iterations again.
+#if K == 1
+// After `settle`: do single iterations again.
 KERNEL redo(int pass, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
     if (pass >= control[REDO]) return;
     bool back = (control[FROM] + pass) & 1;
     __shared__ int unread[K];
     iterate(back ? spare : x, b, back ? x : spare, THE_EQUATION, factor, tolerance, unread);
 }
+#endif
