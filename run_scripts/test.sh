@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Seconds after which a stage is stopped: a test hangs. All stages together, and an installation, take half of it or less.
-ONE_RANK_LIMIT=600
+ONE_RANK_LIMIT=720
 MPI_LIMIT=60
 NO_TESTS=5 # pytest's exit status when nothing was selected
 WORKERS=2  # processes that share the files of tests: most tests keep one core busy

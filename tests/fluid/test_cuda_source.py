@@ -55,9 +55,15 @@ def test_passes_compile(slab, count, dtype, architecture):
     assert (b"redo\0" in cubin) == (count == 1)
 
 
-@pytest.mark.parametrize(("cells", "dtype"), [((168, 168, 168), "f4"), ((84, 84, 84), "f8"), ((7, 5, 6), "f4")])
-@pytest.mark.parametrize("boundary", ["no-slip", "periodic"])
-@pytest.mark.parametrize("architecture", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("cells", "boundary", "dtype", "architecture"),
+    [
+        ((168, 168, 168), "periodic", "f4", NEW),
+        ((84, 84, 84), "no-slip", "f8", NEW),
+        ((7, 5, 6), "no-slip", "f4", NEW),
+        ((64, 64, 64), "periodic", "f4", OLD),
+    ],
+)
 def test_resident_solves_compile(cells, dtype, boundary, architecture):
     slab = Slab.whole(cells, (boundary,) * 3)
     macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
