@@ -21,6 +21,7 @@ from hybrid_nbody.benchmarks.fluid_sweeps import (
     BlockFlags,
     FusedColours,
     ModelPasses,
+    ModelRelax,
     OneFlag,
     OneFlagOncePerBlock,
     PlainKernels,
@@ -104,6 +105,15 @@ def test_passes_are_kernels_of_the_model(make, passes):
     backend = PaperBackend()
     make(backend, (66, 20, 7)).iterate(4)
     assert [name for name, *_ in backend.launches][: passes + 1] == ["relax"] * passes + ["settle"]
+
+
+def test_a_solve_of_a_grid_that_fits_is_one_kernel():
+    backend = PaperBackend()
+    sweeps = ModelRelax(backend, (66, 20, 7))
+    sweeps.iterate(4)
+    ((name, blocks, threads),) = backend.launches
+    boxes = sweeps.kernels.relaxation.boxes
+    assert (name, blocks, threads) == ("relax", (boxes.number,), (boxes.threads,))
 
 
 def test_blocks_cover_the_grid():

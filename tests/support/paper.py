@@ -89,6 +89,10 @@ class PaperModule:
         return launch
 
 
+KINDS = {"int": np.dtype("i4"), "double": np.dtype("f8"), "GridBarrier": np.dtype("u8")}
+"""Types of arguments other than the working type."""
+
+
 def declared(text, name):
     """Return the parameters of a kernel, which stands there itself or is made by a macro."""
     macro = re.search(rf"^(\w+_KERNEL)\({name},", text, re.MULTILINE)
@@ -99,6 +103,6 @@ def declared(text, name):
 def check_argument(argument, text, real):
     """Compare what is handed over with the type that the kernel declares."""
     kind = re.search(r"(\w+) ?\*?\w+$", text)[1]
-    assert argument.dtype == {"int": np.dtype("i4"), "double": np.dtype("f8")}.get(kind, real), text
+    assert argument.dtype == KINDS.get(kind, real), text
     assert argument.ndim > 0 if "*" in text else argument.ndim == 0, text
     assert argument.ndim == 0 or argument.flags.c_contiguous, text
