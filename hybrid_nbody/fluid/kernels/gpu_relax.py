@@ -16,7 +16,19 @@ ALIGNMENT = 256
 
 
 def lent_memory(room, size: int):
-    """Return `size` numbers of the flat array `room`, from an aligned place on; None if it is None or too small."""
+    """Return a part of lent memory.
+
+    Parameters
+    ----------
+    room : flat array or None
+    size : int
+        Numbers of the type of `room`.
+
+    Returns
+    -------
+    flat array or None
+        So many numbers from an aligned place on, always the same; None if they do not fit.
+    """
     if room is None:
         return None
     start = -room.data.ptr % ALIGNMENT // room.dtype.itemsize
@@ -47,7 +59,20 @@ class Residence:
         self.barrier = kernels.backend.zeros(2, "u8")
 
     def relax(self, x, b, equation, iterations, room):
-        """Queue a solve; it needs no room."""
+        """Queue a solve.
+
+        Parameters
+        ----------
+        x, b : array by colour
+            Unknowns, renewed in place, and right-hand side.
+        equation : tuple
+            Numbers of the working type: own, neighbour and the three signs of the stencil, the inverse of its diagonal,
+            and the tolerance of the largest change; if that is less than 0 nothing meets it.
+        iterations : int
+            At most so many.
+        room : flat array or None
+            Not needed.
+        """
         arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
         self.kernel((self.boxes.number,), (self.boxes.threads,), arguments, shared_mem=self.memory)
 
@@ -82,7 +107,7 @@ class Passes:
     def relax(self, x, b, equation, iterations, room):
         """Queue a solve: passes, and a part of the last again if that did too many iterations.
 
-        If colours do not fit into `room`, the first call makes some to work in.
+        Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes some to work in.
         """
         spare, longest, previous = self._spare_colours(room), max(self.tilings), 0
         counts = [longest] * (iterations // longest) + [1] * (iterations % longest)

@@ -65,7 +65,22 @@ class Tiling(NamedTuple):
         return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {"K": count}
 
     def grid(self, slab, count: int, multiprocessors: int) -> tuple[int, int]:
-        """Return the blocks that walk through a grid: tiles beside each other in x, and rows of such blocks."""
+        """Return the blocks that walk through a grid.
+
+        Parameters
+        ----------
+        slab : Slab
+            Of a rank that owns every plane.
+        count : int
+            Iterations of a pass.
+        multiprocessors : int
+            Of the GPU; each has one block at most.
+
+        Returns
+        -------
+        across, rows : int
+            Tiles beside each other in x, and rows of such blocks, among which the planes of all tiles are shared out.
+        """
         skirt, strips = -(-count // self.align) * self.align, _tiles(slab, 1, self.height, 2 * count, True)
         across = _tiles(slab, 0, self.side * LANES, skirt, self.align == 1)
         rows = max(1, min(multiprocessors // across, strips * slab.planes))
