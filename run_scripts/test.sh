@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=run_scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Seconds after which a stage is stopped: a test hangs. All stages together, and an installation, take half of it or less.
+# Seconds after which a stage is stopped: a test hangs. A stage takes two thirds of them or less.
 ONE_RANK_LIMIT=720
 MPI_LIMIT=60
 NO_TESTS=5 # pytest's exit status when nothing was selected

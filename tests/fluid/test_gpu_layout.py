@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
-from hybrid_nbody.fluid.kernels.gpu_boxes import OWN_SHARED_MEMORY, boxes_of
-from hybrid_nbody.fluid.kernels.gpu_tiles import LANES, tiling_of
+from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
+from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY
+from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 from hybrid_nbody.fluid.slab import Slab
 
 GPUS = st.fixed_dictionaries(

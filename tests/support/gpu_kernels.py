@@ -5,7 +5,8 @@ import pytest
 
 from hybrid_nbody.fluid.kernels import gpu, gpu_relax
 from hybrid_nbody.fluid.kernels.gpu_boxes import Boxes
-from hybrid_nbody.fluid.kernels.gpu_tiles import LANES, SMALLER, Tiling
+from hybrid_nbody.fluid.kernels.gpu_layout import LANES
+from hybrid_nbody.fluid.kernels.gpu_tiles import SMALLER, Tiling
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import POISSON, diffusion
 

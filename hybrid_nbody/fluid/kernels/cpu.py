@@ -61,10 +61,6 @@ class Kernels:
         """Fill an array, halos and all."""
         array.fill(value)
 
-    def copy(self, colours, target):
-        """Copy an array by colour."""
-        cpu_sweeps.copy(colours.reshape(-1), target.reshape(-1), self.grid)
-
     # ---- Fields and colours ----
 
     def split(self, field, colours):
@@ -74,7 +70,7 @@ class Kernels:
     def split_twice(self, field, first, second):
         """Take a field apart into two arrays of colours."""
         self.split(field, first)
-        self.copy(first, second)
+        cpu_sweeps.copy(first.reshape(-1), second.reshape(-1), self.grid)
 
     def split_sum(self, field, factor, other, colours):
         """Take ``field + factor * other`` apart."""

@@ -61,10 +61,6 @@ class Kernels:
         """Set every element, halo planes included."""
         array.fill(value)
 
-    def copy(self, colours, target):
-        """Copy an array by colour."""
-        target[...] = colours
-
     def split(self, field, colours):
         """Sort a field into colours."""
         self._pairs("split", field, colours)

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-WARP = 32
+from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY
+
 BANKS = 32
 """Of shared memory."""
 
@@ -23,9 +24,6 @@ LEAST_THREADS = 256
 
 CYCLES_OF_CELL = 100
 """In which a thread renews one, among others; the halo takes about one a cell pair. Seen on an H200."""
-
-OWN_SHARED_MEMORY = 1024
-"""Bytes of a block that are left to the kernel beside the values: more than it needs."""
 
 
 class Boxes(NamedTuple):
@@ -107,12 +105,12 @@ def _threads(rows, half, words, facts):
     """Return the fewest rows of a thread, of so many words in each colour, and the threads; None: too few registers."""
     for thread_rows in range(1, MOST_REGISTERS):
         groups, needed = -(-rows // thread_rows), 2 * thread_rows * words + REGISTERS_BESIDE_B
-        threads = max(LEAST_THREADS, -(-groups * half // WARP) * WARP)
-        warps_in_turn = -(-threads // (WARP * SCHEDULERS))
+        threads = max(LEAST_THREADS, -(-groups * half // LANES) * LANES)
+        warps_in_turn = -(-threads // (LANES * SCHEDULERS))
         if needed > MOST_REGISTERS:
             return None
         if threads <= facts["threads_per_block_limit"] and needed <= facts["registers_per_block_limit"] // (
-            WARP * SCHEDULERS * warps_in_turn
+            LANES * SCHEDULERS * warps_in_turn
         ):
             return thread_rows, threads
     return None

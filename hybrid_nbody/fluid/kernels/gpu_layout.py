@@ -12,6 +12,12 @@ SOURCES = {name: FOLDER / f"{name}.cu" for name in ("sweeps", "transport", "cell
 HEADERS = sorted(FOLDER.glob("*.cuh"))
 OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
 
+LANES = 32
+"""Threads of a warp."""
+
+OWN_SHARED_MEMORY = 1024
+"""Bytes of a block that are left to the kernel beside what is counted: more than it needs."""
+
 ALIGNMENT = 32
 """Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written in."""
 

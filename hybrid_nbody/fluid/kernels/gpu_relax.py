@@ -11,28 +11,8 @@ LONGEST_PASS = 2
 
 COPY_BLOCKS = 1056
 COPY_THREADS = 256
-ALIGNMENT = 256
+ROOM_ALIGNMENT = 256
 """Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
-
-
-def lent_memory(room, size: int):
-    """Return a part of lent memory.
-
-    Parameters
-    ----------
-    room : flat array or None
-    size : int
-        Numbers of the type of `room`.
-
-    Returns
-    -------
-    flat array or None
-        So many numbers from an aligned place on, always the same; None if they do not fit.
-    """
-    if room is None:
-        return None
-    start = -room.data.ptr % ALIGNMENT // room.dtype.itemsize
-    return room[start : start + size] if start + size <= room.size else None
 
 
 def fastest(kernels) -> "Residence | Passes":
@@ -129,9 +109,12 @@ class Passes:
         self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=tiling.memory(dtype))
 
     def _spare_colours(self, room):
-        """Return colours to work in: always in the same place of the room, or our own."""
+        """Return colours to work in: always in the same place of the room, or our own if they do not fit."""
         shape = self.kernels.shape_of_colours
-        lent = lent_memory(room, int(np.prod(shape)))
-        if lent is None and self.spare is None:
+        if room is not None:
+            size, start = int(np.prod(shape)), -room.data.ptr % ROOM_ALIGNMENT // room.dtype.itemsize
+            if start + size <= room.size:
+                return room[start : start + size].reshape(shape)
+        if self.spare is None:
             self.spare = self.kernels.colours()
-        return self.spare if lent is None else lent.reshape(shape)
+        return self.spare

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LANES = 32
-"""Threads of a warp: the cells of a colour that it is wide."""
+from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY
 
 ARRAYS = 4
 """Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
@@ -99,9 +98,6 @@ def _tiles(slab, axis, width, skirt, more):
 
 SMALLER = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
-
-OWN_SHARED_MEMORY = 64
-"""Bytes of a block that the kernel needs beside that."""
 
 
 def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:

@@ -2,28 +2,12 @@
 
 import numpy as np
 import pytest
-from support.bodies import make_backend
 from support.gpu_kernels import CASES, STENCILS, WAYS, close, colours_of, make, merged, rounded, upload, values
 
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.stencil import SCALAR, diffusion
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def backend():
-    return make_backend("gpu")
-
-
-@pytest.fixture(params=CASES)
-def case(request):
-    return CASES[request.param]
-
-
-@pytest.fixture(params=["f4", "f8"])
-def dtype(request):
-    return request.param
 
 
 @pytest.fixture(params=WAYS)

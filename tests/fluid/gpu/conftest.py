@@ -1,0 +1,17 @@
+"""Fixtures of the tests of the GPU's kernels."""
+
+import pytest
+from support.bodies import make_backend
+from support.gpu_kernels import CASES
+
+
+@pytest.fixture(scope="module")
+def backend():
+    """A GPU."""
+    return make_backend("gpu")
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    """Cells and boundary of a grid."""
+    return CASES[request.param]
