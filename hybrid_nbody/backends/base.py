@@ -16,7 +16,7 @@ class Backend(ABC):
     Attributes
     ----------
     kind : str
-        ``"cpu"`` or ``"gpu"``; also the name of the module that holds this backend's kernels.
+        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the module that holds this backend's kernels.
     identity : str
         What tells two devices of a node apart, whatever numbers a rank sees them under.
     xp : module
@@ -35,6 +35,11 @@ class Backend(ABC):
     def description(self) -> str:
         """The device in a few words, for tables and logs."""
 
+    @property
+    def devices(self) -> tuple["Backend", ...]:
+        """What computes: this backend itself, unless it is made of several."""
+        return (self,)
+
     def kernels(self, package: str) -> ModuleType:
         """Return the twin of `package` (a dotted module name) that runs on this backend."""
         return importlib.import_module(f"{package}.{self.kind}")
@@ -50,6 +55,10 @@ class Backend(ABC):
     @abstractmethod
     def download(self, array):
         """Return a NumPy copy of `array`, its values complete."""
+
+    @abstractmethod
+    def free_memory(self) -> int:
+        """Return the bytes that are free where this backend's arrays are."""
 
     @abstractmethod
     def on_host(self, array, own: slice) -> AbstractContextManager:
@@ -73,6 +82,22 @@ class Backend(ABC):
     @abstractmethod
     def from_host(self, rows) -> AbstractContextManager:
         """Lend the host room for contiguous rows that it receives; they are taken to the device on exit."""
+
+    @abstractmethod
+    def pinned(self, shape, dtype):
+        """Return a NumPy array that `fetch` and `send` copy to and from while the host goes on."""
+
+    @abstractmethod
+    def fetch(self, array, host):
+        """Copy `array` into `host`, from `pinned`, beside what is queued later; return a mark to `wait` for."""
+
+    @abstractmethod
+    def send(self, host, array) -> None:
+        """Copy `host`, from `pinned`, into `array` once what was queued before is done."""
+
+    @abstractmethod
+    def wait(self, mark) -> None:
+        """Wait until the device's work has come to a mark."""
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -61,6 +61,11 @@ class CpuBackend(Backend):
         """Return a copy of `array`."""
         return array.copy()
 
+    def free_memory(self):
+        """Return the bytes of memory that are free on this machine, for all its ranks together."""
+        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return int(facts["MemAvailable"].split()[0]) * 1024
+
     @contextmanager
     def on_host(self, array, own):
         """Lend the array itself: it is on the host already."""
@@ -72,6 +77,22 @@ class CpuBackend(Backend):
         yield rows
 
     from_host = to_host
+
+    def pinned(self, shape, dtype):
+        """Return an array of zeros."""
+        return np.zeros(shape, dtype)
+
+    def fetch(self, array, host):
+        """Copy at once."""
+        np.copyto(host, array)
+        return self.mark()
+
+    def send(self, host, array):
+        """Copy at once."""
+        np.copyto(array, host)
+
+    def wait(self, mark):
+        """Return at once."""
 
     def synchronize(self):
         """Return at once: CPU kernels are done when they return."""

@@ -1,14 +1,16 @@
-"""The GPU backend: CuPy arrays, CUDA kernels compiled at start, one stream, captured graphs.
+"""The GPU backend: CuPy arrays, CUDA kernels compiled at start, streams, captured graphs.
 
 CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
 """
 
+import ctypes
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.gpu_peers import PeerMemory, peer_memory
 from hybrid_nbody.errors import InputError
 
 REMEDY = (
@@ -16,6 +18,9 @@ REMEDY = (
     "(hybrid-nbody doctor says more)"
 )
 
+
+FIRST = -5
+"""Priority of the stream of messages, the highest that GPUs know: beside long kernels, it gets the next free room."""
 
 FLUSH_DENORMALS = ("-ftz=true",)
 """In float32: without it every reciprocal square root costs extra instructions."""
@@ -49,6 +54,14 @@ def visible_gpus() -> list[str]:
     return names
 
 
+def gpu_identities() -> list[str]:
+    """Return what tells each visible GPU from the others of its node, in the order of `visible_gpus`; raise alike."""
+    number = len(visible_gpus())
+    from cupy.cuda import runtime
+
+    return [runtime.deviceGetPCIBusId(device) for device in range(number)]
+
+
 class GpuBackend(Backend):
     """One GPU of one rank.
 
@@ -75,9 +88,10 @@ class GpuBackend(Backend):
         cupy.cuda.Device(device).use()
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
+        self.copies = cupy.cuda.Stream(non_blocking=True)
         self._staging = {}
         self._nccl = _nccl_module()
-        self.transports = ("nccl", "host") if self._nccl else ("host",)
+        self.transports = ("nccl", "cuda-mpi", "host") if self._nccl else ("cuda-mpi", "host")
 
     @property
     def description(self) -> str:
@@ -113,15 +127,37 @@ class GpuBackend(Backend):
     def from_host(self, rows):
         """Lend pinned memory that is kept, and upload it on exit."""
         staged = self._pinned(rows)
+        self.stream.synchronize()  # an upload from there may be on its way
         yield staged
         rows.set(staged, stream=self.stream)
 
     def _pinned(self, array):
         key = (array.data.ptr, array.shape, array.dtype.str)
         if key not in self._staging:
-            memory = self.cupy.cuda.alloc_pinned_memory(max(array.nbytes, 1))
-            self._staging[key] = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
+            self._staging[key] = self.pinned(array.shape, array.dtype)
         return self._staging[key]
+
+    def pinned(self, shape, dtype):
+        """Return an array in pinned memory, of no defined values."""
+        size, dtype = int(np.prod(shape, dtype=int)), np.dtype(dtype)
+        memory = self.cupy.cuda.alloc_pinned_memory(max(size * dtype.itemsize, 1))
+        return np.frombuffer(memory, dtype, size).reshape(shape)
+
+    def fetch(self, array, host):
+        """Copy on a stream of its own, after what was queued before."""
+        self.copies.wait_event(self.mark())
+        array.get(out=host, stream=self.copies, blocking=False)
+        done = self.cupy.cuda.Event()
+        done.record(self.copies)
+        return done
+
+    def send(self, host, array):
+        """Copy on the backend's stream."""
+        array.set(host, stream=self.stream)
+
+    def wait(self, mark):
+        """Wait for an event."""
+        mark.synchronize()
 
     def synchronize(self):
         """Wait until the stream is empty."""
@@ -192,8 +228,31 @@ class GpuBackend(Backend):
         return self._nccl.get_unique_id()
 
     def nccl_group(self, size: int, identifier, rank: int) -> "NcclGroup":
-        """Join a group of `size` GPUs as member `rank`; every member calls together."""
-        return NcclGroup(self._nccl, self._nccl.NcclCommunicator(size, identifier, rank), self.stream)
+        """Join a group of `size` GPUs as member `rank`; every member calls together, in any of its threads.
+
+        Connections are made with the first operation, which is done here: who returns can reach all others.
+        """
+        with self.cupy.cuda.Device(self.device), self.stream:  # a new thread knows neither
+            side = self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
+            communicator = self._nccl.NcclCommunicator(size, identifier, rank)
+            never_end(communicator)
+            group = NcclGroup(self._nccl, communicator, self.stream, side)
+            group.maximum(self.zeros(1, "i4"))
+            self.synchronize()
+        return group
+
+    def peer_memory(self, communicator) -> PeerMemory | None:
+        """Return the memory of the GPUs of all ranks, if kernels of each can write into that of the others."""
+        return peer_memory(self, communicator)
+
+
+def never_end(communicator) -> None:
+    """Leave a communicator to the end of the process.
+
+    Python would end it with its last name, or among the last objects; NCCL then waits, perhaps for ever, for the other
+    ranks to do the same, and for captured graphs to be destroyed.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(communicator))
 
 
 def _nccl_module():
@@ -220,10 +279,14 @@ class _Recorded:
 
 
 class NcclGroup:
-    """The GPUs of all ranks as NCCL sees them; every operation is queued on this rank's stream."""
+    """The GPUs of all ranks as NCCL sees them.
 
-    def __init__(self, nccl, communicator, stream):
-        self.nccl, self.communicator, self.stream = nccl, communicator, stream
+    Collective operations are queued on this rank's stream, messages between two ranks on one beside it.
+    """
+
+    def __init__(self, nccl, communicator, stream, side):
+        self.nccl, self.communicator, self.stream, self.side = nccl, communicator, stream, side
+        self.events = []
 
     def all_gather(self, array, start: int, size: int) -> None:
         """Gather equal pieces of `array` in place; this rank's piece is `size` bytes from byte `start` on."""
@@ -239,14 +302,24 @@ class NcclGroup:
                 self.communicator.broadcast(pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr)
         self.nccl.groupEnd()
 
-    def send_and_receive(self, sends, receives) -> None:
-        """Send rows to ranks and receive others, all at once; lists of (rank, array)."""
+    def begin(self, sends, receives) -> "_Sent":
+        """Send rows to ranks and receive others, all at once, after what is queued so far; lists of (rank, array)."""
+        event = self.stream.record(self.events.pop() if self.events else None)
+        self.side.wait_event(event)
+        self._send_and_receive(sends, receives, self.side)
+        return _Sent(self, self.side.record(event))
+
+    def trade(self, sends, receives) -> None:
+        """Do the same on the stream itself: nothing is to be done meanwhile."""
+        self._send_and_receive(sends, receives, self.stream)
+
+    def _send_and_receive(self, sends, receives, stream):
         nccl = self.nccl
         nccl.groupStart()
         for rank, rows in sends:
-            self.communicator.send(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, self.stream.ptr)
+            self.communicator.send(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, stream.ptr)
         for rank, rows in receives:
-            self.communicator.recv(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, self.stream.ptr)
+            self.communicator.recv(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, stream.ptr)
         nccl.groupEnd()
 
     def maximum(self, array) -> None:
@@ -256,3 +329,15 @@ class NcclGroup:
         self.communicator.allReduce(
             pointer, pointer, array.size, kinds[array.dtype.char], self.nccl.NCCL_MAX, self.stream.ptr
         )
+
+
+class _Sent:
+    """Messages that are queued beside the stream of a group."""
+
+    def __init__(self, group, sent):
+        self.group, self.sent = group, sent
+
+    def finish(self) -> None:
+        """Let what is queued on the stream from here on wait for the messages."""
+        self.group.stream.wait_event(self.sent)
+        self.group.events.append(self.sent)  # to be used again

@@ -7,7 +7,6 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.integrators import INTEGRATORS
 from hybrid_nbody.nbody.ordering import Order
-from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -24,7 +23,7 @@ class NBodyModel:
         This rank's device.
     communicator : Communicator
         All ranks; every method is collective.
-    exchange : AllgatherExchange
+    exchange : AllgatherExchange or RingExchange
         How ranks see each other's positions; its partition says who owns which bodies.
     mass : (N,) array of float64
         Every body's mass.
@@ -36,6 +35,8 @@ class NBodyModel:
         Length of a step.
     precision, softening, G
         See `Gravity`.
+    gravity : type, optional
+        `Gravity`, or `RingGravity` for the other exchange.
     """
 
     quantities = diagnostics.QUANTITIES
@@ -44,21 +45,33 @@ class NBodyModel:
         "run": "Take a smaller time.dt or a larger softening",
     }
 
-    def __init__(self, backend, communicator, exchange, mass, ids, integrator, dt, precision, softening, G):
+    def __init__(
+        self, backend, communicator, exchange, mass, ids, integrator, dt, precision, softening, G, gravity=Gravity
+    ):
         self.backend, self.communicator, self.exchange = backend, communicator, exchange
         self.stages, self.dt = INTEGRATORS[integrator], dt
         self.step = 0
         self.initial_energy = None
         self.timings = Timings()
-        self.work = Work("interactions", float(len(mass)) ** 2, OPERATIONS_PER_INTERACTION)
+        self.number = len(mass)
+        self.work = Work("interactions", float(self.number) ** 2, OPERATIONS_PER_INTERACTION)
         self.own_mass, self.ids = mass[exchange.own].copy(), ids
-        self.state = make_state(backend, exchange.own, mass)
-        self.gravity = Gravity(backend, exchange, self.state, precision, softening, G, self.timings)
+        self.state = gravity.make_state(backend, exchange.own, mass)
+        physics = (precision, softening, G)
+        self.gravity = gravity(backend, exchange, self.state, *physics, self.timings, self._agreement())
 
     @property
     def time(self) -> float:
         """Simulated time; a multiple of dt, so that rounding does not add up."""
         return self.step * self.dt
+
+    def _agreement(self):
+        """Return what makes all ranks use the root's order of the sources where their devices are of several kinds."""
+        if len(set(self.communicator.gather(self.backend.xp.__name__))) == 1:
+            return None
+        return lambda order: self.communicator.broadcast(
+            Order(self.backend.download(order.bodies), order.starts) if self.communicator.is_root else None
+        )
 
     def begin(self, own: Bodies) -> None:
         """Start from this rank's share of the initial bodies."""
@@ -71,7 +84,7 @@ class NBodyModel:
         self.initial_energy = scalars["initial_energy"]
         self._place(rows("bodies/position"), rows("bodies/velocity"))
         collect = self.communicator.concatenate
-        self.gravity.start(Order.from_heads(collect(rows("gravity/order")), collect(rows("gravity/chunk_head"))))
+        self.gravity.restart(rows("gravity/order"), rows("gravity/chunk_head"), collect)
 
     def _place(self, position, velocity):
         self.state.own_position[:] = self.backend.upload(position)
@@ -90,7 +103,7 @@ class NBodyModel:
             download(self.state.velocity),
             self.own_mass,
             download(self.gravity.potential()),
-            len(self.state.mass),
+            self.number,
             self.communicator,
         )
         if self.initial_energy is None:
@@ -101,34 +114,41 @@ class NBodyModel:
 
     def fields(self):
         """See `Model.fields`."""
-        number, state = len(self.state.mass), self.state
+        number, state, gravity = self.number, self.state, self.gravity
         fields = (
             self._field("bodies/position", (number, 3), "f8", "length", "position of each body", state.own_position),
             self._field("bodies/velocity", (number, 3), "f8", "length / time", "velocity of each body", state.velocity),
             self._field("bodies/mass", (number,), "f8", "mass", "mass of each body", self.own_mass, Role.STATIC),
             self._field("bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC),
             self._field("bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED),
-            self._internal("gravity/order", "bodies in summing order", self.gravity.order.bodies),
-            self._internal("gravity/chunk_head", "whether a chunk of sources starts here", self.gravity.order.heads),
+            self._internal("gravity/order", "i4", "bodies in summing order", gravity.order_rows),
+            self._internal("gravity/chunk_head", "u1", "whether a chunk of sources starts here", gravity.head_rows),
         )
         return {field.name: field for field in fields}
 
     def _field(self, name, shape, dtype, units, description, array, role=Role.FRAME):
+        def host(start, stop):
+            return self.backend.download(array[start:stop])
+
+        return self._rows(name, shape, dtype, units, description, host, role)
+
+    def _internal(self, name, dtype, description, host):
+        """Return a field of one number a body that ``host(start, stop)`` gives."""
+        return self._rows(name, (self.number,), dtype, "1", description, host, Role.INTERNAL)
+
+    def _rows(self, name, shape, dtype, units, description, host, role):
+        own = self.exchange.own
         return Field(
             name=name,
             shape=shape,
             dtype=np.dtype(dtype),
             units=units,
             description=description,
-            start=self.exchange.own.start,
-            rows=len(array),
-            host=lambda start, stop: self.backend.download(array[start:stop]),
+            start=own.start,
+            rows=own.stop - own.start,
+            host=host,
             role=role,
         )
-
-    def _internal(self, name, description, array):
-        """Return the field of an array that every rank holds in full; each gives its own rows."""
-        return self._field(name, array.shape, array.dtype, "1", description, array[self.exchange.own], Role.INTERNAL)
 
     def scalars(self):
         """See `Model.scalars`."""

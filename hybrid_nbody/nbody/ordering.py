@@ -6,6 +6,7 @@ tight cluster to another; otherwise the offsets of the second cluster would be r
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,12 @@ class Order:
     Attributes
     ----------
     bodies : (N,) array of int32
-        The bodies in summing order.
-    starts : (capacity + 1,) array of int32
+        The bodies in summing order, on the host or on a device.
+    starts : (capacity + 1,) NumPy array of int32
         Where each chunk starts in `bodies`; entries beyond the last chunk are N.
     """
 
-    bodies: np.ndarray
+    bodies: Any
     starts: np.ndarray
 
     @property
@@ -39,23 +40,11 @@ class Order:
         """How many chunks are in use."""
         return int(np.count_nonzero(np.diff(self.starts)))
 
-    @property
-    def places(self) -> np.ndarray:
-        """Where each body stands in `bodies`, an (N,) array of int32."""
-        places = np.empty_like(self.bodies)
-        places[self.bodies] = np.arange(len(places), dtype=np.int32)
-        return places
-
-    @property
-    def heads(self) -> np.ndarray:
-        """Whether a chunk starts at each place, an (N,) array of uint8: `starts` as rows that ranks can share."""
-        heads = np.zeros(len(self.bodies), np.uint8)
-        heads[self.starts[self.starts < len(heads)]] = 1
-        return heads
-
     @classmethod
-    def from_heads(cls, bodies: np.ndarray, heads: np.ndarray) -> "Order":
-        """Return the order that `bodies` and `heads` were taken from.
+    def from_heads(cls, bodies: np.ndarray, heads: np.ndarray) -> "Order | None":
+        """Return the order that `bodies` and `heads` were taken from, or None if its chunks are too many.
+
+        They are if several ranks cut their own bodies into chunks that are now taken together.
 
         Raises
         ------
@@ -64,7 +53,18 @@ class Order:
         """
         if not np.array_equal(np.sort(bodies), np.arange(len(bodies))):
             raise FileError("gravity/order does not name every body once")
-        return cls(bodies, _padded(np.flatnonzero(heads), len(bodies)))
+        starts = np.union1d(np.flatnonzero(heads), np.arange(min(len(bodies), 1)))
+        return cls(bodies, _padded(starts, len(bodies))) if len(starts) <= chunk_capacity(len(bodies)) else None
+
+
+def heads_of(starts: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Return whether a chunk starts at each of the places first … last - 1, an array of uint8.
+
+    These are the `starts` of an `Order` as rows that ranks can share.
+    """
+    heads = np.zeros(last - first, np.uint8)
+    heads[starts[(starts >= first) & (starts < last)] - first] = 1
+    return heads
 
 
 def given_order(number: int) -> Order:
@@ -72,18 +72,31 @@ def given_order(number: int) -> Order:
     return Order(np.arange(number, dtype=np.int32), _padded(np.arange(0, number, CHUNK), number))
 
 
-def spatial_order(position: np.ndarray) -> Order:
+def spatial_order(position, xp=np) -> Order:
     """Return the order along the Morton curve, chunks ending where it leaps.
+
+    Each operation rounds as IEEE 754 says, so that host and device find the same order.
 
     Parameters
     ----------
     position : (N, 3) array of float64
         All bodies.
+    xp : module
+        The namespace of `position`, NumPy or CuPy; the sort is done where the positions are.
     """
-    bodies = np.argsort(morton_keys(position), kind="stable").astype(np.int32)
-    segments = np.concatenate([[0], _leaps(position[bodies]) + 1, [len(bodies)]])
-    starts = [np.arange(start, end, CHUNK) for start, end in zip(segments, segments[1:], strict=False)]
-    return Order(bodies, _padded(np.concatenate(starts), len(bodies)))
+    if not len(position):
+        return given_order(0)
+    bodies = xp.argsort(morton_keys(position, xp), kind="stable").astype(np.int32)
+    leaps = _leaps(position[bodies], xp).tolist()
+    return Order(bodies, _padded(_starts(leaps, len(bodies)), len(bodies)))
+
+
+def _starts(leaps, number):
+    """Return where chunks start if they are full but end at each leap."""
+    edges = np.array([0, *(leap + 1 for leap in leaps), number])
+    counts = -(-np.diff(edges) // CHUNK)  # of each segment's chunks
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(edges[:-1], counts) + CHUNK * (np.arange(len(before)) - before)
 
 
 def _padded(starts, number):
@@ -93,21 +106,42 @@ def _padded(starts, number):
     return result
 
 
-def _leaps(path) -> np.ndarray:
+def _leaps(path, xp):
     """Return the steps of a path through (N, 3) points that leap, the farthest N / CHUNK at the most, in order."""
-    steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
-    blocks = np.array_split(steps, max(1, len(steps) // CHUNK))
-    typical = np.concatenate([np.full(len(block), np.median(block)) for block in blocks if len(block)] or [steps])
-    leaping = np.flatnonzero(steps > LEAP * typical)
-    ratio = steps[leaping] / np.maximum(typical[leaping], np.finfo(float).tiny)
-    return np.sort(leaping[np.argsort(-ratio, kind="stable")[: len(path) // CHUNK]])
+    step = path[1:] - path[:-1]
+    squares = step * step
+    steps = xp.sqrt(squares[:, 0] + squares[:, 1] + squares[:, 2])
+    typical = _typical(steps, xp)
+    leaping = xp.flatnonzero(steps > LEAP * typical)
+    most = len(path) // CHUNK
+    if len(leaping) <= most:
+        return leaping
+    ratio = steps[leaping] / xp.maximum(typical[leaping], np.finfo(float).tiny)
+    return xp.sort(leaping[xp.argsort(-ratio, kind="stable")[:most]])
 
 
-def morton_keys(position: np.ndarray) -> np.ndarray:
+def _typical(steps, xp):
+    """Return the median of each block of about CHUNK steps, once for each of its steps."""
+    if not len(steps):
+        return steps
+    blocks = max(1, len(steps) // CHUNK)
+    size, longer = divmod(len(steps), blocks)
+    cut = longer * (size + 1)
+    rows = steps[:cut].reshape(longer, size + 1), steps[cut:].reshape(blocks - longer, size)
+    return xp.concatenate([xp.repeat(_medians(block, xp), block.shape[1]) for block in rows if len(block)])
+
+
+def _medians(rows, xp):
+    """Return the median of each row."""
+    rows, size = xp.sort(rows, axis=1), rows.shape[1]
+    return (rows[:, (size - 1) // 2] + rows[:, size // 2]) / 2
+
+
+def morton_keys(position, xp=np):
     """Return the Morton (Z-order) key of each position within their common bounding cube, an (N,) array of int64."""
-    corner = position.min(axis=0)
-    extent = max((position - corner).max(), np.finfo(float).tiny)
-    cell = ((position - corner) / extent * (2.0**BITS - 1)).astype(np.int64)
+    offset = position - position.min(axis=0)
+    extent = xp.maximum(offset.max(), np.finfo(float).tiny)
+    cell = (offset / extent * (2.0**BITS - 1)).astype(np.int64)
     return _spread(cell[:, 0]) | _spread(cell[:, 1]) << 1 | _spread(cell[:, 2]) << 2
 
 

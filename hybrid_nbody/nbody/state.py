@@ -7,6 +7,10 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
+BYTES_OF_A_SOURCE = 256
+"""Most memory that a rank needs for each body whose position it holds: position, mass and order take 36 bytes, packed
+sources up to 64, and sorting the rest for a while."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -32,10 +36,12 @@ class State:
         Where each own body stands in `order`.
     own_order : (n,) array of int32
         The own bodies, counted from this rank's first, sorted by their places.
+    orders : (1,) array of int64, on the host
+        How many orders were set: a kernel that prepares for an order notices a new one.
     common_mass : float or None
-        See `hybrid_nbody.nbody.kernels.precision.common_mass`.
+        See `hybrid_nbody.nbody.kernels.precision.common_mass`; of all ranks' bodies.
     heaviest : float
-        The largest mass.
+        The largest mass of all.
     """
 
     position: Any
@@ -48,6 +54,7 @@ class State:
     chunks: Any
     place: Any
     own_order: Any
+    orders: np.ndarray
     common_mass: float | None
     heaviest: float
 
@@ -57,6 +64,15 @@ class State:
 
 def make_state(backend, own: slice, mass) -> State:
     """Return a state on `backend` with the given masses, at rest at the origin, in no order yet."""
+    return _state(backend, own, mass, mass)
+
+
+def make_own_state(backend, own: slice, mass) -> State:
+    """Return the same with this rank's bodies alone, `own` of all that have the given masses: N is n there."""
+    return _state(backend, slice(0, own.stop - own.start), mass[own], mass)
+
+
+def _state(backend, own, mass, all_masses):
     number, owned = len(mass), own.stop - own.start
     return State(
         position=backend.zeros((number, 3), "f8"),
@@ -69,16 +85,21 @@ def make_state(backend, own: slice, mass) -> State:
         chunks=backend.zeros(1, "i4"),
         place=backend.zeros(owned, "i4"),
         own_order=backend.zeros(owned, "i4"),
-        common_mass=common_mass(mass),
-        heaviest=float(mass.max()),
+        orders=np.zeros(1, "i8"),
+        common_mass=common_mass(all_masses),
+        heaviest=float(all_masses.max()),
     )
 
 
 def set_order(backend, state: State, order) -> None:
     """Let the force sum the sources of `state` in `order` from now on."""
-    state.order[:] = backend.upload(order.bodies)
-    state.starts[:] = backend.upload(order.starts)
+    state.orders[:] += 1
+    xp, own = backend.xp, state.own
+    state.order[:] = xp.asarray(order.bodies)
+    state.starts[:] = xp.asarray(order.starts)
     state.chunks[:] = order.chunks
-    place = order.places[state.own]
-    state.place[:] = backend.upload(place)
-    state.own_order[:] = backend.upload(np.argsort(place).astype(np.int32))
+    place = xp.empty_like(state.order)
+    place[state.order] = xp.arange(len(place), dtype=place.dtype)
+    state.place[:] = place[own]
+    mine = (state.order >= own.start) & (state.order < own.stop)
+    state.own_order[:] = state.order[mine] - own.start

@@ -2,10 +2,23 @@
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
+from functools import partial
+from typing import Protocol
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import cuda_aware
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.parallel.waiting import wait
+from hybrid_nbody.parallel.waiting import in_time, wait
+
+NCCL_SECONDS = 120.0
+"""Time that ranks are given to find each other through NCCL: one that another rank leaves alone would wait for ever."""
+
+
+class Messages(Protocol):
+    """Messages on their way."""
+
+    def finish(self) -> None:
+        """Make what follows see the rows received; what was sent may be changed from here on."""
 
 
 class Transport(ABC):
@@ -15,23 +28,37 @@ class Transport(ABC):
     ----------
     name : str
         As in ``compute.transport``.
+    recordable : bool
+        Whether a device can replay the messages without the host (see `Backend.recorded`).
+    peers : PeerMemory or None
+        The memory of all ranks' devices, where kernels of one can write into that of others.
+    warning : str
+        What a person should know of the choice of this transport, or nothing.
     """
 
     name: str
+    recordable: bool
+    peers = None
+    warning: str = ""
 
     @abstractmethod
     def allgather(self, array, partition: Partition) -> None:
         """Fill every rank's rows of `array` on every rank, in place; on entry each rank's own rows are valid."""
 
     @abstractmethod
-    def trade(self, sends, receives) -> None:
-        """Carry messages between ranks.
+    def begin(self, sends, receives) -> Messages:
+        """Start messages between ranks, which travel while the device goes on.
 
         Parameters
         ----------
         sends, receives : list of (int, array)
-            The other rank and contiguous rows; what two ranks send each other arrives in the order of the lists.
+            The other rank and contiguous rows; what two ranks send each other arrives in the order of the lists. Until
+            the messages are finished, the rows sent must not change and those received not be read.
         """
+
+    def trade(self, sends, receives) -> None:
+        """Carry messages between ranks: `begin` and, at once, finish."""
+        self.begin(sends, receives).finish()
 
     @abstractmethod
     def maximum(self, array) -> None:
@@ -41,7 +68,7 @@ class Transport(ABC):
 class HostTransport(Transport):
     """MPI between arrays on the host; a GPU's rows are staged through pinned memory."""
 
-    name = "host"
+    name, recordable = "host", False
 
     def __init__(self, backend, communicator):
         from mpi4py import MPI
@@ -52,23 +79,15 @@ class HostTransport(Transport):
 
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
-        width = array.size // max(len(array), 1)
-        counts = [count * width for count in partition.counts]
-        starts = [start * width for start in partition.offsets[:-1]]
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
-            wait(self.communicator.comm.Iallgatherv(self.in_place, [host, (counts, starts)]))
+            wait(self.communicator.comm.Iallgatherv(self.in_place, [host, rows_of_ranks(array, partition)]))
 
-    def trade(self, sends, receives):
-        """See `Transport`."""
-        comm = self.communicator.comm
-        requests = []
-        with ExitStack() as lent:
-            for rank, rows in sends:
-                requests.append(comm.Isend(lent.enter_context(self.backend.to_host(rows)), dest=rank))
-            for rank, rows in receives:
-                requests.append(comm.Irecv(lent.enter_context(self.backend.from_host(rows)), source=rank))
-            for request in requests:
-                wait(request)
+    def begin(self, sends, receives):
+        """See `Transport`; the host waits until the rows sent are computed, and the messages go on without it."""
+        comm, backend, lent = self.communicator.comm, self.backend, ExitStack()
+        requests = [comm.Isend(lent.enter_context(backend.to_host(rows)), dest=rank) for rank, rows in sends]
+        requests += [comm.Irecv(lent.enter_context(backend.from_host(rows)), source=rank) for rank, rows in receives]
+        return MpiMessages(requests, lent)
 
     def maximum(self, array):
         """See `Transport`."""
@@ -76,15 +95,72 @@ class HostTransport(Transport):
             wait(self.communicator.comm.Iallreduce(self.in_place, host, op=self.largest))
 
 
-class NcclTransport(Transport):
-    """NCCL between GPUs, queued on the device's stream: the host does not wait."""
+class MpiMessages:
+    """Messages of MPI on their way, and the memory on the host that is lent to them."""
 
-    name = "nccl"
+    def __init__(self, requests, lent: ExitStack):
+        self.requests, self.lent = requests, lent
+
+    def finish(self):
+        """See `Messages`."""
+        with self.lent:
+            for request in self.requests:
+                wait(request)
+
+
+class CudaMpiTransport(Transport):
+    """MPI on the arrays of GPUs themselves, for a library that takes them.
+
+    MPI knows nothing of streams: before it reads or writes, the host waits for the device. Collective operations are
+    the blocking ones, which more libraries offer for GPUs.
+    """
+
+    name, recordable = "cuda-mpi", False
+
+    def __init__(self, backend, communicator):
+        from mpi4py import MPI
+
+        self.backend = backend
+        self.communicator = communicator
+        self.in_place, self.largest = MPI.IN_PLACE, MPI.MAX
+
+    def allgather(self, array, partition):
+        """See `Transport`; shares may be uneven or empty."""
+        self.backend.synchronize()
+        self.communicator.comm.Allgatherv(self.in_place, [array, rows_of_ranks(array, partition)])
+
+    def begin(self, sends, receives):
+        """See `Transport`."""
+        self.backend.synchronize()
+        comm = self.communicator.comm
+        requests = [comm.Isend(rows, dest=rank) for rank, rows in sends]
+        requests += [comm.Irecv(rows, source=rank) for rank, rows in receives]
+        return MpiMessages(requests, ExitStack())
+
+    def maximum(self, array):
+        """See `Transport`."""
+        self.backend.synchronize()
+        self.communicator.comm.Allreduce(self.in_place, array, op=self.largest)
+
+
+class NcclTransport(Transport):
+    """NCCL between GPUs, queued on the device's streams: the host does not wait.
+
+    Raises
+    ------
+    InputError
+        On every rank, if NCCL cannot be started on one of them, saying why.
+    """
+
+    name, recordable = "nccl", True
 
     def __init__(self, backend, communicator):
         self.rank = communicator.rank
-        identifier = communicator.broadcast(backend.nccl_identifier() if communicator.is_root else None)
-        self.nccl = backend.nccl_group(communicator.size, identifier, communicator.rank)
+        make = backend.nccl_identifier if communicator.is_root else lambda: None
+        identifier = communicator.broadcast(communicator.together(partial(_told, make)))
+        join = partial(backend.nccl_group, communicator.size, identifier, communicator.rank)
+        self.nccl = communicator.together(partial(_told, partial(in_time, join, NCCL_SECONDS)))
+        self.peers = backend.peer_memory(communicator)
 
     def allgather(self, array, partition):
         """See `Transport`; uneven shares travel as one broadcast a rank, grouped into one operation."""
@@ -95,13 +171,31 @@ class NcclTransport(Transport):
         else:
             self.nccl.broadcast_each(array, pieces)
 
+    def begin(self, sends, receives):
+        """See `Transport`; the messages have a stream of their own, beside what is computed meanwhile."""
+        return self.nccl.begin(sends, receives)
+
     def trade(self, sends, receives):
-        """See `Transport`."""
-        self.nccl.send_and_receive(sends, receives)
+        """See `Transport`; they are queued among what is computed."""
+        self.nccl.trade(sends, receives)
 
     def maximum(self, array):
         """See `Transport`."""
         self.nccl.maximum(array)
+
+
+def rows_of_ranks(array, partition: Partition) -> tuple[list[int], list[int]]:
+    """Return how many elements of `array` each rank owns, and where they start, as MPI takes them."""
+    width = array.size // max(len(array), 1)
+    return [count * width for count in partition.counts], [start * width for start in partition.offsets[:-1]]
+
+
+def _told(action):
+    """Return what `action` returns; whatever a vendor's library raises becomes an error that all ranks can be told."""
+    try:
+        return action()
+    except Exception as error:
+        raise InputError(f"{type(error).__name__}: {error}") from error
 
 
 class AllgatherExchange:
@@ -113,6 +207,8 @@ class AllgatherExchange:
         As in ``compute.exchange``.
     alone : bool
         Whether this rank owns everything, so that there is nothing to exchange.
+    recordable : bool
+        Whether a device can replay what is exchanged, without the host.
     """
 
     name = "allgather"
@@ -122,6 +218,7 @@ class AllgatherExchange:
         self.partition = partition
         self.own = partition.share(rank)
         self.alone = partition.size == 1
+        self.recordable = self.alone or transport.recordable
 
     def collect(self, array) -> None:
         """Fill the rows of the other ranks in `array`, whose rows `own` are valid."""
@@ -129,7 +226,34 @@ class AllgatherExchange:
             self.transport.allgather(array, self.partition)
 
 
-TRANSPORTS = {transport.name: transport for transport in (HostTransport, NcclTransport)}
+class RingExchange:
+    """Ranks stand in a ring and hand blocks of rows on: no rank holds more than two blocks at a time.
+
+    Attributes
+    ----------
+    name, own, alone, recordable
+        As in `AllgatherExchange`.
+    next, previous : int
+        The neighbours in the ring.
+    """
+
+    name = "ring"
+
+    def __init__(self, transport: Transport, partition: Partition, rank: int):
+        self.transport = transport
+        self.partition = partition
+        self.own = partition.share(rank)
+        self.alone = partition.size == 1
+        self.recordable = self.alone or transport.recordable
+        self.next, self.previous = (rank + 1) % partition.size, (rank - 1) % partition.size
+
+    def begin(self, outgoing, incoming) -> Messages:
+        """Start to hand `outgoing` to the next rank and to take `incoming`, of one size, from the one before."""
+        return self.transport.begin([(self.next, outgoing)], [(self.previous, incoming)])
+
+
+TRANSPORTS = {transport.name: transport for transport in (NcclTransport, CudaMpiTransport, HostTransport)}
+"""The fastest first."""
 
 
 def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Transport:
@@ -137,7 +261,7 @@ def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Tr
 
     Parameters
     ----------
-    asked : {"auto", "host", "nccl"}
+    asked : {"auto", "host", "nccl", "cuda-mpi"}
         The configuration's choice.
     backend : Backend
         This rank's backend; all ranks' backends must offer a transport for it to be usable.
@@ -149,17 +273,43 @@ def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Tr
     Raises
     ------
     InputError
-        If the transport asked for cannot be used, with the reason.
+        On every rank, if the transport asked for cannot be used, with the reason.
     """
-    offered = set.intersection(*(set(names) for names in communicator.gather(backend.transports)))
-    usable = offered - {"nccl"} if gpus_shared else offered
+    obstacles = _obstacles(backend, communicator, gpus_shared)
     if asked == "auto":
-        asked = next(name for name in ("nccl", "host") if name in usable) if communicator.size > 1 else "host"
-    elif asked not in usable:
-        reason = (
-            "two ranks share a GPU"
-            if asked in offered
-            else f"not every rank's backend offers it ({backend.description})"
-        )
-        raise InputError(f"compute.transport: {asked} cannot be used: {reason}; use auto or host").on_all_ranks()
-    return TRANSPORTS[asked](backend, communicator)
+        usable = [name for name in TRANSPORTS if name not in obstacles]
+        return _first_that_starts(usable if communicator.size > 1 else ["host"], backend, communicator)
+    try:
+        if asked in obstacles:
+            raise InputError(obstacles[asked])
+        return TRANSPORTS[asked](backend, communicator)
+    except InputError as error:
+        text = f"compute.transport: {asked} cannot be used: {error}; use auto or host"
+        raise InputError(text).on_all_ranks() from error
+
+
+def _obstacles(backend, communicator, gpus_shared) -> dict[str, str]:
+    """Return why transports cannot be used, by name; all ranks find the same names."""
+    offered = set.intersection(*(set(names) for names in communicator.gather(backend.transports)))
+    aware = all(communicator.gather("cuda-mpi" in offered and cuda_aware()))
+    missing = f"not every rank's backend offers it ({backend.description})"
+    found = {name: missing for name in TRANSPORTS if name not in offered}
+    if gpus_shared:
+        found.setdefault("nccl", "two ranks share a GPU")
+    if not aware:
+        found.setdefault("cuda-mpi", "the MPI library does not say that it takes GPU arrays (see hybrid-nbody doctor)")
+    return found
+
+
+def _first_that_starts(names, backend, communicator) -> Transport:
+    """Return the first of the transports that all ranks can start; it warns of those that they could not."""
+    warning = ""
+    for name in names:
+        try:
+            transport = TRANSPORTS[name](backend, communicator)
+        except InputError as error:
+            warning += f"transport {name} could not be started ({error}); "
+            continue
+        transport.warning = warning and f"{warning}{name} is used instead"
+        return transport
+    raise AssertionError("host is always among the names")

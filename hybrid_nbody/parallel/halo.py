@@ -20,15 +20,15 @@ class Whole:
         Whether the last plane is followed by the first.
     """
 
-    alone, rank, transport, communicator = True, 0, None, None
+    alone, recordable, rank, transport, communicator = True, True, 0, None, None
 
     def __init__(self, planes: int, periodic: bool):
         self.partition, self.periodic = Partition.equal(planes, 1), periodic
         self.own = self.partition.share(0)
 
-    def fill(self, array) -> None:
-        """Fill the halo planes of `array`, the first and the last one; behind a wall they stay as they are."""
-        if self.periodic:
+    def fill(self, *arrays) -> None:
+        """Fill the halo planes of arrays, the first and the last one; behind a wall they stay as they are."""
+        for array in arrays if self.periodic else ():
             array[0], array[-1] = array[-2], array[1]
 
     def maximum(self, array) -> None:
@@ -37,6 +37,11 @@ class Whole:
     def largest(self, value: float) -> float:
         """Return `value`."""
         return value
+
+
+def shifted(planes: slice, by: int) -> slice:
+    """Return a slice that begins and ends `by` later."""
+    return slice(planes.start + by, planes.stop + by)
 
 
 class HaloExchange:
@@ -59,6 +64,8 @@ class HaloExchange:
         As the log calls it.
     alone : bool
         Whether this rank owns every plane.
+    recordable : bool
+        Whether a device can replay what is exchanged, without the host.
     own : slice
         This rank's planes.
     """
@@ -70,17 +77,21 @@ class HaloExchange:
         self.rank = communicator.rank
         self.own = partition.share(self.rank)
         self.alone = partition.size == 1
+        self.recordable = self.alone or transport.recordable
         self._messages = cache(self._messages_of)
 
-    def fill(self, array) -> None:
-        """Fill the halo planes of `array`, the first and the last one; behind a wall they stay as they are."""
+    def fill(self, *arrays, depth: int = 1) -> None:
+        """Fill the `depth` planes beyond each end of a slab; behind a wall they stay as they are.
+
+        Arrays may have more planes beyond the ends than that.
+        """
         if not self.alone or self.periodic:
-            self._trade(array, array, 1)
+            self._trade([(array, array) for array in arrays], depth)
 
     def window(self, array, depth: int, room) -> None:
         """Fill `room` with the planes of `array`, which has one halo plane at each end, and `depth` beyond each end."""
         room[depth:-depth] = array[1:-1]
-        self._trade(array, room, depth)
+        self._trade([(array, room)], depth)
 
     def maximum(self, array) -> None:
         """Replace every element of `array` by its largest value over the ranks."""
@@ -92,28 +103,38 @@ class HaloExchange:
         value = math.inf if math.isnan(value) else value
         return value if self.alone else float(self.communicator.maximum(np.array(value)))
 
-    def _trade(self, source, target, depth):
-        """Bring the planes within `depth` of the slab from `source`, each rank's planes, to `target`."""
+    def _trade(self, pairs, depth):
+        """Bring the planes within `depth` of the slab from the first array of each pair, each rank's, to the second."""
         copies, sends, receives = self._messages(depth)
-        for start, stop, place in copies:
-            target[place : place + stop - start] = source[start:stop]
-        self.transport.trade(
-            [(rank, source[start:stop]) for rank, start, stop in sends],
-            [(rank, target[start:stop]) for rank, start, stop in receives],
-        )
+        sending, receiving = [], []
+        for source, target in pairs:
+            first, place = self._beyond(source), self._beyond(target)
+            for here, there in copies:
+                target[shifted(there, place)] = source[shifted(here, first)]
+            sending += [(rank, source[shifted(here, first)]) for rank, here in sends]
+            receiving += [(rank, target[shifted(there, place)]) for rank, there in receives]
+        self.transport.trade(sending, receiving)
+
+    def _beyond(self, array):
+        """Return how many planes an array has beyond each end of the slab."""
+        return (len(array) - (self.own.stop - self.own.start)) // 2
 
     def _messages_of(self, depth):
-        """Return what this rank copies, sends and receives, in an order that every rank derives alike."""
+        """Return what this rank copies, sends and receives, in an order that every rank derives alike.
+
+        Planes are counted from its first one.
+        """
         copies, sends, receives = [], [], []
         for rank in range(self.partition.size):
             for owner, first, last, place in self._pieces(rank, depth):
-                start = first - self.own.start + 1
+                here = slice(first - self.own.start, last - self.own.start)
+                there = slice(place, place + last - first)
                 if owner == rank == self.rank:
-                    copies.append((start, start + last - first, place))
+                    copies.append((here, there))
                 elif owner == self.rank:
-                    sends.append((rank, start, start + last - first))
+                    sends.append((rank, here))
                 elif rank == self.rank:
-                    receives.append((owner, place, place + last - first))
+                    receives.append((owner, there))
         return copies, sends, receives
 
     def _pieces(self, rank, depth):
@@ -124,7 +145,7 @@ class HaloExchange:
             for (owner, turn), run in groupby(planes, lambda plane: (self._owner(plane % number), plane // number)):
                 run = list(run)
                 first = run[0] - turn * number
-                yield owner, first, first + len(run), run[0] - share.start + depth
+                yield owner, first, first + len(run), run[0] - share.start
 
     def _owner(self, plane):
         return next(rank for rank, end in enumerate(self.partition.offsets[1:]) if plane < end)

@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bodies import clustered
 
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels.precision import CHUNK
-from hybrid_nbody.nbody.ordering import Order, given_order, morton_keys, spatial_order
+from hybrid_nbody.nbody.ordering import Order, given_order, heads_of, morton_keys, spatial_order
+from hybrid_nbody.nbody.state import make_state, set_order
 
 
 def used(order):
@@ -19,7 +21,6 @@ def used(order):
 def assert_is_an_order(order, number):
     """Every body once; chunks cover all of them in turn, none larger than CHUNK."""
     np.testing.assert_array_equal(np.sort(order.bodies), np.arange(number))
-    np.testing.assert_array_equal(order.bodies[order.places], np.arange(number))
     sizes = np.diff(used(order))
     assert sizes.sum() == number
     assert sizes.min() >= 1
@@ -62,7 +63,8 @@ def test_chunks_do_not_straddle_tight_clusters():
 
 def test_an_order_survives_as_rows():
     order = spatial_order(clustered().position)
-    again = Order.from_heads(order.bodies, order.heads)
+    heads = [heads_of(order.starts, first, last) for first, last in ((0, 1000), (1000, 1000), (1000, 4096))]
+    again = Order.from_heads(order.bodies, np.concatenate(heads))
     np.testing.assert_array_equal(again.bodies, order.bodies)
     np.testing.assert_array_equal(again.starts, order.starts)
 
@@ -73,3 +75,57 @@ def test_morton_keys_of_the_corners_of_a_cube():
     assert (np.diff(keys) > 0).all()
     assert keys[0] == 0
     assert keys[-1] == 2**63 - 1
+
+
+def test_rows_that_name_a_body_twice_are_no_order():
+    with pytest.raises(FileError, match="does not name every body once"):
+        Order.from_heads(np.array([0, 2, 2], np.int32), np.array([1, 0, 0], np.uint8))
+
+
+def test_rows_of_ranks_with_a_chunk_each_may_have_too_many_of_them():
+    bodies = np.arange(5, dtype=np.int32)
+    assert Order.from_heads(bodies, np.array([1, 1, 1, 0, 0], np.uint8)) is None
+    assert used(Order.from_heads(bodies, np.array([1, 0, 1, 0, 0], np.uint8))).tolist() == [0, 2, 5]
+
+
+def test_the_first_row_of_a_share_starts_a_chunk():
+    order = Order.from_heads(np.arange(5, dtype=np.int32), np.array([0, 0, 1, 0, 0], np.uint8))
+    assert used(order).tolist() == [0, 2, 5]
+
+
+def test_no_bodies_have_an_order():
+    order = spatial_order(np.zeros((0, 3)))
+    assert (len(order.bodies), order.starts.tolist(), order.chunks) == (0, [0], 0)
+
+
+# ---- On devices ------------------------------------------------------------------------------------------------------
+
+DISTRIBUTIONS = {
+    "plummer": lambda: plummer(20000, 1).position,
+    "box": lambda: random_box(131072, 2).position,
+    "clustered": lambda: clustered(30000, 200).position,
+    "a grid, with many at one place": lambda: np.round(random_box(5000, 3).position * 8) / 8,
+    "pairs that leap": lambda: np.repeat(random_box(4000, 4).position, 2, axis=0),
+    "far from the origin": lambda: plummer(3000, 5).position * 1e16 + 1e17,
+    "one": lambda: np.array([[1.0, 2.0, 3.0]]),
+    "none": lambda: np.zeros((0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_device_finds_the_order_of_the_host(backend, name):
+    position = DISTRIBUTIONS[name]()
+    expected, found = spatial_order(position), spatial_order(backend.upload(position), backend.xp)
+    np.testing.assert_array_equal(backend.download(found.bodies), expected.bodies)
+    np.testing.assert_array_equal(found.starts, expected.starts)
+
+
+@pytest.mark.parametrize("own", [slice(0, 700), slice(100, 350), slice(300, 300), slice(699, 700)])
+def test_places_of_own_bodies(backend, own):
+    order = spatial_order(plummer(700, 2).position)
+    state = make_state(backend, own, np.ones(700))
+    set_order(backend, state, order)
+    place, own_order = backend.download(state.place), backend.download(state.own_order)
+    np.testing.assert_array_equal(order.bodies[place], np.arange(own.start, own.stop))
+    np.testing.assert_array_equal(own_order, np.argsort(place))
+    assert backend.download(state.chunks)[0] == order.chunks == 3

@@ -1,12 +1,20 @@
 """Every rank's rows on every rank, and what carries them."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from support.ranks import on_threads, same_bits
+from support.transports import GpuStandIn
 
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport, NcclTransport, choose_transport
+from hybrid_nbody.parallel.exchange import (
+    AllgatherExchange,
+    CudaMpiTransport,
+    HostTransport,
+    NcclTransport,
+    RingExchange,
+)
 from hybrid_nbody.parallel.partition import Partition
 
 SHARES = {
@@ -66,30 +74,134 @@ def test_the_backend_is_told_which_rows_are_valid_and_lends_the_array_once(commu
     assert [(lent is array, own) for lent, own in asked] == [(True, partition.share(communicator.rank))]
 
 
+# ---- Messages --------------------------------------------------------------------------------------------------------
+
+
+class Staging(CpuBackend):
+    """A backend whose arrays the host does not see: rows are copied down to be sent, and up when they have come."""
+
+    @contextmanager
+    def to_host(self, rows):
+        yield rows.copy()
+
+    @contextmanager
+    def from_host(self, rows):
+        staged = np.full_like(rows, -1)
+        yield staged
+        rows[:] = staged
+
+
+LONG = 1 << 18
+"""Numbers in a message that no MPI library sends before the other rank asks for it."""
+
+
+def neighbours(communicator):
+    """Return the ranks after and before this one in a ring."""
+    return (communicator.rank + 1) % communicator.size, (communicator.rank - 1) % communicator.size
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("make_backend", [CpuBackend, Staging])
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "the last first"])
+def test_messages_that_are_on_their_way_together_arrive_when_each_is_finished(communicator, make_backend, in_turn):
+    transport = HostTransport(make_backend(1), communicator)
+    after, before = neighbours(communicator)
+    sent = [np.full((LONG, 3), 10.0 * communicator.rank + k) for k in range(3)]
+    received = [np.zeros((LONG, 3)) for _ in range(3)]
+    begun = [transport.begin([(after, out)], [(before, into)]) for out, into in zip(sent, received, strict=True)]
+    work = sum(float(np.sqrt(k)) for k in range(1000))  # the device goes on meanwhile
+    if make_backend is Staging:
+        assert not any(into.any() for into in received)
+    for k in range(3) if in_turn else reversed(range(3)):
+        begun[k].finish()
+        assert (received[k] == 10.0 * before + k).all()
+    assert work > 0
+
+
+@pytest.mark.mpi
+def test_messages_between_two_ranks_arrive_in_the_order_of_the_lists(communicator):
+    transport = HostTransport(CpuBackend(1), communicator)
+    after, before = neighbours(communicator)
+    sent = [np.array([communicator.rank, k], "i4") for k in range(4)]
+    received = [np.zeros(2, "i4") for _ in range(4)]
+    transport.trade([(after, out) for out in sent], [(before, into) for into in received])
+    assert [into.tolist() for into in received] == [[before, k] for k in range(4)]
+
+
+@pytest.mark.mpi
+def test_a_ring_hands_each_block_to_every_rank(communicator):
+    exchange = RingExchange(HostTransport(CpuBackend(1), communicator), Partition.equal(9, communicator.size), 0)
+    exchange.next, exchange.previous = neighbours(communicator)
+    here, there, seen = np.full(5, communicator.rank), np.zeros(5, int), [communicator.rank]
+    for _ in range(communicator.size - 1):
+        exchange.begin(here, there).finish()
+        here, there = there, here
+        seen.append(int(here[0]))
+    assert seen == [(communicator.rank - k) % communicator.size for k in range(communicator.size)]
+
+
+@pytest.mark.parametrize(("rank", "after", "before"), [(0, 1, 3), (1, 2, 0), (3, 0, 2)])
+def test_neighbours_in_a_ring(rank, after, before):
+    transport = GpuStandIn()
+    transport.recordable = True
+    exchange = RingExchange(transport, Partition((0, 3, 3, 8, 9)), rank)
+    assert (exchange.next, exchange.previous, exchange.alone, exchange.recordable) == (after, before, False, True)
+    assert RingExchange(None, Partition.equal(9, 1), 0).alone
+
+
+# ---- MPI on the arrays of GPUs, with arrays that show no more than their address ------------------------------------
+
+
+class Device:
+    """Rows that only say where they are, as those of a GPU do; the address is the host's."""
+
+    def __init__(self, rows):
+        self.rows, self.size = rows, rows.size
+        interface = rows.__array_interface__
+        self.__cuda_array_interface__ = {key: interface[key] for key in ("shape", "typestr", "data")} | {"version": 3}
+
+    def __len__(self):
+        return len(self.rows)
+
+
+class Waiting:
+    """A backend that counts how often somebody waits for its device."""
+
+    def __init__(self):
+        self.waits = 0
+
+    def synchronize(self):
+        self.waits += 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("weights", SHARES)
+def test_cuda_aware_mpi_gathers_what_the_device_has_done(communicator, weights):
+    backend, partition = Waiting(), Partition.weighted(100, SHARES[weights](communicator.size))
+    whole, own = rows_of(100, (3,), "f8"), partition.share(communicator.rank)
+    array = np.zeros_like(whole)
+    array[own] = whole[own]
+    CudaMpiTransport(backend, communicator).allgather(Device(array), partition)
+    assert same_bits(array, whole)
+    assert backend.waits == 1
+
+
+@pytest.mark.mpi
+def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
+    backend = Waiting()
+    transport = CudaMpiTransport(backend, communicator)
+    after, before = neighbours(communicator)
+    into, largest = np.zeros((LONG, 3), "f4"), np.array([communicator.rank, -communicator.rank], "i4")
+    messages = transport.begin([(after, Device(np.full_like(into, communicator.rank)))], [(before, Device(into))])
+    assert backend.waits == 1
+    messages.finish()
+    assert (into == before).all()
+    transport.maximum(Device(largest))
+    assert largest.tolist() == [communicator.size - 1, 0]
+    assert not transport.recordable
+
+
 # ---- Over NCCL, as far as it goes without GPUs -----------------------------------------------------------------------
-
-
-class GpuStandIn:
-    """A backend that says what it offers and notes what is asked of its NCCL."""
-
-    description = "GPU 0, stand-in"
-
-    def __init__(self, transports=("nccl", "host")):
-        self.transports = transports
-        self.calls = []
-
-    def nccl_identifier(self):
-        return "the root's identifier"
-
-    def nccl_group(self, size, identifier, rank):
-        self.calls.append(("join", size, identifier, rank))
-        return self
-
-    def all_gather(self, array, start, size):
-        self.calls.append(("all_gather", start, size))
-
-    def broadcast_each(self, array, pieces):
-        self.calls.append(("broadcast_each", pieces))
 
 
 @pytest.mark.parametrize(
@@ -110,53 +222,14 @@ def test_nccl_is_given_the_bytes_of_each_rank(weights, expected):
     assert on_threads(2, one) == [[join, call] for join, call in zip(joined, expected, strict=True)]
 
 
-# ---- Choosing --------------------------------------------------------------------------------------------------------
+def test_messages_over_nccl_go_beside_what_is_computed_and_others_among_it():
+    def one(rank):
+        transport = NcclTransport(GpuStandIn(), rank)
+        transport.begin([(1, "rows")], [(0, "room")]).finish()
+        transport.trade([], [(0, "room")])
+        return transport.nccl.calls[1:]
 
-
-def choose(asked, offers, gpus_shared=False):
-    """Return the transport's name on ranks whose backends make `offers`."""
-    transports = on_threads(
-        len(offers), lambda rank: choose_transport(asked, GpuStandIn(offers[rank.rank]), rank, gpus_shared)
-    )
-    assert len({transport.name for transport in transports}) == 1
-    return transports[0].name
-
-
-BOTH, HOST = ("nccl", "host"), ("host",)
-
-
-@pytest.mark.parametrize(
-    ("asked", "offers", "gpus_shared", "chosen"),
-    [
-        ("auto", [BOTH, BOTH], False, "nccl"),
-        ("auto", [BOTH, BOTH], True, "host"),
-        ("auto", [BOTH, HOST], False, "host"),
-        ("auto", [BOTH], False, "host"),  # alone: nothing to carry
-        ("host", [BOTH, BOTH], False, "host"),
-        ("nccl", [BOTH, BOTH], False, "nccl"),
-    ],
-)
-def test_auto_takes_the_fastest_that_every_rank_can_use(asked, offers, gpus_shared, chosen):
-    assert choose(asked, offers, gpus_shared) == chosen
-
-
-@pytest.mark.parametrize(
-    ("offers", "gpus_shared", "reason"),
-    [
-        ([BOTH, BOTH], True, "two ranks share a GPU"),
-        ([BOTH, HOST], False, "not every rank's backend offers it (GPU 0, stand-in)"),
-        ([HOST], False, "not every rank's backend offers it (GPU 0, stand-in)"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_with_the_reason(offers, gpus_shared, reason):
-    with pytest.raises(InputError) as caught:
-        choose("nccl", offers, gpus_shared)
-    assert str(caught.value) == f"compute.transport: nccl cannot be used: {reason}; use auto or host"
-
-
-@pytest.mark.mpi
-def test_one_rank_without_it_refuses_it_on_all(communicator):
-    last = communicator.rank == communicator.size - 1
-    with pytest.raises(InputError, match="not every rank's backend offers it") as caught:
-        choose_transport("nccl", GpuStandIn(HOST if last else BOTH), communicator, gpus_shared=False)
-    assert caught.value.shared
+    beside, among = ("begin", [(1, "rows")], [(0, "room")]), ("trade", [], [(0, "room")])
+    assert on_threads(2, one) == [[beside, "finish", among]] * 2
+    assert NcclTransport.recordable
+    assert not HostTransport.recordable

@@ -50,6 +50,24 @@ def test_halo_planes_are_those_of_the_neighbours(communicator, planes, periodic)
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_several_arrays_with_more_planes_beyond_the_ends_than_are_filled(communicator, depth, periodic):
+    """Also where slabs have fewer planes than that."""
+    most, grids = 4, [whole(6), -whole(6)]
+    halo = exchange(communicator, 6, periodic)
+    arrays = [planes_around(grid, halo.own, most, periodic) for grid in grids]
+    for array in arrays:
+        array[:most] = array[-most:] = UNTOUCHED
+    halo.fill(*arrays, depth=depth)
+    for array, grid in zip(arrays, grids, strict=True):
+        filled = slice(most - depth, len(array) - most + depth)
+        assert same_bits(array[filled], planes_around(grid, halo.own, depth, periodic))
+        assert (array[: most - depth] == UNTOUCHED).all()
+        assert (array[len(array) - most + depth :] == UNTOUCHED).all()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("depth", [1, 2, 5, 13])
 def test_a_window_reaches_across_any_number_of_ranks(communicator, depth, periodic):
     """Across all of them, and round the edge more than once."""

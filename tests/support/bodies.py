@@ -3,6 +3,7 @@
 import numpy as np
 from support.ranks import transport_of
 
+from hybrid_nbody.builders.nbody import GRAVITIES
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -51,18 +52,25 @@ def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=
 
 
 def make_model(
-    bodies, dt, communicator, backend=None, integrator="leapfrog", precision="double", softening=0.0, weights=None
+    bodies,
+    dt,
+    communicator,
+    backend=None,
+    integrator="leapfrog",
+    precision="double",
+    softening=0.0,
+    weights=None,
+    exchange=AllgatherExchange,
+    transport=None,
 ):
     """Return a model at its initial state, its bodies shared over the ranks of `communicator`."""
     backend = backend or make_backend("cpu")
     weights = weights or [1.0] * communicator.size
     partition = Partition.weighted(len(bodies), weights)
-    transport = transport_of(backend, communicator)
-    exchange = AllgatherExchange(transport, partition, communicator.rank)
-    share = bodies.share(exchange.own)
-    model = NBodyModel(
-        backend, communicator, exchange, bodies.mass, share.id, integrator, dt, precision, softening, G=1.0
-    )
+    joined = exchange(transport or transport_of(backend, communicator), partition, communicator.rank)
+    share = bodies.share(joined.own)
+    physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": GRAVITIES[exchange.name]}
+    model = NBodyModel(backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics)
     model.begin(share)
     return model
 

@@ -71,6 +71,8 @@ class ThreadRank:
     def broadcast(self, value):
         return self.gather(value)[0]
 
+    together = Communicator.together
+
     def maximum(self, values):
         return np.max(self.gather(values), axis=0)
 
