@@ -61,7 +61,6 @@ class FluidModel:
         self.work = Work("cells", float(np.prod(kernels.slab.cells)), SOLVES * iterations * OPERATIONS_PER_CELL)
         self.state = make_state(kernels)
         self.stepper = Stepper(kernels, halo, solver, self.state, physics)
-        self.step_once = self.backend.recorded(self.stepper.step) if halo.alone else self.stepper.step
 
     @property
     def time(self) -> float:
@@ -76,7 +75,7 @@ class FluidModel:
         for remaining in reversed(range(steps)):
             self._apply_sources()
             if remaining:
-                self.step_once()
+                self.stepper.step_once()
             else:
                 self.stepper.step(self._watch)
             self.step += 1
@@ -121,8 +120,7 @@ class FluidModel:
     def _divergence(self):
         """Return the largest divergence of the velocity."""
         state, kernels = self.state, self.kernels
-        for component in state.velocity:
-            self.halo.fill(component)
+        self.halo.fill(state.velocity[2])
         kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, state.b)
         cells = state.rooms.of_solver[: int(np.prod(kernels.slab.shape))].reshape(kernels.slab.shape)
         kernels.merge(state.b, cells)  # into x: the solver's arrays are free between steps

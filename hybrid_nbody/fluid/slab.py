@@ -22,12 +22,15 @@ class Slab:
         ``free-slip``, ``no-slip`` or ``periodic`` for the axes x, y and z.
     first, planes : int
         The rank owns planes first ... first + planes - 1.
+    mixed : bool
+        Whether ranks compute on devices of several kinds, which must lay planes out and end solves alike.
     """
 
     cells: tuple[int, int, int]
     boundary: tuple[str, str, str]
     first: int
     planes: int
+    mixed: bool = False
 
     @classmethod
     def whole(cls, cells: tuple[int, int, int], boundary: tuple[str, str, str]) -> "Slab":

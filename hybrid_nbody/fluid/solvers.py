@@ -80,7 +80,7 @@ class RedBlack(Iterative):
 
     def __init__(self, kernels, halo, accuracy: Accuracy):
         super().__init__(kernels, halo, accuracy)
-        self.fused = halo.alone and accuracy.criterion == "change"
+        self.fused = kernels.relaxes(halo) and accuracy.criterion == "change"
 
     def factors(self, stencil) -> Factors:
         """Return what a cell changes by, over what its equation lacks."""
@@ -89,11 +89,10 @@ class RedBlack(Iterative):
     def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place."""
         if self.fused:
-            self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room)
+            self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room, self.halo)
         else:
             self.iterate(x, b, stencil)
-        for colour in COLOURS:
-            self.halo.fill(x[colour])
+        self.halo.fill(*x)
 
     def improve(self, x, b, stencil) -> None:
         """Sweep colour by colour, and let every rank know of the others' changes."""

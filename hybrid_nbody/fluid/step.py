@@ -5,6 +5,7 @@ Stam, "Stable Fluids" (SIGGRAPH 1999), and "Real-Time Fluid Dynamics for Games" 
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from hybrid_nbody.errors import NumericalError
@@ -148,24 +149,40 @@ class Stepper:
         }
         self.advect, self.advect_velocity = schemes[physics.advection]
         self.ratios = [physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)]
+        self.step_once = kernels.backend.recorded(self.step) if halo.alone else self._step_in_parts
+        record = kernels.backend.recorded if halo.recordable else lambda action: action
+        parts = self._spread_velocity, partial(self._carry_velocity, 1), partial(self._carry_density, 1)
+        self.parts = [record(part) for part in parts]
 
     def step(self, watch=None) -> None:
         """Do a step; ``watch(b)`` is called after the last projection, with the right-hand side of its equation."""
-        self._add_forces()
-        self._move_velocity(watch)
-        self._move_density()
+        self._spread_velocity()
+        self._carry_velocity(self._depth(self.state.spare_velocity), watch)
+        self._carry_density(self._depth(self.state.velocity))
 
-    def _move_velocity(self, watch):
-        """Diffuse and project into the spare arrays, advect and project back."""
+    def _step_in_parts(self):
+        """Do a step whose parts are recorded, where fluid does not come from beyond the halo planes."""
+        spread, carry_velocity, carry_density = self.parts
+        spread()
+        depth = self._depth(self.state.spare_velocity)
+        carry_velocity() if depth == 1 else self._carry_velocity(depth)
+        depth = self._depth(self.state.velocity)
+        carry_density() if depth == 1 else self._carry_density(depth)
+
+    def _spread_velocity(self):
+        """Add forces, diffuse and project into the spare arrays."""
+        self._add_forces()
         state, rooms = self.state, self.state.rooms
         for *arrays, parity in zip(state.velocity, state.spare_velocity, rooms.velocity, self.parities, strict=True):
             self._diffuse(*arrays, self.ratios[0], parity)
         self._project(state.spare_velocity, rooms.of_spare)
-        for array in state.spare_velocity:
-            self.halo.fill(array)
-        depth = self._depth(state.spare_velocity)
+        self.halo.fill(*state.spare_velocity)
+
+    def _carry_velocity(self, depth, watch=None):
+        """Advect from the spare arrays, project back, and diffuse the density."""
+        state = self.state
         self.advect_velocity(depth)
-        self._project(state.velocity, rooms.of_velocity)
+        self._project(state.velocity, state.rooms.of_velocity)
         pressure, divergence, _ = state.spare_velocity
         if watch or self.physics.carry_over:
             self.kernels.merge(state.b, divergence)
@@ -173,13 +190,12 @@ class Stepper:
             watch(divergence)
         if self.physics.carry_over:
             self.kernels.merge(state.x, pressure)
-
-    def _move_density(self):
-        """Diffuse into the spare array, which keeps the result where it is carried over, and advect back."""
-        state = self.state
         self._diffuse(state.density, state.spare_density, state.rooms.density, self.ratios[1], SCALAR)
         self.halo.fill(state.spare_density)
-        depth = self._depth(state.velocity)
+
+    def _carry_density(self, depth):
+        """Advect the density from the spare array, which keeps what it holds where it is carried over."""
+        state = self.state
         self.advect(state.spare_density, state.density, state.velocity, SCALAR, depth, state.spare_velocity[0])
 
     # --- sources --------------------------------------------------------------------------------------------------
@@ -195,8 +211,7 @@ class Stepper:
 
     def _confine(self, strength):
         state, length = self.state, self.state.spare_density
-        for array in state.velocity:
-            self.halo.fill(array)
+        self.halo.fill(*state.velocity)
         self.kernels.curl_length(*state.velocity, length)
         self.halo.fill(length)
         self.kernels.confine(*state.velocity, length, strength, *state.spare_velocity)
@@ -231,8 +246,7 @@ class Stepper:
     def _project(self, velocity, room):
         """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b."""
         kernels, state = self.kernels, self.state
-        for array in velocity:
-            self.halo.fill(array)
+        self.halo.fill(velocity[2])  # of the others, no difference is along z
         kernels.divergence(*velocity, -0.5 * self.spacing, state.b)
         kernels.fill(state.x, 0.0)
         self.solver.solve(state.x, state.b, POISSON, room)

@@ -43,7 +43,7 @@ def test_sources_compile(source, slab, dtype, architecture):
         assert kernel + b"\0" in cubin
 
 
-@pytest.mark.parametrize("slab", [WALLS, PERIODIC], ids=["walls", "periodic"])
+@pytest.mark.parametrize("slab", [WALLS, PERIODIC, PART], ids=["walls", "periodic", "part"])
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
 def test_passes_compile(slab, count, dtype, architecture):

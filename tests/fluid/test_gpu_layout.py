@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.nvrtc import H200
 
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
-from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY
+from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 from hybrid_nbody.fluid.slab import Slab
 
@@ -86,3 +86,11 @@ def test_tiles_own_every_cell_once_and_reach_a_skirt_beyond(cells, boundary, dty
         assert first <= low - needed or first <= 0 or (periodic and whole)
         assert first + width >= high + needed or first + width >= slab.half or (periodic and whole)
     assert end == slab.half
+
+
+@given(GRIDS, TYPES)
+def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dtype):
+    from hybrid_nbody.fluid.kernels.cpu_rows import make_grid
+
+    slab = Slab(cells, WALLS, 0, cells[2], mixed=True)
+    assert pitch_of(slab, dtype) == make_grid(slab).pitch

@@ -28,7 +28,7 @@ struct Pair {
         int colour = (y + FIRST + z) & 1;
         inside = c < HALF && y < NY, second = inside && 2 * c + 1 < NX;
         cell = (long long)(z + 1) * PLANE + y * NX + 2 * c;
-        for (int i = 0; i < 2; ++i) place[i] = (colour ^ i) * COLOUR + ((long long)(z + 1) * NY + y) * PITCH + c;
+        for (int i = 0; i < 2; ++i) place[i] = (colour ^ i) * COLOUR + ((long long)(z + HALO) * NY + y) * PITCH + c;
     }
 };
 

@@ -83,7 +83,11 @@ class Kernels:
 
     # ---- Linear systems ----
 
-    def relax(self, x, b, stencil, iterations, tolerance, room):
+    def relaxes(self, halo) -> bool:
+        """Return whether `relax` does all of a solve with such neighbours, or they are asked after every sweep."""
+        return halo.alone
+
+    def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
         """Solve by red-black Gauss-Seidel iterations, on one rank that owns all planes.
 
         Parameters
@@ -98,6 +102,8 @@ class Kernels:
             Iterations end when none of the cells changed by more.
         room : flat array or None
             Memory that is free meanwhile.
+        halo : HaloExchange or Whole, optional
+            How ranks see each other's planes, where `relaxes` says so.
         """
         longest, kept = self._passes(x, tolerance, room)
         system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors((1.0 / stencil.diagonal,) * 8))

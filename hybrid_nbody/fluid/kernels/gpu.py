@@ -1,6 +1,6 @@
 """The cell by cell parts of a fluid step on a GPU (CUDA through CuPy); twin of ``cpu``.
 
-``sweeps.cu`` holds the linear systems of several ranks, ``resident.cu`` and ``tiles.cu`` those of one (`gpu_relax`),
+``resident.cu`` and ``tiles.cu`` hold whole red-black solves (`gpu_relax`), ``sweeps.cu`` the parts of others,
 ``transport.cu`` the advection, ``cells.cu`` everything else.
 """
 
@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from hybrid_nbody.fluid.kernels import gpu_relax
-from hybrid_nbody.fluid.kernels.gpu_layout import OPTIONS, SOURCES, SUM_THREADS, defines, pitch_of
+from hybrid_nbody.fluid.kernels.gpu_layout import OPTIONS, SOURCES, SUM_THREADS, defines, halo_of, pitch_of
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 BLOCK = (64, 4)
@@ -21,6 +21,8 @@ BLOCKS_OF_A_PLANE = 8
 WORDS = 24
 """Of what the device remembers of solves: see ``solve.cuh``."""
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
+DONE = 4
+FLAGS, FLAGS_OF_A_LAUNCH, LAUNCHES = 10, 4, 3
 
 
 class Kernels:
@@ -40,8 +42,8 @@ class Kernels:
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
-        self.shape_of_colours = (2, *slab.shape[:2], pitch_of(slab, dtype))
-        self.relaxation = gpu_relax.fastest(self) if slab.planes == slab.cells[2] else None
+        self.shape_of_colours = (2, slab.planes + 2 * halo_of(slab), slab.cells[1], pitch_of(slab, dtype))
+        self.relaxation = gpu_relax.fastest(self)
 
     def compile(self, source, macros, **options):
         """Return the module of a file for this slab; `options` as of the backend's `compile`."""
@@ -93,18 +95,28 @@ class Kernels:
 
     # --- linear systems -----------------------------------------------------------------------------------------------
 
-    def relax(self, x, b, stencil, iterations, tolerance, room):
-        """Do all iterations of a solve on a rank that owns every plane, and note it in the statistics.
+    def relaxes(self, halo) -> bool:
+        """Return whether `relax` does all of a solve: with other ranks, too, if they compute on GPUs."""
+        return not self.slab.mixed
 
-        `room` is flat memory of the working type that is free meanwhile, or None. Nothing is done here but queue
-        kernels, so that a caller may capture it.
+    def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
+        """Do all iterations of a solve, and note it in the statistics.
+
+        `room` is flat memory of the working type that is free meanwhile, or None; `halo` how ranks see each other's
+        planes, if this one does not own them all. Nothing is done here but queue kernels, so that a caller may capture
+        it.
         """
         equation = *self._equation(stencil), self.number(1.0 / stencil.diagonal), self.number(tolerance)
-        self.relaxation.relax(x, b, equation, iterations, room)
+        self.relaxation.relax(x, b, equation, iterations, room, halo)
 
     def _equation(self, stencil):
         """Return a stencil as arguments of a kernel."""
         return tuple(map(self.number, (stencil.own, stencil.neighbour, *stencil.parity)))
+
+    def flags(self, launch, iterations):
+        """Return what launch number `launch` of a solve notes for each of its iterations: whether a cell changed."""
+        start = FLAGS + launch % LAUNCHES * FLAGS_OF_A_LAUNCH
+        return self.control[start : start + iterations]
 
     def single(self, source, name, *arguments):
         """Launch one thread."""
@@ -133,8 +145,14 @@ class Kernels:
         self.single("sweeps", "end_solve", self.control)
 
     def stopped(self) -> bool:
-        """Return False: only the device knows, and does nothing more once a solve has converged."""
-        return False
+        """Return False: only the device knows, and does nothing more once a solve has converged.
+
+        Ranks on CPUs do know and leave the loop, so that beside them the host has to look.
+        """
+        done = self.slab.mixed and bool(self.backend.download(self.control[DONE : DONE + 1])[0])
+        if done:
+            self.end_iteration()  # one that is left out
+        return done
 
     def statistics(self) -> dict[str, int]:
         """Return solves, iterations, and solves that stopped early, since `reset_statistics`."""

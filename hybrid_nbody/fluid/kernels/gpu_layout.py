@@ -12,6 +12,9 @@ SOURCES = {name: FOLDER / f"{name}.cu" for name in ("sweeps", "transport", "cell
 HEADERS = sorted(FOLDER.glob("*.cuh"))
 OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
 
+LONGEST_PASS = 2
+"""Most iterations of a pass over the grid: the registers hold no more."""
+
 LANES = 32
 """Threads of a warp."""
 
@@ -21,14 +24,24 @@ OWN_SHARED_MEMORY = 1024
 ALIGNMENT = 32
 """Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written in."""
 
+CPU_ENDS, CPU_LANES = 2, 16
+"""As in ``cpu_rows``: places that a row has beside its cells, and of which it has a multiple."""
+
 SUM_THREADS = 512
 """Threads of a block that sums a plane."""
 
 
 def pitch_of(slab, dtype) -> int:
-    """Return the numbers of a row of colours, with its padding."""
+    """Return the numbers of a row of colours, with its padding: that of CPUs where planes travel to them."""
+    if slab.mixed:
+        return -(-(slab.half + CPU_ENDS) // CPU_LANES) * CPU_LANES
     numbers = ALIGNMENT // np.dtype(dtype).itemsize
     return -(-slab.half // numbers) * numbers
+
+
+def halo_of(slab) -> int:
+    """Return the planes of colours beyond each end of a slab: where they are other ranks', all that a pass reads."""
+    return 1 if slab.planes == slab.cells[2] else 2 * LONGEST_PASS
 
 
 def defines(slab, dtype) -> dict[str, int | str]:
@@ -41,6 +54,7 @@ def defines(slab, dtype) -> dict[str, int | str]:
         **cells,
         "FIRST": slab.first,
         "PLANES": slab.planes,
+        "HALO": halo_of(slab),
         "PITCH": pitch_of(slab, dtype),
         **dict(zip(("PERIODIC_X", "PERIODIC_Y", "PERIODIC_Z"), periodic, strict=True)),
         **dict(zip(("PARITY_U", "PARITY_V", "PARITY_W"), parities, strict=True)),

@@ -1,13 +1,11 @@
-"""A red-black solve on a GPU that owns the whole grid: kept in its multiprocessors, or in passes over the grid."""
+"""A red-black solve on a GPU: the grid kept in its multiprocessors, or passes over it, which several GPUs share."""
 
 import numpy as np
 
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
-from hybrid_nbody.fluid.kernels.gpu_layout import FOLDER
+from hybrid_nbody.fluid.kernels.gpu_layout import FOLDER, LONGEST_PASS
+from hybrid_nbody.fluid.kernels.gpu_neighbours import neighbours_of
 from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
-
-LONGEST_PASS = 2
-"""Most iterations of a pass: the registers hold no more."""
 
 COPY_BLOCKS = 1056
 COPY_THREADS = 256
@@ -16,9 +14,10 @@ ROOM_ALIGNMENT = 256
 
 
 def fastest(kernels) -> "Residence | Passes":
-    """Return how the kernels' GPU best relaxes the kernels' grid."""
-    facts = kernels.backend.facts()
-    boxes = boxes_of(kernels.slab, kernels.dtype, facts) if facts["cooperative_launch"] else None
+    """Return how the kernels' GPU best relaxes the kernels' planes."""
+    facts, slab = kernels.backend.facts(), kernels.slab
+    alone = slab.planes == slab.cells[2]
+    boxes = boxes_of(slab, kernels.dtype, facts) if alone and facts["cooperative_launch"] else None
     return Residence(kernels, boxes) if boxes else Passes(kernels)
 
 
@@ -38,7 +37,7 @@ class Residence:
         self.memory = self.kernel.max_dynamic_shared_size_bytes = boxes.memory(kernels.dtype)
         self.barrier = kernels.backend.zeros(2, "u8")
 
-    def relax(self, x, b, equation, iterations, room):
+    def relax(self, x, b, equation, iterations, room, halo):
         """Queue a solve.
 
         Parameters
@@ -51,6 +50,8 @@ class Residence:
         iterations : int
             At most so many.
         room : flat array or None
+            Not needed.
+        halo : HaloExchange or None
             Not needed.
         """
         arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
@@ -68,7 +69,7 @@ class Passes:
     """
 
     def __init__(self, kernels, longest: int = LONGEST_PASS):
-        self.kernels, self.spare = kernels, None
+        self.kernels, self.spare, self.neighbours = kernels, None, None
         facts = kernels.backend.facts()
         self.multiprocessors = facts["multiprocessors"]
         tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
@@ -84,15 +85,20 @@ class Passes:
             kernel.max_dynamic_shared_size_bytes = tiling.memory(self.kernels.dtype)
         return kernels
 
-    def relax(self, x, b, equation, iterations, room):
+    def relax(self, x, b, equation, iterations, room, halo):
         """Queue a solve: passes, and a part of the last again if that did too many iterations.
 
         Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes some to work in.
         """
         spare, longest, previous = self._spare_colours(room), max(self.tilings), 0
         counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
+        neighbours = self.neighbours = self.neighbours or neighbours_of(self.kernels, halo)
+        neighbours.begin(x, b, spare, room)
         for number, count in enumerate(counts):
+            source, target = (spare, x) if number % 2 else (x, spare)
+            neighbours.before(source, count)
             self._launch("relax", count, number, previous, x, spare, b, *equation)
+            neighbours.after(target, number, count, equation[-1] >= 0)
             previous = count
         done = map(np.int32, (len(counts), previous, iterations))
         self.kernels.single("sweeps", "settle", *done, self.kernels.control)

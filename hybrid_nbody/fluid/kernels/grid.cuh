@@ -1,7 +1,7 @@
 // What all kernels of the fluid share: the grid, where the values of its cells lie, and what is beside a cell.
 //
 // Compiled with -DREAL (float or double), -DNX, -DNY, -DNZ (cells of the grid), -DFIRST and -DPLANES (of this rank),
-// -DPITCH (of a row of a colour) and -DPERIODIC_X, _Y, _Z (0 or 1).
+// -DHALO (planes of colours beyond each end), -DPITCH (of a row of a colour) and -DPERIODIC_X, _Y, _Z (0 or 1).
 
 typedef REAL Real;
 
@@ -9,7 +9,7 @@ typedef REAL Real;
 #define HALF ((NX + 1) / 2)  // most cells of one colour in a row
 #define PLANE (NY * NX)
 #define COLOUR_PLANE (NY * PITCH)
-#define COLOUR ((long long)(PLANES + 2) * COLOUR_PLANE)
+#define COLOUR ((long long)(PLANES + 2 * HALO) * COLOUR_PLANE)
 #define WHOLE (PLANES == NZ)  // this rank owns all planes, and z wraps here if it is periodic
 #define WALL_BELOW (!PERIODIC_Z && FIRST == 0)
 #define WALL_ABOVE (!PERIODIC_Z && FIRST + PLANES == NZ)
@@ -32,7 +32,7 @@ struct Colours {
     Real *value;
     __device__ static long long place(const Cell &c) {
         int colour = (c.x + c.y + FIRST + c.z) & 1;
-        return colour * COLOUR + ((long long)(c.z + 1) * NY + c.y) * PITCH + c.x / 2;
+        return colour * COLOUR + ((long long)(c.z + HALO) * NY + c.y) * PITCH + c.x / 2;
     }
     __device__ Real &operator()(const Cell &c) const { return value[place(c)]; }
 };

@@ -51,7 +51,7 @@ struct Box {
         int grid_y = y + row, grid_z = z + plane;
         if (PERIODIC_Y) grid_y += grid_y < 0 ? NY : grid_y >= NY ? -NY : 0;
         if (PERIODIC_Z) grid_z += grid_z < 0 ? NZ : grid_z >= NZ ? -NZ : 0;
-        return (grid_z + 1) * COLOUR_PLANE + grid_y * PITCH + c;
+        return (grid_z + HALO) * COLOUR_PLANE + grid_y * PITCH + c;
     }
 };
 

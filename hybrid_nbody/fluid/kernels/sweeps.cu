@@ -27,7 +27,7 @@ struct Site {
     __device__ Site(int colour)
         : c(blockIdx.x * blockDim.x + threadIdx.x), y(blockIdx.y * blockDim.y + threadIdx.y), z(blockIdx.z) {
         x = 2 * c + ((colour + y + FIRST + z) & 1);
-        at = (long long)(z + 1) * COLOUR_PLANE + y * PITCH + c;
+        at = (long long)(z + HALO) * COLOUR_PLANE + y * PITCH + c;
     }
     __device__ bool inside() const { return x < NX && y < NY; }
     __device__ int walls() const {  // beside the cell, a bit for each axis
@@ -92,6 +92,57 @@ extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const
     note(larger_residual(x, b, THE_EQUATION) > *limit, control + CHANGED);
 }
 
+// --- between passes by ``tiles.cu``: GPUs that write into each other's memory -------------------------------------------
+
+// Colours of the ranks below and above in their GPUs' memory, moved so that this rank's planes have their own numbers
+// there; null where there is no such rank. `colour`: from one to the other.
+struct Beyond {
+    Real *below, *above;
+    long long colour_below, colour_above;
+};
+
+#define WIDE (int)(16 / sizeof(Real))
+__device__ inline void copy(Real *to, const Real *from) { *(float4 *)to = *(const float4 *)from; }
+
+// What a GPU tells another one: the number of the meeting, and which iterations changed a cell.
+typedef unsigned long long Letter;
+
+// Wait until all GPUs are here, and let each know what any has noted of a launch. Letters lie with the one they are for:
+// those of odd meetings after those of even ones, so that nobody's next letter replaces one that is still to be read.
+extern "C" __global__ void meet(int me, int ranks, volatile Letter *const *letters, unsigned *meetings, int launch,
+                                int iterations, int *control) {
+    __shared__ unsigned meeting, all;
+    int *flags = flags_of(control, launch);
+    if (threadIdx.x == 0) meeting = ++*meetings, all = 0;
+    __syncthreads();
+    unsigned noted = 0;
+    for (int i = 0; i < iterations; ++i) noted |= (flags[i] != 0) << i;
+    __threadfence_system();
+    if (threadIdx.x < ranks) {
+        int first = meeting % 2 * ranks;
+        letters[threadIdx.x][first + me] = (Letter)meeting << 32 | noted;
+        Letter letter;
+        do letter = letters[me][first + threadIdx.x];
+        while (letter >> 32 != meeting);
+        atomicOr(&all, (unsigned)letter);
+    }
+    __threadfence_system();
+    __syncthreads();
+    for (int i = threadIdx.x; i < iterations; i += blockDim.x) flags[i] = all >> i & 1;
+}
+
+// Copy this rank's first and last HALO planes to where the ranks beside it look for them, 16 bytes at once.
+extern "C" __global__ void show(const Real *from, const __grid_constant__ Beyond to) {
+    const int size = HALO * COLOUR_PLANE / WIDE;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < 2 * size; i += gridDim.x * blockDim.x) {
+        int colour = i >= size;
+        long long first = (long long)HALO * COLOUR_PLANE + (i - colour * size) * WIDE;
+        long long last = first + (long long)(PLANES - HALO) * COLOUR_PLANE;
+        if (to.below) copy(to.below + colour * to.colour_below + first, from + colour * COLOUR + first);
+        if (to.above) copy(to.above + colour * to.colour_above + last, from + colour * COLOUR + last);
+    }
+}
+
 // --- after passes by ``tiles.cu`` ------------------------------------------------------------------------------------
 
 // After the last of so many launches: where the result is (HOME: 0 in x, 1 in the spare array), or how many single
@@ -108,7 +159,7 @@ extern "C" __global__ void settle(int launches, int last, int iterations, int *c
 
 extern "C" __global__ void bring_home(Real *x, const Real *spare, const int *control) {
     if (!control[HOME]) return;
-    long long size = 2 * COLOUR / (16 / sizeof(Real)), step = (long long)gridDim.x * blockDim.x;
+    long long size = 2 * COLOUR / WIDE, step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
-        ((float4 *)x)[i] = ((const float4 *)spare)[i];
+        copy(x + i * WIDE, spare + i * WIDE);
 }

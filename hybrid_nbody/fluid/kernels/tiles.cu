@@ -64,6 +64,13 @@ __device__ inline int stored(int i, int size, bool periodic) {
     return periodic ? wrapped(i, size) : min(max(i, 0), size - 1);
 }
 
+// The same for planes: of several ranks each has HALO planes beyond its own, as far as the grid reaches.
+__device__ inline int stored_plane(int z) {
+    if (WHOLE) return stored(z, NZ, PERIODIC_Z);
+    int lowest = PERIODIC_Z ? -HALO : max(-HALO, -FIRST), highest = PLANES + HALO - 1;
+    return min(max(z, lowest), PERIODIC_Z ? highest : min(highest, NZ - FIRST - 1));
+}
+
 // What a thread holds of its columns, the planes t + 1 ... t - 2K of step t. A plane keeps its place: as many steps as
 // there are places are unrolled, so that the compiler knows the place of each, and nothing is moved.
 #define PLACES (2 * K + 2)
@@ -109,15 +116,19 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
     return me;
 }
 
-// What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place.
+// What lies beyond a wall of z is worth nothing: let the ghosts that step t reads take its place. Walls are counted from
+// this rank's first plane, as planes are: they may lie within its halo.
+#define WALLS_Z (!PERIODIC_Z)
+#define GRID_BEGIN (-FIRST)
+#define GRID_END (NZ - FIRST)
 __device__ __forceinline__ void set_ghosts(int t, int step, Columns &held, Real z_sign) {
 #pragma unroll
     for (int h = 1; h <= 2 * K; ++h)
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             Real ghost = z_sign * held.x[(h - 1) & 1][r][PLACE(step, 1 - h)];
-            if (t - h + 1 == 0) held.x[h & 1][r][PLACE(step, -h)] = ghost;
-            if (t - h + 1 == NZ - 1) held.x[h & 1][r][PLACE(step, 2 - h)] = ghost;
+            if (t - h + 1 == GRID_BEGIN) held.x[h & 1][r][PLACE(step, -h)] = ghost;
+            if (t - h + 1 == GRID_END - 1) held.x[h & 1][r][PLACE(step, 2 - h)] = ghost;
         }
 }
 
@@ -132,7 +143,7 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &held
     bool changed = false;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        int odd = (me.y + r + t) & 1;  // the cell is the second of its pair
+        int odd = (me.y + r + FIRST + t) & 1;  // the cell is the second of its pair
         Real own = x[r][at], same = other[r][at], side = __shfl_sync(~0u, same, odd ? me.lane + 1 : me.lane - 1);
         Real previous = r > 0 ? other[r - 1][at] : before, next = r + 1 < ROWS ? other[r + 1][at] : after;
         if (SIDE > 1 && me.lane == (odd ? LANES - 1 : 0)) side = edges.lane[h - 1][me.beside][r];
@@ -142,7 +153,7 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &held
         if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.y_sign * own;
         Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
         Real delta = product(residual_of(e, own, held.b[colour][r][at], sum), factor);
-        bool spare = NX % 2 && !PERIODIC_Z && t - h + 1 >= NZ;  // there `factor` is zero, but places too many may be NaN
+        bool spare = NX % 2 && WALLS_Z && t - h + 1 >= GRID_END;  // there `factor` is zero, but places too many may be NaN
         x[r][at] = spare ? own : own + delta;
         changed |= fabs(delta) > me.limit[r] && !me.beyond(odd);
     }
@@ -177,7 +188,7 @@ __device__ inline void wait_for_pieces_but() {
 }
 
 __device__ __forceinline__ void fetch_plane(const Real *array, int plane, const Thread &me, unsigned stage, int which) {
-    const Real *from = array + (long long)(stored(plane, NZ, PERIODIC_Z) + 1) * COLOUR_PLANE;
+    const Real *from = array + (long long)(stored_plane(plane) + HALO) * COLOUR_PLANE;
     Real *to = waiting_at(stage, which, me) + me.lane * PIECE;
 #pragma unroll
     for (int i = 0; i < FETCHES; ++i)
@@ -201,7 +212,7 @@ __device__ __forceinline__ void take_plane(Column &to, int place, const Thread &
 
 __device__ __forceinline__ void store_plane(Real *__restrict__ array, int plane, const Thread &me, const Column &from,
                                             int place) {
-    Real *to = array + (long long)(plane + 1) * COLOUR_PLANE;
+    Real *to = array + (long long)(plane + HALO) * COLOUR_PLANE;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
         if (me.owns(r)) to[TALL ? me.offset[0] + r * PITCH : me.offset[r]] = from[r][place];
@@ -220,7 +231,7 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
                                      int begin, int end, const Thread &me, const Equation &e, Real factor, Edges *edges,
                                      bool *changed) {
     Columns held = {};
-    int start = (PERIODIC_Z ? begin - 2 * K : max(begin - 2 * K, 0)) - 1, last = end + 2 * K - 2;
+    int start = (WALLS_Z ? max(begin - 2 * K, GRID_BEGIN) : begin - 2 * K) - 1, last = end + 2 * K - 2;
     if (TALL) from += me.fetched[0], b += me.fetched[0];
     wait_for_pieces_but<0>();  // what was ordered for steps beyond the last of another range
     for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
@@ -238,11 +249,11 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             take_plane(held.b[1], PLACE(step, -1), me, stage, B1);
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
             stage = (stage + 1) % STAGES;
-            if (!PERIODIC_Z && (t < 2 * K || t >= NZ - 1)) set_ghosts(t, step, held, e.z_sign);
+            if (WALLS_Z && (t < GRID_BEGIN + 2 * K || t >= GRID_END - 1)) set_ghosts(t, step, held, e.z_sign);
             show_edges(0, fresh, me, held.x[1], PLACE(step, 1));
 #pragma unroll
             for (int h = 1; h <= 2 * K; ++h) {
-                Real weight = PERIODIC_Z || t - h + 1 < NZ ? factor : 0;  // ghosts stay as they are
+                Real weight = !WALLS_Z || t - h + 1 < GRID_END ? factor : 0;  // ghosts stay as they are
                 bool moved = half_sweep(h, t, step, held, old, me, e, weight);
                 changed[(h - 1) / 2] |= moved && t - h + 1 >= begin && t - h + 1 < end;
                 if (h < 2 * K) show_edges(h, fresh, me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
@@ -257,17 +268,17 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     }
 }
 
-// K iterations of the whole grid. The planes of all strips of tiles, one strip after another, are shared out evenly
+// K iterations of this rank's planes. The planes of all strips of tiles, one strip after another, are shared out evenly
 // among the rows of blocks, gridDim.y; the blocks of a row take the tiles beside each other in x.
 __device__ inline void iterate(const Real *from, const Real *b, Real *to, const Equation &e, Real factor, Real tolerance,
                                int *flags) {
     __shared__ Edges edges[2];
     bool changed[K] = {};
-    long long planes = (long long)ALONG_Y.number() * NZ;
+    long long planes = (long long)ALONG_Y.number() * PLANES;
     int begin = planes * blockIdx.y / gridDim.y, end = planes * (blockIdx.y + 1) / gridDim.y;
     while (begin < end) {
-        int z = begin % NZ, count = min(NZ - z, end - begin);
-        Thread me = thread_in(blockIdx.x, begin / NZ, tolerance);
+        int z = begin % PLANES, count = min(PLANES - z, end - begin);
+        Thread me = thread_in(blockIdx.x, begin / PLANES, tolerance);
         iterate_range(from, b, to, z, z + count, me, e, factor, edges, changed);
         begin += count;
     }

@@ -1,8 +1,12 @@
 """Fixtures of the tests of the GPU's kernels."""
 
+import os
+
 import pytest
 from support.bodies import make_backend
 from support.gpu_kernels import CASES
+
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # loading a kernel waits for those that wait for it
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from support.gpu_kernels import CASES, STENCILS, WAYS, close, colours_of, make, merged, rounded, upload, values
+from support.ranks import on_threads
 
 from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.solvers import NEVER_MET
 from hybrid_nbody.fluid.stencil import SCALAR, diffusion
+from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.partition import Partition
 
 pytestmark = pytest.mark.gpu
 
@@ -51,16 +55,21 @@ def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
     assert kernels.statistics() == {"solves": 3, "iterations": 2 * stop + 1, "early": 1 + (stop > 1)}
 
 
+def first_plane(kernels):
+    """Return where the slab's own planes begin in its colours."""
+    return (kernels.shape_of_colours[1] - kernels.slab.planes) // 2
+
+
 def exchange(slabs, arrays, colour):
     """Fill the halo planes of several slabs."""
-    count = len(slabs)
+    count, edges = len(slabs), [(first_plane(kernels), first_plane(kernels) + kernels.slab.planes) for kernels in slabs]
     for rank, kernels in enumerate(slabs):
-        below, above = arrays[rank - 1], arrays[(rank + 1) % count]
         low, high = kernels.slab.walls
+        after = (rank + 1) % count
         if not low:
-            arrays[rank][colour, 0] = below[colour, slabs[rank - 1].slab.planes]
+            arrays[rank][colour, edges[rank][0] - 1] = arrays[rank - 1][colour, edges[rank - 1][1] - 1]
         if not high:
-            arrays[rank][colour, -1] = above[colour, 1]
+            arrays[rank][colour, edges[rank][1]] = arrays[after][colour, edges[after][0]]
 
 
 def slabs_of(backend, case, dtype):
@@ -116,6 +125,69 @@ def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
         assert kernels.statistics() == whole.statistics()
     parts = [merged(kernels, array) for kernels, array in zip(slabs, found, strict=True)]
     np.testing.assert_array_equal(np.concatenate(parts), merged(whole, together))
+
+
+class ThreadTransport:
+    """Carries planes between ranks that are threads of this process."""
+
+    recordable = True
+
+    def __init__(self, rank, peers):
+        self.rank, self.peers = rank, self if peers else None
+
+    def addresses(self, array):
+        """See `PeerMemory`."""
+        return self.rank.gather(array.data.ptr)
+
+    def trade(self, sends, receives):
+        posted = [list(messages) for messages in self.rank.gather(sends)]
+        for owner, rows in receives:
+            number = next(i for i, (to, _) in enumerate(posted[owner]) if to == self.rank.rank)
+            rows[...] = posted[owner].pop(number)[1]
+        self.rank.gather(None)  # all have what they wanted: arrays may change
+
+    def maximum(self, array):
+        array.set(np.max(self.rank.gather(array.get()), axis=0))
+
+
+def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve):
+    """Return for each slab what it becomes, and the statistics of its solve.
+
+    Ranks that are sent planes queue their work on one stream; those that meet have streams of their own.
+    """
+    slabs = [make(backend, case, dtype, low, high - low) for low, high in zip(cuts, cuts[1:], strict=False)]
+
+    def relax(rank):
+        (backend.cupy.cuda.Stream(non_blocking=True) if peers else backend.stream).use()
+        kernels = slabs[rank.rank]
+        halo = HaloExchange(ThreadTransport(rank, peers), Partition(cuts), rank, kernels.slab.periodic[2])
+        found, right = colours_of(kernels, x), colours_of(kernels, b)
+        kernels.relaxation.neighbours = None
+        kernels.reset_statistics()
+        kernels.relax(found, right, *solve, None, halo)
+        return merged(kernels, found), kernels.statistics()
+
+    return on_threads(len(slabs), relax)
+
+
+@pytest.mark.parametrize("name", ["walls", "odd", "periodic", "mixed", "ring in y"])
+@pytest.mark.parametrize("iterations", [1, 4, 9])
+@pytest.mark.parametrize("tolerance", [NEVER_MET, 0.05, 0.3])
+@pytest.mark.parametrize("peers", [False, True])
+def test_shared_passes_have_the_bits_of_one_rank(backend, dtype, name, peers, iterations, tolerance):
+    """Also where a slab is thinner than what a pass reads beyond it, and cannot be written into."""
+    (nx, ny, _), boundary = CASES[name]
+    planes = 13 if boundary[2] != "periodic" else 14
+    case = (nx, ny, planes), boundary
+    x, b = values(case, 1), values(case, 2)
+    whole, stencil = make(backend, case, dtype), diffusion(0.7, (1, -1, 1))
+    together, right = colours_of(whole, x), colours_of(whole, b)
+    whole.reset_statistics()
+    whole.relax(together, right, stencil, iterations, tolerance, None)
+    cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
+    parts = relax_on_threads(backend, case, dtype, cuts, peers, x, b, stencil, iterations, tolerance)
+    assert all(statistics == whole.statistics() for _, statistics in parts)
+    np.testing.assert_array_equal(np.concatenate([found for found, _ in parts]), merged(whole, together))
 
 
 def test_uniform_stays_uniform(backend, case, dtype, way):
