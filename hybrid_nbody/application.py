@@ -1,17 +1,21 @@
 """Carries a run out, from its configuration or from its newest checkpoint on."""
 
+import json
 import threading
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_nbody.builders import BUILDERS
+from hybrid_nbody.builders.common import is_measured
+from hybrid_nbody.builders.rebalance import Rebalancer
 from hybrid_nbody.config import loader
 from hybrid_nbody.errors import DamagedFileError, InputError
 from hybrid_nbody.job import Job
 from hybrid_nbody.output import checkpoint, directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
+from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.simulation.signals import StopSignals
 
 
@@ -40,6 +44,12 @@ def introduce(builder, built, log: Log) -> None:
     """Say what runs where."""
     for line in builder.lines(built):
         log.say(line)
+
+
+def rebalancer(builder, built, log: Log) -> Rebalancer | None:
+    """Return what shares the work out anew during a run, where shares follow the speed of several ranks."""
+    several = builder.communicator.size > 1
+    return Rebalancer(builder, built, log.say) if several and is_measured(builder.config, built.placement) else None
 
 
 def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: float) -> int:
@@ -77,10 +87,40 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         introduce(builder, built, log)
         communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-        job = Job(config, folder, built.model, communicator, log, started, signals)
-        job.trajectory.create(built.model, job.header)
+        job = Job(config, folder, built.model, communicator, log, started, signals, rebalancer(builder, built, log))
+        del built  # the job's model alone is kept: it may be replaced
+        job.trajectory.create(job.model, job.header)
         log.open(folder / directory.LOG)
         return job.run(saved_step=None)
+
+
+def build(values: dict, source_name: str, communicator, connect=choose_transport):
+    """Return the model of a configuration at its initial state, and where it runs, for those who step it themselves.
+
+    Parameters
+    ----------
+    values : dict
+        What a YAML file would hold.
+    source_name : str
+        What messages name in the place of a file.
+    communicator : Communicator
+        Every rank calls together.
+    connect : callable, optional
+        Returns what carries the exchange, in the place of `choose_transport`.
+
+    Returns
+    -------
+    Built
+
+    Raises
+    ------
+    InputError
+        On every rank.
+    """
+    config = communicator.on_root(lambda: loader.loads(json.dumps(values), source_name))
+    builder = BUILDERS[config.model](config, communicator, connect)
+    builder.check()
+    return builder.fresh(communicator.only_on_root(builder.initial))
 
 
 def _resolved(path, overrides):
@@ -115,10 +155,11 @@ def resume(folder: Path, overrides: Sequence[str], communicator, started: float)
             log.say(f"warning: {warning}; the checkpoint before it is used")
         introduce(builder, built, log)
         log.say(f"resuming {folder} at step {model.step}, t = {model.time:g}, from {saved.path.name}")
-        job = Job(config, folder, model, communicator, log, started, signals)
+        job = Job(config, folder, model, communicator, log, started, signals, rebalancer(builder, built, log))
+        del built, model  # the job's model alone is kept: it may be replaced
         log.open(folder / directory.LOG)
         _continue_trajectory(job)
-        return job.run(saved_step=model.step)
+        return job.run(saved_step=job.model.step)
 
 
 def _saved_run(folder, overrides):

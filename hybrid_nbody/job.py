@@ -17,6 +17,9 @@ from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps, EveryTi
 
 PROGRESS_SECONDS = 0.2
 
+BALANCE_SECONDS = 20.0
+"""Wall-clock time between two looks at the speeds of the ranks."""
+
 
 class Job:
     """One run, from its model to its exit code.
@@ -37,17 +40,24 @@ class Job:
         ``time.monotonic()`` of the program's start.
     signals : StopSignals
         Tells of requests to stop.
+    rebalancer : Rebalancer or None
+        Shares the work out anew where speeds drift.
     """
 
-    def __init__(self, config, folder, model, communicator, log, started, signals):
-        self.config, self.folder, self.model = config, folder, model
+    def __init__(self, config, folder, model, communicator, log, started, signals, rebalancer=None):
+        self.config, self.folder, self.rebalancer = config, folder, rebalancer
         self.communicator, self.log = communicator, log
         self.last_step = config.time.total_steps
+        self.simulation = Simulation(model, communicator, signals, started)
         self.header = self._header()
         self.trajectory = trajectories.Trajectory(folder / trajectories.NAME, communicator)
-        self.simulation = Simulation(model, communicator, signals, started)
         self.recorder = self._recorder()
         self._add_events()
+
+    @property
+    def model(self):
+        """The workload."""
+        return self.simulation.model
 
     def _header(self):
         """Return what every file of the run says of it."""
@@ -60,7 +70,7 @@ class Job:
         }
 
     def _recorder(self):
-        guard = Guard(self.model, self.communicator, self.config.time.max_energy_error)
+        guard = Guard(self.simulation, self.communicator, self.config.time.max_energy_error)
         keep = self.config.output.checkpoint.keep if self.config.output.checkpoint else 1
         return Recorder(
             self.simulation,
@@ -89,6 +99,13 @@ class Job:
             Event("stop", stop, lambda: self.simulation.stop("stopped")),
             Event("finish", last, lambda: self.simulation.stop("finished")),
         ]
+        if self.rebalancer:
+            self.simulation.events.append(Event("balance", EveryWall(BALANCE_SECONDS), self._rebalance))
+
+    def _rebalance(self):
+        """Share the work out anew if that pays, unless the run ends here."""
+        if not self.simulation.outcome:
+            self.rebalancer.look(self.simulation)
 
     def _when(self, every: Every | None):
         """Return the schedule of an output section, in a list that is empty if it is switched off."""

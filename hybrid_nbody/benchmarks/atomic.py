@@ -53,7 +53,7 @@ class AtomicKernels(gpu.Kernels):
         self.result.fill(0)
         super().accelerations(state)
 
-    def _partial(self, components, targets):
+    def _partial(self, components):
         """Return what a part is added to."""
         return self.result
 

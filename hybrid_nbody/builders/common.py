@@ -37,37 +37,61 @@ class Built:
     exchange: object
 
 
-def check_weights(config, size: int) -> None:
-    """Check that a list of weights has one for each rank.
+def check_lists(config, size: int) -> None:
+    """Check that lists of backends and of weights have an entry for each rank.
 
     Raises
     ------
     InputError
-        If it does not.
+        If one has not.
     """
+    for key, what in (("backend", "backend"), ("balance", "weight")):
+        given = getattr(config.compute, key)
+        if not isinstance(given, str) and len(given) != size:
+            raise InputError(
+                f"compute.{key}: {plural(len(given), what, what + 's')} for {plural(size, 'rank', 'ranks')}; "
+                f"give one {what} a rank"
+            ).on_all_ranks()
+
+
+def is_measured(config, placement: Placement) -> bool:
+    """Return whether shares follow the speed of the ranks: as asked for, or because their devices differ."""
+    return {"auto": len(set(placement.kinds)) > 1, "measured": True}.get(config.compute.balance, False)
+
+
+def shares(config, number: int, placement: Placement, measure, least: int = 0) -> Partition:
+    """Return who owns which of `number` items.
+
+    Parameters
+    ----------
+    config : NBodyConfig or FluidConfig
+    number : int
+        Items in all.
+    placement : Placement
+        Where the ranks compute.
+    measure : callable
+        ``measure()`` gives the speed of each rank where that is wanted.
+    least : int
+        Items that a rank has at least, however slow it is.
+    """
+    if is_measured(config, placement):
+        return Partition.weighted(number, measure(), least)
     balance = config.compute.balance
-    if not isinstance(balance, str) and len(balance) != size:
-        raise InputError(
-            f"compute.balance: {len(balance)} weights for {size} rank{'s' if size > 1 else ''}; give one weight a rank"
-        ).on_all_ranks()
+    return Partition.weighted(number, [1.0] * len(placement.kinds) if isinstance(balance, str) else balance)
 
 
-def shares(config, number: int, size: int, measure) -> Partition:
-    """Return who owns which of `number` items; ``measure()`` gives the speed of each rank where that is asked for."""
-    balance = config.compute.balance
-    weights = {"equal": lambda: [1.0] * size, "measured": measure}[balance]() if isinstance(balance, str) else balance
-    return Partition.weighted(number, weights)
-
-
-def placement_lines(built: Built, count) -> list[str]:
+def placement_lines(config, built: Built, count) -> list[str]:
     """Say where the ranks compute, and what ``count(number)`` each has."""
     placement, exchange = built.placement, built.exchange
     how = "" if exchange.alone else f"; exchange {exchange.name} over {exchange.transport.name}"
+    how += "; shares by speed" if is_measured(config, placement) and not exchange.alone else ""
     lines = [f"{placement.reason}{how}"]
     for (rank, host, device), number in zip(placement.table, exchange.partition.counts, strict=True):
         lines.append(f"  rank {rank:<4} {host:<20} {device:<28} {count(number)}")
     if placement.shared_gpus:
         lines.append("warning: ranks share a GPU; start one rank a GPU for full speed")
+    if not exchange.alone and exchange.transport.warning:
+        lines.append(f"warning: {exchange.transport.warning}")
     return lines
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from hybrid_nbody.analysis.events_file import read_events
-from hybrid_nbody.builders.common import CHANGEABLE, Built, check_weights, placement_lines, plural, shares
+from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
 from hybrid_nbody.config import fluid as asked
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import solvers
@@ -28,17 +28,22 @@ class FluidBuilder:
     config : FluidConfig
     communicator : Communicator
         Every rank calls together.
+    connect : callable, optional
+        Returns what carries the exchange, in the place of `choose_transport`.
 
     Attributes
     ----------
     changeable : tuple of str
         Keys that a resumed run may change.
+    least : int
+        Planes that a rank has at least where shares follow the speed.
     """
 
     changeable = CHANGEABLE
+    least = 1
 
-    def __init__(self, config, communicator):
-        self.config, self.communicator = config, communicator
+    def __init__(self, config, communicator, connect=choose_transport):
+        self.config, self.communicator, self.connect = config, communicator, connect
 
     @staticmethod
     def resolved(config):
@@ -66,7 +71,7 @@ class FluidBuilder:
             On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
         """
         config, size = self.config, self.communicator.size
-        check_weights(config, size)
+        check_lists(config, size)
         planes = config.grid.cells[2]
         if planes < size:
             raise InputError(
@@ -90,7 +95,18 @@ class FluidBuilder:
 
     def restored(self, saved) -> Built:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
-        built = self._build(self.initial())
+        return self._restored(saved, self._build(self.initial()))
+
+    def speeds(self, built: Built, seconds: list[float]) -> list[float]:
+        """Return the speed of each rank, measured anew: in a step neighbours wait for each other."""
+        return self._speeds(built.placement)
+
+    def rearranged(self, built: Built, partition, saved) -> Built:
+        """Return a model on the devices of `built` with other shares, at a state that each rank reads its planes of."""
+        transport = built.exchange.transport
+        return self._restored(saved, self._connect(built.placement, transport, partition, self.initial()))
+
+    def _restored(self, saved, built):
         own = built.exchange.own
         built.model.restore(lambda name: saved.rows(name, own.start, own.stop), saved.scalars)
         return built
@@ -104,7 +120,7 @@ class FluidBuilder:
         return [
             f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
             f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
-            *placement_lines(built, partial(plural, one="plane", many="planes")),
+            *placement_lines(config, built, partial(plural, one="plane", many="planes")),
         ]
 
     def _build(self, events):
@@ -115,12 +131,19 @@ class FluidBuilder:
         kind = placement.backend, config.fluid.boundary, DTYPES[config.fluid.dtype]
         make_solver = partial(solver_of, config.solver)
         communicator.first_on_node(lambda: compile_kernels(*kind, physics_of(config), make_solver))
-        measure = partial(measured_weights, *kind, communicator)
-        partition = shares(config, config.grid.cells[2], communicator.size, measure)
+        partition = shares(config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least)
         self._check_planes(partition)
-        transport = choose_transport(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
-        halo = HaloExchange(transport, partition, communicator, config.fluid.boundary[2] == "periodic")
-        return Built(self._model(placement.backend, halo, events), placement, halo)
+        transport = self.connect(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
+        return self._connect(placement, transport, partition, events)
+
+    def _speeds(self, placement):
+        fluid = self.config.fluid
+        return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator)
+
+    def _connect(self, placement, transport, partition, events):
+        """Return the model with these shares, at rest."""
+        halo = HaloExchange(transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic")
+        return Built(self._model(placement, halo, events), placement, halo)
 
     def _check_backend(self, backend):
         if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
@@ -136,10 +159,10 @@ class FluidBuilder:
                 "more weight"
             ).on_all_ranks()
 
-    def _model(self, backend, halo, events):
-        config, own = self.config, halo.own
-        slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start)
-        kernels = make_kernels(backend, slab, DTYPES[config.fluid.dtype])
+    def _model(self, placement, halo, events):
+        config, own, mixed = self.config, halo.own, len(set(placement.kinds)) > 1
+        slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed)
+        kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
         output, solver = config.output, config.solver
         planes = None if output.planes is None else tuple(sorted(output.planes))
         return FluidModel(

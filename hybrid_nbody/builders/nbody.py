@@ -2,18 +2,31 @@
 
 from functools import partial
 
+import numpy as np
+
 from hybrid_nbody.analysis.bodies_file import read_bodies
-from hybrid_nbody.builders.common import CHANGEABLE, Built, check_weights, placement_lines, plural, shares
+from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.ring import RingGravity
+from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.nbody.trial import compile_kernels, measured_weights
-from hybrid_nbody.parallel.exchange import AllgatherExchange, choose_transport
+from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
 from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
 
+EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
+GRAVITIES = {AllgatherExchange.name: Gravity, RingExchange.name: RingGravity}
+
 NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
 NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box")
+
+
+LEAST_SECONDS = 0.1
+"""Time of computing forces from which the speeds of ranks are judged."""
 
 
 class NBodyBuilder:
@@ -24,17 +37,22 @@ class NBodyBuilder:
     config : NBodyConfig
     communicator : Communicator
         Every rank calls together.
+    connect : callable, optional
+        Returns what carries the exchange, in the place of `choose_transport`.
 
     Attributes
     ----------
     changeable : tuple of str
         Keys that a resumed run may change.
+    least : int
+        Rows that a rank has at least where shares follow the speed.
     """
 
     changeable = (*CHANGEABLE, "time.max_energy_error")
+    least = 0
 
-    def __init__(self, config, communicator):
-        self.config, self.communicator = config, communicator
+    def __init__(self, config, communicator, connect=choose_transport):
+        self.config, self.communicator, self.connect = config, communicator, connect
 
     @staticmethod
     def resolved(config):
@@ -49,7 +67,7 @@ class NBodyBuilder:
         InputError
             On every rank.
         """
-        check_weights(self.config, self.communicator.size)
+        check_lists(self.config, self.communicator.size)
 
     def initial(self) -> Bodies:
         """Return all bodies; on the root alone.
@@ -78,7 +96,21 @@ class NBodyBuilder:
 
     def restored(self, saved) -> Built:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
-        placement, exchange = self._arrange(saved.number)
+        return self._restored(saved, *self._arrange(saved.number))
+
+    def speeds(self, built: Built, seconds: list[float]) -> list[float] | None:
+        """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell."""
+        if max(seconds) < LEAST_SECONDS:
+            return None
+        counts = built.exchange.partition.counts
+        return [count / taken if taken > 0 else 0.0 for count, taken in zip(counts, seconds, strict=True)]
+
+    def rearranged(self, built: Built, partition, saved) -> Built:
+        """Return a model on the devices of `built` with other shares, at a state that each rank reads its rows of."""
+        exchange = type(built.exchange)(built.exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, built.placement, exchange)
+
+    def _restored(self, saved, placement, exchange):
         start, stop = exchange.own.start, exchange.own.stop
         mass = saved.rows("bodies/mass", 0, saved.number)
         model = self._model(placement, exchange, mass, saved.rows("bodies/id", start, stop))
@@ -94,18 +126,42 @@ class NBodyBuilder:
         return [
             f"{title}: {bodies(total)}, {time_axis.total_steps} steps of {time_axis.dt:g}",
             f"{time_axis.integrator}, {force}",
-            *placement_lines(built, bodies),
+            *placement_lines(self.config, built, bodies),
+            *self._remarks(built),
         ]
+
+    def _remarks(self, built):
+        """Say how ranks with two devices share their bodies out among them; all ranks call together."""
+        mine = built.model.gravity.kernels.remark if built.placement.backend.kind == "hybrid" else ""
+        return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(self.communicator.gather(mine)) if remark]
 
     def _arrange(self, number):
         """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
         compute, gravity, communicator = self.config.compute, self.config.gravity, self.communicator
-        placement = place(compute.backend, compute.threads, communicator)
+        placement = place(compute.backend, compute.threads, communicator, compute.cpu_share)
         physics = (placement.backend, gravity.precision, gravity.softening)
         communicator.first_on_node(lambda: compile_kernels(*physics))
-        partition = shares(self.config, number, communicator.size, lambda: measured_weights(*physics, communicator))
-        transport = choose_transport(compute.transport, placement.backend, communicator, placement.shared_gpus)
-        return placement, AllgatherExchange(transport, partition, communicator.rank)
+        partition = shares(self.config, number, placement, lambda: measured_weights(*physics, number, communicator))
+        transport = self.connect(compute.transport, placement.backend, communicator, placement.shared_gpus)
+        return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
+
+    def _exchange(self, number, placement):
+        """Return the kind of exchange: as asked for, or a ring where the positions of all bodies take much room."""
+        asked, hybrid = self.config.compute.exchange, "hybrid" in placement.kinds
+        if asked == "ring" and hybrid:
+            text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
+            raise InputError(text).on_all_ranks()
+        if self.communicator.size == 1 or hybrid:
+            return AllgatherExchange
+        if asked == "auto":
+            return AllgatherExchange if self._have_room(number, placement.backend) else RingExchange
+        return EXCHANGES[asked]
+
+    def _have_room(self, number, backend):
+        """Return whether every device has room for the positions of all bodies, and as much again."""
+        sharing = self.communicator.node.allgather(backend.identity).count(backend.identity)
+        free = self.communicator.minimum(np.array(backend.free_memory() // sharing))
+        return 2 * number * BYTES_OF_A_SOURCE <= free
 
     def _model(self, placement, exchange, mass, ids):
         """Return the model, its bodies not yet in place."""
@@ -121,6 +177,7 @@ class NBodyBuilder:
             precision=gravity.precision,
             softening=gravity.softening,
             G=gravity.G,
+            gravity=GRAVITIES[exchange.name],
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from hybrid_nbody.config import fluid_checks
 from hybrid_nbody.config.sections import Compute, Every, ExclusiveSection, Output, Section, Time
@@ -267,6 +267,14 @@ class FluidCompute(Compute):
         "auto",
         description="How ranks see each other's planes. halo: neighbours exchange their outermost ones; auto chooses.",
     )
+
+    @field_validator("exchange", mode="before")
+    @classmethod
+    def _for_planes(cls, exchange: Any) -> Any:
+        """Say of an exchange of bodies that it is one."""
+        if exchange in ("allgather", "ring"):
+            raise ValueError(f"{exchange} is for bodies, not for a fluid; leave it at auto")
+        return exchange
 
 
 class FluidOutput(Output):

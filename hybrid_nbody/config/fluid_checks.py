@@ -23,8 +23,18 @@ def faults(config) -> Faults:
     config : FluidConfig
         Every key valid by itself.
     """
-    checks = (_boundary, _carry_over, _tolerance, _omega, _planes, _events)
+    checks = (_backend, _boundary, _carry_over, _tolerance, _omega, _planes, _events)
     return chain.from_iterable(check(config) for check in checks)
+
+
+def _backend(config) -> Faults:
+    backend = config.compute.backend
+    if "hybrid" in ((backend,) if isinstance(backend, str) else backend):
+        text = (
+            "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with one backend a "
+            "rank, such as [gpu, cpu], whose planes are shared out by speed"
+        )
+        yield fault(("compute", "backend"), backend if isinstance(backend, str) else list(backend), text)
 
 
 def _boundary(config) -> Faults:

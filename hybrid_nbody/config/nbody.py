@@ -1,15 +1,21 @@
 """What a configuration of `model: nbody`, gravity between bodies, may hold."""
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, Lt
-from pydantic import Field
+from pydantic import Field, ValidationError, model_validator
 
-from hybrid_nbody.config.sections import Compute, Output, Section, Time
-from hybrid_nbody.config.values import Allowed, AtLeastOne, FileName, Line, NonNegative, Positive, Whole
+from hybrid_nbody.config.sections import Compute, Output, Section, Time, fault
+from hybrid_nbody.config.values import Allowed, AtLeastOne, FileName, InOneMessage, Line, NonNegative, Positive, Whole
 
 MOST_BODIES = 10**9
 
+Share = Annotated[
+    Literal["auto"] | Annotated[NonNegative, Le(1)],
+    InOneMessage,
+    Allowed("choice or number", "auto or a number from 0 to 1"),
+]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
 TwoMasses = Annotated[tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")]
 
@@ -145,11 +151,29 @@ class NBodyTime(Time):
 class NBodyCompute(Compute):
     """Where the work is done, and how ranks see each other's bodies."""
 
-    exchange: Literal["auto", "allgather"] = Field(
+    cpu_share: Share = Field(
         "auto",
-        description="How ranks see each other's bodies. allgather: every rank receives all positions each step; auto "
-        "chooses.",
+        description="With backend hybrid, the share of a rank's bodies whose forces its CPU threads compute while its "
+        "GPU computes the others. auto: measured at the start and adapted slowly; 0 or 1 where one device alone is "
+        "faster. The last digits depend on it, so give a number for a run that can be repeated to the bit.",
     )
+    exchange: Literal["auto", "allgather", "ring"] = Field(
+        "auto",
+        description="How ranks see each other's bodies. allgather: every rank holds all positions, and the last digits "
+        "do not depend on the number of ranks; ring: blocks of bodies go around the ranks while they compute, so that "
+        "all devices together need to hold them only once; auto: allgather, unless the bodies fill much of a device.",
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_share(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Refuse a share that no rank would heed."""
+        compute = handler(data)
+        kinds = (compute.backend,) if isinstance(compute.backend, str) else compute.backend
+        if compute.cpu_share != "auto" and "hybrid" not in kinds:
+            text = "is for backend hybrid; leave it at auto, or take compute.backend: hybrid"
+            raise ValidationError.from_exception_data(cls.__name__, [fault(("cpu_share",), compute.cpu_share, text)])
+        return compute
 
 
 class NBodyConfig(Section):

@@ -33,10 +33,15 @@ Threads = Annotated[
     Allowed("choice or whole number", "auto or a whole number, at least 1"),
 ]
 Balance = Annotated[
-    Literal["equal", "measured"] | tuple[float, ...],
+    Literal["auto", "equal", "measured"] | tuple[float, ...],
     InOneMessage,
     WeightsByEntry,
-    Allowed("choice or list", "equal, measured or a list of numbers, each at least 0 and not all 0"),
+    Allowed("choice or list", "auto, equal, measured or a list of numbers, each at least 0 and not all 0"),
+]
+Backends = Annotated[
+    Literal["auto", "cpu", "gpu", "hybrid"] | tuple[Literal["cpu", "gpu", "hybrid"], ...],
+    InOneMessage,
+    Allowed("choice or list", "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"),
 ]
 
 
@@ -133,23 +138,28 @@ class Compute(Section):
     """Where the work is done. The result is the same; only the speed differs (and, between CPU and GPU, the last
     digits)."""
 
-    backend: Literal["auto", "cpu", "gpu"] = Field(
+    backend: Backends = Field(
         "auto",
-        description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; auto: gpu if there "
-        "is one, else cpu, and the run says which.",
+        description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; hybrid: both "
+        "together, for bodies; or a list, one a rank, such as [gpu, cpu]. auto: the GPUs of a node go to its first "
+        "ranks, one each, and the others compute on CPU threads; the run says which.",
     )
     threads: Threads = Field(
-        "auto", description="CPU threads of each rank. auto shares the cores of a node out among its ranks."
+        "auto",
+        description="CPU threads of each rank. auto shares the cores of a node out among its ranks; one core feeds "
+        "each GPU.",
     )
     balance: Balance = Field(
-        "equal",
+        "auto",
         description="How bodies, or planes of the fluid, are shared out among ranks: equal shares; measured: by the "
-        "speed that each rank shows; or a list of weights, one a rank, such as [2, 1, 1].",
+        "speed that each rank shows, and anew where the speeds drift during the run; auto: measured where some ranks "
+        "compute on GPUs and some on CPUs, else equal; or a list of weights, one a rank, such as [2, 1, 1].",
     )
-    transport: Literal["auto", "host", "nccl"] = Field(
+    transport: Literal["auto", "host", "nccl", "cuda-mpi"] = Field(
         "auto",
         description="What carries the exchange. host: MPI between host memories; nccl: directly between GPUs, which "
-        "needs a GPU for each rank of a node; auto: nccl where that holds, else host.",
+        "needs a GPU for each rank of a node; cuda-mpi: MPI on the memories of GPUs, where the library says that it "
+        "takes them; auto: the first that can be used of nccl, cuda-mpi and host.",
     )
 
 

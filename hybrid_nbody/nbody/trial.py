@@ -8,14 +8,20 @@ from hybrid_nbody.nbody.integrators import LEAPFROG
 from hybrid_nbody.nbody.ordering import given_order
 from hybrid_nbody.nbody.state import make_state, set_order
 
-TRIAL_BODIES = 4096
+MOST_BODIES = 1 << 17
+"""Sources that a trial has at most: with more, no device is much faster."""
+
+FIRST_TARGETS, GROWTH = 1024, 8
+LONG_ENOUGH = 0.01
+"""Seconds that a trial takes at least, unless all bodies take less."""
+
 TRIALS = 3
 
 
-def trial(backend, number, precision, softening):
-    """Return kernels and a state of `number` random bodies, sources packed."""
+def trial(backend, number, precision, softening, targets):
+    """Return kernels and a state of `number` random bodies, sources packed; the first `targets` are the rank's own."""
     bodies = random_box(number, seed=0)
-    state = make_state(backend, slice(0, number), bodies.mass)
+    state = make_state(backend, slice(0, targets), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))
     kernels = backend.kernels(KERNELS).Kernels(backend, state, precision, softening, 1.0)
@@ -24,24 +30,46 @@ def trial(backend, number, precision, softening):
 
 
 def compile_kernels(backend, precision: str, softening: float) -> None:
-    """Run every kernel once, so that all are compiled (and in the caches on disk) before time counts."""
-    kernels, state = trial(backend, 2, precision, softening)
-    kernels.run(state, LEAPFROG, 1e-6, 2)
-    kernels.accelerations(state)
-    kernels.kick(state, 0.0)
-    kernels.drift(state, 0.0)
-    kernels.potential(state, backend.zeros(2, "f8"))
-    backend.synchronize()
-
-
-def measured_weights(backend, precision: str, softening: float, communicator) -> list[float]:
-    """Return the speed of each rank in interactions a second, measured by all of them at the same time."""
-    kernels, state = trial(backend, TRIAL_BODIES, precision, softening)
-    seconds = []
-    communicator.barrier()
-    for _ in range(TRIALS):
-        start = time.perf_counter()
+    """Run every kernel of each device once, so that all are compiled (and cached on disk) before time counts."""
+    for device in backend.devices:
+        kernels, state = trial(device, 2, precision, softening, 2)
+        kernels.run(state, LEAPFROG, 1e-6, 2)
         kernels.accelerations(state)
-        backend.synchronize()
-        seconds.append(time.perf_counter() - start)
-    return communicator.gather(TRIAL_BODIES**2 / min(seconds))
+        kernels.kick(state, 0.0)
+        kernels.drift(state, 0.0)
+        kernels.potential(state, device.zeros(2, "f8"))
+        device.synchronize()
+
+
+def measured_weights(backend, precision: str, softening: float, number: int, communicator) -> list[float]:
+    """Return the speed of each rank in interactions a second, measured by all of them at the same time.
+
+    Parameters
+    ----------
+    backend, precision, softening
+        As in the run.
+    number : int
+        Bodies of the run: devices differ less with a few bodies than with many.
+    communicator : Communicator
+        Every rank calls together.
+    """
+    communicator.barrier()
+    return communicator.gather(speed(backend, precision, softening, min(number, MOST_BODIES)))
+
+
+def speed(backend, precision: str, softening: float, number: int) -> float:
+    """Return interactions a second with `number` sources, and as many targets as take long enough."""
+    targets = min(FIRST_TARGETS, number)
+    while True:
+        kernels, state = trial(backend, number, precision, softening, targets)
+        seconds = min(_seconds(backend, kernels, state) for _ in range(TRIALS))
+        if seconds > LONG_ENOUGH or targets == number:
+            return targets * number / seconds
+        targets = min(GROWTH * targets, number)
+
+
+def _seconds(backend, kernels, state):
+    start = time.perf_counter()
+    kernels.accelerations(state)
+    backend.synchronize()
+    return time.perf_counter() - start

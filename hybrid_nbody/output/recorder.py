@@ -31,11 +31,16 @@ class Recorder:
     """
 
     def __init__(self, simulation, guard, trajectory: Trajectory, folder: Path, header, keep, last_step, progress):
-        self.simulation, self.model, self.communicator = simulation, simulation.model, simulation.communicator
+        self.simulation, self.communicator = simulation, simulation.communicator
         self.guard, self.trajectory, self.progress = guard, trajectory, progress
         self.folder, self.header, self.keep, self.last_step = folder, header, keep, last_step
         self.first_step = self.saved_step = self.measured_step = None
         self.diagnostics, self.energy_error = {}, None
+
+    @property
+    def model(self):
+        """The workload."""
+        return self.simulation.model
 
     def begin(self, saved_step: int | None) -> None:
         """Remember where this part of the run starts, its energy, and which step is saved already."""

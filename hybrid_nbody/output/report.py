@@ -3,7 +3,7 @@
 PARTS = ("force", "fluid", "exchange")
 """Parts of `Model.advance` that have a line of their own; a model has some of them."""
 
-OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress")
+OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress", "balance")
 
 
 def with_prefix(number: float) -> str:

@@ -25,16 +25,20 @@ class Partition:
         return cls.weighted(total, [1.0] * size)
 
     @classmethod
-    def weighted(cls, total: int, weights: Sequence[float]) -> "Partition":
+    def weighted(cls, total: int, weights: Sequence[float], least: int = 0) -> "Partition":
         """Share `total` items in proportion to `weights`, one a rank, by the largest remainder.
 
-        Each share is within one item of its exact value, and the shares add up to `total`.
+        Each share is within one item of its exact value, and the shares add up to `total`. Where one is smaller than
+        `least`, what it lacks is taken from the largest.
         """
         weights = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
         exact = total * weights / np.sum(weights)
         counts = np.floor(exact).astype(int)
         neediest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
         counts[neediest] += 1
+        while counts.min() < least <= total // len(counts):
+            counts[counts.argmin()] += 1
+            counts[counts.argmax()] -= 1
         return cls((0, *np.cumsum(counts).tolist()))
 
     @property

@@ -13,19 +13,24 @@ class Guard:
 
     Parameters
     ----------
-    model : Model
-        The workload.
+    simulation : Simulation
+        Has the model.
     communicator : Communicator
         Its ranks.
     max_energy_error : float or None
         Largest relative energy error allowed; None for any.
     """
 
-    def __init__(self, model, communicator, max_energy_error):
-        self.model = model
+    def __init__(self, simulation, communicator, max_energy_error):
+        self.simulation = simulation
         self.communicator = communicator
         self.max_energy_error = max_energy_error
-        self.good_step = self.calm_step = model.step  # the last whose numbers, and whose energy, were good
+        self.good_step = self.calm_step = self.model.step  # the last whose numbers, and whose energy, were good
+
+    @property
+    def model(self):
+        """The workload."""
+        return self.simulation.model
 
     def check_numbers(self) -> None:
         """Check that every number of the state is finite.

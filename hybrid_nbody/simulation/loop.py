@@ -23,7 +23,7 @@ class Simulation:
     Parameters
     ----------
     model : Model
-        The workload.
+        The workload. An event may put another one in its place, at the same step: whoever needs it asks for it here.
     communicator : Communicator
         Its ranks.
     signals : StopSignals

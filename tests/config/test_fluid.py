@@ -23,6 +23,10 @@ VECTOR = "a list of three numbers, along x, y and z"
 OMEGA = "auto or a number greater than 0 and less than 2"
 FIELDS = "a list of density and velocity, or of one of them"
 WITHOUT = "with sources.carry_over, which is for the totals of a program without it"
+FOR_BODIES = (
+    "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with one backend a rank, such "
+    "as [gpu, cpu], whose planes are shared out by speed"
+)
 CARRY = "sources: {carry_over: true}\n"
 
 
@@ -100,7 +104,7 @@ sources:
   - {step: 3, density: 2.0, mode: set}
   file: null
 time: {dt: 0.5, steps: 10, wall_limit: null}
-compute: {backend: auto, threads: auto, balance: equal, transport: auto, exchange: auto}
+compute: {backend: auto, threads: auto, balance: auto, transport: auto, exchange: auto}
 output:
   directory: output/run
   trajectory: {every_steps: 10}
@@ -216,7 +220,10 @@ MESSAGES = {
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit"
     ),
     "seed: 1": ("1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, compute, output"),
-    "compute: {exchange: allgather}": "1: compute.exchange: must be one of auto, halo (got 'allgather')",
+    "compute: {exchange: allgather}": (
+        "1: compute.exchange: allgather is for bodies, not for a fluid; leave it at auto (got 'allgather')"
+    ),
+    "compute: {exchange: all}": "1: compute.exchange: must be one of auto, halo (got 'all')",
     "output: {fields: []}": f"1: output.fields: must be {FIELDS} (got [])",
     "output: {fields: [density, density]}": f"1: output.fields: must be {FIELDS} (got ['density', 'density'])",
     "output: {fields: [pressure]}": f"1: output.fields: must be {FIELDS} (got ['pressure'])",
@@ -273,6 +280,8 @@ MESSAGES = {
     "solver: {method: lexicographic}\ncompute: {backend: gpu}": (
         "1: solver.method: runs on the CPU alone; take red-black, or compute.backend cpu (got 'lexicographic')"
     ),
+    "compute: {backend: hybrid}": f"1: compute.backend: {FOR_BODIES} (got 'hybrid')",
+    "compute: {backend: [gpu, hybrid]}": f"1: compute.backend: {FOR_BODIES} (got ['gpu', 'hybrid'])",
     "solver: {omega: 1.5}": "1: solver.omega: red-black has no relaxation factor; leave it at auto (got 1.5)",
     "solver: {criterion: residual}": (
         "1: solver.tolerance: must be 0 or at least 1.2e-07, the rounding of float32, where criterion is residual "

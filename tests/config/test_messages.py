@@ -6,7 +6,8 @@ from hybrid_nbody.config.loader import ConfigError, loads
 
 KINDS = "plummer, uniform-sphere, cold-sphere, random-box, two-body, figure-eight, lagrange-triangle, file"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, max_energy_error"
-WEIGHTS = "equal, measured or a list of numbers, each at least 0 and not all 0"
+BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
+WEIGHTS = "auto, equal, measured or a list of numbers, each at least 0 and not all 0"
 DURATION = "a duration greater than 0 such as 2h30m, 90s, 1d or 3600 (seconds), or null"
 A_LINE = "one line of text, in quotes if it looks like a number"
 
@@ -70,8 +71,8 @@ MESSAGES = {
         "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got 'duoble')"
     ),
     "gravity: {solver: tree}": "1: gravity.solver: must be direct (got 'tree')",
-    "compute: {backend: GPU}": "1: compute.backend: must be one of auto, cpu, gpu; did you mean 'gpu'? (got 'GPU')",
-    "compute: {backend: hybrid}": "1: compute.backend: must be one of auto, cpu, gpu (got 'hybrid')",
+    "compute: {backend: GPU}": f"1: compute.backend: must be {BACKENDS}; did you mean 'gpu'? (got 'GPU')",
+    "compute: {backend: [gpu, auto]}": f"1: compute.backend: must be {BACKENDS} (got ['gpu', 'auto'])",
     "model: n-body": "1: model: must be one of nbody, fluid; did you mean 'nbody'? (got 'n-body')",
     "model: smoke": "1: model: must be one of nbody, fluid (got 'smoke')",
     "model: 3": "1: model: must be one of nbody, fluid (got 3)",
@@ -106,8 +107,17 @@ MESSAGES = {
         "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, solver, precision"
     ),
     "gravity: {g: 1}": "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision",
-    "compute: {cpu_share: 0.5}": (
-        "1: compute.cpu_share: unknown key; allowed: backend, threads, balance, transport, exchange"
+    "compute: {cpu_share: 1.5}": "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 1.5)",
+    "compute: {cpu_share: 0.25}": (
+        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: hybrid (got 0.25)"
+    ),
+    "compute: {backend: [gpu, cpu], cpu_share: 0}": (
+        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: hybrid (got 0.0)"
+    ),
+    "compute: {cpu_share: half}": "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 'half')",
+    "compute: {gpu_share: 0.5}": (
+        "1: compute.gpu_share: unknown key; did you mean 'cpu_share'? allowed: backend, threads, balance, transport, "
+        "cpu_share, exchange"
     ),
     "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
     "'a\\nb': 1": "1: a\\nb: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",

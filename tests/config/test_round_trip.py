@@ -65,10 +65,12 @@ sections = {
     "title": lines,
     "seed": some.integers(0, 2**70),
     "gravity": mappings(G=positive, softening=not_negative, precision=some.sampled_from(["single", "mixed", "double"])),
-    "compute": mappings(
-        backend=some.sampled_from(["auto", "cpu", "gpu"]),
+    "compute": some.fixed_dictionaries({"backend": some.just("hybrid"), "cpu_share": some.floats(0, 1)})
+    | mappings(
+        backend=some.sampled_from(["auto", "cpu", "gpu", "hybrid"])
+        | some.lists(some.sampled_from(["cpu", "gpu", "hybrid"]), min_size=1),
         threads=some.just("auto") | counts,
-        balance=some.sampled_from(["equal", "measured"]) | some.lists(some.floats(0.1, 1e6), min_size=1),
+        balance=some.sampled_from(["auto", "equal", "measured"]) | some.lists(some.floats(0.1, 1e6), min_size=1),
         transport=some.sampled_from(["auto", "host", "nccl"]),
     ),
     "output": mappings(directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)),
@@ -94,7 +96,7 @@ seed: 1
 bodies: {kind: plummer, n: 8}
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: single}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, max_energy_error: 10.0}
-compute: {backend: auto, threads: auto, balance: equal, transport: auto, exchange: auto}
+compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, exchange: auto}
 output:
   directory: output/run
   trajectory: {every_steps: 100}

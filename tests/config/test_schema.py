@@ -12,7 +12,7 @@ def test_defaults(config_of):
     assert (config.title, config.seed) == ("", 1)
     assert config.gravity.model_dump() == {"G": 1.0, "softening": 0.0, "solver": "direct", "precision": "single"}
     assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == ("leapfrog", None, 10.0)
-    assert set(config.compute.model_dump().values()) == {"auto", "equal"}
+    assert set(config.compute.model_dump().values()) == {"auto"}
     assert config.output.directory == "output/run"
     assert config.output.trajectory.every_steps == 100
     assert config.output.diagnostics.every_steps == 10

@@ -61,7 +61,7 @@ def recorder(communicator, shared_tmp_path):
         simulation = Simulation(model, communicator, NoSignals(), time.monotonic())
         trajectory = Trajectory(shared_tmp_path / NAME, communicator)
         trajectory.create(model, {})
-        guard = Guard(model, communicator, limit)
+        guard = Guard(simulation, communicator, limit)
         progress = Shown() if communicator.is_root else None
         return Recorder(simulation, guard, trajectory, shared_tmp_path, {"config": "c"}, keep, last_step, progress)
 

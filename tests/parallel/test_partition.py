@@ -60,6 +60,18 @@ def test_weights_share_a_hundred_items_by_the_largest_remainder(weights, counts)
     assert Partition.weighted(100, weights).counts == counts
 
 
+@pytest.mark.parametrize(
+    ("total", "weights", "counts"),
+    [(10, [1000, 1, 1], (8, 1, 1)), (10, [1, 1, 0], (4, 5, 1)), (3, [9, 0, 1], (1, 1, 1)), (4, [1, 1], (2, 2))],
+)
+def test_an_item_for_a_rank_that_would_have_none_comes_from_the_largest_share(total, weights, counts):
+    assert Partition.weighted(total, weights, least=1).counts == counts
+
+
+def test_fewer_items_than_ranks_are_left_as_they_are():
+    assert Partition.weighted(2, [1, 1, 1], least=1).counts == (1, 1, 0)
+
+
 @given(
     total=st.integers(0, 10**6),
     weights=st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=9),

@@ -2,6 +2,8 @@
 
 import os
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 from support.ranks import ThreadRank, on_threads
@@ -9,7 +11,7 @@ from support.ranks import ThreadRank, on_threads
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel import placement, waiting
-from hybrid_nbody.parallel.placement import free_cores, place
+from hybrid_nbody.parallel.placement import free_cores, place, turns
 from hybrid_nbody.parallel.waiting import NAP_SECONDS, SPINS, wait
 
 
@@ -21,17 +23,21 @@ def no_cupy(monkeypatch):
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """A machine with GPUs, as far as placing goes."""
+    """A machine with GPUs, as far as placing goes; a number, or a function that says what a rank sees."""
 
     class GpuStandIn:
         kind = "gpu"
 
         def __init__(self, device):
             self.description = f"GPU {device}, stand-in"
-            self.identity = device
+            self.identity = f"bus {device}"
+
+    def make(seen):
+        see = seen if callable(seen) else lambda: [f"bus {device}" for device in range(seen)]
+        monkeypatch.setattr(placement, "gpu_identities", see)
 
     monkeypatch.setattr(placement, "GpuBackend", GpuStandIn)
-    return lambda number: monkeypatch.setattr(placement, "visible_gpus", lambda: ["stand-in"] * number)
+    return make
 
 
 # ---- Devices ---------------------------------------------------------------------------------------------------------
@@ -47,18 +53,21 @@ def test_auto_without_a_gpu_takes_the_cpu_and_says_why(no_cupy, communicator):
 
 
 @pytest.mark.mpi
-def test_auto_takes_the_cpu_everywhere_if_one_rank_lacks_a_gpu(communicator, monkeypatch):
+def test_auto_takes_the_cpu_on_a_rank_that_lacks_a_gpu(communicator, gpus):
     last = communicator.size - 1
 
-    def visible():
+    def seen():
         if communicator.rank == last:
             raise InputError(f"no GPU beside rank {last}; buy one")
-        return ["stand-in"]
+        return [f"bus {device}" for device in range(last)]
 
-    monkeypatch.setattr(placement, "visible_gpus", visible)
+    gpus(seen)
     placed = place("auto", 1, communicator)
-    assert placed.backend.kind == "cpu"
-    assert placed.reason == f"backend auto chose cpu: no GPU beside rank {last}"
+    assert placed.kinds == ("gpu",) * last + ("cpu",)
+    assert placed.backend.kind == placed.kinds[communicator.rank]
+    where = f"gpu on {last} and cpu on 1 of {last + 1} ranks" if last else "cpu"
+    assert placed.reason == f"backend auto chose {where}: no GPU beside rank {last}"
+    assert not placed.shared_gpus
 
 
 @pytest.mark.mpi
@@ -80,26 +89,89 @@ def test_the_cpu_is_taken_as_asked_for(alone):
     ("ranks", "number", "devices", "shared"),
     [(2, 2, [0, 1], False), (2, 4, [0, 1], False), (4, 2, [0, 1, 0, 1], True), (2, 1, [0, 0], True)],
 )
-@pytest.mark.parametrize("asked", ["auto", "gpu"])
-def test_gpus_go_round_by_local_rank_and_sharing_is_noticed(gpus, asked, ranks, number, devices, shared):
+def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(gpus, ranks, number, devices, shared):
     gpus(number)
-    for placed in on_threads(ranks, lambda rank: place(asked, "auto", Obliging(rank))):
+    for placed in on_threads(ranks, lambda rank: place("gpu", "auto", Obliging(rank))):
         assert [device for _, _, device in placed.table] == [f"GPU {device}, stand-in" for device in devices]
-        assert placed.shared_gpus == shared
-    assert (
-        placed.reason
-        == {"auto": "backend auto chose gpu: every rank sees one", "gpu": "backend gpu, as asked for"}[asked]
-    )
+        assert (placed.shared_gpus, placed.reason) == (shared, "backend gpu, as asked for")
 
 
-REASONS = {"auto": "backend auto chose gpu: every rank sees one", "gpu": "backend gpu, as asked for"}
+@pytest.mark.parametrize(("ranks", "number"), [(1, 1), (2, 2), (2, 4), (4, 2), (3, 1)])
+def test_auto_gives_each_gpu_to_one_rank_and_threads_to_the_others(gpus, ranks, number):
+    gpus(number)
+    alone = min(ranks, number)
+    for placed in on_threads(ranks, lambda rank: place("auto", 1, Obliging(rank))):
+        devices = [f"GPU {device}, stand-in" for device in range(alone)] + ["CPU, 1 thread"] * (ranks - alone)
+        assert [device for _, _, device in placed.table] == devices
+        assert placed.kinds == ("gpu",) * alone + ("cpu",) * (ranks - alone)
+        assert not placed.shared_gpus
+        assert placed.reason == "backend auto chose " + (
+            "gpu: every rank sees one"
+            if alone == ranks
+            else f"gpu on {alone} and cpu on {ranks - alone} of {ranks} ranks: no GPU is left for the other ranks of "
+            "its node"
+        )
+
+
+def test_a_list_says_what_each_rank_computes_on(gpus):
+    """The one rank that asks for a GPU has the first, whatever its number."""
+    gpus(1)
+    for placed in on_threads(3, lambda rank: place(("cpu", "gpu", "cpu"), 1, Obliging(rank))):
+        assert [device for _, _, device in placed.table] == ["CPU, 1 thread", "GPU 0, stand-in", "CPU, 1 thread"]
+        assert (placed.kinds, placed.shared_gpus) == (("cpu", "gpu", "cpu"), False)
+        assert placed.reason == "backend cpu, gpu, cpu, as asked for"
+
+
+def test_ranks_that_see_one_gpu_each_take_it(gpus):
+    """A launcher that binds ranks to GPUs shows each rank its own, all under the number 0."""
+    names = {}
+
+    def placing(rank):
+        names[threading.get_ident()] = f"bus {rank.rank}"
+        return place("auto", 1, Obliging(rank))
+
+    gpus(lambda: [names[threading.get_ident()]])
+    for placed in on_threads(3, placing):
+        assert placed.kinds == ("gpu", "gpu", "gpu")
+
+
+def test_a_hybrid_rank_has_a_gpu_and_the_threads_that_do_not_feed_it(gpus, alone):
+    gpus(2)
+    placed = place("hybrid", "auto", alone, 0.25)
+    backend, threads = placed.backend, max(1, len(os.sched_getaffinity(0)) - 1)
+    assert (backend.kind, backend.cpu_share, backend.helper.threads) == ("hybrid", 0.25, threads)
+    assert backend.description == f"GPU 0, stand-in + {backend.helper.description}"
+    assert place("hybrid", 2, alone).backend.helper.threads == 2
+
+
+def test_a_hybrid_rank_without_a_gpu_is_refused_like_one_of_gpu(no_cupy, alone):
+    with pytest.raises(InputError) as caught:
+        place("hybrid", 1, alone)
+    assert str(caught.value).startswith("no GPU can be used: CuPy is not installed (")
+    assert str(caught.value).endswith(REMEDY)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ([], []),
+        ([["a", "b"], ["a", "b"], ["a", "b"]], [(0, True), (1, True), (0, False)]),
+        ([["a"], ["a", "b"], [], ["b"]], [(0, True), (1, True), (None, False), (0, False)]),
+    ],
+)
+def test_turns(seen, expected):
+    assert turns(seen) == expected
 
 
 class Obliging(ThreadRank):
-    """A thread's rank whose actions do not fail."""
+    """A thread's rank whose actions do not fail; all are ranks of one node."""
 
     def __init__(self, rank):
         self.__dict__ |= vars(rank)
+
+    @property
+    def node(self):
+        return SimpleNamespace(allgather=self.gather)
 
     def together(self, action):
         return action()
@@ -121,14 +193,30 @@ class Obliging(ThreadRank):
 )
 def test_ranks_of_a_node_share_the_cores_that_they_may_both_run_on(monkeypatch, mine, others, free):
     class Node:
-        def allgather(self, cores):
-            return [cores, *others]
+        def allgather(self, mine):
+            return [mine, *(("cpu", cores) for cores in others)]
 
     class Here:
         node = Node()
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: mine)
     assert free_cores(Here()) == free
+
+
+@pytest.mark.parametrize(
+    ("kinds", "free"),
+    [
+        (["gpu", "cpu"], [1, 7]),
+        (["gpu", "cpu", "cpu"], [1, 3, 3]),
+        (["gpu"] * 3, [1, 1, 1]),
+        (["hybrid", "hybrid"], [4, 4]),
+        (["gpu"] * 8 + ["cpu"], [1] * 9),
+    ],
+)
+def test_a_rank_that_computes_on_a_gpu_takes_one_core(monkeypatch, kinds, free):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    node = SimpleNamespace(allgather=lambda mine: [(kind, set(range(8))) for kind in kinds])
+    assert [free_cores(SimpleNamespace(node=node), kind) for kind in kinds] == free
 
 
 @pytest.mark.mpi

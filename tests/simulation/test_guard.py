@@ -1,6 +1,7 @@
 """The guard: what has gone wrong is named by its global row and step, the same on every rank."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,9 +46,13 @@ def model(request, communicator):
     return SpoiltModel(communicator, weights)
 
 
+def guard_of(model, communicator, max_energy_error):
+    return Guard(SimpleNamespace(model=model), communicator, max_energy_error)
+
+
 @pytest.fixture
 def guard(model, communicator):
-    return Guard(model, communicator, max_energy_error=0.1)
+    return guard_of(model, communicator, max_energy_error=0.1)
 
 
 def message_of(action):
@@ -129,10 +134,10 @@ def test_an_error_up_to_the_limit_is_allowed(guard, error):
 
 
 def test_an_energy_that_is_no_number_is_refused_even_without_a_limit(model, communicator):
-    message = message_of(lambda: Guard(model, communicator, None).check_energy({"relative_energy_error": math.nan}))
+    message = message_of(lambda: guard_of(model, communicator, None).check_energy({"relative_energy_error": math.nan}))
     assert "its relative error is nan" in message
 
 
 def test_without_a_limit_or_without_an_energy_anything_goes(guard, model, communicator):
-    Guard(model, communicator, None).check_energy({"relative_energy_error": 1e300})
+    guard_of(model, communicator, None).check_energy({"relative_energy_error": 1e300})
     guard.check_energy({"total_density": math.nan})

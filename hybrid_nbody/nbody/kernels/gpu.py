@@ -59,7 +59,7 @@ class Kernels:
 
     def __init__(self, backend, state, precision, softening, G, tuning=None):
         number, owned = len(state.mass), len(state.velocity)
-        self.backend, self.precision, self.G = backend, precision, float(G)
+        self.backend, self.precision, self.G, self.owned = backend, precision, float(G), owned
         self.layout, self.tuning = Layout.of(number), tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(softening**2)
@@ -116,16 +116,16 @@ class Kernels:
         targets = len(state.place)
         components = result.size // max(targets, 1)
         warps = -(-targets // (RUN * targets_of_a_lane)) * self.layout.parts
-        partial = self._partial(components, targets)
+        partial = self._partial(components)
         own_velocity = state.velocity if velocity is None else velocity[state.own]
         bodies = (np.int32(targets), state.own_position, own_velocity, state.place, state.own_order)
         self._launch(name, warps * RUN, *bodies, self.eps2, state.chunks, state.starts, self.origin, packed, partial)
         sizes = np.int32(components), np.int32(targets)
         self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
 
-    def _partial(self, components, targets):
-        """Return room for the partial sums."""
-        return self._room((self.layout.parts, components, targets), "f8")
+    def _partial(self, components):
+        """Return room for the partial sums at all own bodies, or at some of them."""
+        return self._room((self.layout.parts, components, self.owned), "f8")
 
     def _room(self, shape, kind):
         """Return an array for intermediate results, made once for every shape."""

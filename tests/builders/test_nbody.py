@@ -1,0 +1,82 @@
+"""Which exchange a configuration of bodies gets, and what is said of it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.builders.nbody import NBodyBuilder
+from hybrid_nbody.config import loader
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.gravity import Gravity
+from hybrid_nbody.nbody.ring import RingGravity
+from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
+from hybrid_nbody.parallel.exchange import HostTransport
+
+CONFIG = """
+model: nbody
+bodies: {{kind: plummer, n: 100}}
+gravity: {{softening: 0.1}}
+time: {{dt: 1e-3, steps: 10}}
+compute: {{backend: cpu, threads: 1, exchange: {exchange}}}
+"""
+
+
+def builder(communicator, exchange, **options):
+    """Return the builder of a hundred bodies."""
+    return NBodyBuilder(loader.loads(CONFIG.format(exchange=exchange), "test.yaml"), communicator, **options)
+
+
+def built(communicator, exchange, **options):
+    """Return their model, and where it runs."""
+    maker = builder(communicator, exchange, **options)
+    return maker.fresh(maker.initial() if communicator.is_root else None)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("asked", "kind"), [("auto", Gravity), ("allgather", Gravity), ("ring", RingGravity)])
+def test_the_exchange_that_was_asked_for(communicator, asked, kind):
+    """One rank alone has nothing to exchange."""
+    made = built(communicator, asked)
+    expected = Gravity if communicator.size == 1 else kind
+    assert type(made.model.gravity) is expected
+    assert made.exchange.name == ("ring" if expected is RingGravity else "allgather")
+    made.model.advance(2)
+    assert abs(made.model.diagnostics()["total_energy"] + 0.25) < 0.05
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("bytes_of_all", "name"), [(2 * BYTES_OF_A_SOURCE, "allgather"), (BYTES_OF_A_SOURCE, "ring")])
+def test_auto_lets_bodies_go_around_where_a_device_is_small(communicator, monkeypatch, bytes_of_all, name):
+    """All positions may take half of what is free; ranks of one device share it; the last rank has the least."""
+    last = communicator.rank == communicator.size - 1
+    free = 100 * bytes_of_all * communicator.local_size
+    monkeypatch.setattr(CpuBackend, "free_memory", lambda self: free if last else 10**15)
+    assert built(communicator, "auto").exchange.name == (name if communicator.size > 1 else "allgather")
+
+
+@pytest.mark.mpi
+def test_hybrid_ranks_hold_all_positions(communicator):
+    placement = SimpleNamespace(kinds=("cpu",) * (communicator.size - 1) + ("hybrid",), backend=CpuBackend(1))
+    with pytest.raises(InputError, match="compute.exchange: ring needs ranks that compute on one device") as caught:
+        builder(communicator, "ring")._exchange(100, placement)
+    assert caught.value.shared
+    assert builder(communicator, "auto")._exchange(10**15, placement).name == "allgather"
+
+
+@pytest.mark.mpi
+def test_a_transport_that_stands_in_for_another_is_in_the_log(communicator):
+    def connect(asked, backend, ranks, gpus_shared):
+        transport = HostTransport(backend, ranks)
+        transport.warning = "transport nccl could not be started (rank 1: no route); host is used instead"
+        return transport
+
+    maker = builder(communicator, "auto", connect=connect)
+    lines = maker.lines(maker.fresh(maker.initial() if communicator.is_root else None))
+    warnings = [line for line in lines if line.startswith("warning: ")]
+    expected = ["warning: transport nccl could not be started (rank 1: no route); host is used instead"]
+    assert warnings == (expected if communicator.size > 1 else [])
+
+
+def test_free_memory_of_the_host():
+    assert 10**7 < CpuBackend(1).free_memory() < 10**14
