@@ -79,13 +79,13 @@ def draw_runs() -> None:
 
 def draw_benchmark(path: Path) -> None:
     """Draw the results of a benchmark, such as ``ladder.json``, as the benchmark did, with fewer pixels."""
-    from hybrid_nbody.benchmarks import fluid_pictures, pictures
+    from hybrid_nbody.benchmarks import fluid_pictures, pictures, scaling_pictures, split_pictures
 
     results = json.loads(path.read_text())
     name = results["benchmark"]
     target = FOLDER / f"bench-{name}.png"
     pictures.DPI = BENCHMARK_DPI
-    figures = vars(pictures) | vars(fluid_pictures)
+    figures = vars(pictures) | vars(fluid_pictures) | vars(scaling_pictures) | vars(split_pictures)
     pictures.write(figures[f"{name}_figure"], results["rows"], results["machine"], target)
     make_small(target)
 

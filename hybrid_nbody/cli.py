@@ -127,7 +127,7 @@ def command_check(arguments, communicator) -> int:
 
 def command_doctor(arguments, communicator) -> int:
     """Look at the machine."""
-    from hybrid_nbody.inspection import doctor
+    from hybrid_nbody.doctor import doctor
 
     text, healthy = doctor(communicator)
     print_on_root(communicator, text)
@@ -155,7 +155,7 @@ def command_bench(arguments, communicator) -> int:
     """Measure this machine."""
     from hybrid_nbody.benchmarks.command import run
 
-    return run(arguments)
+    return run(arguments, communicator)
 
 
 def print_on_root(communicator, text: str) -> None:

@@ -55,6 +55,39 @@ def _dry_run(parser):
     parser.add_argument("--dry-run", action="store_true", help="measure and choose, but keep nothing for later runs")
 
 
+def _roles(parser):
+    parser.add_argument(
+        "--roles",
+        choices=("gpu", "cpu"),
+        default="gpu",
+        help="gpu: a GPU and the CPU; cpu: CPU threads play both roles, one after the other (default: gpu)",
+    )
+    parser.add_argument("--precisions", default="single", metavar="P,P", help="single, mixed, double (default: single)")
+    parser.add_argument("--threads", metavar="T", help="CPU threads (default: all cores)")
+
+
+def _scaling(parser):
+    parser.add_argument("--models", default="gravity,fluid", metavar="M,M", help="default: gravity,fluid")
+    parser.add_argument("--kinds", default="strong,weak", metavar="K,K", help="default: strong,weak")
+    parser.add_argument("--ranks", metavar="P,P,…", help="numbers of ranks (default: 1, 2, 4, … and all)")
+    parser.add_argument("--bodies", metavar="N,N,…", help="bodies of gravity (default: what suits the ranks)")
+    parser.add_argument("--exchange", metavar="E,E", help="of gravity: allgather, ring (default: allgather)")
+    parser.add_argument("--cells", metavar="N,N,…", help="cells along an edge of the fluid (default: what suits)")
+    parser.add_argument("--sweeps", metavar="S", help="of a solve of the fluid (default: 20)")
+    parser.add_argument("--backend", default="auto", metavar="B", help="as compute.backend (default: auto)")
+    parser.add_argument("--transport", default="auto", metavar="T", help="as compute.transport (default: auto)")
+    parser.add_argument("--threads", metavar="T", help="CPU threads of a rank (default: its share of the cores)")
+
+
+def _network(parser):
+    parser.add_argument(
+        "--latency", default="2us", metavar="S", help="of the network that is predicted for (default: 2us)"
+    )
+    parser.add_argument(
+        "--bandwidth", default="50GB/s", metavar="B", help="of that network, into each rank (default: 50GB/s)"
+    )
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """One name of ``bench``.
@@ -67,11 +100,14 @@ class Benchmark:
         One line for ``--help``.
     options : tuple of callable
         Each adds an option to the parser; those for the output are added to all.
+    mpi : bool
+        Whether it runs on several ranks; its ``run`` takes their communicator, too.
     """
 
     name: str
     summary: str
     options: tuple[Callable, ...]
+    mpi: bool = False
 
 
 BENCHMARKS = (
@@ -88,6 +124,8 @@ BENCHMARKS = (
     Benchmark("tune", "choose the fastest variants of the kernels for this GPU", (_sizes, _repeats, _dry_run)),
     Benchmark("fluid", "the fluid model and the steps that led to it", (_parts, _edges, _backend, _repeats)),
     Benchmark("limits", "the kernels of a run against what this GPU can do at most", (_sizes, _repeats)),
+    Benchmark("split", "a force shared by a GPU and the CPU, against the CPU's share", (_sizes, _roles, _repeats)),
+    Benchmark("scaling", "both models on 1, 2, 4, … ranks of mpirun", (_scaling, _network, _repeats), mpi=True),
 )
 
 
@@ -101,10 +139,19 @@ def add_arguments(parser) -> None:
         folder = f"output/bench-{benchmark.name}"
         command.add_argument("--output", type=Path, metavar="DIR", help=f"where results go (default: {folder})")
         command.add_argument("--overwrite", action="store_true", help="replace earlier results in that directory")
+        command.set_defaults(mpi=benchmark.mpi)
 
 
-def run(arguments) -> int:
-    """Carry out the benchmark that was asked for and return the exit code."""
+def run(arguments, communicator) -> int:
+    """Carry out the benchmark that was asked for and return the exit code.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    communicator : Communicator or None
+        The ranks of a benchmark that runs on several.
+    """
     if arguments.output is None:
         arguments.output = Path("output") / f"bench-{arguments.name}"
-    return importlib.import_module(f"hybrid_nbody.benchmarks.{arguments.name}").run(arguments)
+    ranks = (communicator,) if arguments.mpi else ()
+    return importlib.import_module(f"hybrid_nbody.benchmarks.{arguments.name}").run(arguments, *ranks)

@@ -102,8 +102,18 @@ def _refuse_ranks():
         raise InputError(f"this benchmark runs in one process, not in {ranks}: start it without mpirun")
 
 
-def check_memory(devices: Devices, sizes) -> None:
+def check_memory(devices: Devices, sizes, option: str = "--sizes", ranks: int = 1) -> None:
     """Check that the largest size fits in memory.
+
+    Parameters
+    ----------
+    devices : Devices
+    sizes : sequence of int
+        Numbers of bodies.
+    option : str, optional
+        Which one asked for them.
+    ranks : int, optional
+        Of this node: each holds all bodies.
 
     Raises
     ------
@@ -111,17 +121,17 @@ def check_memory(devices: Devices, sizes) -> None:
         If it does not, saying how much is needed and how much there is.
     """
     largest = max(sizes)
-    _check_fit(largest, HOST_BYTES_PER_BODY, host_memory(), "in memory")
+    _check_fit(largest, HOST_BYTES_PER_BODY * ranks, host_memory(), "in memory", option)
     if devices.gpu:
         partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-        _check_fit(largest, DEVICE_BYTES_PER_BODY + partial_sums, devices.gpu.free_memory(), "on the GPU")
+        _check_fit(largest, DEVICE_BYTES_PER_BODY + partial_sums, devices.gpu.free_memory(), "on the GPU", option)
 
 
-def _check_fit(bodies, bytes_per_body, free, where):
+def _check_fit(bodies, bytes_per_body, free, where, option):
     needed = bodies * bytes_per_body
     if needed > free:
         raise InputError(
-            f"--sizes: {bodies} bodies need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are free; "
+            f"{option}: {bodies} bodies need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are free; "
             f"at most {free // bytes_per_body} bodies fit"
         )
 

@@ -1,6 +1,13 @@
 """What a person asks for on the command line of a benchmark, checked before anything is measured or written."""
 
+import math
+import re
+
 from hybrid_nbody.errors import InputError
+
+SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+BYTES_PER_SECOND = {"": 1.0, "B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "Gbit/s": 1.25e8}
+"""What a number may be followed by, and what it is multiplied by then."""
 
 
 def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> list[int]:
@@ -58,3 +65,27 @@ def words(option: str, text: str, allowed) -> list[str]:
     if unknown:
         raise InputError(f"{option}: allowed are {', '.join(allowed)}, separated by commas (got '{text}')")
     return list(dict.fromkeys(found))
+
+
+def quantity(option: str, text: str, units: dict[str, float]) -> float:
+    """Return a number greater than 0 in the unit that follows it, such as ``2us``.
+
+    Parameters
+    ----------
+    units : dict
+        The number by which one in each unit is multiplied; ``""`` is for none.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?\d+)?) ?([^0-9]*)", text.strip())
+    try:
+        value = float(found[1]) * units[found[2]]
+        if 0 < value < math.inf:
+            return value
+    except (TypeError, KeyError, ValueError):
+        pass
+    allowed = ", ".join(filter(None, units))
+    raise InputError(f"{option}: must be a number greater than 0, alone or with one of {allowed} (got '{text}')")

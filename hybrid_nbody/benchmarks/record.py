@@ -46,9 +46,11 @@ class Plan:
     draw : callable
         Takes the rows, the facts of the machine and a path; draws the picture there.
     conclude : callable, optional
-        Takes the rows; returns lines to say at the end.
+        Takes the rows; returns lines, or tables, to show at the end.
     tabulate : callable, optional
         Takes the columns, the rows of a section and the width of the terminal; returns a table.
+    summarise : callable, optional
+        Takes the rows; returns a dict, what the JSON says of them as a whole.
     """
 
     name: str
@@ -57,10 +59,21 @@ class Plan:
     draw: Callable
     conclude: Callable = lambda rows: []
     tabulate: Callable = table
+    summarise: Callable = lambda rows: {}
 
 
-def carry_out(plan: Plan, devices, arguments) -> int:
+def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     """Measure all tasks, write everything, and return the exit code: 0, or 75 if it was stopped.
+
+    Parameters
+    ----------
+    plan : Plan
+    devices : Devices
+        What is measured.
+    arguments : Namespace
+        Where results go.
+    agree : callable, optional
+        Takes whether this rank was asked to stop; returns whether any was, where several measure (see `follow`).
 
     Raises
     ------
@@ -73,11 +86,12 @@ def carry_out(plan: Plan, devices, arguments) -> int:
     console = open_console()
     console.print(f"bench {plan.name}: {len(plan.tasks)} rows; {devices.description}", highlight=False)
     with StopSignals() as signals:
-        finished = _measure(plan, results, console, _stopper(signals))
+        finished = _measure(plan, results, console, _stopper(signals, agree))
     console.print()
     for line in plan.conclude(results.rows):
         console.print(line, highlight=False)
     outcome = "finished" if finished else f"stopped by {signals.received or 'Ctrl-C'}"
+    results.header |= plan.summarise(results.rows)
     results.write_json(outcome)
     if results.rows:
         plan.draw(results.rows, devices.facts, results.picture)
@@ -87,9 +101,26 @@ def carry_out(plan: Plan, devices, arguments) -> int:
     return 0 if finished else STOPPED_EARLY
 
 
-def _stopper(signals):
+def follow(plan: Plan, agree) -> int:
+    """Take part in the tasks that the root carries out, on another rank, and return the exit code.
+
+    A task is measured by all ranks together and gives each the same row; `agree` as for `carry_out`.
+    """
+    rows = []
+    with StopSignals() as signals:
+        stop = _stopper(signals, agree)
+        try:
+            for task in plan.tasks:
+                stop()
+                rows.append(task.measure(rows, stop))
+        except Stopped:
+            return STOPPED_EARLY
+    return 0
+
+
+def _stopper(signals, agree):
     def stop():
-        if signals.received:
+        if agree(bool(signals.received)):
             raise Stopped
 
     return stop
