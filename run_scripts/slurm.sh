@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A run under Slurm, one rank a GPU, that outlives the time limit and preemption: two minutes before the end it writes a
+# A run under Slurm, one rank a GPU, that outlives the time limit and preemption: two minutes before the limit it writes a
 # checkpoint and goes back into the queue, and the next start resumes it. Submit from the repository:
 #     sbatch run_scripts/slurm.sh input/plummer.yaml output/long-run [arguments of hybrid_nbody run]
 # Submitting the same line again continues the run in that directory. Options on sbatch's line override those below.
+# SRUN_MPI=…: see srun --mpi=list. SRUN_FLAGS="…": more flags for srun. NODE_FOLDER=…: for caches, /tmp.
 #SBATCH --job-name=hybrid_nbody
 #SBATCH --nodes=1
 #SBATCH --gpus-per-node=4
@@ -19,42 +20,47 @@ set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:?this script is for sbatch: sbatch run_scripts/slurm.sh FILE.yaml DIRECTORY}"
 # shellcheck source=run_scripts/common.sh
 source run_scripts/common.sh
-[ $# -ge 2 ] || fail "usage: sbatch run_scripts/slurm.sh FILE.yaml DIRECTORY [arguments of hybrid_nbody run]"
-file="$1" directory="$2"
-shift 2
-STOPPED_EARLY=75 # the program's exit status for "checkpoint written, resume me"
+# shellcheck source=run_scripts/cluster.sh
+source run_scripts/cluster.sh
+read_arguments "$@"
+pass_signals_on # --signal=B: reaches this shell alone
+ready_environment
+use_node_caches
 
-# Nothing is installed on a compute node: quickstart.sh, or pip, made the environment beforehand.
-find_environment
-installed hybrid_nbody || fail "hybrid_nbody is not installed in $ENVIRONMENT: run quickstart.sh on a login node first"
+# What srun and the MPI library speak with each other: pmix with Open MPI, pmi2 with MPICH.
+pmi_of_library() {
+    local library
+    library="$("$PYTHON" -c 'import mpi4py; mpi4py.rc.initialize = False
+from mpi4py import MPI; print(MPI.Get_library_version())')" || fail "mpi4py finds no MPI library: load its module"
+    case "$library" in *"Open MPI"*) echo pmix ;; *) echo pmi2 ;; esac
+}
 
-# What to do: resume where there is a checkpoint; start anew where a requeued job was stopped before its first one.
-if compgen -G "$directory/checkpoint-*.h5" >/dev/null; then
-    task=(resume "$directory")
-else
-    task=(run "$file" --set "output.directory='$directory'" "$@")
-    [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || task+=(--overwrite)
+# Every rank has cores of its own and sees all GPUs of its node, of which it takes the one of its local rank: GPUs that
+# do not see each other could not exchange over NVLink. --kill-on-bad-exit: no rank outlives another.
+read -ra more <<<"${SRUN_FLAGS:-}"
+pmi="${SRUN_MPI:-$(pmi_of_library)}"
+LAUNCH=(srun --mpi="$pmi" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=cores --gpu-bind=none
+    --kill-on-bad-exit=1 "${more[@]}" run_scripts/slurm_rank.sh)
+
+# A rank that stopped early leaves this file; see slurm_rank.sh.
+mkdir -p output
+export STOPPED_MARK="$PWD/output/.stopped-$SLURM_JOB_ID"
+rm -f "$STOPPED_MARK"
+
+examine
+choose_task
+# A requeued job that was stopped before its first checkpoint has nothing to resume.
+[ "${TASK[0]}" = resume ] || [ "${SLURM_RESTART_COUNT:-0}" = 0 ] || TASK+=(--overwrite)
+run_ranks
+
+if [ -e "$STOPPED_MARK" ]; then
+    STATUS="$STOPPED_EARLY"
+    if grep -q TERM "$STOPPED_MARK"; then asked_to_stop=TERM; fi
+    rm -f "$STOPPED_MARK"
 fi
-
-# All GPUs and cores of a node are shown to all its ranks; the program places and shares them out.
-# --wait: if a rank crashes the others follow; --kill-on-bad-exit would also cut short ranks that end with status 75.
-# SRUN_MPI: see srun --mpi=list; pmi2 is for the extra mpich, pmix for Open MPI.
-srun --mpi="${SRUN_MPI:-pmi2}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=none --wait=60 \
-    "$PYTHON" -m hybrid_nbody "${task[@]}" &
-srun=$!
-
-# B: sends the signal to this shell alone; srun passes on to the ranks what it receives.
-trap 'interrupted=yes; kill -USR1 "$srun"' USR1
-trap 'interrupted=yes; kill -TERM "$srun"' TERM
-
-interrupted=yes
-while [ "$interrupted" = yes ]; do # a signal ends `wait` early
-    interrupted=no status=0
-    wait "$srun" || status=$?
-done
-
-if [ "$status" = "$STOPPED_EARLY" ]; then
-    note "Stopped early with a checkpoint: back into the queue"
-    scontrol requeue "$SLURM_JOB_ID"
+# TERM is scancel's, and a job that was cancelled stays so, or preemption's, after which Slurm itself requeues.
+if [ "$STATUS" = "$STOPPED_EARLY" ] && [ "$asked_to_stop" != TERM ]; then
+    note "Back into the queue"
+    scontrol requeue "$SLURM_JOB_ID" || note "error: not requeued: submit the same line again" >&2
 fi
-exit "$status"
+finish

