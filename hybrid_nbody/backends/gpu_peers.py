@@ -46,6 +46,14 @@ class PeerMemory:
             self.opened[handle] = self.runtime.ipcOpenMemHandle(handle)
         return self.opened[handle] + offset
 
+    def close(self) -> None:
+        """Let go of the memory of others, which they may give back from here on; all ranks call together."""
+        self.backend.synchronize()
+        for base in self.opened.values():
+            self.runtime.ipcCloseMemHandle(base)
+        self.opened.clear()
+        self.communicator.barrier()
+
 
 def peer_memory(backend, communicator) -> PeerMemory | None:
     """Return the memory of the GPUs of all ranks, each of which has its own.

@@ -1,17 +1,18 @@
 """Short trials on a small grid: to compile the kernels before the run, and to measure a rank's speed."""
 
 import time
+from functools import partial
 
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.slab import Slab
-from hybrid_nbody.fluid.solvers import COLOURS, NEVER_MET
+from hybrid_nbody.fluid.solvers import COLOURS, Accuracy, RedBlack
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper, make_state
 from hybrid_nbody.parallel.halo import Whole
+from hybrid_nbody.parallel.trials import fastest
 
 REHEARSED_CELLS = (8, 8, 8)
 TRIAL_CELLS = (128, 128, 32)
-TRIALS = 3
 ITERATIONS = 10
 
 
@@ -43,14 +44,34 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
     backend.synchronize()
 
 
-def measured_weights(backend, boundary, dtype, communicator) -> list[float]:
-    """Return the speed of each rank in cells a second of an iteration, measured by all of them at the same time."""
-    kernels = make_kernels(backend, Slab.whole(TRIAL_CELLS, boundary), dtype)
-    x, b, seconds = kernels.colours(), kernels.colours(), []
-    communicator.barrier()
-    for _ in range(TRIALS):
-        start = time.perf_counter()
-        kernels.relax(x, b, POISSON, ITERATIONS, NEVER_MET, None)
-        backend.synchronize()
-        seconds.append(time.perf_counter() - start)
-    return communicator.gather(1.0 / min(seconds))
+def measured_weights(backend, boundary, dtype, communicator, mixed: bool) -> list[float]:
+    """Return the speed of each rank in trials a second, measured by all of them at the same time.
+
+    Parameters
+    ----------
+    backend, boundary, dtype
+        As in the run.
+    communicator : Communicator
+        Every rank calls together.
+    mixed : bool
+        See `Slab`.
+    """
+    kernels = make_kernels(backend, Slab(TRIAL_CELLS, boundary, 0, TRIAL_CELLS[2], mixed), dtype)
+    solve = solve_of(kernels)
+    seconds = partial(_seconds, backend, solve, kernels.colours(), kernels.colours())
+    seconds()
+    return communicator.gather(1.0 / fastest(seconds, communicator))
+
+
+def solve_of(kernels):
+    """Return what ranks do most in a run, ``solve(x, b, stencil)``: those of several kinds sweep colour by colour."""
+    slab = kernels.slab
+    solver = RedBlack(kernels, Whole(slab.cells[2], slab.periodic[2]), Accuracy(ITERATIONS, 0.0))
+    return solver.iterate if slab.mixed else partial(solver.solve, room=None)
+
+
+def _seconds(backend, solve, x, b):
+    start = time.perf_counter()
+    solve(x, b, POISSON)
+    backend.synchronize()
+    return time.perf_counter() - start

@@ -64,6 +64,11 @@ class Transport(ABC):
     def maximum(self, array) -> None:
         """Replace every element of `array` by its largest value over the ranks."""
 
+    def release(self) -> None:
+        """Let go of other ranks' arrays, which are no longer used; all ranks call together."""
+        if self.peers:
+            self.peers.close()
+
 
 class HostTransport(Transport):
     """MPI between arrays on the host; a GPU's rows are staged through pinned memory."""

@@ -1,10 +1,13 @@
 """Boxes and tiles cover every grid, and fit into the GPU, for GPUs of all kinds; no GPU is needed."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
+from hybrid_nbody.fluid.kernels import gpu, gpu_layout
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
@@ -24,6 +27,17 @@ KINDS = st.sampled_from(["free-slip", "periodic"])
 BOUNDARIES = st.tuples(KINDS, KINDS, KINDS)
 TYPES = st.sampled_from(["f4", "f8"])
 WALLS = ("free-slip",) * 3
+
+
+def test_python_finds_what_the_device_remembers():
+    """The words of ``control`` that Python reads are those of the enumeration in ``solve.cuh``."""
+    text = (gpu_layout.FOLDER / "solve.cuh").read_text()
+    words = re.findall(r"\b[A-Z]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1]))
+    assert all(words[place] == name.upper() for name, place in gpu.STATISTICS.items())
+    assert (words[0], words[gpu.DONE], words[gpu.FLAGS]) == ("CHANGED", "DONE", "FLAGS")
+    assert int(re.search(r"#define MOST (\d+)", text)[1]) == gpu.FLAGS_OF_A_LAUNCH
+    assert int(re.search(r"launch % (\d+) \* MOST", text)[1]) == gpu.LAUNCHES
+    assert gpu.WORDS >= gpu.FLAGS + gpu.LAUNCHES * gpu.FLAGS_OF_A_LAUNCH
 
 
 @given(GRIDS, TYPES, GPUS)

@@ -145,9 +145,9 @@ class Kernels:
         self.single("sweeps", "end_solve", self.control)
 
     def stopped(self) -> bool:
-        """Return False: only the device knows, and does nothing more once a solve has converged.
+        """Return whether a solve is done, where other ranks are on CPUs, which leave it then; an iteration is left out.
 
-        Ranks on CPUs do know and leave the loop, so that beside them the host has to look.
+        Else only the device knows, and does nothing more once a solve has converged: the host does not wait for it.
         """
         done = self.slab.mixed and bool(self.backend.download(self.control[DONE : DONE + 1])[0])
         if done:

@@ -31,7 +31,15 @@ def neighbours_of(kernels, halo) -> "Nobody | Messages | Peers":
 
 
 class Nobody:
-    """The neighbours of a rank that owns every plane."""
+    """The neighbours of a rank that owns every plane.
+
+    Attributes
+    ----------
+    alone : bool
+        Whether there are none.
+    """
+
+    alone = True
 
     def begin(self, x, b, spare, room):
         """Prepare a solve."""
@@ -46,16 +54,21 @@ class Nobody:
 class Messages(Nobody):
     """Neighbours that are sent planes before every pass; methods as in `Nobody`."""
 
+    alone = False
+
     def __init__(self, kernels, halo):
         self.kernels, self.halo = kernels, halo
 
     def begin(self, x, b, spare, room):
+        """See `Nobody`."""
         self.halo.fill(*b, depth=halo_of(self.kernels.slab))
 
     def before(self, source, count):
+        """See `Nobody`."""
         self.halo.fill(*source, depth=2 * count)
 
     def after(self, target, launch, count, watched):
+        """See `Nobody`."""
         if watched:
             self.halo.maximum(self.kernels.flags(launch, count))
 
@@ -66,15 +79,19 @@ class Peers(Nobody):
     Every rank has at least as many planes as a pass reads beyond its own.
     """
 
+    alone = False
+
     def __init__(self, kernels, halo):
         self.kernels, self.memory = kernels, halo.transport.peers
         self.rank, self.counts, self.periodic = halo.rank, halo.partition.counts, halo.periodic
         self.letters = kernels.backend.zeros(2 * len(self.counts), "u8")
+        kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
         self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
         self.meetings = kernels.backend.zeros(1, "u4")
         self.found, self.present = {}, {}
 
     def begin(self, x, b, spare, room):
+        """See `Nobody`; the first call with some arrays asks all ranks where theirs are."""
         key = x.data.ptr, b.data.ptr, room.data.ptr if room is not None else 0  # all ranks find the same ones known
         if key not in self.found:
             self.found[key] = {array.data.ptr: self._beside(array) for array in (x, b, spare)}
@@ -85,6 +102,7 @@ class Peers(Nobody):
         self._meet(0, 0)
 
     def after(self, target, launch, count, watched):
+        """See `Nobody`."""
         self._show(target)
         self._meet(launch, count if watched else 0)
 

@@ -75,6 +75,7 @@ class Passes:
         tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
         self.tilings = {count: tiling for count, tiling in tilings.items() if tiling}
         self.launchable = {count: self._compile(count) for count in self.tilings}
+        self.longest = max(self.tilings)
 
     def _compile(self, count):
         """Return the kernels of passes of `count` iterations, by name."""
@@ -90,9 +91,9 @@ class Passes:
 
         Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes some to work in.
         """
-        spare, longest, previous = self._spare_colours(room), max(self.tilings), 0
+        neighbours = self.neighbours = self.neighbours or self._meet_neighbours(halo)
+        spare, longest, previous = self._spare_colours(room), self.longest, 0
         counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
-        neighbours = self.neighbours = self.neighbours or neighbours_of(self.kernels, halo)
         neighbours.begin(x, b, spare, room)
         for number, count in enumerate(counts):
             source, target = (spare, x) if number % 2 else (x, spare)
@@ -105,6 +106,13 @@ class Passes:
         for number in range(longest - 1):
             self._launch("redo", 1, number, x, spare, b, *equation)
         self.kernels.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, spare, self.kernels.control))
+
+    def _meet_neighbours(self, halo):
+        """Return how the planes of others are seen; all ranks do passes of as many iterations, whatever their GPUs."""
+        neighbours = neighbours_of(self.kernels, halo)
+        if not neighbours.alone:
+            self.longest = min(halo.communicator.gather(self.longest))
+        return neighbours
 
     def _launch(self, name, count, *arguments):
         """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers first."""

@@ -69,7 +69,7 @@ class Tiling(NamedTuple):
         Parameters
         ----------
         slab : Slab
-            Of a rank that owns every plane.
+            The planes of this rank.
         count : int
             Iterations of a pass.
         multiprocessors : int
@@ -108,7 +108,7 @@ def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
     Parameters
     ----------
     slab : Slab
-        Of a rank that owns every plane.
+        The planes of this rank.
     dtype : dtype
     count : int
     facts : dict

@@ -1,6 +1,7 @@
-// Red-black Gauss-Seidel on a GPU: one colour at a time, in place, on the planes of one rank; and residuals.
+// Red-black Gauss-Seidel on a GPU: one colour at a time, in place, on the planes of one rank; residuals; and what passes by
+// ``tiles.cu`` need before and after.
 //
-// Bytes of memory a cell and iteration: 16. Compiled with the macros of ``grid.cuh``.
+// Bytes of memory a cell and iteration, by one colour at a time: 16. Compiled with the macros of ``grid.cuh``.
 
 #include "solve.cuh"
 
@@ -19,7 +20,7 @@ extern "C" __global__ void end_iteration(int *control) {
 
 extern "C" __global__ void end_solve(int *control) { add_solve(control, control[DONE] && control[SKIPPED]); }
 
-// --- one colour at a time, in place: for planes of several ranks -----------------------------------------------------
+// --- one colour at a time, in place ----------------------------------------------------------------------------------
 
 struct Site {
     int c, y, z, x;
