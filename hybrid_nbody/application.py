@@ -16,6 +16,7 @@ from hybrid_nbody.output import checkpoint, directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.exchange import choose_transport
+from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.simulation.signals import StopSignals
 
 
@@ -94,7 +95,7 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         return job.run(saved_step=None)
 
 
-def build(values: dict, source_name: str, communicator, connect=choose_transport):
+def build(values: dict, source_name: str, communicator, connect=choose_transport, place=place):
     """Return the model of a configuration at its initial state, and where it runs, for those who step it themselves.
 
     Parameters
@@ -105,8 +106,8 @@ def build(values: dict, source_name: str, communicator, connect=choose_transport
         What messages name in the place of a file.
     communicator : Communicator
         Every rank calls together.
-    connect : callable, optional
-        Returns what carries the exchange, in the place of `choose_transport`.
+    connect, place : callable, optional
+        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def build(values: dict, source_name: str, communicator, connect=choose_transport
         On every rank.
     """
     config = communicator.on_root(lambda: loader.loads(json.dumps(values), source_name))
-    builder = BUILDERS[config.model](config, communicator, connect)
+    builder = BUILDERS[config.model](config, communicator, connect, place)
     builder.check()
     return builder.fresh(communicator.only_on_root(builder.initial))
 

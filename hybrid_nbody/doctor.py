@@ -85,19 +85,33 @@ def doctor(communicator) -> tuple[str, bool]:
     threads = communicator.on_root(_threading_line)
     wrong = different_versions(everyone) + sorted({fault for facts in everyone for fault in facts.faults})
     lines = [
-        f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
-        f"  MPI          {library_name()}",
-        f"  CUDA-aware   {'yes' if cuda_aware() else 'no: GPU arrays travel over NCCL or through pinned host memory'}",
-        f"  transport    {_transport_line(transport, communicator)}",
+        *_messages(transport, communicator),
         *table(everyone),
-        f"  devices      {placement.reason}",
-        f"  threads      {threads}",
-        f"  kernel cache {', '.join(_caches())}",
-        f"  packages     {', '.join(_installed(*PACKAGES))}",
+        *_software(placement.reason, threads),
         *(f"  note         {note}" for note in notes(everyone, transport.warning)),
         *([f"  wrong        {fault}" for fault in wrong] or ["  all is well"]),
     ]
     return "\n".join(lines), not wrong
+
+
+def _messages(transport, communicator):
+    """Return what runs, and what carries the messages of its ranks."""
+    return [
+        f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        f"  MPI          {library_name()}",
+        f"  CUDA-aware   {'yes' if cuda_aware() else 'no: GPU arrays travel over NCCL or through pinned host memory'}",
+        f"  transport    {_transport_line(transport, communicator)}",
+    ]
+
+
+def _software(reason, threads):
+    """Return why the ranks have their devices, and what this rank computes with."""
+    return [
+        f"  devices      {reason}",
+        f"  threads      {threads}",
+        f"  kernel cache {', '.join(_caches())}",
+        f"  packages     {', '.join(_installed(*PACKAGES))}",
+    ]
 
 
 # ---- What one rank sees ----------------------------------------------------------------------------------------------
@@ -105,24 +119,36 @@ def doctor(communicator) -> tuple[str, bool]:
 
 def _examine(backend, communicator) -> Facts:
     """Return what this rank sees; every rank calls together."""
-    cores, on_gpu = frozenset(os.sched_getaffinity(0)), backend.kind == "gpu"
     seen, problem = _gpus()
     return Facts(
-        rank=communicator.rank,
-        node=communicator.node_number,
-        local_rank=communicator.local_rank,
-        host=platform.node(),
-        cores=cores,
-        all_cores=os.cpu_count() or len(cores),
-        threads=free_cores(communicator, backend.kind),
-        gpu=backend.description if on_gpu else "",
-        address=backend.identity if on_gpu else "",
+        **_position(communicator, free_cores(communicator, backend.kind)),
+        **_device(backend, problem),
         gpus=seen,
-        no_gpu="" if on_gpu else problem or "other ranks of the node have those that are there",
         versions=_versions(),
         slow_caches=tuple(cache for cache in _caches() if is_on_network(Path(cache.split("=")[1]))),
         faults=tuple(_faults(problem)),
     )
+
+
+def _position(communicator, threads):
+    """Return where this rank is: its node and its cores."""
+    cores = frozenset(os.sched_getaffinity(0))
+    return {
+        "rank": communicator.rank,
+        "node": communicator.node_number,
+        "local_rank": communicator.local_rank,
+        "host": platform.node(),
+        "cores": cores,
+        "all_cores": os.cpu_count() or len(cores),
+        "threads": threads,
+    }
+
+
+def _device(backend, problem):
+    """Return the GPU of this rank, or why it has none."""
+    if backend.kind == "gpu":
+        return {"gpu": backend.description, "address": backend.identity, "no_gpu": ""}
+    return {"gpu": "", "address": "", "no_gpu": problem or "other ranks of the node have those that are there"}
 
 
 def _gpus() -> tuple[int, str]:

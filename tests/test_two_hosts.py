@@ -2,11 +2,12 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from support.hosts import KINDS
-from support.runs import assert_same_run
+from support.runs import assert_same_run, run
 
 INPUT = Path(__file__).parents[1] / "input"
 
@@ -52,19 +53,34 @@ RUNS = {
 }
 
 
+def example(file, folder):
+    """Return the arguments of a short run of an example into a folder."""
+    words = ["compute={backend: cpu, threads: 1}", *RUNS[file], f"output.directory={folder}"]
+    return [str(INPUT / file), *(part for word in words for part in ("--set", word))]
+
+
+@pytest.fixture(scope="module")
+def on_one_rank(tmp_path_factory):
+    """Return a function that gives the folder of an example's run on one rank, which is done once."""
+
+    @cache
+    def folder_of(file):
+        folder = tmp_path_factory.mktemp("one-rank") / "out"
+        run(*example(file, folder))
+        return folder
+
+    return folder_of
+
+
 @pytest.mark.parametrize("file", RUNS)
-def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one(hosts, mpirun, tmp_path, file):
-    words = ["compute={backend: cpu, threads: 1}", *RUNS[file], f"output.directory={tmp_path / 'two-hosts'}"]
-    arguments = ["-m", "hybrid_nbody", str(INPUT / file), *(part for word in words for part in ("--set", word))]
-    result = hosts.run(*arguments)
+def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one_rank(hosts, on_one_rank, tmp_path, file):
+    result = hosts.run("-m", "hybrid_nbody", *example(file, tmp_path / "two-hosts"))
     assert result.returncode == 0, result.stdout + result.stderr
     names = re.findall(r"^  rank \d+ +(\S+) ", result.stdout, re.MULTILINE)
     assert len(names) == 4
     if hosts.folders["one"] != hosts.folders["two"]:
         assert names == ["one", "one", "two", "two"]
-    result = mpirun(4, *arguments, "--set", f"output.directory={tmp_path / 'one-host'}")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert_same_run(tmp_path / "two-hosts", tmp_path / "one-host")
+    assert_same_run(tmp_path / "two-hosts", on_one_rank(file))
 
 
 def test_doctor_counts_the_nodes(hosts):
@@ -77,12 +93,13 @@ def test_doctor_counts_the_nodes(hosts):
 COMPILE = """
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
 from hybrid_nbody.parallel.communicator import start_mpi
 c = start_mpi()
 os.environ["NUMBA_CACHE_DIR"] = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 import compiled
-c.first_on_node(lambda: compiled.double(3.0))
+c.first_on_node(lambda device: compiled.double(3.0), [SimpleNamespace(kind="cpu")])
 hits = sum(compiled.double.stats.cache_hits.values())
 Path(sys.argv[1], f"{c.rank}-{c.local_rank}-{hits}").touch()
 """

@@ -40,9 +40,17 @@ class Backend(ABC):
         """What computes: this backend itself, unless it is made of several."""
         return (self,)
 
+    def apart(self) -> "Backend":
+        """Return a backend of the same device for a trial in the middle of a run: what it remembers is its own."""
+        return self
+
     def kernels(self, package: str) -> ModuleType:
         """Return the twin of `package` (a dotted module name) that runs on this backend."""
         return importlib.import_module(f"{package}.{self.kind}")
+
+    @abstractmethod
+    def use(self) -> None:
+        """Compute on this device from here on, as when it was made: another backend may have been made since."""
 
     def zeros(self, shape, dtype):
         """Return an array of zeros on the device."""

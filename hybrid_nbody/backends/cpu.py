@@ -46,7 +46,13 @@ class CpuBackend(Backend):
                 f"compute.threads: {threads} threads asked for, but Numba was started with "
                 f"{numba.config.NUMBA_NUM_THREADS}; set the environment variable NUMBA_NUM_THREADS to {threads} or more"
             )
-        numba.set_num_threads(threads)
+        self.use()
+
+    def use(self):
+        """Let Numba use these threads."""
+        import numba
+
+        numba.set_num_threads(self.threads)
 
     @property
     def description(self) -> str:

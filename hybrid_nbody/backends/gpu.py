@@ -93,6 +93,11 @@ class GpuBackend(Backend):
         self._nccl = _nccl_module()
         self.transports = ("nccl", "cuda-mpi", "host") if self._nccl else ("cuda-mpi", "host")
 
+    def use(self):
+        """Let CuPy queue on this device and its stream."""
+        self.cupy.cuda.Device(self.device).use()
+        self.stream.use()
+
     @property
     def description(self) -> str:
         """The device in a few words."""

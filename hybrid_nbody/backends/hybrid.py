@@ -40,6 +40,15 @@ class HybridBackend:
         """The two devices."""
         return self.main, self.helper
 
+    def use(self):
+        """Use both devices."""
+        self.main.use()
+        self.helper.use()
+
+    def apart(self) -> "HybridBackend":
+        """See `Backend`; whether the helper has a share is what is remembered."""
+        return HybridBackend(self.main, self.helper, self.cpu_share)
+
     def recorded(self, action):
         """See `Backend`; what the helper does cannot be replayed."""
         replay = self.main.recorded(action)

@@ -85,17 +85,8 @@ def read(arguments, size: int) -> Settings:
     InputError
         If an option is wrong, or of no use for the models that were chosen.
     """
-    models = options.words("--models", arguments.models, MODELS)
-    for name, model in ONLY_FOR.items():
-        if getattr(arguments, name) is not None and model not in models:
-            raise InputError(f"--{name}: is for {model} alone (got --models {arguments.models})")
-    threads = {} if arguments.threads is None else {"threads": options.number("--threads", arguments.threads)}
-    network = Network(
-        options.quantity("--latency", arguments.latency, options.SECONDS),
-        options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND),
-    )
     return Settings(
-        models,
+        _models(arguments),
         options.words("--kinds", arguments.kinds, KINDS),
         options.words("--exchange", arguments.exchange or EXCHANGES[0], EXCHANGES),
         _counts(arguments.ranks, size),
@@ -103,8 +94,30 @@ def read(arguments, size: int) -> Settings:
         _sizes("--cells", arguments.cells, SMALLEST, MOST_CELLS),
         options.number("--sweeps", arguments.sweeps or "20"),
         options.number("--repeats", arguments.repeats),
-        {"backend": arguments.backend, "transport": arguments.transport} | threads,
-        network,
+        _compute(arguments),
+        _network(arguments),
+    )
+
+
+def _models(arguments):
+    """Return the models, all of which or one of which the other options are for."""
+    models = options.words("--models", arguments.models, MODELS)
+    for name, model in ONLY_FOR.items():
+        if getattr(arguments, name) is not None and model not in models:
+            raise InputError(f"--{name}: is for {model} alone (got --models {arguments.models})")
+    return models
+
+
+def _compute(arguments):
+    """Return the section of the configurations; without threads if none were asked for."""
+    threads = {} if arguments.threads is None else {"threads": options.number("--threads", arguments.threads)}
+    return {"backend": arguments.backend, "transport": arguments.transport} | threads
+
+
+def _network(arguments):
+    return Network(
+        options.quantity("--latency", arguments.latency, options.SECONDS),
+        options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND),
     )
 
 
@@ -123,19 +136,21 @@ def run(arguments, communicator) -> int:
     """Carry out ``bench scaling`` on all ranks and return the exit code."""
     settings = communicator.on_root(lambda: read(arguments, communicator.size))
     settings.compute.setdefault("threads", free_cores(communicator))
-    devices = rehearse(settings, communicator)
+    everyone = Team(communicator, communicator.size)
+    devices = rehearse(settings, everyone)
     communicator.only_on_root(lambda: check_threads(arguments.threads, devices.kind))
     series = settings.series(SIZES["gpu" if devices.gpu else "cpu"])
     communicator.only_on_root(lambda: check(settings, series, devices, communicator.local_size))
     communicator.only_on_root(lambda: results.check(arguments.output, "scaling", arguments.overwrite))
-    plan = _plan(settings, series, communicator)
+    plan = _plan(settings, series, everyone)
     if communicator.is_root:
         return carry_out(plan, devices, arguments, communicator.any)
     return follow(plan, communicator.any)
 
 
-def _plan(settings, series, communicator):
-    teams = [Team(communicator, count) for count in settings.counts]
+def _plan(settings, series, everyone):
+    communicator = everyone.world
+    teams = [everyone if count == everyone.ranks else Team(communicator, count) for count in settings.counts]
     tasks = [
         Task(one.title, f"{team.ranks} rank{'s' if team.ranks > 1 else ''}", partial(measured, settings, one, team))
         for one in series
@@ -179,7 +194,7 @@ class RankDevices(Devices):
         return f"{number} rank{'s' if number > 1 else ''}, {how}; {super().description}"
 
 
-def rehearse(settings: Settings, communicator) -> RankDevices:
+def rehearse(settings: Settings, everyone: Team) -> RankDevices:
     """Do a step of every model with every exchange on all ranks; return the devices that they run on.
 
     Raises
@@ -187,20 +202,12 @@ def rehearse(settings: Settings, communicator) -> RankDevices:
     InputError
         On every rank, if the ranks cannot do what is asked for.
     """
-    small = replace(settings, bodies=None, cells=None, kinds=[WEAK])
-    for series in small.series(REHEARSED):
-        run = Run(small.values(series, communicator.size), communicator)
-        transport, placement = run.transport, run.built.placement
-        run.close()
-    if len(set(placement.kinds)) > 1:
-        raise InputError(
-            f"ranks that differ ({', '.join(placement.kinds)}) do not show how a step scales; start as many ranks as "
-            "there are GPUs, or give --backend cpu"
-        ).on_all_ranks()
+    transport, placement = _rehearsed(replace(settings, bodies=None, cells=None, kinds=[WEAK]), everyone)
+    _check_alike(placement.kinds)
     backend = placement.backend
     gpu = next((device for device in backend.devices if device.kind == "gpu"), None)
     ranks = {
-        "ranks": communicator.size,
+        "ranks": everyone.ranks,
         "placement": [list(line) for line in placement.table],
         "shared_gpus": placement.shared_gpus,
         "transport": transport,
@@ -208,6 +215,23 @@ def rehearse(settings: Settings, communicator) -> RankDevices:
         "network": asdict(settings.network),
     }
     return RankDevices(CpuBackend(settings.compute["threads"]), gpu, "no rank asked for one", backend.kind, ranks)
+
+
+def _rehearsed(small, everyone):
+    """Do the steps; return the name of the transport and the placement, which are those of every run."""
+    for series in small.series(REHEARSED):
+        run = Run(small.values(series, everyone.ranks), everyone)
+        transport, placement = run.transport, run.built.placement
+        run.close()
+    return transport, placement
+
+
+def _check_alike(kinds):
+    if len(set(kinds)) > 1:
+        raise InputError(
+            f"ranks that differ ({', '.join(kinds)}) do not show how a step scales; start as many ranks as there are "
+            "GPUs, or give --backend cpu"
+        ).on_all_ranks()
 
 
 def check_threads(asked: str | None, kind: str) -> None:
@@ -232,24 +256,31 @@ def check(settings: Settings, series, devices: Devices, local_size: int) -> None
     """
     for one in series:
         if one.model == "fluid":
-            _check_grid(one, settings.counts, devices, local_size)
+            _check_grid(one, settings.counts)
+            _check_room(one, settings.counts, devices, local_size)
     bodies = [one.bodies(count) for one in series if one.model == "gravity" for count in settings.counts]
     if bodies:
         check_memory(devices, bodies, "--bodies", local_size)
 
 
-def _check_grid(series, counts, devices, local_size):
+def _check_grid(series, counts):
+    """Check that a grid has enough planes for the fewest ranks, and not too many on the most."""
     if series.most_ranks() < counts[0]:
         raise InputError(
             f"--cells: {series.size} cannot be shared among {counts[0]} ranks ({series.kind} scaling): at most "
             f"{series.most_ranks()}"
         )
-    ranks = max(count for count in counts if count <= series.most_ranks())
+    ranks = _most(series, counts)
     if max(series.cells(ranks)) > MOST_CELLS:
         raise InputError(
             f"--cells: {series.size} a rank are {max(series.cells(ranks))} along z on {ranks} ranks ({series.kind} "
             f"scaling), more than {MOST_CELLS}"
         )
+
+
+def _check_room(series, counts, devices, local_size):
+    """Check that a grid fits in memory: on the most ranks of a node, or on the GPU of one of the fewest."""
+    ranks = _most(series, counts)
     places = [("in memory", min(ranks, local_size) * series.share(ranks), host_memory())]
     if devices.gpu:
         places = [("on a GPU", series.share(counts[0]), devices.gpu.free_memory())]
@@ -259,3 +290,8 @@ def _check_grid(series, counts, devices, local_size):
                 f"--cells: {series.size} needs {cells * BYTES_OF_A_CELL / 2**30:.3g} GiB {where} ({series.kind} "
                 f"scaling), and {free / 2**30:.3g} GiB are free"
             )
+
+
+def _most(series, counts):
+    """Return the largest number of ranks that can share a problem."""
+    return max(count for count in counts if count <= series.most_ranks())

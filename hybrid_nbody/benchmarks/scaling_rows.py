@@ -83,19 +83,11 @@ def measured(settings, series, team: Team, rows, stop) -> dict:
     stop : callable
         Raises `Stopped` on all ranks when one was asked to stop.
     """
-    values = settings.values(series, team.ranks)
-    head = {
-        "ranks": team.ranks,
-        "model": series.model,
-        "kind": series.kind,
-        "exchange": series.exchange,
-        "size": series.size,
-        **series.columns(team.ranks),
-    }
+    head = problem(series, team.ranks)
     if team.ranks == 1 and (same := alike(rows, head, SAME_RUN)):
         return same[0] | head
     earlier = alike(rows, head, SAME_SERIES)
-    known = earlier[0]["calls"] if earlier else None
+    values, known = settings.values(series, team.ranks), earlier[0]["calls"] if earlier else None
     transport, taken = timed_steps(team, values, known, settings.repeats, stop)
     if team.ranks > 1:
         parts = parts_of_a_step(team, values, taken.calls, settings.repeats, stop)
@@ -103,6 +95,12 @@ def measured(settings, series, team: Team, rows, stop) -> dict:
         parts = team.do(lambda: whole(taken))
     row = team.do(lambda: head | {"transport": transport} | figures(series, team.ranks, taken, parts, earlier))
     return team.world.broadcast(row)
+
+
+def problem(series, ranks: int) -> dict:
+    """Return the columns that say what is computed."""
+    head = {name: getattr(series, name) for name in ("model", "kind", "exchange", "size")}
+    return {"ranks": ranks} | head | series.columns(ranks)
 
 
 def alike(rows, head: dict, keys) -> list[dict]:
@@ -117,18 +115,35 @@ def whole(taken: Times) -> Parts:
 
 def figures(series, ranks: int, taken: Times, parts: Parts, earlier) -> dict:
     """Return the numbers of a row; `earlier` are the rows of the same problem on fewer ranks."""
-    rate = series.work(ranks) / taken.median
-    first = earlier[0] if earlier else {"rate": rate, "ranks": ranks}
+    return time_figures(taken) | speed_figures(series, ranks, taken.median, earlier) | part_figures(parts)
+
+
+def time_figures(taken: Times) -> dict:
+    """Return what the timings give."""
     return {
         "median_s": taken.median,
         "mean_s": taken.mean,
         "sd_s": taken.sd,
         "repeats": len(taken.seconds),
         "calls": taken.calls,
+    }
+
+
+def speed_figures(series, ranks: int, seconds: float, earlier) -> dict:
+    """Return what is computed in a step of so many seconds, and how well the ranks do it."""
+    rate = series.work(ranks) / seconds
+    first = earlier[0] if earlier else {"rate": rate, "ranks": ranks}
+    return {
         "work": series.work(ranks),
         "largest_share": series.share(ranks),
         "rate": rate,
         "efficiency": rate / ranks / (first["rate"] / first["ranks"]),
+    }
+
+
+def part_figures(parts: Parts) -> dict:
+    """Return what a step is made of."""
+    return {
         "watched_s": float(parts.total.max()),
         "compute_s": parts.compute.tolist(),
         "exchange_s": parts.transfer,

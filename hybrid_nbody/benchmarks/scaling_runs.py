@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.placement import place
 
 SOURCE = "bench scaling"
 """What messages about a configuration name in the place of a file."""
@@ -32,6 +34,9 @@ WATCHED = 3
 class Team:
     """The first ranks of all, which do what is asked for while the others wait.
 
+    Their devices and what carries their messages are made once, for all runs: NCCL keeps its memory until the process
+    ends.
+
     Parameters
     ----------
     world : Communicator
@@ -43,12 +48,21 @@ class Team:
     ----------
     group : Communicator
         Those of the team, or the others, whichever this rank belongs to.
+    connect : callable
+        `choose_transport`, which returns the same transport for the same device, ranks and choice.
     """
 
     def __init__(self, world, ranks: int):
         self.world, self.ranks = world, ranks
         self.belongs = world.rank < ranks
         self.group = Communicator(world.comm.Split(int(not self.belongs), world.rank)) if ranks < world.size else world
+        self.connect, self._placed = cache(choose_transport), cache(place)
+
+    def place(self, asked, threads, communicator, cpu_share="auto"):
+        """Return the same placement as before for the same choice, on a device that is in use again; see `place`."""
+        placement = self._placed(asked, threads, communicator, cpu_share)
+        placement.backend.use()
+        return placement
 
     def do(self, action: Callable):
         """Return what `action` gives on the ranks of the team, None on the others, which wait for the root.
@@ -78,17 +92,19 @@ class Run:
     ----------
     values : dict
         Its configuration.
-    group : Communicator
-        The ranks of the team.
+    team : Team
+        Its ranks call together.
     """
 
-    def __init__(self, values: dict, group):
-        self.group = group
-        self.built = build(values, SOURCE, group, self.connect)
+    def __init__(self, values: dict, team: Team):
+        self.team, self.group = team, team.group
+        self.built = build(values, SOURCE, team.group, self.connect, team.place)
         self.model, self.backend = self.built.model, self.built.placement.backend
         self.model.advance(1)  # compiles, and sorts the sources
 
-    connect = staticmethod(choose_transport)
+    def connect(self, *asked):
+        """Return the transport that a run would have; see `choose_transport`."""
+        return self.team.connect(*asked)
 
     def seconds(self, steps: int) -> float:
         """Return the time of a step on this rank, the mean of so many in a row."""
@@ -116,8 +132,10 @@ class Run:
 
     def close(self) -> None:
         """Give the memory back, on all ranks before any of them goes on."""
+        transport = self.built.exchange.transport
         self.built = self.model = None
         gc.collect()
+        transport.release()
         self.group.barrier()
 
 
@@ -163,16 +181,16 @@ class WatchedRun(Run):
     so they may be slower.
     """
 
-    def __init__(self, values: dict, group):
-        super().__init__(values, group)
+    def __init__(self, values: dict, team: Team):
+        super().__init__(values, team)
         exchange = self.built.exchange
         if isinstance(exchange, HaloExchange):
             exchange.communicator = WatchedNumbers(exchange.communicator, self.watch)
 
     def connect(self, asked, backend, communicator, gpus_shared):
-        """Return the transport that a run would have, watched."""
+        """Return the same transport, watched."""
         self.watch = Watch(backend)
-        carrier = choose_transport(asked, backend, communicator, gpus_shared)
+        carrier = super().connect(asked, backend, communicator, gpus_shared)
         return WatchedTransport(carrier, self.watch, communicator.rank)
 
     def parts(self, steps: int) -> list[tuple]:
@@ -186,7 +204,7 @@ class WatchedRun(Run):
 @contextmanager
 def opened(team: Team, kind, values: dict):
     """Lend a run of a team, of class `kind`, and close it on all ranks at once, also where all were asked to stop."""
-    run = team.do(lambda: kind(values, team.group))
+    run = team.do(lambda: kind(values, team))
     stopped = None
     try:
         yield run

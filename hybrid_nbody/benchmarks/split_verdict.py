@@ -52,28 +52,47 @@ def conclusions(rows) -> list[dict]:
 def _conclusion(rows):
     main, cpu = alone(rows)
     measured = [row for row in rows if row.get("median_s") and row["kind"] != AUTO]
-    best = min(measured, key=lambda row: row["median_s"])
-    interactions, better = rows[0]["bodies"] ** 2, min(main, cpu)
-    result = {
-        "precision": rows[0]["precision"],
-        "bodies": rows[0]["bodies"],
-        "main_rate": interactions / main,
-        "cpu_rate": interactions / cpu,
-        "predicted_share": optimum(main, cpu),
-        "predicted_s": expected(optimum(main, cpu), main, cpu),
-        "best_share": best["share"],
-        "best_s": best["median_s"],
-        "best_against_alone": better / best["median_s"],
+    result = {"precision": rows[0]["precision"], "bodies": rows[0]["bodies"]}
+    return result | _predicted(rows[0]["bodies"], main, cpu) | _best(measured) | _claim(measured) | _auto(rows)
+
+
+def _predicted(bodies, main, cpu):
+    """Return the rate of each device alone, and what should be the best share."""
+    share = optimum(main, cpu)
+    return {
+        "main_rate": bodies**2 / main,
+        "cpu_rate": bodies**2 / cpu,
+        "predicted_share": share,
+        "predicted_s": expected(share, main, cpu),
     }
+
+
+def _best(measured):
+    """Return the best share that was measured, against the better device alone."""
+    best = min(measured, key=lambda row: row["median_s"])
+    against = min(alone(measured)) / best["median_s"]
+    return {"best_share": best["share"], "best_s": best["median_s"], "best_against_alone": against}
+
+
+def _claim(measured):
+    """Return what the claimed share gives, if it was measured."""
     claimed = next((row for row in measured if row["share"] == CLAIMED), None)
+    if not claimed:
+        return {}
+    return {"claimed_share": CLAIMED, "claimed_against_main": alone(measured)[0] / claimed["median_s"]}
+
+
+def _auto(rows):
+    """Return what the program chose by itself, and whether that is as fast as promised, if it was measured."""
     auto = next((row for row in rows if row["kind"] == AUTO), None)
-    if claimed:
-        result |= {"claimed_share": CLAIMED, "claimed_against_main": main / claimed["median_s"]}
-    if auto:
-        keeps = auto["against_alone"] >= PROMISED
-        result |= {"auto_share": auto["share"], "auto_s": auto["median_s"], "auto_against_alone": auto["against_alone"]}
-        result["auto_keeps_promise"] = keeps
-    return result
+    if not auto:
+        return {}
+    return {
+        "auto_share": auto["share"],
+        "auto_s": auto["median_s"],
+        "auto_against_alone": auto["against_alone"],
+        "auto_keeps_promise": auto["against_alone"] >= PROMISED,
+    }
 
 
 def summary(rows) -> dict:
@@ -87,22 +106,27 @@ def verdict(rows) -> list[str]:
 
 
 def _lines(found):
-    head = f"{found['bodies']} bodies, {found['precision']}"
+    """Yield what was found of a problem, in words."""
     yield (
-        f"{head}: alone {found['main_rate'] * 1e-9:.4g} and {found['cpu_rate'] * 1e-9:.4g} (CPU) G interactions/s; "
-        f"predicted optimum {found['predicted_share']:.2%} on the CPU, {found['predicted_s'] * 1e3:.4g} ms"
+        f"{found['bodies']} bodies, {found['precision']}: alone {found['main_rate'] * 1e-9:.4g} and "
+        f"{found['cpu_rate'] * 1e-9:.4g} (CPU) G interactions/s; predicted optimum {found['predicted_share']:.2%} on "
+        f"the CPU, {found['predicted_s'] * 1e3:.4g} ms"
     )
     yield (
         f"  best measured {found['best_share']:.2%}, {found['best_s'] * 1e3:.4g} ms: "
         f"{found['best_against_alone']:.3f} of the speed of the better device alone"
     )
     if "auto_share" in found:
-        kept = "" if found["auto_keeps_promise"] else f", LESS than the {PROMISED} that are promised"
-        yield (
-            f"  auto took {found['auto_share']:.2%}, {found['auto_s'] * 1e3:.4g} ms: "
-            f"{found['auto_against_alone']:.3f} of the better device alone{kept}"
-        )
+        yield _auto_line(found)
     if "claimed_share" in found:
         yield (
             f"  with {found['claimed_share']:.0%} on the CPU: {found['claimed_against_main']:.3f} of the speed without"
         )
+
+
+def _auto_line(found):
+    kept = "" if found["auto_keeps_promise"] else f", LESS than the {PROMISED} that are promised"
+    return (
+        f"  auto took {found['auto_share']:.2%}, {found['auto_s'] * 1e3:.4g} ms: "
+        f"{found['auto_against_alone']:.3f} of the better device alone{kept}"
+    )

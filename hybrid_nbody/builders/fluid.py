@@ -28,8 +28,8 @@ class FluidBuilder:
     config : FluidConfig
     communicator : Communicator
         Every rank calls together.
-    connect : callable, optional
-        Returns what carries the exchange, in the place of `choose_transport`.
+    connect, place : callable, optional
+        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class FluidBuilder:
     changeable = CHANGEABLE
     least = 1
 
-    def __init__(self, config, communicator, connect=choose_transport):
-        self.config, self.communicator, self.connect = config, communicator, connect
+    def __init__(self, config, communicator, connect=choose_transport, place=place):
+        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
 
     @staticmethod
     def resolved(config):
@@ -126,19 +126,18 @@ class FluidBuilder:
     def _build(self, events):
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
         config, communicator = self.config, self.communicator
-        placement = place(config.compute.backend, config.compute.threads, communicator)
+        placement = self.place(config.compute.backend, config.compute.threads, communicator)
         self._check_backend(placement.backend)
-        kind = placement.backend, config.fluid.boundary, DTYPES[config.fluid.dtype]
-        make_solver = partial(solver_of, config.solver)
-        communicator.first_on_node(lambda: compile_kernels(*kind, physics_of(config), make_solver))
+        kind = config.fluid.boundary, DTYPES[config.fluid.dtype], physics_of(config), partial(solver_of, config.solver)
+        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
         partition = shares(config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least)
         self._check_planes(partition)
         transport = self.connect(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
         return self._connect(placement, transport, partition, events)
 
     def _speeds(self, placement):
-        fluid = self.config.fluid
-        return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator)
+        fluid, mixed = self.config.fluid, len(set(placement.kinds)) > 1
+        return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed)
 
     def _connect(self, placement, transport, partition, events):
         """Return the model with these shares, at rest."""

@@ -37,8 +37,8 @@ class NBodyBuilder:
     config : NBodyConfig
     communicator : Communicator
         Every rank calls together.
-    connect : callable, optional
-        Returns what carries the exchange, in the place of `choose_transport`.
+    connect, place : callable, optional
+        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class NBodyBuilder:
     changeable = (*CHANGEABLE, "time.max_energy_error")
     least = 0
 
-    def __init__(self, config, communicator, connect=choose_transport):
-        self.config, self.communicator, self.connect = config, communicator, connect
+    def __init__(self, config, communicator, connect=choose_transport, place=place):
+        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
 
     @staticmethod
     def resolved(config):
@@ -99,10 +99,15 @@ class NBodyBuilder:
         return self._restored(saved, *self._arrange(saved.number))
 
     def speeds(self, built: Built, seconds: list[float]) -> list[float] | None:
-        """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell."""
+        """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell.
+
+        Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would never get any again.
+        """
+        counts = built.exchange.partition.counts
+        if 0 in counts:
+            return self._trial(built.placement, sum(counts))
         if max(seconds) < LEAST_SECONDS:
             return None
-        counts = built.exchange.partition.counts
         return [count / taken if taken > 0 else 0.0 for count, taken in zip(counts, seconds, strict=True)]
 
     def rearranged(self, built: Built, partition, saved) -> Built:
@@ -132,18 +137,24 @@ class NBodyBuilder:
 
     def _remarks(self, built):
         """Say how ranks with two devices share their bodies out among them; all ranks call together."""
-        mine = built.model.gravity.kernels.remark if built.placement.backend.kind == "hybrid" else ""
+        mine = built.model.gravity.kernels.remark
         return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(self.communicator.gather(mine)) if remark]
 
     def _arrange(self, number):
         """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
         compute, gravity, communicator = self.config.compute, self.config.gravity, self.communicator
-        placement = place(compute.backend, compute.threads, communicator, compute.cpu_share)
-        physics = (placement.backend, gravity.precision, gravity.softening)
-        communicator.first_on_node(lambda: compile_kernels(*physics))
-        partition = shares(self.config, number, placement, lambda: measured_weights(*physics, number, communicator))
+        placement = self.place(compute.backend, compute.threads, communicator, compute.cpu_share)
+        physics = gravity.precision, gravity.softening
+        communicator.first_on_node(lambda device: compile_kernels(device, *physics), placement.backend.devices)
+        partition = shares(self.config, number, placement, lambda: self._trial(placement, number))
         transport = self.connect(compute.transport, placement.backend, communicator, placement.shared_gpus)
         return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
+
+    def _trial(self, placement, number):
+        """Return the speed of each rank in bodies a second, from a short trial."""
+        backend, gravity = placement.backend, self.config.gravity
+        rates = measured_weights(backend, gravity.precision, gravity.softening, number, self.communicator)
+        return [rate / number for rate in rates]
 
     def _exchange(self, number, placement):
         """Return the kind of exchange: as asked for, or a ring where the positions of all bodies take much room."""

@@ -1,5 +1,6 @@
 """Sharing the work out anew, during a run, when the speeds of the ranks have drifted."""
 
+import gc
 from dataclasses import replace
 
 from hybrid_nbody.output.checkpoint import SAVED_ROLES
@@ -93,6 +94,8 @@ class Rebalancer:
         self.built = built
         moved, seconds = Moved(model, partition, self.builder.communicator), model.timings.seconds
         del model
+        gc.collect()  # its parts name each other: it would stay, beside the new one
+        built.exchange.transport.release()
         self.built = self.builder.rearranged(built, partition, moved)
         self.built.model.timings.seconds.update(seconds)
         return self.built.model

@@ -67,7 +67,7 @@ class NBodyModel:
 
     def _agreement(self):
         """Return what makes all ranks use the root's order of the sources where their devices are of several kinds."""
-        if len(set(self.communicator.gather(self.backend.xp.__name__))) == 1:
+        if len(set(self.communicator.gather(self.backend.kind))) == 1:
             return None
         return lambda order: self.communicator.broadcast(
             Order(self.backend.download(order.bodies), order.starts) if self.communicator.is_root else None

@@ -7,15 +7,17 @@ from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators import LEAPFROG
 from hybrid_nbody.nbody.ordering import given_order
 from hybrid_nbody.nbody.state import make_state, set_order
+from hybrid_nbody.parallel.trials import fastest
 
 MOST_BODIES = 1 << 17
 """Sources that a trial has at most: with more, no device is much faster."""
 
 FIRST_TARGETS, GROWTH = 1024, 8
 LONG_ENOUGH = 0.01
-"""Seconds that a trial takes at least, unless all bodies take less."""
+"""Seconds that a force of a trial takes at least, unless all bodies take less."""
 
 TRIALS = 3
+"""Forces by which it is judged whether one takes long enough."""
 
 
 def trial(backend, number, precision, softening, targets):
@@ -30,15 +32,14 @@ def trial(backend, number, precision, softening, targets):
 
 
 def compile_kernels(backend, precision: str, softening: float) -> None:
-    """Run every kernel of each device once, so that all are compiled (and cached on disk) before time counts."""
-    for device in backend.devices:
-        kernels, state = trial(device, 2, precision, softening, 2)
-        kernels.run(state, LEAPFROG, 1e-6, 2)
-        kernels.accelerations(state)
-        kernels.kick(state, 0.0)
-        kernels.drift(state, 0.0)
-        kernels.potential(state, device.zeros(2, "f8"))
-        device.synchronize()
+    """Run every kernel of a device once, so that all are compiled (and cached on disk) before time counts."""
+    kernels, state = trial(backend, 2, precision, softening, 2)
+    kernels.run(state, LEAPFROG, 1e-6, 2)
+    kernels.accelerations(state)
+    kernels.kick(state, 0.0)
+    kernels.drift(state, 0.0)
+    kernels.potential(state, backend.zeros(2, "f8"))
+    backend.synchronize()
 
 
 def measured_weights(backend, precision: str, softening: float, number: int, communicator) -> list[float]:
@@ -53,18 +54,20 @@ def measured_weights(backend, precision: str, softening: float, number: int, com
     communicator : Communicator
         Every rank calls together.
     """
-    communicator.barrier()
-    return communicator.gather(speed(backend, precision, softening, min(number, MOST_BODIES)))
+    backend = backend.apart()
+    kernels, state = long_trial(backend, precision, softening, min(number, MOST_BODIES))
+    seconds = fastest(lambda: _seconds(backend, kernels, state), communicator)
+    return communicator.gather(len(state.place) * len(state.mass) / seconds)
 
 
-def speed(backend, precision: str, softening: float, number: int) -> float:
-    """Return interactions a second with `number` sources, and as many targets as take long enough."""
+def long_trial(backend, precision: str, softening: float, number: int):
+    """Return kernels and a state of `number` sources, and of as many targets as take long enough."""
     targets = min(FIRST_TARGETS, number)
     while True:
         kernels, state = trial(backend, number, precision, softening, targets)
         seconds = min(_seconds(backend, kernels, state) for _ in range(TRIALS))
         if seconds > LONG_ENOUGH or targets == number:
-            return targets * number / seconds
+            return kernels, state
         targets = min(GROWTH * targets, number)
 
 

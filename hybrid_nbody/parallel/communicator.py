@@ -123,12 +123,25 @@ class Communicator:
         """Wait for all ranks."""
         wait(self.comm.Ibarrier())
 
-    def first_on_node(self, action: Callable[[], T]) -> T:
-        """Run `action` on every rank, but first on one rank of each node: it fills caches for the others."""
-        if self.local_rank == 0:
-            result = action()
+    def first_on_node(self, action: Callable[[T], object], devices: Sequence[T]) -> None:
+        """Run `action` on each of the rank's devices, but of a kind first on one rank of each node: it fills caches.
+
+        Devices of several kinds fill caches of their own, at the same time.
+
+        Parameters
+        ----------
+        action : callable
+            ``action(device)``.
+        devices : sequence of Backend
+            This rank's.
+        """
+        kinds = self.node.allgather([device.kind for device in devices])
+        cached = {kind for earlier in kinds[: self.local_rank] for kind in earlier}
+        for device in (device for device in devices if device.kind not in cached):
+            action(device)
         wait(self.node.Ibarrier())
-        return result if self.local_rank == 0 else action()
+        for device in (device for device in devices if device.kind in cached):
+            action(device)
 
     def on_root(self, action: Callable[[], T]) -> T:
         """Run `action` on the root alone and return its result everywhere; raises as `only_on_root`."""

@@ -65,7 +65,7 @@ def place(asked, threads: str | int, communicator, cpu_share="auto") -> Placemen
     gpu = _turn(communicator.together(lambda: gpu_identities() if kind in ON_GPUS else []), communicator).gpu
     backend = communicator.together(lambda: BUILDERS[kind](gpu, threads, cpu_share))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
-    identities = communicator.gather((kind in ON_GPUS, platform.node(), backend.identity))
+    identities = communicator.gather((kind in ON_GPUS, communicator.node_number, backend.identity))
     users = Counter(identity for identity in identities if identity[0])
     return Placement(backend, reason, table, any(number > 1 for number in users.values()), tuple(kinds))
 

@@ -22,25 +22,25 @@ def moved_rows(field, wanted: slice, communicator) -> np.ndarray:
     owned = slice(field.start, field.start + field.rows)
     shares = communicator.gather_integers(owned.start, owned.stop, wanted.start, wanted.stop).tolist()
     result = np.empty((wanted.stop - wanted.start, *field.shape[1:]), field.dtype)
-    requests, kept = [], []
-    for rank, (start, stop, _, _) in enumerate(shares):
-        theirs = _common(slice(start, stop), wanted, wanted.start)
-        if rank != communicator.rank and theirs.start < theirs.stop:
-            requests.append(communicator.comm.Irecv(result[theirs], source=rank, tag=TAG))
-    for rank, (_, _, start, stop) in enumerate(shares):
-        mine = _common(owned, slice(start, stop), owned.start)
-        if mine.start < mine.stop:
-            rows = np.ascontiguousarray(field.host(mine.start, mine.stop), dtype=field.dtype)
-            if rank == communicator.rank:
-                result[_common(owned, wanted, wanted.start)] = rows
-            else:
-                kept.append(rows)  # until it is sent
-                requests.append(communicator.comm.Isend(rows, dest=rank, tag=TAG))
+    incoming = {rank: result[rows] for rank, rows in _common(wanted, [share[:2] for share in shares])}
+    outgoing = {rank: _rows(field, rows) for rank, rows in _common(owned, [share[2:] for share in shares])}
+    if communicator.rank in incoming:
+        incoming.pop(communicator.rank)[:] = outgoing.pop(communicator.rank)
+    requests = [communicator.comm.Irecv(rows, source=rank, tag=TAG) for rank, rows in incoming.items()]
+    requests += [communicator.comm.Isend(rows, dest=rank, tag=TAG) for rank, rows in outgoing.items()]
     for request in requests:
         wait(request)
     return result
 
 
-def _common(first: slice, second: slice, origin: int) -> slice:
-    """Return the rows of both slices, counted from `origin`."""
-    return slice(max(first.start, second.start) - origin, min(first.stop, second.stop) - origin)
+def _common(mine: slice, theirs):
+    """Yield each rank with those of its rows (start, stop) that are among `mine`, counted from there; no empty ones."""
+    for rank, (start, stop) in enumerate(theirs):
+        rows = slice(max(start, mine.start) - mine.start, min(stop, mine.stop) - mine.start)
+        if rows.start < rows.stop:
+            yield rank, rows
+
+
+def _rows(field, rows):
+    """Return rows of this rank's part of a field, in one piece of memory."""
+    return np.ascontiguousarray(field.host(rows.start, rows.stop), dtype=field.dtype)

@@ -75,7 +75,7 @@ class PaperBackend(Backend):
         return PaperModule(self, source.read_text())
 
     on_host = to_host = from_host = synchronize = mark = elapsed = None
-    pinned = fetch = send = wait = free_memory = None
+    pinned = fetch = send = wait = free_memory = use = None
 
 
 class PaperModule:

@@ -1,5 +1,6 @@
 """Shares that follow the speed of the ranks during a run: the state moves, and its bits stay."""
 
+import weakref
 from functools import partial
 from types import SimpleNamespace
 
@@ -9,10 +10,11 @@ from support.ranks import same_bits
 from support.runs import assert_same_run, contents
 
 from hybrid_nbody import application, job
-from hybrid_nbody.builders import BUILDERS
+from hybrid_nbody.builders import BUILDERS, fluid, nbody
 from hybrid_nbody.builders.nbody import NBodyBuilder
 from hybrid_nbody.builders.rebalance import LEAST_GAIN, Rebalancer, better_shares
 from hybrid_nbody.config import loader
+from hybrid_nbody.parallel import trials
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Role
 
@@ -40,6 +42,9 @@ CASES = {
     "red-black": FLUID.replace("METHOD", "red-black").replace("WALL", "free-slip"),
     "multigrid": FLUID.replace("METHOD", "multigrid").replace("WALL", "no-slip"),
 }
+ON_CPUS = list(CASES)
+CASES |= {f"{name}, GPUs": text.replace("backend: cpu, threads: 1", "backend: gpu") for name, text in CASES.items()}
+EVERYWHERE = [pytest.param(name, marks=() if name in ON_CPUS else pytest.mark.gpu) for name in CASES]
 
 
 def built_of(text, communicator):
@@ -68,16 +73,16 @@ def nearly_alone(size):
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communicator, name):
     _, still = built_of(CASES[name], communicator)
     builder, built = built_of(CASES[name], communicator)
-    first_step = 505 if name == "single leapfrog" else 0  # so that a sort of the sources lies between
+    first_step = 505 if name.startswith("single leapfrog") else 0  # so that a sort of the sources lies between
     for model in (still.model, built.model):
         model.step = first_step
     simulation, lines = SimpleNamespace(model=built.model), []
     rebalancer = Rebalancer(builder, built, lines.append)
-    del built
+    del built, model
     for steps, speeds in ((4, rising), (3, nearly_alone), (2, falling), (3, rising)):
         simulation.model.advance(steps)
         still.model.advance(steps)
@@ -85,7 +90,9 @@ def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communica
         still.model.diagnostics()
         rebalancer.speeds = None
         builder.speeds = lambda built, seconds, now=speeds: now(communicator.size)
+        before = weakref.ref(simulation.model.state)
         rebalancer.look(simulation)
+        assert before() is None  # it would take its memory beside the new one
     assert len(lines) == 4
     assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
     simulation.model.advance(4)
@@ -139,6 +146,29 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(communicator, 
         log = (shared_tmp_path / "measured" / "log.txt").read_text()
         assert log.count("shared out anew as") > 3
         assert "shared out anew" not in (shared_tmp_path / "equal" / "log.txt").read_text()
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [(nbody, CASES["single leapfrog"].replace("n: 150", "n: 1500")), (fluid, CASES["red-black"])],
+    ids=["bodies", "fluid"],
+)
+def test_a_whole_run_by_speeds_that_were_measured(communicator, shared_tmp_path, monkeypatch, module, text):
+    """The first trial alone is made up, so that the run begins with shares that cannot stay."""
+    wrong, measured = iter([[19.0] + [1.0] * (communicator.size - 1)]), module.measured_weights
+    monkeypatch.setattr(module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments))
+    monkeypatch.setattr(nbody, "LEAST_SECONDS", 0.005)
+    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.005)
+    monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
+    for balance in ("equal", "measured"):
+        config, folder = shared_tmp_path / f"{balance}.yaml", shared_tmp_path / balance
+        written = text.replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
+        communicator.only_on_root(partial(config.write_text, written))
+        assert application.run(config, [], False, communicator, 0.0) == 0
+    if communicator.is_root:
+        assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
+        assert "shared out anew as" in (shared_tmp_path / "measured" / "log.txt").read_text()
 
 
 @pytest.mark.mpi(min_size=2)
@@ -233,7 +263,36 @@ def test_seconds_count_from_the_last_look_that_could_tell(alone):
     assert rebalancer.builder.heard == [[0.25], [0.5], [1.5]]
 
 
+def sharing(*weights):
+    """Return what a hundred bodies with such shares run on."""
+    exchange = SimpleNamespace(partition=Partition.weighted(100, weights))
+    return SimpleNamespace(exchange=exchange, placement=SimpleNamespace(backend="a device"))
+
+
 def test_speeds_of_bodies_are_bodies_a_second():
-    built = SimpleNamespace(exchange=SimpleNamespace(partition=Partition.weighted(100, [3, 1, 0])))
-    assert NBodyBuilder.speeds(None, built, [1.5, 2.5, 0.0]) == [50.0, 10.0, 0.0]
-    assert NBodyBuilder.speeds(None, built, [0.01, 0.02, 0.0]) is None
+    assert NBodyBuilder.speeds(None, sharing(3, 1), [1.5, 2.5]) == [50.0, 10.0]
+    assert NBodyBuilder.speeds(None, sharing(3, 1), [0.01, 0.02]) is None
+
+
+def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
+    """Also in bodies a second, however short the forces were."""
+
+    def measured(backend, precision, softening, number, communicator):
+        assert (backend, precision, softening, number, communicator) == ("a device", "single", 0.05, 100, alone)
+        return [9e6, 2e6, 1e6]
+
+    monkeypatch.setattr(nbody, "measured_weights", measured)
+    builder = NBodyBuilder(loader.loads(CASES["single leapfrog"], "test.yaml"), alone)
+    assert builder.speeds(sharing(3, 1, 0), [0.01, 0.02, 0.0]) == [9e4, 2e4, 1e4]
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
+    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.01)
+    weights = [1.0] + [0.0] * (communicator.size - 1)
+    builder, built = built_of(CASES["single leapfrog"].replace("equal", str(weights)), communicator)
+    assert built.exchange.partition.counts[1:] == (0,) * (communicator.size - 1)
+    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    simulation.model.advance(1)
+    rebalancer.look(simulation)
+    assert min(rebalancer.built.exchange.partition.counts) > 0

@@ -5,7 +5,7 @@ that the main device takes alone.
 """
 
 import pytest
-from support.bodies import make_gravity
+from support.bodies import make_backend, make_gravity
 from support.devices import hybrid
 
 from hybrid_nbody.nbody.initial_conditions import random_box
@@ -75,6 +75,7 @@ def test_what_was_chosen_is_said():
     assert gravity.kernels.remark.startswith("cpu_share 0.0909 chosen (a force by share: 0: 1 ms, 0.0909: 0.91 ms; ")
     assert gravity.kernels.remark.endswith(" 0.0909 predicted from 1e+09 and 1e+08 interactions/s)")
     assert gravity_of(hybrid(0.25)).kernels.remark == "cpu_share 0.25, as asked for"
+    assert gravity_of(make_backend("cpu")).kernels.remark == ""  # there is no choice
 
 
 # ---- Adapting --------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from support.bodies import make_backend, make_model, whole
+from support.devices import hybrid
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import STEPS_BETWEEN_SORTS
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.ordering import spatial_order
 
 PRECISIONS = ("single", "mixed", "double")
 
@@ -72,6 +74,18 @@ def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, backend,
     np.testing.assert_array_equal(np.sort(whole(shared, "gravity/order")), np.arange(700))
     assert_same_bits(state_of(shared), state_of(single))
     assert shared.diagnostics() == single.diagnostics()
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_ranks_of_several_kinds_take_the_roots_order(communicator, mixed):
+    """Kinds are what backends call themselves, whatever their arrays are made of."""
+    backend = hybrid(0.3) if mixed and communicator.rank else make_backend("cpu")
+    model = make_model(plummer(60, 4), 1e-3, communicator, backend)
+    mine = spatial_order(random_box(60, seed=communicator.rank).position)
+    root = communicator.broadcast(mine.bodies)
+    assert (mine.bodies == root).all() == communicator.is_root
+    np.testing.assert_array_equal(model.gravity.agree(mine).bodies, root if mixed else mine.bodies)
 
 
 @pytest.mark.mpi

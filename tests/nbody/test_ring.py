@@ -16,6 +16,9 @@ from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
 TOLERANCES = {"single": 2e-5, "mixed": 2e-6, "double": 1e-12}
 """Of accelerations, relative to their root mean square; of potentials, relative to each."""
 
+UNSOFTENED = {"single": 5e-5, "mixed": 2e-5, "double": 1e-12}
+"""Of the accelerations of single bodies, relative to each; the weakest pull among 257 bodies is 9.5e-5 of a whole."""
+
 SHARES = {
     "equal": lambda size: [1.0] * size,
     "uneven": lambda size: [rank + 0.5 for rank in range(size)],
@@ -75,7 +78,7 @@ def test_without_softening_a_body_leaves_out_itself_and_nobody_else(communicator
     true = reference.accelerations(bodies.position, bodies.mass)
     np.testing.assert_allclose(phi, reference.potential(bodies.position, bodies.mass), rtol=1e-5, atol=0)
     error = np.linalg.norm(found - true, axis=1) / np.maximum(np.linalg.norm(true, axis=1), 1e-300)
-    assert np.median(error) < TOLERANCES[precision]
+    assert np.max(error) < UNSOFTENED[precision]
 
 
 @pytest.mark.mpi

@@ -5,6 +5,7 @@ import pickle
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -134,21 +135,36 @@ def test_one_rank_that_says_yes_is_enough(communicator):
 
 
 @pytest.mark.mpi
-def test_one_rank_of_a_node_goes_first(communicator, shared_tmp_path):
-    order = shared_tmp_path / "order"
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (["cpu"],) * 4,
+        (["gpu"], ["cpu"], ["cpu"], ["gpu"]),
+        (["cpu"], ["cpu", "gpu"], ["gpu"], ["cpu"]),
+        (["gpu", "cpu"], ["gpu"], ["cpu"], []),
+    ],
+)
+def test_of_the_devices_of_a_kind_one_of_a_node_goes_first(communicator, shared_tmp_path, kinds):
+    """It has filled the cache before the others of its kind begin."""
+    notes, mine = shared_tmp_path / "notes", kinds[communicator.rank]
 
-    def act():
-        if communicator.local_rank == 0:
-            time.sleep(0.1)
-        with open(order, "a") as file:
-            file.write(f"{communicator.local_rank}\n")
-        return communicator.rank
+    def note(device, what):
+        with open(notes, "a") as file:
+            file.write(f"{device.kind} {communicator.rank} {what}\n")
 
-    assert communicator.first_on_node(act) == communicator.rank
+    def act(device):
+        note(device, "begins")
+        time.sleep(0.05)
+        note(device, "ends")
+
+    communicator.first_on_node(act, [SimpleNamespace(kind=kind) for kind in mine])
     communicator.barrier()
-    found = list(map(int, order.read_text().split()))
-    assert found[0] == 0
-    assert sorted(found) == list(range(communicator.size))
+    found = [line.split() for line in notes.read_text().splitlines()]
+    for kind in ("cpu", "gpu"):
+        users = [rank for rank in range(communicator.size) if kind in kinds[rank]]
+        of_kind = [(int(rank), what) for which, rank, what in found if which == kind]
+        assert of_kind[:2] == [(rank, what) for rank in users[:1] for what in ("begins", "ends")]
+        assert sorted(of_kind) == [(rank, what) for rank in users for what in ("begins", "ends")]
 
 
 @pytest.mark.mpi

@@ -113,6 +113,21 @@ def test_auto_gives_each_gpu_to_one_rank_and_threads_to_the_others(gpus, ranks, 
         )
 
 
+@pytest.mark.parametrize(("nodes", "shared"), [((0, 1), False), ((0, 0), True)])
+def test_hosts_of_one_name_share_no_gpu(gpus, nodes, shared):
+    """Containers often have one name; GPUs of all of them may have one identity."""
+    gpus(1)
+
+    def placing(rank):
+        here = Obliging(rank)
+        here.node_number = nodes[rank.rank]
+        return place("gpu", "auto", here)
+
+    for placed in on_threads(2, placing):
+        assert len({host for _, host, _ in placed.table}) == 1
+        assert placed.shared_gpus is shared
+
+
 def test_a_list_says_what_each_rank_computes_on(gpus):
     """The one rank that asks for a GPU has the first, whatever its number."""
     gpus(1)

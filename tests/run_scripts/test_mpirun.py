@@ -23,7 +23,7 @@ OWN = "openmpi.sh" if len(_mpirun()) > 1 else "mpich.sh"
 
 VERSIONS = {"mpich.sh": "HYDRA build details:", "openmpi.sh": "mpirun (Open MPI) 5.0.11"}
 
-STEPS = 4000
+STEPS = 2000
 """Long enough to be stopped on the way, short enough to be done twice."""
 
 

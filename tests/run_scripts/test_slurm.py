@@ -18,7 +18,7 @@ from support.slurm import Slurm
 
 pytestmark = pytest.mark.skipif(len(_mpirun()) > 1, reason="Slurm's stand-in is made of MPICH's mpirun")
 
-STEPS = 4000
+STEPS = 2000
 """Long enough to be stopped on the way, short enough to be done twice."""
 
 

@@ -63,7 +63,7 @@ class PaperGpu(Backend):
     def free_memory(self):
         return 2**40
 
-    on_host = to_host = from_host = pinned = fetch = send = wait = None
+    on_host = to_host = from_host = pinned = fetch = send = wait = use = None
 
     def synchronize(self):
         pass

@@ -55,6 +55,8 @@ def transport_of(backend, communicator):
 class ThreadRank:
     """One of several ranks that are threads of this process: enough of a `Communicator` for sums and choices."""
 
+    node_number = 0
+
     def __init__(self, rank, board, barrier):
         self.rank = self.local_rank = rank
         self.size = self.local_size = len(board)
@@ -72,6 +74,9 @@ class ThreadRank:
         return self.gather(value)[0]
 
     together = Communicator.together
+
+    def barrier(self):
+        self._barrier.wait()
 
     def maximum(self, values):
         return np.max(self.gather(values), axis=0)

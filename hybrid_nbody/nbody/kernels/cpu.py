@@ -147,7 +147,14 @@ class Kernels:
         See `PRECISIONS`.
     softening, G : float
         Plummer softening length and gravitational constant.
+
+    Attributes
+    ----------
+    remark : str
+        What the log says of how the work is done, if there is a choice.
     """
+
+    remark = ""
 
     def __init__(self, backend, state, precision, softening, G):
         kind, number = PRECISIONS[precision], len(state.mass)

@@ -57,6 +57,8 @@ class Kernels:
         By default what was measured for this model of GPU.
     """
 
+    remark = ""
+
     def __init__(self, backend, state, precision, softening, G, tuning=None):
         number, owned = len(state.mass), len(state.velocity)
         self.backend, self.precision, self.G, self.owned = backend, precision, float(G), owned
