@@ -164,7 +164,7 @@ class Conclusion:
             lines += fit_lines(*kind, fitted)
         forecasts = self.forecasts(rows)
         if forecasts:
-            latency, bandwidth = digits(3)(self.network.latency * 1e6), with_prefix(self.network.bandwidth)
+            latency, bandwidth = digits(3)(self.network.latency * 1e6), with_prefix(self.network.bandwidth).rstrip()
             lines.append(f"predicted, on a network of {latency} µs and {bandwidth}B/s, ranks as fast as here:")
             lines.append(forecast_table(forecasts))
         return lines
@@ -182,7 +182,7 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
     elif fitted.per_byte == 0:
         lines.append("  b = 0: the bytes cost nothing that can be told from the rest")
     else:
-        speed = f"the exchange does {with_prefix(1 / fitted.per_byte)}B/s"
+        speed = f"the exchange does {with_prefix(1 / fitted.per_byte).rstrip()}B/s"
         lines.append(f"  b = {digits(3)(fitted.per_byte * 1e9)} ns: {speed}")
     return [*lines, f"  rate = {with_prefix(fitted.rate)}{UNITS[model]}/s: what one rank computes"]
 
