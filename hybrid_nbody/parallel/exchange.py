@@ -70,10 +70,10 @@ class Transport(ABC):
             self.peers.close()
 
 
-class HostTransport(Transport):
-    """MPI between arrays on the host; a GPU's rows are staged through pinned memory."""
+class MpiTransport(Transport):
+    """What carries rows by MPI."""
 
-    name, recordable = "host", False
+    recordable = False
 
     def __init__(self, backend, communicator):
         from mpi4py import MPI
@@ -81,6 +81,12 @@ class HostTransport(Transport):
         self.backend = backend
         self.communicator = communicator
         self.in_place, self.largest = MPI.IN_PLACE, MPI.MAX
+
+
+class HostTransport(MpiTransport):
+    """MPI between arrays on the host; a GPU's rows are staged through pinned memory."""
+
+    name = "host"
 
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
@@ -113,21 +119,14 @@ class MpiMessages:
                 wait(request)
 
 
-class CudaMpiTransport(Transport):
+class CudaMpiTransport(MpiTransport):
     """MPI on the arrays of GPUs themselves, for a library that takes them.
 
     MPI knows nothing of streams: before it reads or writes, the host waits for the device. Collective operations are
     the blocking ones, which more libraries offer for GPUs.
     """
 
-    name, recordable = "cuda-mpi", False
-
-    def __init__(self, backend, communicator):
-        from mpi4py import MPI
-
-        self.backend = backend
-        self.communicator = communicator
-        self.in_place, self.largest = MPI.IN_PLACE, MPI.MAX
+    name = "cuda-mpi"
 
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
@@ -203,27 +202,34 @@ def _told(action):
         raise InputError(f"{type(error).__name__}: {error}") from error
 
 
-class AllgatherExchange:
-    """Every rank holds all rows: simplest, and the order of sums does not depend on the number of ranks.
+class Exchange:
+    """How ranks see each other's rows.
 
     Attributes
     ----------
     name : str
         As in ``compute.exchange``.
+    own : slice
+        This rank's rows.
     alone : bool
         Whether this rank owns everything, so that there is nothing to exchange.
     recordable : bool
         Whether a device can replay what is exchanged, without the host.
     """
 
-    name = "allgather"
+    name: str
 
     def __init__(self, transport: Transport, partition: Partition, rank: int):
-        self.transport = transport
-        self.partition = partition
+        self.transport, self.partition, self.rank = transport, partition, rank
         self.own = partition.share(rank)
         self.alone = partition.size == 1
         self.recordable = self.alone or transport.recordable
+
+
+class AllgatherExchange(Exchange):
+    """Every rank holds all rows: simplest, and the order of sums does not depend on the number of ranks."""
+
+    name = "allgather"
 
     def collect(self, array) -> None:
         """Fill the rows of the other ranks in `array`, whose rows `own` are valid."""
@@ -231,25 +237,19 @@ class AllgatherExchange:
             self.transport.allgather(array, self.partition)
 
 
-class RingExchange:
+class RingExchange(Exchange):
     """Ranks stand in a ring and hand blocks of rows on: no rank holds more than two blocks at a time.
 
     Attributes
     ----------
-    name, own, alone, recordable
-        As in `AllgatherExchange`.
     next, previous : int
-        The neighbours in the ring.
+        The neighbours in the ring; others as in `Exchange`.
     """
 
     name = "ring"
 
     def __init__(self, transport: Transport, partition: Partition, rank: int):
-        self.transport = transport
-        self.partition = partition
-        self.own = partition.share(rank)
-        self.alone = partition.size == 1
-        self.recordable = self.alone or transport.recordable
+        super().__init__(transport, partition, rank)
         self.next, self.previous = (rank + 1) % partition.size, (rank - 1) % partition.size
 
     def begin(self, outgoing, incoming) -> Messages:

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
+from hybrid_nbody.parallel.exchange import Exchange
 from hybrid_nbody.parallel.partition import Partition
 
 
@@ -44,7 +45,7 @@ def shifted(planes: slice, by: int) -> slice:
     return slice(planes.start + by, planes.stop + by)
 
 
-class HaloExchange:
+class HaloExchange(Exchange):
     """Slabs of planes along the first axis of arrays; every rank owns at least one plane.
 
     Parameters
@@ -73,11 +74,8 @@ class HaloExchange:
     name = "halo"
 
     def __init__(self, transport, partition: Partition, communicator, periodic: bool):
-        self.transport, self.partition, self.communicator, self.periodic = transport, partition, communicator, periodic
-        self.rank = communicator.rank
-        self.own = partition.share(self.rank)
-        self.alone = partition.size == 1
-        self.recordable = self.alone or transport.recordable
+        super().__init__(transport, partition, communicator.rank)
+        self.communicator, self.periodic = communicator, periodic
         self._messages = cache(self._messages_of)
 
     def fill(self, *arrays, depth: int = 1) -> None:
