@@ -58,6 +58,11 @@ class Slab:
         return tuple(kind == "periodic" for kind in self.boundary)
 
     @property
+    def complete(self) -> bool:
+        """Whether the rank owns every plane."""
+        return self.planes == self.cells[2]
+
+    @property
     def walls(self) -> tuple[bool, bool]:
         """Whether a wall, and no other plane, lies below and above the slab."""
         last = self.first + self.planes == self.cells[2]

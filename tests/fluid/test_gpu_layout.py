@@ -1,7 +1,9 @@
 """Boxes and tiles cover every grid, and fit into the GPU, for GPUs of all kinds; no GPU is needed."""
 
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,10 @@ from support.nvrtc import H200
 from hybrid_nbody.fluid.kernels import gpu, gpu_layout
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
+from hybrid_nbody.fluid.kernels.gpu_neighbours import Peers
 from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 from hybrid_nbody.fluid.slab import Slab
+from hybrid_nbody.parallel.partition import Partition
 
 GPUS = st.fixed_dictionaries(
     {
@@ -108,3 +112,29 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 
     slab = Slab(cells, WALLS, 0, cells[2], mixed=True)
     assert pitch_of(slab, dtype) == make_grid(slab).pitch
+
+
+@pytest.mark.parametrize("ends", ["free-slip", "periodic"])
+def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
+    """A plane in the halo of a neighbour has the address that this rank's number of it leads to."""
+    counts, bases, size = (5, 4, 7), [10_000, 500_000, 900_000], 4
+    offsets, pitch, rows = (0, 5, 9), 8, 6
+    slabs = [Slab((16, rows, 16), (ends,) * 3, *share) for share in zip(offsets, counts, strict=True)]
+    halo = gpu_layout.halo_of(slabs[0])
+    for rank, slab in enumerate(slabs):
+        array = np.zeros((2, counts[rank] + 2 * halo, rows, pitch), "f4")
+        memory = SimpleNamespace(addresses=lambda _: bases)
+        backend = SimpleNamespace(zeros=np.zeros, upload=np.copy, synchronize=lambda: None)
+        exchange = SimpleNamespace(
+            rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
+        )
+        beyond = Peers(SimpleNamespace(slab=slab, backend=backend), exchange)._beside(array)[0]
+        for name, other, plane in (("below", rank - 1, 1), ("above", rank + 1, counts[rank] - 2)):
+            if ends != "periodic" and not 0 <= other < 3:
+                assert beyond[name] == 0
+                continue
+            other %= 3
+            theirs = counts[other] + plane if name == "below" else plane - counts[rank]  # in the neighbour's numbers
+            found = int(beyond[name]) + (plane + halo) * rows * pitch * size
+            assert found == bases[other] + (theirs + halo) * rows * pitch * size
+            assert beyond[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch

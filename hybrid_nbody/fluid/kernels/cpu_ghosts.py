@@ -44,7 +44,7 @@ class Box(NamedTuple):
 def make_box(slab):
     """Return the `Box` of a slab."""
     ends = [PERIODIC if periodic else WALLS for periodic in slab.periodic]
-    if slab.periodic[2] and slab.planes < slab.cells[2]:
+    if slab.periodic[2] and not slab.complete:
         ends[2] = OPEN
     last = slab.cells[0] - (1 if ends[0] == WALLS else LANES + 1)
     return Box(*slab.cells, *ends, slab.first, slab.planes, last)

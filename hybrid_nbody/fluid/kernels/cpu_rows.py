@@ -57,7 +57,7 @@ class Grid(NamedTuple):
 def make_grid(slab):
     """Return the `Grid` of a slab; a slab that holds a whole periodic axis needs no halo planes along it."""
     columns, rows, planes = *slab.cells[:2], slab.planes
-    whole = planes == slab.cells[2]
+    whole = slab.complete
     pitch = -(-(slab.half + ENDS) // LANES) * LANES
     below, above = np.arange(planes + 2) - 1, np.arange(planes + 2) + 1
     if whole and slab.periodic[2]:

@@ -43,7 +43,7 @@ class Kernels:
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
         self.shape_of_colours = (2, slab.planes + 2 * halo_of(slab), slab.cells[1], pitch_of(slab, dtype))
-        self.relaxation = gpu_relax.fastest(self)
+        self.relaxation = None if slab.mixed else gpu_relax.fastest(self)
 
     def compile(self, source, macros, **options):
         """Return the module of a file for this slab; `options` as of the backend's `compile`."""

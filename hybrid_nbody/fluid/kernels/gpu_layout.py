@@ -41,7 +41,7 @@ def pitch_of(slab, dtype) -> int:
 
 def halo_of(slab) -> int:
     """Return the planes of colours beyond each end of a slab: where they are other ranks', all that a pass reads."""
-    return 1 if slab.planes == slab.cells[2] else 2 * LONGEST_PASS
+    return 1 if slab.complete else 2 * LONGEST_PASS
 
 
 def defines(slab, dtype) -> dict[str, int | str]:

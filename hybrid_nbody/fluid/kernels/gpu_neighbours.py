@@ -24,22 +24,14 @@ def neighbours_of(kernels, halo) -> "Nobody | Messages | Peers":
     halo : HaloExchange or None
         Needed where other ranks own planes.
     """
-    if kernels.slab.planes == kernels.slab.cells[2]:
+    if kernels.slab.complete:
         return Nobody()
     beside = min(halo.partition.counts) >= halo_of(kernels.slab)
     return Peers(kernels, halo) if beside and halo.transport.peers else Messages(kernels, halo)
 
 
 class Nobody:
-    """The neighbours of a rank that owns every plane.
-
-    Attributes
-    ----------
-    alone : bool
-        Whether there are none.
-    """
-
-    alone = True
+    """The neighbours of a rank that owns every plane."""
 
     def begin(self, x, b, spare, room):
         """Prepare a solve."""
@@ -53,8 +45,6 @@ class Nobody:
 
 class Messages(Nobody):
     """Neighbours that are sent planes before every pass; methods as in `Nobody`."""
-
-    alone = False
 
     def __init__(self, kernels, halo):
         self.kernels, self.halo = kernels, halo
@@ -79,11 +69,9 @@ class Peers(Nobody):
     Every rank has at least as many planes as a pass reads beyond its own.
     """
 
-    alone = False
-
     def __init__(self, kernels, halo):
         self.kernels, self.memory = kernels, halo.transport.peers
-        self.rank, self.counts, self.periodic = halo.rank, halo.partition.counts, halo.periodic
+        self.rank, self.counts = halo.rank, halo.partition.counts
         self.letters = kernels.backend.zeros(2 * len(self.counts), "u8")
         kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
         self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
@@ -120,11 +108,14 @@ class Peers(Nobody):
     def _beside(self, array):
         """Return where the ranks below and above have what this rank has in `array`."""
         addresses, result = self.memory.addresses(array), np.zeros(1, BEYOND)
-        last, plane, halo = len(self.counts) - 1, array[0, 0].nbytes, halo_of(self.kernels.slab)
-        for name, other, step in (("below", self.rank - 1, 1), ("above", self.rank + 1, -1)):
-            if self.periodic or 0 <= other <= last:
-                planes = self.counts[other % (last + 1)]
-                moved = planes if step > 0 else -self.counts[self.rank]
-                result[name] = addresses[other % (last + 1)] + moved * plane
-                result[f"colour_{name}"] = (planes + 2 * halo) * plane // array.itemsize
+        ranks, plane, halo = len(self.counts), array[0, 0].nbytes, halo_of(self.kernels.slab)
+        below, above = (self.rank - 1) % ranks, (self.rank + 1) % ranks
+        low, high = self.kernels.slab.walls
+        for name, other, moved, wall in (
+            ("below", below, self.counts[below], low),
+            ("above", above, -self.counts[self.rank], high),
+        ):
+            if not wall:
+                result[name] = addresses[other] + moved * plane
+                result[f"colour_{name}"] = (self.counts[other] + 2 * halo) * plane // array.itemsize
         return result

@@ -16,8 +16,7 @@ ROOM_ALIGNMENT = 256
 def fastest(kernels) -> "Residence | Passes":
     """Return how the kernels' GPU best relaxes the kernels' planes."""
     facts, slab = kernels.backend.facts(), kernels.slab
-    alone = slab.planes == slab.cells[2]
-    boxes = boxes_of(slab, kernels.dtype, facts) if alone and facts["cooperative_launch"] else None
+    boxes = boxes_of(slab, kernels.dtype, facts) if slab.complete and facts["cooperative_launch"] else None
     return Residence(kernels, boxes) if boxes else Passes(kernels)
 
 
@@ -110,7 +109,7 @@ class Passes:
     def _meet_neighbours(self, halo):
         """Return how the planes of others are seen; all ranks do passes of as many iterations, whatever their GPUs."""
         neighbours = neighbours_of(self.kernels, halo)
-        if not neighbours.alone:
+        if not self.kernels.slab.complete:
             self.longest = min(halo.communicator.gather(self.longest))
         return neighbours
 
