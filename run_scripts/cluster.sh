@@ -111,6 +111,14 @@ pass_signals_on() {
     done
 }
 
+# What comes first: prepare FILE.yaml DIRECTORY [arguments of hybrid_nbody run]
+prepare() {
+    read_arguments "$@"
+    pass_signals_on
+    ready_environment
+    use_node_caches
+}
+
 # Start the ranks and wait for their end; its status is put into STATUS. Asked to stop already: nothing is started.
 run_ranks() {
     STATUS="$STOPPED_EARLY"

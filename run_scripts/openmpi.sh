@@ -10,10 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # shellcheck source=run_scripts/cluster.sh
 source "$ROOT/run_scripts/cluster.sh"
-read_arguments "$@"
-pass_signals_on
-ready_environment
-use_node_caches
+prepare "$@"
 find_launcher '*@(Open MPI|OpenRTE)*' mpich.sh
 
 mapfile -t names < <(hosts)

@@ -22,10 +22,7 @@ cd "${SLURM_SUBMIT_DIR:?this script is for sbatch: sbatch run_scripts/slurm.sh F
 source run_scripts/common.sh
 # shellcheck source=run_scripts/cluster.sh
 source run_scripts/cluster.sh
-read_arguments "$@"
-pass_signals_on # --signal=B: reaches this shell alone
-ready_environment
-use_node_caches
+prepare "$@" # passes signals on: --signal=B: reaches this shell alone
 
 # What srun and the MPI library speak with each other: pmix with Open MPI, pmi2 with MPICH.
 pmi_of_library() {

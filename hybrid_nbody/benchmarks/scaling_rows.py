@@ -115,18 +115,7 @@ def whole(taken: Times) -> Parts:
 
 def figures(series, ranks: int, taken: Times, parts: Parts, earlier) -> dict:
     """Return the numbers of a row; `earlier` are the rows of the same problem on fewer ranks."""
-    return time_figures(taken) | speed_figures(series, ranks, taken.median, earlier) | part_figures(parts)
-
-
-def time_figures(taken: Times) -> dict:
-    """Return what the timings give."""
-    return {
-        "median_s": taken.median,
-        "mean_s": taken.mean,
-        "sd_s": taken.sd,
-        "repeats": len(taken.seconds),
-        "calls": taken.calls,
-    }
+    return taken.columns | speed_figures(series, ranks, taken.median, earlier) | part_figures(parts)
 
 
 def speed_figures(series, ranks: int, seconds: float, earlier) -> dict:

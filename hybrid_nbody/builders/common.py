@@ -54,9 +54,14 @@ def check_lists(config, size: int) -> None:
             ).on_all_ranks()
 
 
+def is_mixed(placement: Placement) -> bool:
+    """Return whether ranks compute on devices of several kinds."""
+    return len(set(placement.kinds)) > 1
+
+
 def is_measured(config, placement: Placement) -> bool:
     """Return whether shares follow the speed of the ranks: as asked for, or because their devices differ."""
-    return {"auto": len(set(placement.kinds)) > 1, "measured": True}.get(config.compute.balance, False)
+    return {"auto": is_mixed(placement), "measured": True}.get(config.compute.balance, False)
 
 
 def shares(config, number: int, placement: Placement, measure, least: int = 0) -> Partition:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from hybrid_nbody.analysis.events_file import read_events
-from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
+from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, is_mixed, placement_lines, plural, shares
 from hybrid_nbody.config import fluid as asked
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import solvers
@@ -136,7 +136,7 @@ class FluidBuilder:
         return self._connect(placement, transport, partition, events)
 
     def _speeds(self, placement):
-        fluid, mixed = self.config.fluid, len(set(placement.kinds)) > 1
+        fluid, mixed = self.config.fluid, is_mixed(placement)
         return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed)
 
     def _connect(self, placement, transport, partition, events):
@@ -159,7 +159,7 @@ class FluidBuilder:
             ).on_all_ranks()
 
     def _model(self, placement, halo, events):
-        config, own, mixed = self.config, halo.own, len(set(placement.kinds)) > 1
+        config, own, mixed = self.config, halo.own, is_mixed(placement)
         slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed)
         kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
         output, solver = config.output, config.solver
