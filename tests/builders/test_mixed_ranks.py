@@ -14,7 +14,7 @@ model: nbody
 bodies: {kind: plummer, n: 3000}
 gravity: {softening: 0.05, precision: PRECISION}
 time: {dt: 1e-3, steps: 30}
-compute: {backend: BACKEND, threads: 1, cpu_share: 0.2}
+compute: {backend: BACKEND, threads: 1}
 """
 FLUID = """
 model: fluid
@@ -92,7 +92,8 @@ def test_hybrid_ranks_beside_others(communicator):
     text, tolerance = CASES["double"]
     others = ["gpu", "cpu"] * communicator.size
     _, expected = built_of(text, communicator, ["cpu"] * communicator.size)
-    _, built = built_of(text, communicator, ["hybrid", *others][: communicator.size])
+    shared = text.replace("threads: 1", "threads: 1, cpu_share: 0.2")
+    _, built = built_of(shared, communicator, ["hybrid", *others][: communicator.size])
     for model in (expected.model, built.model):
         model.advance(20)
     assert_close(built.model, expected.model, tolerance)
