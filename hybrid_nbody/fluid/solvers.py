@@ -92,7 +92,7 @@ class RedBlack(Iterative):
             self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room, self.halo)
         else:
             self.iterate(x, b, stencil)
-        self.halo.fill(*x)
+            self.halo.fill(*x)
 
     def improve(self, x, b, stencil) -> None:
         """Sweep colour by colour, and let every rank know of the others' changes."""

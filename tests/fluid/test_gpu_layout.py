@@ -13,7 +13,7 @@ from hybrid_nbody.fluid.kernels import gpu, gpu_layout
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu_neighbours import Peers
-from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
+from hybrid_nbody.fluid.kernels.gpu_tiles import Tiling, tiling_of
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.parallel.partition import Partition
 
@@ -88,8 +88,7 @@ def spans(size, room, width, skirt, more, periodic, number):
 def test_tiles_own_every_cell_once_and_reach_a_skirt_beyond(cells, boundary, dtype, count, multiprocessors):
     slab = Slab.whole(cells, boundary)
     tiling = tiling_of(slab, dtype, count, H200)
-    across, rows = tiling.grid(slab, count, multiprocessors)
-    assert 1 <= rows <= max(1, multiprocessors // across)
+    across, _ = tiling.number(slab, count)
     width, periodic, needed = tiling.side * LANES, slab.periodic[0], count
     skirt = -(-count // tiling.align) * tiling.align
     more = skirt if tiling.align == 1 and not periodic else 0
@@ -119,12 +118,13 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
     """A plane in the halo of a neighbour has the address that this rank's number of it leads to."""
     counts, bases, size = (5, 4, 7), [10_000, 500_000, 900_000], 4
     offsets, pitch, rows = (0, 5, 9), 8, 6
+    anything = SimpleNamespace(data=SimpleNamespace(ptr=0))
     slabs = [Slab((16, rows, 16), (ends,) * 3, *share) for share in zip(offsets, counts, strict=True)]
     halo = gpu_layout.halo_of(slabs[0])
     for rank, slab in enumerate(slabs):
         array = np.zeros((2, counts[rank] + 2 * halo, rows, pitch), "f4")
         memory = SimpleNamespace(addresses=lambda _: bases)
-        backend = SimpleNamespace(zeros=np.zeros, upload=np.copy, synchronize=lambda: None)
+        backend = SimpleNamespace(zeros=lambda *_: anything, upload=lambda _: anything, synchronize=lambda: None)
         exchange = SimpleNamespace(
             rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
         )
@@ -138,3 +138,36 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
             found = int(beyond[name]) + (plane + halo) * rows * pitch * size
             assert found == bases[other] + (theirs + halo) * rows * pitch * size
             assert beyond[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch
+
+
+@given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
+def test_rows_of_blocks_take_every_plane_once_and_about_as_long(cells, boundary, dtype, count, multiprocessors):
+    slab = Slab.whole(cells, boundary)
+    tiling = tiling_of(slab, dtype, count, H200)
+    across, strips = tiling.number(slab, count)
+    cuts = tiling.cuts(slab, count, multiprocessors).tolist()
+    assert len(cuts) - 1 <= max(1, multiprocessors // across)
+    assert cuts == sorted(set(cuts))
+    assert (cuts[0], cuts[-1]) == (0, strips * cells[2])
+
+
+def steps_of(cuts, planes, beyond):
+    """Return the steps of each row of blocks: of each part of a strip, its planes and those beyond its ends."""
+    parts = [-(-end // planes) - begin // planes for begin, end in zip(cuts, cuts[1:], strict=False)]
+    return [int(steps) + beyond * number for steps, number in zip(np.diff(cuts), parts, strict=True)]
+
+
+def test_a_row_with_parts_of_two_strips_takes_fewer_planes():
+    cuts = Tiling(8, 8, 1, 4, 4).cuts(Slab((512, 512, 512), WALLS, 128, 128), 2, 132)
+    assert len(cuts) == 13  # for nine strips
+    assert max(steps_of(cuts, 128, 10)) <= 111
+    assert max(steps_of(np.arange(13) * 96, 128, 10)) == 116
+
+
+def test_tiles_are_as_high_as_lets_all_blocks_walk_side_by_side():
+    for planes in (512, 256, 128):
+        slab = Slab((512, 512, 512), WALLS, 0, planes)
+        tiling = tiling_of(slab, "f4", 2, H200)
+        assert tiling.level(slab, 2, 132)
+        assert np.array_equal(tiling.cuts(slab, 2, 132), np.arange(15) * planes)
+    assert not Tiling(8, 8, 1, 4, 4).level(slab, 2, 132)

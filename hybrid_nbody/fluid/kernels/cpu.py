@@ -93,7 +93,7 @@ class Kernels:
         Parameters
         ----------
         x, b : array by colour
-            First guess, which becomes the solution, and right-hand side.
+            First guess, which becomes the solution, halo planes included, and right-hand side.
         stencil : Stencil
             The system.
         iterations : int
@@ -109,6 +109,8 @@ class Kernels:
         system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors((1.0 / stencil.diagonal,) * 8))
         done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), longest, kept, self.blocks, self.grid)
         self._count(done, done < iterations)
+        if halo:
+            halo.fill(*x)
 
     def _passes(self, x, tolerance, room):
         """Return the most iterations of a pass, and where the first guess is kept if one may do too many."""

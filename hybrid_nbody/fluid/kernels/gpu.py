@@ -100,7 +100,7 @@ class Kernels:
         return not self.slab.mixed
 
     def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
-        """Do all iterations of a solve, and note it in the statistics.
+        """Do all iterations of a solve, and note it in the statistics; halo planes of x are valid then.
 
         `room` is flat memory of the working type that is free meanwhile, or None; `halo` how ranks see each other's
         planes, if this one does not own them all. Nothing is done here but queue kernels, so that a caller may capture

@@ -9,10 +9,20 @@ import numpy as np
 from hybrid_nbody.fluid.kernels.gpu_layout import halo_of
 
 BEYOND = np.dtype([("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")])
+MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks", "i4")])
 """As in ``sweeps.cu``."""
 
 COPY_BLOCKS = 264
 COPY_THREADS = 256
+
+
+def planes_read(count: int) -> tuple[int, int]:
+    """Return how many planes of x beyond each end a pass of `count` iterations reads, of one colour and the other.
+
+    It begins with the first colour, of which it needs no plane more than it renews. After the last pass, `count` 0, one
+    plane of each colour is wanted.
+    """
+    return max(2 * count - 1, 1), max(2 * count, 1)
 
 
 def neighbours_of(kernels, halo) -> "Nobody | Messages | Peers":
@@ -25,97 +35,125 @@ def neighbours_of(kernels, halo) -> "Nobody | Messages | Peers":
         Needed where other ranks own planes.
     """
     if kernels.slab.complete:
-        return Nobody()
+        return Nobody(halo)
     beside = min(halo.partition.counts) >= halo_of(kernels.slab)
     return Peers(kernels, halo) if beside and halo.transport.peers else Messages(kernels, halo)
 
 
 class Nobody:
-    """The neighbours of a rank that owns every plane."""
+    """The neighbours of a rank that owns every plane.
 
-    def begin(self, x, b, spare, room):
-        """Prepare a solve."""
+    Parameters
+    ----------
+    halo : HaloExchange or None
+        Fills the halo planes of solutions, if anybody wants them.
+    """
 
-    def before(self, source, count):
-        """Prepare the colours that a pass of `count` iterations starts from."""
+    def __init__(self, halo):
+        self.halo = halo
 
-    def after(self, target, launch, count, watched):
-        """Let other ranks have what a launch wrote, and know what it noted of its `count` iterations if `watched`."""
+    def begin(self, x, b, spare, room, counts):
+        """Prepare a solve whose passes are of so many iterations each."""
+        self.counts = counts
+
+    def before(self, source, launch):
+        """Prepare the colours that a pass starts from."""
+
+    def after(self, target, launch, watched):
+        """Let other ranks have what a launch wrote, and know what it noted of its iterations if `watched`."""
+
+    def end(self, x, watched):
+        """Make the halo planes of the solution valid; if `watched`, it may be that of an earlier pass."""
+        if self.halo:
+            self.halo.fill(*x)
 
 
 class Messages(Nobody):
     """Neighbours that are sent planes before every pass; methods as in `Nobody`."""
 
     def __init__(self, kernels, halo):
-        self.kernels, self.halo = kernels, halo
+        super().__init__(halo)
+        self.kernels = kernels
 
-    def begin(self, x, b, spare, room):
+    def begin(self, x, b, spare, room, counts):
         """See `Nobody`."""
+        super().begin(x, b, spare, room, counts)
         self.halo.fill(*b, depth=halo_of(self.kernels.slab))
 
-    def before(self, source, count):
+    def before(self, source, launch):
         """See `Nobody`."""
-        self.halo.fill(*source, depth=2 * count)
+        self.halo.fill(*source, depth=2 * self.counts[launch])
 
-    def after(self, target, launch, count, watched):
+    def after(self, target, launch, watched):
         """See `Nobody`."""
         if watched:
-            self.halo.maximum(self.kernels.flags(launch, count))
+            self.halo.maximum(self.kernels.flags(launch, self.counts[launch]))
 
 
 class Peers(Nobody):
     """Neighbours on GPUs that write into each other's memory, and meet after every pass; methods as in `Nobody`.
 
-    Every rank has at least as many planes as a pass reads beyond its own.
+    Every rank has at least as many planes as a pass reads beyond its own. They are copied between passes: if the passes
+    did that, it would cost more time, in registers and instructions, than it would hide.
     """
 
     def __init__(self, kernels, halo):
+        super().__init__(halo)
         self.kernels, self.memory = kernels, halo.transport.peers
-        self.rank, self.counts = halo.rank, halo.partition.counts
-        self.letters = kernels.backend.zeros(2 * len(self.counts), "u8")
+        self.rank, self.planes = halo.rank, halo.partition.counts
+        self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
+        self.count = kernels.backend.zeros(2, "u4")
         kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
         self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
-        self.meetings = kernels.backend.zeros(1, "u4")
+        numbers = self.mailboxes.data.ptr, self.count.data.ptr, self.rank, len(self.planes)
+        self.meetings = np.array([numbers], MEETINGS)
         self.found, self.present = {}, {}
 
-    def begin(self, x, b, spare, room):
+    def begin(self, x, b, spare, room, counts):
         """See `Nobody`; the first call with some arrays asks all ranks where theirs are."""
+        super().begin(x, b, spare, room, (*counts, 0))
         key = x.data.ptr, b.data.ptr, room.data.ptr if room is not None else 0  # all ranks find the same ones known
         if key not in self.found:
             self.found[key] = {array.data.ptr: self._beside(array) for array in (x, b, spare)}
         self.present = self.found[key]
-        self._meet(0, 0)
-        self._show(x)
-        self._show(b)
-        self._meet(0, 0)
+        self._launch("meet", 1, *self._meeting(0, 0))
+        self._launch("show", COPY_BLOCKS, *self._planes(x, *planes_read(counts[0])))
+        renewed = halo_of(self.kernels.slab) - 1, halo_of(self.kernels.slab) - 2
+        self._launch("show_and_meet", COPY_BLOCKS, *self._planes(b, *renewed), *self._meeting(0, 0))
 
-    def after(self, target, launch, count, watched):
+    def after(self, target, launch, watched):
         """See `Nobody`."""
-        self._show(target)
-        self._meet(launch, count if watched else 0)
+        count, following = self.counts[launch : launch + 2]
+        meeting = self._meeting(launch, count if watched else 0)
+        self._launch("show_and_meet", COPY_BLOCKS, *self._planes(target, *planes_read(following)), *meeting)
 
-    def _show(self, array):
-        """Copy the outermost planes to the ranks beside this one."""
-        arguments = array, self.present[array.data.ptr]
-        self.kernels.kernel("sweeps", "show")((COPY_BLOCKS,), (COPY_THREADS,), arguments)
+    def end(self, x, watched):
+        """See `Nobody`; what the last pass left in the halo came to x with the rest."""
+        if watched:
+            super().end(x, watched)
 
-    def _meet(self, launch, watched):
-        ranks = len(self.counts)
-        numbers = map(np.int32, (self.rank, ranks)), map(np.int32, (launch, watched))
-        arguments = *numbers[0], self.mailboxes, self.meetings, *numbers[1], self.kernels.control
-        self.kernels.kernel("sweeps", "meet")((1,), (ranks,), arguments)
+    def _launch(self, name, blocks, *arguments):
+        self.kernels.kernel("sweeps", name)((blocks,), (COPY_THREADS,), arguments)
+
+    def _planes(self, array, first, second):
+        """Return arguments for showing the outermost planes of an array, so many of each colour."""
+        return array, np.int32(first), np.int32(second), self.present[array.data.ptr]
+
+    def _meeting(self, launch, iterations):
+        """Return arguments for a meeting about what was noted of a launch."""
+        return self.meetings, np.int32(launch), np.int32(iterations), self.kernels.control
 
     def _beside(self, array):
         """Return where the ranks below and above have what this rank has in `array`."""
         addresses, result = self.memory.addresses(array), np.zeros(1, BEYOND)
-        ranks, plane, halo = len(self.counts), array[0, 0].nbytes, halo_of(self.kernels.slab)
+        ranks, plane, halo = len(self.planes), array[0, 0].nbytes, halo_of(self.kernels.slab)
         below, above = (self.rank - 1) % ranks, (self.rank + 1) % ranks
         low, high = self.kernels.slab.walls
         for name, other, moved, wall in (
-            ("below", below, self.counts[below], low),
-            ("above", above, -self.counts[self.rank], high),
+            ("below", below, self.planes[below], low),
+            ("above", above, -self.planes[self.rank], high),
         ):
             if not wall:
                 result[name] = addresses[other] + moved * plane
-                result[f"colour_{name}"] = (self.counts[other] + 2 * halo) * plane // array.itemsize
+                result[f"colour_{name}"] = (self.planes[other] + 2 * halo) * plane // array.itemsize
         return result

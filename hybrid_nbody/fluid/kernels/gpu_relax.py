@@ -42,7 +42,7 @@ class Residence:
         Parameters
         ----------
         x, b : array by colour
-            Unknowns, renewed in place, and right-hand side.
+            Unknowns, renewed in place with their halo planes, and right-hand side.
         equation : tuple
             Numbers of the working type: own, neighbour and the three signs of the stencil, the inverse of its diagonal,
             and the tolerance of the largest change; if that is less than 0 nothing meets it.
@@ -51,10 +51,12 @@ class Residence:
         room : flat array or None
             Not needed.
         halo : HaloExchange or None
-            Not needed.
+            Fills the halo planes.
         """
         arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
         self.kernel((self.boxes.number,), (self.boxes.threads,), arguments, shared_mem=self.memory)
+        if halo:
+            halo.fill(*x)
 
 
 class Passes:
@@ -70,9 +72,10 @@ class Passes:
     def __init__(self, kernels, longest: int = LONGEST_PASS):
         self.kernels, self.spare, self.neighbours = kernels, None, None
         facts = kernels.backend.facts()
-        self.multiprocessors = facts["multiprocessors"]
-        tilings = {count: tiling_of(kernels.slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
+        slab, upload, multiprocessors = kernels.slab, kernels.backend.upload, facts["multiprocessors"]
+        tilings = {count: tiling_of(slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
         self.tilings = {count: tiling for count, tiling in tilings.items() if tiling}
+        self.cuts = {c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()}
         self.launchable = {count: self._compile(count) for count in self.tilings}
         self.longest = max(self.tilings)
 
@@ -91,20 +94,22 @@ class Passes:
         Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes some to work in.
         """
         neighbours = self.neighbours = self.neighbours or self._meet_neighbours(halo)
-        spare, longest, previous = self._spare_colours(room), self.longest, 0
+        spare, longest, previous, watched = self._spare_colours(room), self.longest, 0, equation[-1] >= 0
         counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
-        neighbours.begin(x, b, spare, room)
+        neighbours.begin(x, b, spare, room, counts)
         for number, count in enumerate(counts):
             source, target = (spare, x) if number % 2 else (x, spare)
-            neighbours.before(source, count)
-            self._launch("relax", count, number, previous, x, spare, b, *equation)
-            neighbours.after(target, number, count, equation[-1] >= 0)
+            neighbours.before(source, number)
+            self._launch("relax", count, (number, previous, x, spare, b), equation)
+            neighbours.after(target, number, watched)
             previous = count
         done = map(np.int32, (len(counts), previous, iterations))
         self.kernels.single("sweeps", "settle", *done, self.kernels.control)
-        for number in range(longest - 1):
-            self._launch("redo", 1, number, x, spare, b, *equation)
-        self.kernels.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), (x, spare, self.kernels.control))
+        for number in range(longest - 1 if watched else 0):
+            self._launch("redo", 1, (number, x, spare, b), equation)
+        arguments = x, spare, self.kernels.control
+        self.kernels.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), arguments)
+        neighbours.end(x, watched)
 
     def _meet_neighbours(self, halo):
         """Return how the planes of others are seen; all ranks do passes of as many iterations, whatever their GPUs."""
@@ -113,13 +118,13 @@ class Passes:
             self.longest = min(halo.communicator.gather(self.longest))
         return neighbours
 
-    def _launch(self, name, count, *arguments):
-        """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers first."""
-        words = (np.int32(word) if isinstance(word, int) else word for word in arguments)
-        tiling, dtype = self.tilings[count], self.kernels.dtype
-        grid = tiling.grid(self.kernels.slab, count, self.multiprocessors)
-        arguments = *words, self.kernels.control
-        self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=tiling.memory(dtype))
+    def _launch(self, name, count, arrays, equation):
+        """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers before the arrays."""
+        words = (np.int32(word) if isinstance(word, int) else word for word in arrays)
+        tiling, cuts = self.tilings[count], self.cuts[count]
+        grid = tiling.number(self.kernels.slab, count)[0], len(cuts) - 1
+        arguments, memory = (*words, cuts, *equation, self.kernels.control), tiling.memory(self.kernels.dtype)
+        self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=memory)
 
     def _spare_colours(self, room):
         """Return colours to work in: always in the same place of the room, or our own if they do not fit."""

@@ -12,6 +12,9 @@ ARRAYS = 4
 MANY_CELLS = 20_000_000
 """Grids with more gain from tiles that begin with a sector of memory; in smaller ones, narrower skirts are better."""
 
+BEFORE_A_RANGE = 2
+"""Steps that the beginning of a range of planes takes as long as."""
+
 MOST_IDLE = 0.95
 """Share of the multiprocessors that are enough, if their blocks then begin with the same planes."""
 
@@ -63,8 +66,16 @@ class Tiling(NamedTuple):
         """Return the macros of ``tiles.cu`` for `count` iterations of a pass."""
         return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {"K": count}
 
-    def grid(self, slab, count: int, multiprocessors: int) -> tuple[int, int]:
-        """Return the blocks that walk through a grid.
+    def number(self, slab, count: int) -> tuple[int, int]:
+        """Return the tiles beside each other in x, and the strips of them in y, for `count` iterations of a pass."""
+        skirt = -(-count // self.align) * self.align
+        across = _tiles(slab, 0, self.side * LANES, skirt, self.align == 1)
+        return across, _tiles(slab, 1, self.height, 2 * count, True)
+
+    def cuts(self, slab, count: int, multiprocessors: int) -> np.ndarray:
+        """Return how the planes of all strips, one after another, are shared out among rows of blocks.
+
+        A row computes 2 `count` planes beyond each end of its part of a strip, too; all rows take about as long.
 
         Parameters
         ----------
@@ -77,14 +88,41 @@ class Tiling(NamedTuple):
 
         Returns
         -------
-        across, rows : int
-            Tiles beside each other in x, and rows of such blocks, among which the planes of all tiles are shared out.
+        (rows + 1,) array of int32
+            The first plane of each row, and the end of the last.
         """
-        skirt, strips = -(-count // self.align) * self.align, _tiles(slab, 1, self.height, 2 * count, True)
-        across = _tiles(slab, 0, self.side * LANES, skirt, self.align == 1)
+        return np.array(self._shared_out(slab, count, multiprocessors)[0], "i4")
+
+    def seconds(self, slab, count: int, multiprocessors: int) -> float:
+        """Return about how long a pass takes, in units that are the same for all tiles."""
+        return self._shared_out(slab, count, multiprocessors)[1] * self.height * ROW_COSTS[self.rows]
+
+    def level(self, slab, count: int, multiprocessors: int) -> bool:
+        """Return whether all blocks walk side by side, and find what they share in the cache."""
+        return (len(self.cuts(slab, count, multiprocessors)) - 1) % self.number(slab, count)[1] == 0
+
+    def _shared_out(self, slab, count, multiprocessors):
+        """Return the cuts, and the steps that the rows of blocks take at most."""
+        across, strips = self.number(slab, count)
         rows = max(1, min(multiprocessors // across, strips * slab.planes))
         together = rows - rows % strips  # blocks above each other begin with the same plane
-        return across, together if together >= MOST_IDLE * rows else rows
+        rows = together if together >= MOST_IDLE * rows else rows
+        beyond, steps = 4 * count + BEFORE_A_RANGE, -(-strips * slab.planes // rows)
+        while len(cuts := _cuts(strips, slab.planes, steps, beyond)) > rows + 1:
+            steps += 1
+        return cuts, steps
+
+
+def _cuts(strips, planes, steps, beyond):
+    """Return cuts between rows of blocks of that many steps: of each part of a strip, its planes and `beyond`."""
+    cuts, place = [0], 0
+    while place < strips * planes:
+        left = max(steps, beyond + 1)
+        while left > beyond and place < strips * planes:
+            part = min(left - beyond, planes - place % planes)
+            place, left = place + part, left - part - beyond
+        cuts.append(place)
+    return cuts
 
 
 def _tiles(slab, axis, width, skirt, more):
@@ -95,6 +133,12 @@ def _tiles(slab, axis, width, skirt, more):
     beyond = skirt if more and not periodic else 0
     return -(-(size - 2 * beyond) // (width - 2 * skirt))
 
+
+LOW = tuple(Tiling(4, warps, 1, 1, 4) for warps in range(8, 13))
+"""Tiles of several heights: faster where the grid is small, or one suits it so that all blocks walk side by side."""
+
+ROW_COSTS = {8: 1.0, 4: 1.1}
+"""How long a step takes for a row of a tile, by the rows of a thread: measured on an H200, relative to the first."""
 
 SMALLER = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
@@ -114,19 +158,23 @@ def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
     facts : dict
         What `hybrid_nbody.backends.gpu.GpuBackend.facts` says of the GPU.
     """
-    best, limit = _fastest(slab, np.dtype(dtype), count), facts["shared_memory_per_block_limit"] - OWN_SHARED_MEMORY
+    best = _fastest(slab, np.dtype(dtype), count, facts["multiprocessors"])
+    limit = facts["shared_memory_per_block_limit"] - OWN_SHARED_MEMORY
     tilings = *(best._replace(stages=stages) for stages in range(best.stages, 1, -1)), *SMALLER
     return next((some for some in tilings if some.memory(dtype) + some.edges(dtype, count) <= limit), None)
 
 
-def _fastest(slab, dtype, count):
+def _fastest(slab, dtype, count, multiprocessors):
     wraps, warps = any(slab.periodic[:2]), -(-slab.half // LANES)
     if dtype.itemsize > 4:
         return Tiling(4, 8, 1, 4, 4)
     if count > 1 and wraps:
         return Tiling(4, 12, 1, 2, 4)
     if count > 1:
-        return Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 4)
+        facts, few = (slab, count, multiprocessors), slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
+        high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 4)
+        low = [tiling for tiling in LOW if few or tiling.level(*facts)]
+        return min((high, *low), key=lambda tiling: tiling.seconds(*facts))
     if warps in (4, 7, 8):  # a block takes whole rows
         return Tiling(12 if wraps else 16, 8, 4 if warps == 4 else 8, 4, 2)
     return Tiling(4, 12, 1, 4, 4)

@@ -108,22 +108,28 @@ __device__ inline void copy(Real *to, const Real *from) { *(float4 *)to = *(cons
 // What a GPU tells another one: the number of the meeting, and which iterations changed a cell.
 typedef unsigned long long Letter;
 
-// Wait until all GPUs are here, and let each know what any has noted of a launch. Letters lie with the one they are for:
-// those of odd meetings after those of even ones, so that nobody's next letter replaces one that is still to be read.
-extern "C" __global__ void meet(int me, int ranks, volatile Letter *const *letters, unsigned *meetings, int launch,
-                                int iterations, int *control) {
+// Where the letters of all GPUs lie: with the one they are for, those of odd meetings after those of even ones, so that
+// nobody's next letter replaces one that is still to be read. `count`: meetings so far, and blocks that wait for the next.
+struct Meetings {
+    volatile Letter *const *letters;
+    unsigned *count;
+    int me, ranks;
+};
+
+// Wait until all GPUs are here, and let each know what any has noted of a launch. Called by all threads of one block.
+__device__ void hold(const Meetings &meetings, int launch, int iterations, int *control) {
     __shared__ unsigned meeting, all;
     int *flags = flags_of(control, launch);
-    if (threadIdx.x == 0) meeting = ++*meetings, all = 0;
+    if (threadIdx.x == 0) meeting = ++meetings.count[0], all = 0;
     __syncthreads();
     unsigned noted = 0;
     for (int i = 0; i < iterations; ++i) noted |= (flags[i] != 0) << i;
     __threadfence_system();
-    if (threadIdx.x < ranks) {
-        int first = meeting % 2 * ranks;
-        letters[threadIdx.x][first + me] = (Letter)meeting << 32 | noted;
+    if (threadIdx.x < meetings.ranks) {
+        int first = meeting % 2 * meetings.ranks;
+        meetings.letters[threadIdx.x][first + meetings.me] = (Letter)meeting << 32 | noted;
         Letter letter;
-        do letter = letters[me][first + threadIdx.x];
+        do letter = meetings.letters[meetings.me][first + threadIdx.x];
         while (letter >> 32 != meeting);
         atomicOr(&all, (unsigned)letter);
     }
@@ -132,16 +138,40 @@ extern "C" __global__ void meet(int me, int ranks, volatile Letter *const *lette
     for (int i = threadIdx.x; i < iterations; i += blockDim.x) flags[i] = all >> i & 1;
 }
 
-// Copy this rank's first and last HALO planes to where the ranks beside it look for them, 16 bytes at once.
-extern "C" __global__ void show(const Real *from, const __grid_constant__ Beyond to) {
-    const int size = HALO * COLOUR_PLANE / WIDE;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < 2 * size; i += gridDim.x * blockDim.x) {
-        int colour = i >= size;
-        long long first = (long long)HALO * COLOUR_PLANE + (i - colour * size) * WIDE;
-        long long last = first + (long long)(PLANES - HALO) * COLOUR_PLANE;
-        if (to.below) copy(to.below + colour * to.colour_below + first, from + colour * COLOUR + first);
-        if (to.above) copy(to.above + colour * to.colour_above + last, from + colour * COLOUR + last);
+extern "C" __global__ void meet(const __grid_constant__ Meetings meetings, int launch, int iterations, int *control) {
+    hold(meetings, launch, iterations, control);
+}
+
+// Copy this rank's first and last planes, `first` of one colour and `second` of the other, to where the ranks beside it look
+// for them, 16 bytes at once.
+__device__ inline void show_planes(const Real *from, int first, int second, const Beyond &to) {
+    const int size = COLOUR_PLANE / WIDE;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (first + second) * size; i += gridDim.x * blockDim.x) {
+        int colour = i >= first * size, planes = colour ? second : first;
+        long long begin = (long long)HALO * COLOUR_PLANE + (i - colour * first * size) * WIDE;
+        long long end = begin + (long long)(PLANES - planes) * COLOUR_PLANE;
+        if (to.below) copy(to.below + colour * to.colour_below + begin, from + colour * COLOUR + begin);
+        if (to.above) copy(to.above + colour * to.colour_above + end, from + colour * COLOUR + end);
     }
+}
+
+extern "C" __global__ void show(const Real *from, int first, int second, const __grid_constant__ Beyond to) {
+    show_planes(from, first, second, to);
+}
+
+// The same, and the last block to be done meets the other GPUs.
+extern "C" __global__ void show_and_meet(const Real *from, int first, int second, const __grid_constant__ Beyond to,
+                                         const __grid_constant__ Meetings meetings, int launch, int iterations,
+                                         int *control) {
+    __shared__ bool last;
+    show_planes(from, first, second, to);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        last = atomicInc(meetings.count + 1, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last) hold(meetings, launch, iterations, control);
 }
 
 // --- after passes by ``tiles.cu`` ------------------------------------------------------------------------------------

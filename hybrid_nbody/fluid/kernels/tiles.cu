@@ -268,14 +268,13 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     }
 }
 
-// K iterations of this rank's planes. The planes of all strips of tiles, one strip after another, are shared out evenly
-// among the rows of blocks, gridDim.y; the blocks of a row take the tiles beside each other in x.
-__device__ inline void iterate(const Real *from, const Real *b, Real *to, const Equation &e, Real factor, Real tolerance,
-                               int *flags) {
+// K iterations of this rank's planes. The planes of all strips of tiles, one strip after another, are shared out among the
+// rows of blocks: row i takes those from cuts[i] to cuts[i + 1], its blocks the tiles beside each other in x.
+__device__ inline void iterate(const Real *from, const Real *b, Real *to, const int *cuts, const Equation &e, Real factor,
+                               Real tolerance, int *flags) {
     __shared__ Edges edges[2];
     bool changed[K] = {};
-    long long planes = (long long)ALONG_Y.number() * PLANES;
-    int begin = planes * blockIdx.y / gridDim.y, end = planes * (blockIdx.y + 1) / gridDim.y;
+    int begin = cuts[blockIdx.y], end = cuts[blockIdx.y + 1];
     while (begin < end) {
         int z = begin % PLANES, count = min(PLANES - z, end - begin);
         Thread me = thread_in(blockIdx.x, begin / PLANES, tolerance);
@@ -289,20 +288,21 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
 
 // Launch i of a solve takes x into `spare` if i is even, else back. It returns at once if the launch before, of
 // `previous` iterations, had one that changed nothing, or returned at once itself.
-KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance,
-             int *control) {
+KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, const int *cuts, EQUATION, Real factor,
+             Real tolerance, int *control) {
     if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);
     if (previous && needed(control, launch - 1, previous) <= previous) return;
     Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;
-    iterate(from, b, to, THE_EQUATION, factor, tolerance, flags_of(control, launch));
+    iterate(from, b, to, cuts, THE_EQUATION, factor, tolerance, flags_of(control, launch));
 }
 
 #if K == 1
 // After `settle`: do single iterations again.
-KERNEL redo(int pass, Real *x, Real *spare, const Real *b, EQUATION, Real factor, Real tolerance, int *control) {
+KERNEL redo(int pass, Real *x, Real *spare, const Real *b, const int *cuts, EQUATION, Real factor, Real tolerance,
+            int *control) {
     if (pass >= control[REDO]) return;
     bool back = (control[FROM] + pass) & 1;
     __shared__ int unread[K];
-    iterate(back ? spare : x, b, back ? x : spare, THE_EQUATION, factor, tolerance, unread);
+    iterate(back ? spare : x, b, back ? x : spare, cuts, THE_EQUATION, factor, tolerance, unread);
 }
 #endif
