@@ -149,25 +149,46 @@ class Stepper:
         }
         self.advect, self.advect_velocity = schemes[physics.advection]
         self.ratios = [physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)]
-        self.step_once = kernels.backend.recorded(self.step) if halo.alone else self._step_in_parts
+        step_together = self._step_ahead if halo.recordable else self._step_in_parts
+        self.step_once = kernels.backend.recorded(self.step) if halo.alone else step_together
         record = kernels.backend.recorded if halo.recordable else lambda action: action
-        parts = self._spread_velocity, partial(self._carry_velocity, 1), partial(self._carry_density, 1)
+        advections = partial(self.advect_velocity, 1), partial(self._carry_density, 1)
+        parts = self._spread_velocity, advections[0], self._settle_velocity, advections[1]
         self.parts = [record(part) for part in parts]
 
     def step(self, watch=None) -> None:
         """Do a step; ``watch(b)`` is called after the last projection, with the right-hand side of its equation."""
         self._spread_velocity()
-        self._carry_velocity(self._depth(self.state.spare_velocity), watch)
-        self._carry_density(self._depth(self.state.velocity))
+        self.advect_velocity(self._depth(self.state.spare_velocity)())
+        self._settle_velocity(watch)
+        self._carry_density(self._depth(self.state.velocity)())
 
     def _step_in_parts(self):
-        """Do a step whose parts are recorded, where fluid does not come from beyond the halo planes."""
-        spread, carry_velocity, carry_density = self.parts
+        """Do a step, once it is known how far fluid comes from."""
+        spread, advect, settle, carry_density = self.parts
         spread()
-        depth = self._depth(self.state.spare_velocity)
-        carry_velocity() if depth == 1 else self._carry_velocity(depth)
-        depth = self._depth(self.state.velocity)
+        depth = self._depth(self.state.spare_velocity)()
+        advect() if depth == 1 else self.advect_velocity(depth)
+        settle()
+        depth = self._depth(self.state.velocity)()
         carry_density() if depth == 1 else self._carry_density(depth)
+
+    def _step_ahead(self):
+        """Do a step whose parts are recorded, as if all fluid came from the halo planes at most.
+
+        While the device advects, the host learns whether that is so; if not, it is done again.
+        """
+        spread, advect, settle, carry_density = self.parts
+        spread()
+        known_depth = self._depth(self.state.spare_velocity)
+        advect()
+        if (depth := known_depth()) > 1:
+            self.advect_velocity(depth)
+        settle()
+        known_depth = self._depth(self.state.velocity)
+        carry_density()
+        if (depth := known_depth()) > 1:
+            self._carry_density(depth)
 
     def _spread_velocity(self):
         """Add forces, diffuse and project into the spare arrays."""
@@ -178,10 +199,9 @@ class Stepper:
         self._project(state.spare_velocity, rooms.of_spare)
         self.halo.fill(*state.spare_velocity)
 
-    def _carry_velocity(self, depth, watch=None):
-        """Advect from the spare arrays, project back, and diffuse the density."""
+    def _settle_velocity(self, watch=None):
+        """Project the velocity after advection, and diffuse the density."""
         state = self.state
-        self.advect_velocity(depth)
         self._project(state.velocity, state.rooms.of_velocity)
         pressure, divergence, _ = state.spare_velocity
         if watch or self.physics.carry_over:
@@ -294,17 +314,20 @@ class Stepper:
         return room
 
     def _depth(self, velocity):
-        """Return how many planes beyond a slab the fastest fluid of all ranks comes from, the next one included.
+        """Return a function that returns how many planes beyond a slab the fastest fluid comes from, at least the next.
 
-        Raises
-        ------
-        NumericalError
-            On every rank, if the fluid goes round the grid several times in a step: a window would not fit in memory.
+        The device begins to look for it here, and goes on with what is queued after. The function raises
+        `NumericalError`, on every rank, if the fluid goes round the grid several times in a step: a window would not
+        fit in memory.
         """
         if self.halo.alone:
-            return 1
+            return lambda: 1
+        known_largest = self.kernels.largest_later(velocity[2])
+        return lambda: self._planes_beyond(self.halo.largest(known_largest()) * self.physics.dt / self.spacing)
+
+    def _planes_beyond(self, reach):
+        """Return the planes beyond a slab that fluid comes from, which moves so many cells along z at most."""
         planes = self.kernels.slab.cells[2]
-        reach = self.halo.largest(self.kernels.largest(velocity[2])) * self.physics.dt / self.spacing
         if not math.isfinite(reach):
             return 1  # the guard ends the run
         depth = math.floor(reach * (1 + ROUNDING)) + 1

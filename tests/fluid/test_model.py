@@ -15,6 +15,7 @@ from hybrid_nbody.fluid.kernels.gpu_relax import Passes
 from hybrid_nbody.fluid.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers import Accuracy, Sor
 from hybrid_nbody.fluid.sources import Box, Event
+from hybrid_nbody.fluid.step import Stepper
 
 CELLS = (10, 8, 12)
 BOUNDARIES = {"free-slip": FREE_SLIP, "no-slip": NO_SLIP, "periodic": PERIODIC, "mixed": MIXED}
@@ -96,6 +97,15 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, physics, boundar
         assert same_bits(found, expected[name]), name
     assert values == whole.diagnostics()
     assert values["cfl"] > (2 if physics == "faster than a slab" else 0)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("physics", ["plain", "faster than a slab"])
+def test_steps_that_advect_before_it_is_known_how_far_have_the_same_bits(communicator, monkeypatch, physics):
+    expected = state(stirred(PHYSICS[physics], communicator))
+    monkeypatch.setattr(Stepper, "_step_in_parts", Stepper._step_ahead)
+    for name, found in state(stirred(PHYSICS[physics], communicator)).items():
+        assert same_bits(found, expected[name]), name
 
 
 @pytest.mark.mpi

@@ -311,6 +311,11 @@ class Kernels:
         cpu_sums.largest_per_plane(array, result)
         return float(result.max())
 
+    def largest_later(self, array):
+        """Return a function that returns the largest absolute value, which another device would find meanwhile."""
+        value = self.largest(array)
+        return lambda: value
+
     def largest_into(self, colours, factor, limit):
         """Store `factor` times the largest absolute value of an array by colour in ``limit[0]``."""
         largest = cpu_sweeps.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)

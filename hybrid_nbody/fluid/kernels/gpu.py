@@ -41,7 +41,7 @@ class Kernels:
             self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
-        self.extreme = backend.zeros(1, dtype)
+        self.extreme, self.fetched = backend.zeros(1, dtype), backend.pinned(1, dtype)
         self.shape_of_colours = (2, slab.planes + 2 * halo_of(slab), slab.cells[1], pitch_of(slab, dtype))
         self.relaxation = None if slab.mixed else gpu_relax.fastest(self)
 
@@ -179,6 +179,17 @@ class Kernels:
         """Return the largest absolute value of a field or of colours."""
         self._find_largest(array)
         return float(self.backend.download(self.extreme)[0])
+
+    def largest_later(self, array):
+        """Return a function that waits for the largest absolute value, and for nothing that is queued after this."""
+        self._find_largest(array)
+        arrival = self.backend.fetch(self.extreme, self.fetched)
+
+        def wait():
+            self.backend.wait(arrival)
+            return float(self.fetched[0])
+
+        return wait
 
     def largest_into(self, colours, factor, limit):
         """Set ``limit[0]`` to `factor` times the largest absolute value."""
