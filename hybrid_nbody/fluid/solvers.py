@@ -78,9 +78,11 @@ class RedBlack(Iterative):
     Parameters are those of `Iterative`.
     """
 
+    fusible = True  # whether kernels may do all iterations by themselves
+
     def __init__(self, kernels, halo, accuracy: Accuracy):
         super().__init__(kernels, halo, accuracy)
-        self.fused = kernels.relaxes(halo) and accuracy.criterion == "change"
+        self.fused = self.fusible and accuracy.criterion == "change" and kernels.relaxes(halo)
 
     def factors(self, stencil) -> Factors:
         """Return what a cell changes by, over what its equation lacks."""
@@ -150,9 +152,11 @@ class Sor(RedBlack):
         Systems", 1971).
     """
 
+    fusible = False
+
     def __init__(self, kernels, halo, accuracy: Accuracy, given: float | None = None):
         super().__init__(kernels, halo, accuracy)
-        self.given, self.fused = given, False
+        self.given = given
 
     def factors(self, stencil) -> Factors:
         """See `RedBlack`; cells at walls are relaxed as much as the others."""

@@ -43,7 +43,6 @@ class Kernels:
         self.changed = self.control[:1]
         self.extreme, self.fetched = backend.zeros(1, dtype), backend.pinned(1, dtype)
         self.shape_of_colours = (2, slab.planes + 2 * halo_of(slab), slab.cells[1], pitch_of(slab, dtype))
-        self.relaxation = None if slab.mixed else gpu_relax.fastest(self)
 
     def compile(self, source, macros, **options):
         """Return the module of a file for this slab; `options` as of the backend's `compile`."""
@@ -95,9 +94,14 @@ class Kernels:
 
     # --- linear systems -----------------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def relaxation(self):
+        """What relaxes this rank's planes best; None where ranks compute on devices of several kinds."""
+        return None if self.slab.mixed else gpu_relax.fastest(self)
+
     def relaxes(self, halo) -> bool:
-        """Return whether `relax` does all of a solve: with other ranks, too, if they compute on GPUs."""
-        return not self.slab.mixed
+        """Return whether `relax` does all of a solve, and compile it: with other ranks, too, if these have GPUs."""
+        return self.relaxation is not None
 
     def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
         """Do all iterations of a solve, and note it in the statistics; halo planes of x are valid then.
