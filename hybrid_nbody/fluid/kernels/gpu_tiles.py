@@ -93,7 +93,7 @@ class Tiling(NamedTuple):
         """
         return np.array(self._shared_out(slab, count, multiprocessors)[0], "i4")
 
-    def seconds(self, slab, count: int, multiprocessors: int) -> float:
+    def cost(self, slab, count: int, multiprocessors: int) -> float:
         """Return about how long a pass takes, in units that are the same for all tiles."""
         return self._shared_out(slab, count, multiprocessors)[1] * self.height * ROW_COSTS[self.rows]
 
@@ -174,7 +174,7 @@ def _fastest(slab, dtype, count, multiprocessors):
         facts, few = (slab, count, multiprocessors), slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
         high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 4)
         low = [tiling for tiling in LOW if few or tiling.level(*facts)]
-        return min((high, *low), key=lambda tiling: tiling.seconds(*facts))
+        return min((high, *low), key=lambda tiling: tiling.cost(*facts))
     if warps in (4, 7, 8):  # a block takes whole rows
         return Tiling(12 if wraps else 16, 8, 4 if warps == 4 else 8, 4, 2)
     return Tiling(4, 12, 1, 4, 4)
