@@ -1,6 +1,6 @@
 """Gravity on the bodies of all ranks: exchange the positions, then sum over every source."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -110,6 +110,11 @@ class Gravity:
 
     def advance(self, stages, dt: float, first_step: int, steps: int) -> None:
         """Do `steps` steps of `stages`, of length `dt`, from step number `first_step` on."""
+        for number in self.batches(first_step, steps):
+            (self._run_alone if self.exchange.alone else self._run_together)(stages, dt, number)
+
+    def batches(self, first_step: int, steps: int) -> Iterator[int]:
+        """Yield how many steps to do next, until all are done; sort the sources where it is time to."""
         step, last = first_step, first_step + steps
         while step < last:
             until = last
@@ -117,7 +122,7 @@ class Gravity:
                 until = min(last, step - step % STEPS_BETWEEN_SORTS + STEPS_BETWEEN_SORTS)
                 if step % STEPS_BETWEEN_SORTS == 0:
                     self._sort()
-            (self._run_alone if self.exchange.alone else self._run_together)(stages, dt, until - step)
+            yield until - step
             step = until
 
     def _run_alone(self, stages, dt, steps):
@@ -182,6 +187,25 @@ class Gravity:
         laps.lap("exchange")
         self.kernels.pack(self.state)
         self.kernels.accelerations(self.state)
+        laps.lap("force")
+
+    def accelerations_and_jerks(self, velocity, jerk, laps) -> None:
+        """Exchange positions and velocities, and compute accelerations and their time derivatives.
+
+        Parameters
+        ----------
+        velocity : (N, 3) array of float64
+            Every body's; the rows of other ranks are filled.
+        jerk : (n, 3) array of float64
+            Filled for this rank's bodies.
+        laps : Laps or NoLaps
+            Takes the laps ``exchange`` and ``force``.
+        """
+        self._collect()
+        self.exchange.collect(velocity)
+        laps.lap("exchange")
+        self.kernels.pack(self.state)
+        self.kernels.accelerations_and_jerks(self.state, velocity, jerk)
         laps.lap("force")
 
     def potential(self):

@@ -46,7 +46,42 @@ LEAPFROG = (  # kick-drift-kick, order 2, time-reversible
     kick(0.5),  # v = v + a dt/2
 )
 
-INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG}
+W1 = 1 / (2 - 2 ** (1 / 3))
+W0 = 1 - 2 * W1  # negative: a step back
+
+YOSHIDA4 = (  # leapfrogs over W1 dt, W0 dt and W1 dt, order 4 (Yoshida 1990), time-reversible
+    kick(W1 / 2),
+    drift(W1),
+    FORCE,
+    kick((W1 + W0) / 2),  # two kicks by the same forces
+    drift(W0),
+    FORCE,
+    kick((W0 + W1) / 2),
+    drift(W1),
+    FORCE,
+    kick(W1 / 2),
+)
+
+INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG, "yoshida4": YOSHIDA4}
+"""Those of kicks and drifts; ``hermite4`` is another kind: `hybrid_nbody.nbody.hermite`."""
+
+# ---- Hermite's substeps ----------------------------------------------------------------------------------------------
+
+FIRST_SUBSTEP = 0.1
+"""The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not known yet."""
+
+SMALLEST_SUBSTEP = 2.0**-40
+"""Fraction of a step below which a substep leads nowhere: bodies are about to meet."""
+
+TRIALS = 2
+"""A substep after which one of less than half its length is asked for is done again with that, once."""
+
+
+def next_substep(wanted: float, left: float) -> float:
+    """Return the length of the next substep: as `wanted`, but the last two share what is `left` of the step."""
+    if wanted >= left:
+        return left
+    return left / 2 if 2 * wanted > left else wanted
 
 
 def numbered(stages, dt: float) -> tuple[np.ndarray, np.ndarray]:

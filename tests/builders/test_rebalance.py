@@ -39,6 +39,7 @@ output: {directory: OUT, trajectory: {every_steps: 4}, diagnostics: {every_steps
 CASES = {
     "single leapfrog": BODIES.replace("PRECISION", "single").replace("INTEGRATOR", "leapfrog"),
     "double euler": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "euler"),
+    "double hermite4": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "hermite4"),
     "red-black": FLUID.replace("METHOD", "red-black").replace("WALL", "free-slip"),
     "multigrid": FLUID.replace("METHOD", "multigrid").replace("WALL", "no-slip"),
 }

@@ -4,7 +4,7 @@ import pytest
 from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.gpu import compile_options
-from hybrid_nbody.nbody.kernels import gpu
+from hybrid_nbody.nbody.kernels import gpu, gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
@@ -29,6 +29,14 @@ def test_gravity_compiles(precision, architecture, number):
     for kernel in KERNELS:
         assert kernel + b"\0" in cubin
     assert (b"run_steps\0" in cubin) == (number == 6)
+
+
+@pytest.mark.parametrize("architecture", architectures())
+def test_the_formulas_of_hermite_compile(architecture):
+    options = compile_options({"THREADS": gpu_hermite.THREADS})
+    cubin = compile_to_cubin(gpu_hermite.SOURCE.read_text(), options, architecture)
+    for kernel in (b"predict", b"correct", b"first_steps", b"next_steps"):
+        assert kernel + b"\0" in cubin
 
 
 def test_a_fault_in_the_source_is_found():

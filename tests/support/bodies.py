@@ -62,6 +62,7 @@ def make_model(
     weights=None,
     exchange=AllgatherExchange,
     transport=None,
+    accuracy=0.01,
 ):
     """Return a model at its initial state, its bodies shared over the ranks of `communicator`."""
     backend = backend or make_backend("cpu")
@@ -70,6 +71,7 @@ def make_model(
     joined = exchange(transport or transport_of(backend, communicator), partition, communicator.rank)
     share = bodies.share(joined.own)
     physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": GRAVITIES[exchange.name]}
+    physics["accuracy"] = accuracy
     model = NBodyModel(backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics)
     model.begin(share)
     return model

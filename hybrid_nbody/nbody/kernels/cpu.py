@@ -8,7 +8,9 @@ import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
-from hybrid_nbody.nbody.integrators import ACTIONS, numbered
+from hybrid_nbody.nbody import integrators
+from hybrid_nbody.nbody.integrators import ACTIONS, SMALLEST_SUBSTEP, TRIALS, numbered
+from hybrid_nbody.nbody.kernels import cpu_hermite
 from hybrid_nbody.nbody.kernels.cpu_lanes import LANES
 from hybrid_nbody.nbody.kernels.cpu_loops import block_accelerations, block_jerks, block_potentials
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
@@ -17,6 +19,8 @@ compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 KICK, DRIFT = ACTIONS.index("kick"), ACTIONS.index("drift")
+
+next_substep = compiled(integrators.next_substep)
 
 
 @compiled_parallel
@@ -134,6 +138,92 @@ def run_stages(
     return force
 
 
+@compiled
+def evaluate(position, velocity, acceleration, jerk, mass, order, place, local, G, eps2, starts, sources, speeds):
+    """Compute accelerations and jerks of one rank that owns every body; return the seconds that it took."""
+    start = seconds()
+    origin, offset, packed_mass = sources
+    drift, speed = speeds
+    pack(position, mass, order, local, starts, origin, offset, packed_mass)
+    pack_offsets(velocity, order, local, starts, drift, speed)
+    packed = (G, eps2, starts, origin, offset, packed_mass)
+    moving = (velocity, drift, speed)
+    if position.shape[0] <= LANES:  # waking threads would take longer than the sum
+        block_jerks(0, position, place, *packed, acceleration, *moving, jerk)
+    else:
+        accelerations_and_jerks(position, place, *packed, acceleration, *moving, jerk)
+    return seconds() - start
+
+
+@compiled
+def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
+    """Do whole steps of one rank that owns every body, as `hybrid_nbody.nbody.hermite.Hermite` does them on any ranks.
+
+    Returns
+    -------
+    int
+        Steps done: fewer than asked for where a substep became too small.
+    float
+        The substep wanted next.
+    int, float
+        Evaluations of all forces, and the seconds that they took.
+    """
+    forces, force = 0, 0.0
+    for step in range(steps):
+        force += begin_step(room, bodies, physics)
+        forces += 1
+        limits = (accuracy, rounding * np.abs(bodies[2]).max(), dt)
+        left = dt
+        while left > 0:
+            h, wanted, trials, taken = substep(left, wanted, limits, room, bodies, physics)
+            forces, force = forces + trials, force + taken
+            if h == 0:
+                return step, wanted, forces, force
+            left -= h
+    return steps, wanted, forces, force
+
+
+@compiled
+def begin_step(room, bodies, physics):
+    """Evaluate the forces on `bodies` (positions, velocities, accelerations), from which the first substep starts."""
+    position, velocity, acceleration = bodies
+    start, predicted, jerk, _ = room
+    predicted[:] = velocity
+    taken = evaluate(position, predicted, acceleration, jerk, *physics)
+    keep(start, bodies, jerk)
+    return taken
+
+
+@compiled
+def substep(left, wanted, limits, room, bodies, physics):
+    """Do a substep; return its length, or zero, the one wanted next, evaluations of the forces and their seconds."""
+    accuracy, negligible, dt = limits
+    start, predicted, jerk, asked = room
+    position, velocity, acceleration = bodies
+    h, trials, taken = 0.0, 0, 0.0
+    while trials < TRIALS:
+        h = next_substep(wanted, left)
+        if h < SMALLEST_SUBSTEP * dt:
+            return 0.0, wanted, trials, taken
+        cpu_hermite.predict(h, start, position, predicted)
+        taken += evaluate(position, predicted, acceleration, jerk, *physics)
+        trials += 1
+        cpu_hermite.correct(h, start, acceleration, jerk, position, velocity)
+        cpu_hermite.next_steps(h, accuracy, negligible, start, acceleration, jerk, asked)
+        wanted = min(asked.min(), dt)
+        if 2 * wanted >= h:
+            break
+    keep(start, bodies, jerk)
+    return h, wanted, trials, taken
+
+
+@compiled
+def keep(start, bodies, jerk):
+    """Keep what is known at the beginning of a substep."""
+    position, velocity, acceleration = bodies
+    start[0], start[1], start[2], start[3] = position, velocity, acceleration, jerk
+
+
 class Kernels:
     """Gravity on the threads of one rank.
 
@@ -155,6 +245,7 @@ class Kernels:
     """
 
     remark = ""
+    hermite = cpu_hermite
 
     def __init__(self, backend, state, precision, softening, G):
         kind, number = PRECISIONS[precision], len(state.mass)
@@ -195,12 +286,17 @@ class Kernels:
         jerk : (n, 3) array of float64
             Filled, in units of acceleration over time.
         """
-        if self.speed is None:  # velocities are laid out as positions are, once somebody asks for jerks
-            self.drift_of_chunks, self.speed = np.zeros_like(self.origin), np.zeros_like(self.offset)
-        pack_offsets(velocity, state.order, self.local, state.starts, self.drift_of_chunks, self.speed)
+        speeds = self._speeds()
+        pack_offsets(velocity, state.order, self.local, state.starts, *speeds)
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        motion = (velocity[state.own], self.drift_of_chunks, self.speed)
+        motion = (velocity[state.own], *speeds)
         accelerations_and_jerks(state.own_position, state.place, *sources, state.acceleration, *motion, jerk)
+
+    def _speeds(self):
+        """Return room for velocities, which are laid out as positions are, once somebody asks for jerks."""
+        if self.speed is None:
+            self.drift_of_chunks, self.speed = np.zeros_like(self.origin), np.zeros_like(self.offset)
+        return self.drift_of_chunks, self.speed
 
     def kick(self, state, duration):
         """Add the acceleration over `duration` to the velocities."""
@@ -233,3 +329,30 @@ class Kernels:
         arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
         sources = (self.local, *self.cases, *self.constants, state.starts, self.origin, self.offset, self.mass)
         return run_stages(steps, actions, lengths, *arrays, *sources)
+
+    def run_hermite(self, state, motion, dt, steps, accuracy, wanted):
+        """Do whole steps of a rank that owns every body, in one compiled loop.
+
+        Parameters
+        ----------
+        state : State
+            Advanced in place.
+        motion : Motion
+            Room to work in; see `hybrid_nbody.nbody.hermite`.
+        dt : float
+            Length of a step.
+        steps : int
+            Number of steps.
+        accuracy, wanted : float
+            Parameter of the criterion, and the substep wanted first.
+
+        Returns
+        -------
+        tuple
+            As `run_hermite` of this module.
+        """
+        packed = ((self.origin, self.offset, self.mass), self._speeds())
+        physics = (state.mass, state.order, state.place, self.local, *self.constants, state.starts, *packed)
+        room = (motion.start, motion.velocity, motion.jerk, motion.asked)
+        bodies = (state.position, state.velocity, state.acceleration)
+        return run_hermite(steps, dt, accuracy, motion.rounding, wanted, room, bodies, physics)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_nbody.nbody.integrators import numbered
+from hybrid_nbody.nbody.kernels.gpu_hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu_layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
 
@@ -58,6 +59,7 @@ class Kernels:
     """
 
     remark = ""
+    run_hermite = None  # substeps are queued from outside: each asks for the length of the next
 
     def __init__(self, backend, state, precision, softening, G, tuning=None):
         number, owned = len(state.mass), len(state.velocity)
@@ -74,6 +76,11 @@ class Kernels:
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
         self.room, self.graphs, self.stages = {}, {}, {}
+
+    @functools.cached_property
+    def hermite(self):
+        """The formulas of Hermite's scheme."""
+        return Formulas(self.backend)
 
     def _launch(self, name, threads, *arguments):
         """Launch a kernel with `threads` threads, if there are any, in blocks of THREADS."""

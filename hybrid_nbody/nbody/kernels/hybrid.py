@@ -73,6 +73,13 @@ class Kernels:
         self._take(float(share))
         self.adapting = False
 
+    run_hermite = None
+
+    @property
+    def hermite(self):
+        """The formulas of Hermite's scheme, on the main device."""
+        return self.main.hermite
+
     @property
     def remark(self) -> str:
         """What the log says of the share."""
