@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hybrid_nbody.builders import BUILDERS
 from hybrid_nbody.config import loader
+from hybrid_nbody.nbody.integrators import FORCE, INTEGRATORS
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.progress import duration
 from hybrid_nbody.parallel.partition import Partition
@@ -87,11 +88,22 @@ def _plan_of_bodies(config, bodies, ranks) -> Plan:
             f"  time         {config.time.integrator}, {_time(config.time)}",
             f"  force        {force}",
         ],
-        work=f"{number**2 * config.time.total_steps:.3g} interactions",
-        frame=number * BYTES_PER_BODY_OF_A_FRAME,
+        work=_interactions(config.time, number),
+        frame=number * BYTES_PER_BODY_OF_A_FRAME + _bytes_of_a_map(config.activity_map),
         checkpoint=number * BYTES_PER_BODY_OF_A_CHECKPOINT,
         once=number * BYTES_PER_BODY_OF_A_TRAJECTORY,
     )
+
+
+def _interactions(time, number):
+    """Return how many interactions there would be; adaptive substeps make them more."""
+    adaptive = time.integrator not in INTEGRATORS
+    forces = 2 if adaptive else INTEGRATORS[time.integrator].count(FORCE)
+    return f"{'at least ' if adaptive else ''}{number**2 * time.total_steps * forces:.3g} interactions"
+
+
+def _bytes_of_a_map(activity_map):
+    return 0 if activity_map is None else 8 * activity_map.cells**2
 
 
 def _plan_of_fluid(config, events, ranks) -> Plan:

@@ -49,6 +49,16 @@ def test_a_fluid(in_folder, alone):
     assert sorted(in_folder.rglob("*")) == before
 
 
+def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alone):
+    """3 frames of 48 bytes a body and 8 a cell, 2 checkpoints of 69 and 16 bytes a body once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.yaml").write_text(
+        "model: nbody\nbodies: {kind: random-square, n: 10}\ntime: {dt: 0.5, steps: 10}\nactivity_map: {cells: 500}\n"
+        "compute: {backend: cpu, threads: 1}\noutput: {trajectory: {every_steps: 5}}\n"
+    )
+    assert check("x.yaml", [], alone).endswith("2 rows of diagnostics, 2 checkpoints, about 6 MB")
+
+
 @pytest.mark.parametrize(
     ("override", "line"),
     [
@@ -84,3 +94,14 @@ def test_a_bad_file_of_events_is_refused_by_name_and_line(in_folder, alone, even
     with pytest.raises(InputError) as caught:
         check("x.yaml", [], alone)
     assert str(caught.value) == f"{in_folder}/{message}"
+
+
+@pytest.mark.parametrize(
+    ("integrator", "work"),
+    [("leapfrog", "160 interactions"), ("yoshida4", "480 interactions"), ("hermite4", "at least 320 interactions")],
+)
+def test_the_work_follows_from_the_integrator(in_folder, alone, integrator, work):
+    (in_folder / "y.yaml").write_text(
+        f"model: nbody\nbodies: {{kind: plummer, n: 4}}\ntime: {{dt: 0.1, steps: 10, integrator: {integrator}}}\n"
+    )
+    assert f"  work         {work}" in check("y.yaml", ["compute.backend=cpu"], alone).splitlines()

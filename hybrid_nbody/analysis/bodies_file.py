@@ -1,21 +1,20 @@
 """Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
 
-import math
 import zipfile
 import zlib
-from array import array
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.analysis.bodies_csv import read_csv, short
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, check_regular_file, reading
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.formats import SEAL_START, USER_BLOCK
 
-COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
 DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
 """What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
 
@@ -50,15 +49,18 @@ class BodiesTable:
         return f"BodiesTable of {len(self)} bodies, total mass {self.mass.sum():g}"
 
 
-def read_bodies(path) -> BodiesTable:
+def read_bodies(path, seed: int = 1) -> BodiesTable:
     """Read bodies from a file whose kind is decided by its content, whatever its name.
 
     Parameters
     ----------
     path : str or Path
-        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments); a NumPy
-        ``.npz`` archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,); a
-        trajectory of ours, whose last frame is taken; or a checkpoint of ours.
+        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments), or one of
+        bodies in a plane in the course's format, see `hybrid_nbody.analysis.bodies_csv.read_csv`; a NumPy ``.npz``
+        archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,); a trajectory of
+        ours, whose last frame is taken; or a checkpoint of ours.
+    seed : int, optional
+        Of what a table in the course's format leaves to be drawn.
 
     Returns
     -------
@@ -73,12 +75,12 @@ def read_bodies(path) -> BodiesTable:
     path = Path(path)
     try:
         with reading(path):
-            return _checked(path, _reader_for(path)(path))
+            return _checked(path, _reader_for(path, seed)(path))
     except FileError as error:
         raise InputError(str(error)) from error
 
 
-def _reader_for(path):
+def _reader_for(path, seed):
     check_regular_file(path)
     with open(path, "rb") as file:
         head = file.read(USER_BLOCK + len(SIGNATURE))
@@ -90,100 +92,15 @@ def _reader_for(path):
         return _read_npz
     if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
         return _read_checkpoint
-    return _read_last_frame if head.startswith(SIGNATURE) else _read_csv
+    return _read_last_frame if head.startswith(SIGNATURE) else partial(_read_csv, seed=seed)
 
 
 # --- CSV ---------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path):
-    lines = _lines(path)
-    columns = _header(path, *next(lines, (1, "")))
-    values = array("d")  # 8 bytes a number: a million bodies are 56 MB, not 300
-    for number, line in lines:
-        values.extend(_row(f"{path}:{number}", columns, line))
-    table = np.frombuffer(values, dtype=np.float64).reshape(-1, len(COLUMNS)) if values else np.empty((0, len(COLUMNS)))
-    table = table[:, [columns.index(name) for name in COLUMNS]]
+def _read_csv(path, seed):
+    table = read_csv(path, seed)
     return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
-
-
-def _lines(path):
-    """Yield (line number, text) of the lines that say something."""
-    with open(path, "rb") as file:
-        for number, raw in enumerate(file, 1):
-            line = _decoded(f"{path}:{number}", raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).strip()
-            if line and not line.startswith("#"):
-                yield number, line
-
-
-def _decoded(where, raw):
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{where}: not UTF-8 text (byte {error.start + 1} is 0x{raw[error.start]:02x}); save the file as UTF-8"
-        ) from None
-    if "\0" in text:
-        raise InputError(f"{where}: neither a CSV table, nor HDF5, nor a NumPy archive")
-    return text
-
-
-def _cells(line):
-    return [cell.strip(' \t"') for cell in line.split(",")]
-
-
-def _header(path, number, line):
-    names, where = _cells(line), f"{path}:{number}"
-    wanted = ",".join(COLUMNS)
-    if not set(names) & set(COLUMNS):
-        raise InputError(f"{where}: expected the header row {wanted} (got '{_short(line)}')")
-    for name in names:
-        if name not in COLUMNS:
-            raise InputError(f"{where}: unknown column '{_short(name)}'; the columns are {wanted}")
-        if names.count(name) > 1:
-            raise InputError(f"{where}: column '{name}' appears {names.count(name)} times")
-    missing = [name for name in COLUMNS if name not in names]
-    if missing:
-        raise InputError(f"{where}: missing column {', '.join(map(repr, missing))}; the columns are {wanted}")
-    return names
-
-
-def _row(where, columns, line):
-    cells = _cells(line)
-    if len(cells) > len(columns):
-        raise InputError(f"{where}: {len(cells)} cells, but the header has {len(columns)} columns")
-    try:
-        numbers = [float(cell) for cell in cells]
-    except ValueError:
-        numbers = []
-    if len(numbers) != len(columns) or "_" in line or not all(map(math.isfinite, numbers)):
-        raise _fault_in_row(where, columns, cells + [""] * (len(columns) - len(cells)))
-    if numbers[columns.index("m")] < 0:
-        raise InputError(f"{where}: column 'm': negative mass (got '{cells[columns.index('m')]}')")
-    return numbers
-
-
-def _fault_in_row(where, columns, cells):
-    column, cell = next(pair for pair in zip(columns, cells, strict=True) if not _is_finite(pair[1]))
-    if not cell:
-        return InputError(f"{where}: column '{column}': missing")
-    what = "not finite" if _is_number(cell) else "not a number"
-    return InputError(f"{where}: column '{column}': {what} (got '{_short(cell)}')")
-
-
-def _is_number(cell):
-    try:
-        return "_" not in cell and float(cell) is not None  # Python reads 1_000, other programs do not
-    except ValueError:
-        return False
-
-
-def _is_finite(cell):
-    return _is_number(cell) and math.isfinite(float(cell))
-
-
-def _short(text, length=60):
-    return text if len(text) <= length else text[:length] + "…"
 
 
 # --- NumPy ---------------------------------------------------------------------------------------------------------
@@ -203,10 +120,10 @@ def _read_npz(path):
 def _arrays_of(path, archive):
     for name in ARRAYS[:3]:
         if name not in archive.files:
-            raise InputError(f"{path}: no array '{name}'; there are {_short(', '.join(archive.files)) or 'none'}")
+            raise InputError(f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}")
     for name in archive.files:
         if name not in ARRAYS:
-            raise InputError(f"{path}: unknown array '{_short(name)}'; known are position, velocity, mass, id")
+            raise InputError(f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id")
     return {name: archive[name] for name in archive.files}
 
 

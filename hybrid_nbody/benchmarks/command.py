@@ -79,6 +79,14 @@ def _scaling(parser):
     parser.add_argument("--threads", metavar="T", help="CPU threads of a rank (default: its share of the cores)")
 
 
+def _flat(parser):
+    parser.add_argument("--sizes", metavar="N,N,…", help="bodies on a GPU (default: 1000,3000,5000)")
+    default = "500,700,900,1100"
+    parser.add_argument(
+        "--compare", default=default, metavar="N,N,…", help=f"bodies on all devices (default: {default})"
+    )
+
+
 def _network(parser):
     parser.add_argument(
         "--latency", default="2us", metavar="S", help="of the network that is predicted for (default: 2us)"
@@ -124,6 +132,9 @@ BENCHMARKS = (
     Benchmark("tune", "choose the fastest variants of the kernels for this GPU", (_sizes, _repeats, _dry_run)),
     Benchmark("fluid", "the fluid model and the steps that led to it", (_parts, _edges, _backend, _repeats)),
     Benchmark("limits", "the kernels of a run against what this GPU can do at most", (_sizes, _repeats)),
+    Benchmark(
+        "flat", "gravity in a plane: N threads against N x N threads, memories and layouts", (_flat, _backend, _repeats)
+    ),
     Benchmark("split", "a force shared by a GPU and the CPU, against the CPU's share", (_sizes, _roles, _repeats)),
     Benchmark("scaling", "both models on 1, 2, 4, … ranks of mpirun", (_scaling, _network, _repeats), mpi=True),
 )

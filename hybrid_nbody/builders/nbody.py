@@ -8,11 +8,13 @@ from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody import initial_conditions
+from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.ring import RingGravity
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
+from hybrid_nbody.nbody.stepping import HERMITE
 from hybrid_nbody.nbody.trial import compile_kernels, measured_weights
 from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
 from hybrid_nbody.parallel.placement import place
@@ -22,7 +24,8 @@ EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExc
 GRAVITIES = {AllgatherExchange.name: Gravity, RingExchange.name: RingGravity}
 
 NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
-NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box")
+NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
+NOT_ARGUMENTS = ("kind", "dimensions")
 
 
 LEAST_SECONDS = 0.1
@@ -145,7 +148,8 @@ class NBodyBuilder:
         compute, gravity, communicator = self.config.compute, self.config.gravity, self.communicator
         placement = self.place(compute.backend, compute.threads, communicator, compute.cpu_share)
         physics = gravity.precision, gravity.softening
-        communicator.first_on_node(lambda device: compile_kernels(device, *physics), placement.backend.devices)
+        kind = *physics, self.config.time.integrator
+        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
         partition = shares(self.config, number, placement, lambda: self._trial(placement, number))
         transport = self.connect(compute.transport, placement.backend, communicator, placement.shared_gpus)
         return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
@@ -162,7 +166,7 @@ class NBodyBuilder:
         if asked == "ring" and hybrid:
             text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
             raise InputError(text).on_all_ranks()
-        if self.communicator.size == 1 or hybrid:
+        if self.communicator.size == 1 or hybrid or self.config.time.integrator == HERMITE:
             return AllgatherExchange
         if asked == "auto":
             return AllgatherExchange if self._have_room(number, placement.backend) else RingExchange
@@ -189,7 +193,14 @@ class NBodyBuilder:
             softening=gravity.softening,
             G=gravity.G,
             gravity=GRAVITIES[exchange.name],
+            shown=self._shown(placement.backend, len(mass)),
+            accuracy=time_axis.accuracy,
         )
+
+    def _shown(self, backend, number):
+        """Return what is written with the frames besides the bodies."""
+        chosen = self.config.activity_map
+        return () if chosen is None else (ActivityMap(backend, self.communicator, chosen.cells, number),)
 
 
 def initial_bodies(config) -> Bodies:
@@ -202,9 +213,26 @@ def initial_bodies(config) -> Bodies:
     """
     choice = config.bodies
     if choice.kind == "file":
-        table = read_bodies(choice.path)
-        return Bodies(table.position, table.velocity, table.mass, table.id)
-    arguments = {name: value for name, value in choice if name != "kind"}
+        return _bodies_of_file(choice, config.seed)
+    arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
     arguments |= {"G": config.gravity.G} if choice.kind in NEEDS_G else {}
     arguments |= {"seed": config.seed} if choice.kind in NEEDS_SEED else {}
     return getattr(initial_conditions, choice.kind.replace("-", "_"))(**arguments)
+
+
+def _bodies_of_file(choice, seed):
+    table = read_bodies(choice.path, seed)
+    if choice.dimensions == 2:
+        _check_flat(choice.path, table)
+    return Bodies(table.position, table.velocity, table.mass, table.id)
+
+
+def _check_flat(path, table):
+    """Check that bodies lie in the plane z = 0 and move within it."""
+    outside = np.flatnonzero((table.position[:, 2] != 0) | (table.velocity[:, 2] != 0))
+    if len(outside):
+        z, speed = table.position[outside[0], 2], table.velocity[outside[0], 2]
+        raise InputError(
+            f"{path}: body {outside[0]}, counted from 0, has z = {z:g} and vz = {speed:g}; with bodies.dimensions: 2 "
+            "both must be 0 for every body"
+        )

@@ -1,6 +1,6 @@
 """What a configuration of `model: nbody`, gravity between bodies, may hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, Lt
@@ -10,6 +10,11 @@ from hybrid_nbody.config.sections import Compute, Output, Section, Time, fault
 from hybrid_nbody.config.values import Allowed, AtLeastOne, FileName, InOneMessage, Line, NonNegative, Positive, Whole
 
 MOST_BODIES = 10**9
+MOST_MAP_CELLS = 4096
+
+ACCURACY = 0.01
+LEAST_ACCURACY = {"single": 1e-3, "mixed": 1e-3, "double": 1e-9}
+"""Substeps below are so short that the rounding of forces would decide on their length."""
 
 Share = Annotated[
     Literal["auto"] | Annotated[NonNegative, Le(1)],
@@ -17,6 +22,7 @@ Share = Annotated[
     Allowed("choice or number", "auto or a number from 0 to 1"),
 ]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
+Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
 TwoMasses = Annotated[tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")]
 
 
@@ -62,6 +68,16 @@ class RandomBoxBodies(Section):
     mass: Positive = Field(1.0, description="Mass of each body (not of all together).")
 
 
+class RandomSquareBodies(Section):
+    """Bodies at rest, scattered evenly in the unit square [0, 1]^2 of the plane z = 0, of total mass 1."""
+
+    kind: Literal["random-square"] = Field(description="Bodies scattered evenly in the unit square, at rest.")
+    n: BodyCount = Field(description="Number of bodies; each has the mass 1/n.")
+    dimensions: Annotated[Literal[2], InOneMessage, Allowed("choice", "2")] = Field(
+        2, description="2: these bodies stay in the plane z = 0."
+    )
+
+
 class TwoBodies(Section):
     """Two bodies on a Kepler orbit around their common centre of mass, for comparison with the exact solution."""
 
@@ -88,13 +104,18 @@ class LagrangeTriangleBodies(Section):
 
 
 class FileBodies(Section):
-    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, a trajectory or checkpoint of this program
-    (HDF5), or NumPy npz."""
+    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, CSV of bodies in a plane, `x,y,vx,vy,m`, a
+    trajectory or checkpoint of this program (HDF5), or NumPy npz."""
 
     kind: Literal["file"] = Field(description="Bodies read from a file.")
     path: FileName = Field(
         description="The file. In a YAML file, a relative path starts at the folder of that YAML file; with --set, at "
         "the folder in which the command runs."
+    )
+    dimensions: Dimensions = Field(
+        3,
+        description="2: every body must lie in the plane z = 0 and move within it, where it then stays exactly; a file "
+        "with others is refused.",
     )
 
 
@@ -103,6 +124,7 @@ Bodies = (
     | UniformSphereBodies
     | ColdSphereBodies
     | RandomBoxBodies
+    | RandomSquareBodies
     | TwoBodies
     | FigureEightBodies
     | LagrangeTriangleBodies
@@ -129,6 +151,15 @@ class Gravity(Section):
     )
 
 
+class ActivityMap(Section):
+    """A map of how many bodies are where in the unit square [0, 1]^2, written with each frame as `activity/map`."""
+
+    cells: Annotated[AtLeastOne, Le(MOST_MAP_CELLS)] = Field(
+        description="Cells D along each side. A cell of the map holds D / N times the number of bodies in it, N being "
+        "the number of all; bodies outside the square count nowhere."
+    )
+
+
 class NBodyTime(Time):
     """How time advances, and when the run stops."""
 
@@ -136,16 +167,34 @@ class NBodyTime(Time):
         description="Time step, in units of time. A good start is 1e-3; halve it until the energy error no longer "
         "matters."
     )
-    integrator: Literal["leapfrog", "euler"] = Field(
+    integrator: Literal["leapfrog", "yoshida4", "hermite4", "euler"] = Field(
         "leapfrog",
-        description="leapfrog (kick-drift-kick, second order) unless you want to see how semi-implicit euler (first "
-        "order) compares.",
+        description="leapfrog (kick-drift-kick, second order) for most runs; yoshida4 (fourth order, three forces a "
+        "step) where an error that does not drift has to be small; hermite4 (fourth order, steps of time.dt covered by "
+        "adaptive substeps that all bodies share) for close encounters and eccentric orbits; euler (semi-implicit, "
+        "first order) to see how it compares.",
+    )
+    accuracy: Annotated[Positive, Le(1)] = Field(
+        ACCURACY,
+        description="Only for hermite4: eta of Aarseth's criterion, to whose square root the substeps are "
+        "proportional. The energy error falls with its square; at most 0.02 is usual. Below 1e-3, gravity.precision "
+        "must be double, at least 1e-9.",
     )
     max_energy_error: Positive | None = Field(
         10.0,
         description="The run stops as a runaway when the absolute relative energy error exceeds this. null switches "
         "the check off.",
     )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_accuracy(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Refuse an accuracy that no step would heed."""
+        time = handler(data)
+        if time.accuracy != ACCURACY and time.integrator != "hermite4":
+            text = f"is for integrator hermite4; leave it at {ACCURACY:g}, or take time.integrator: hermite4"
+            raise ValidationError.from_exception_data(cls.__name__, [fault(("accuracy",), time.accuracy, text)])
+        return time
 
 
 class NBodyCompute(Compute):
@@ -187,5 +236,28 @@ class NBodyConfig(Section):
     bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
     time: NBodyTime = Field(description="How time advances, and when the run stops.")
+    activity_map: ActivityMap | None = Field(
+        None, description="A map of the bodies in the unit square, written with each frame. null: none."
+    )
     compute: NBodyCompute = Field(NBodyCompute(), description="Where the work is done.")
     output: Output = Field(Output(), description="What is written, and where.")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_hermite(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Refuse what hermite4 cannot do."""
+        config = handler(data)
+        if config.time.integrator == "hermite4" and (faults := list(_hermite_faults(config))):
+            raise ValidationError.from_exception_data(cls.__name__, faults)
+        return config
+
+
+def _hermite_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
+    accuracy, precision = config.time.accuracy, config.gravity.precision
+    if accuracy < (least := LEAST_ACCURACY[precision]):
+        advice = "" if precision == "double" else ", or take gravity.precision: double"
+        text = f"must be at least {least:g} where forces are of {precision} precision{advice}"
+        yield fault(("time", "accuracy"), accuracy, text)
+    if config.compute.exchange == "ring":
+        text = "does not carry the velocities that time.integrator: hermite4 needs; use allgather or auto"
+        yield fault(("compute", "exchange"), "ring", text)

@@ -57,6 +57,13 @@ def random_box(n: int, seed: int, half_width=1.0, mass=1.0) -> Bodies:
     return Bodies(random.uniform(-half_width, half_width, (n, 3)), np.zeros((n, 3)), np.full(n, float(mass)))
 
 
+def random_square(n: int, seed: int) -> Bodies:
+    """Return bodies of mass 1/n each, at rest, uniform in the unit square [0, 1]^2 of the plane z = 0."""
+    position = np.zeros((n, 3))
+    position[:, :2] = np.random.default_rng(seed).uniform(0, 1, (n, 2))
+    return Bodies(position, np.zeros((n, 3)), np.full(n, 1 / n))
+
+
 def two_body(masses=(1.0, 1.0), semi_major_axis=1.0, eccentricity=0.0, G: float = 1.0) -> Bodies:
     """Return two bodies on a Kepler orbit in the x-y plane, at pericentre on the x axis, about their centre of mass."""
     mass = np.array(masses, dtype=float)

@@ -5,13 +5,10 @@ import numpy as np
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
-from hybrid_nbody.nbody.integrators import INTEGRATORS
 from hybrid_nbody.nbody.ordering import Order
+from hybrid_nbody.nbody.stepping import make_stepping
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
-
-OPERATIONS_PER_INTERACTION = 20
-"""The count that the field has agreed on for rates in GFLOP/s (Nyland, Harris & Prins, GPU Gems 3, 2007)."""
 
 
 class NBodyModel:
@@ -29,14 +26,18 @@ class NBodyModel:
         Every body's mass.
     ids : (n,) array of int64
         The identity of each of this rank's bodies.
-    integrator : {"leapfrog", "euler"}
-        See `INTEGRATORS`.
+    integrator : {"leapfrog", "yoshida4", "hermite4", "euler"}
+        See `make_stepping`.
     dt : float
         Length of a step.
     precision, softening, G
         See `Gravity`.
     gravity : type, optional
         `Gravity`, or `RingGravity` for the other exchange.
+    shown : sequence of ActivityMap, optional
+        What follows from the positions and is written with the frames.
+    accuracy : float, optional
+        Of the substeps of ``hermite4``; see `hybrid_nbody.nbody.hermite.Hermite`.
     """
 
     quantities = diagnostics.QUANTITIES
@@ -46,24 +47,43 @@ class NBodyModel:
     }
 
     def __init__(
-        self, backend, communicator, exchange, mass, ids, integrator, dt, precision, softening, G, gravity=Gravity
+        self,
+        backend,
+        communicator,
+        exchange,
+        mass,
+        ids,
+        integrator,
+        dt,
+        precision,
+        softening,
+        G,
+        gravity=Gravity,
+        shown=(),
+        accuracy=None,
     ):
         self.backend, self.communicator, self.exchange = backend, communicator, exchange
-        self.stages, self.dt = INTEGRATORS[integrator], dt
-        self.step = 0
+        self.step, self.dt = 0, dt
         self.initial_energy = None
         self.timings = Timings()
         self.number = len(mass)
-        self.work = Work("interactions", float(self.number) ** 2, OPERATIONS_PER_INTERACTION)
         self.own_mass, self.ids = mass[exchange.own].copy(), ids
+        self.shown = tuple(shown)
         self.state = gravity.make_state(backend, exchange.own, mass)
         physics = (precision, softening, G)
         self.gravity = gravity(backend, exchange, self.state, *physics, self.timings, self._agreement())
+        self.stepping = make_stepping(integrator, self.gravity, communicator, ids, dt, accuracy, precision)
 
     @property
     def time(self) -> float:
         """Simulated time; a multiple of dt, so that rounding does not add up."""
         return self.step * self.dt
+
+    @property
+    def work(self) -> Work:
+        """Cost of a step; of adaptive substeps, on average so far."""
+        stepping = self.stepping
+        return Work("interactions", stepping.forces_per_step * float(self.number) ** 2, stepping.operations)
 
     def _agreement(self):
         """Return what makes all ranks use the root's order of the sources where their devices are of several kinds."""
@@ -77,6 +97,7 @@ class NBodyModel:
         """Start from this rank's share of the initial bodies."""
         self._place(own.position, own.velocity)
         self.gravity.start()
+        self.stepping.begin()
 
     def restore(self, rows, scalars) -> None:
         """See `Model.restore`."""
@@ -85,15 +106,23 @@ class NBodyModel:
         self._place(rows("bodies/position"), rows("bodies/velocity"))
         collect = self.communicator.concatenate
         self.gravity.restart(rows("gravity/order"), rows("gravity/chunk_head"), collect)
+        self.stepping.restore(scalars)
 
     def _place(self, position, velocity):
         self.state.own_position[:] = self.backend.upload(position)
         self.state.velocity[:] = self.backend.upload(velocity)
+        self._update_shown()
+
+    def _update_shown(self):
+        """Let what is shown follow the positions: here, where all ranks are together, and not when a field is read."""
+        for shown in self.shown:
+            shown.update(self.state.own_position)
 
     def advance(self, steps: int) -> None:
         """See `Model.advance`."""
-        self.gravity.advance(self.stages, self.dt, self.step, steps)
+        self.stepping.advance(self.step, steps)
         self.step += steps
+        self._update_shown()
 
     def diagnostics(self):
         """See `Model.diagnostics`."""
@@ -123,6 +152,7 @@ class NBodyModel:
             self._field("bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED),
             self._internal("gravity/order", "i4", "bodies in summing order", gravity.order_rows),
             self._internal("gravity/chunk_head", "u1", "whether a chunk of sources starts here", gravity.head_rows),
+            *(shown.field() for shown in self.shown),
         )
         return {field.name: field for field in fields}
 
@@ -152,7 +182,8 @@ class NBodyModel:
 
     def scalars(self):
         """See `Model.scalars`."""
-        return {"step": self.step, "time": self.time, "initial_energy": self.initial_energy}
+        scalars = {"step": self.step, "time": self.time, "initial_energy": self.initial_energy}
+        return scalars | self.stepping.scalars()
 
     def suspect(self) -> str:
         """Name the fastest body: a close encounter that was stepped over flings its bodies out."""

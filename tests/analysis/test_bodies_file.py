@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_nbody.analysis.bodies_file import COLUMNS, read_bodies
+from hybrid_nbody.analysis.bodies_csv import COLUMNS
+from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.output import checkpoint
 

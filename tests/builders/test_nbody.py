@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from hybrid_nbody.backends.cpu import CpuBackend
@@ -80,3 +81,48 @@ def test_a_transport_that_stands_in_for_another_is_in_the_log(communicator):
 
 def test_free_memory_of_the_host():
     assert 10**7 < CpuBackend(1).free_memory() < 10**14
+
+
+# --- bodies in a plane ------------------------------------------------------------------------------------------------
+
+FLAT = """
+model: nbody
+bodies: {{kind: file, path: {path}, dimensions: {dimensions}}}
+time: {{dt: 1e-3, steps: 10}}
+compute: {{backend: cpu, threads: 1}}
+"""
+
+
+def flat(communicator, path, dimensions=2):
+    """Return the bodies of a file."""
+    return NBodyBuilder(
+        loader.loads(FLAT.format(path=path, dimensions=dimensions), "test.yaml"), communicator
+    ).initial()
+
+
+def test_bodies_of_a_plane_from_files(alone, tmp_path):
+    (tmp_path / "plane.csv").write_text("1,2,3,4,5\n")
+    (tmp_path / "space.csv").write_text("x,y,z,vx,vy,vz,m\n1,2,0,3,4,0,5\n")
+    for name in ("plane.csv", "space.csv"):
+        bodies = flat(alone, tmp_path / name)
+        assert (bodies.position.tolist(), bodies.velocity.tolist()) == ([[1, 2, 0]], [[3, 4, 0]])
+
+
+@pytest.mark.parametrize("row", ["1,2,0.5,3,4,0,5", "1,2,0,3,4,0.5,5"])
+def test_a_body_that_leaves_the_plane_is_refused(alone, tmp_path, row):
+    path = tmp_path / "space.csv"
+    path.write_text(f"x,y,z,vx,vy,vz,m\n1,2,0,3,4,0,5\n{row}\n")
+    with pytest.raises(InputError, match="body 1, counted from 0, has z = .* with bodies.dimensions: 2 both must be 0"):
+        flat(alone, path)
+    assert len(flat(alone, path, dimensions=3)) == 2
+
+
+@pytest.mark.mpi
+def test_what_a_file_leaves_open_is_drawn_alike_on_any_number_of_ranks(communicator, alone, shared_tmp_path):
+    path = shared_tmp_path / "open.csv"
+    communicator.only_on_root(lambda: path.write_text(",,,,\n" * 11))
+    made = NBodyBuilder(loader.loads(FLAT.format(path=path, dimensions=2), "test.yaml"), communicator)
+    model = made.fresh(made.initial() if communicator.is_root else None).model
+    field = model.fields()["bodies/position"]
+    rows = communicator.concatenate(field.host(0, field.rows))
+    np.testing.assert_array_equal(rows, flat(alone, path).position)

@@ -65,7 +65,7 @@ def test_another_failure_to_read_keeps_its_reason(in_folder):
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "--- # nothing", "null\n"])
 def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
-    keys = "model, title, seed, bodies, gravity, time, compute, output, grid, fluid, solver, sources"
+    keys = "model, title, seed, bodies, gravity, time, activity_map, compute, output, grid, fluid, solver, sources"
     assert message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
 
 
@@ -162,9 +162,9 @@ OVERRIDE_MESSAGES = {
     "time.dt=-1": "time.dt: must be greater than 0 (got -1)",
     "time.dt=": "time.dt: must be a number, greater than 0 (got null)",
     "time.dtt=1": "time.dtt: unknown key; did you mean 'dt'? "
-    "allowed: dt, end, steps, wall_limit, integrator, max_energy_error",
+    "allowed: dt, end, steps, wall_limit, integrator, accuracy, max_energy_error",
     "tiem.dt=1": "tiem: unknown key; did you mean 'time'? "
-    "allowed: model, title, seed, bodies, gravity, time, compute, output",
+    "allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output",
     "time.dt": "must be KEY=VALUE, such as time.dt=1e-3",
     "=3": "must be KEY=VALUE, such as time.dt=1e-3",
     "time..dt=3": "must be KEY=VALUE, such as time.dt=1e-3",

@@ -4,8 +4,11 @@ import pytest
 
 from hybrid_nbody.config.loader import ConfigError, loads
 
-KINDS = "plummer, uniform-sphere, cold-sphere, random-box, two-body, figure-eight, lagrange-triangle, file"
-TIME_KEYS = "dt, end, steps, wall_limit, integrator, max_energy_error"
+KINDS = (
+    "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, lagrange-triangle, file"
+)
+KEYS = "model, title, seed, bodies, gravity, time, activity_map, compute, output"
+TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
 BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
 WEIGHTS = "auto, equal, measured or a list of numbers, each at least 0 and not all 0"
 DURATION = "a duration greater than 0 such as 2h30m, 90s, 1d or 3600 (seconds), or null"
@@ -114,17 +117,34 @@ MESSAGES = {
     "compute: {backend: [gpu, cpu], cpu_share: 0}": (
         "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: hybrid (got 0.0)"
     ),
+    "time: {dt: 1, steps: 1, accuracy: 1e-3}": (
+        "1: time.accuracy: is for integrator hermite4; leave it at 0.01, or take time.integrator: hermite4 (got 0.001)"
+    ),
+    "time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 2}": "1: time.accuracy: must be at most 1 (got 2)",
+    "time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 1e-4}": (
+        "1: time.accuracy: must be at least 0.001 where forces are of single precision, or take gravity.precision: "
+        "double (got 0.0001)"
+    ),
+    "time: {dt: 1, steps: 1, integrator: hermite4}\ncompute: {exchange: ring}": (
+        "2: compute.exchange: does not carry the velocities that time.integrator: hermite4 needs; use allgather or "
+        "auto (got 'ring')"
+    ),
     "compute: {cpu_share: half}": "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 'half')",
     "compute: {gpu_share: 0.5}": (
         "1: compute.gpu_share: unknown key; did you mean 'cpu_share'? allowed: backend, threads, balance, transport, "
         "cpu_share, exchange"
     ),
     "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
-    "'a\\nb': 1": "1: a\\nb: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",
-    "12: 1": "1: 12: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output",
+    "'a\\nb': 1": f"1: a\\nb: unknown key; allowed: {KEYS}",
+    "12: 1": f"1: 12: unknown key; allowed: {KEYS}",
     "time: {end: 1}": "1: time.dt: is missing; must be a number, greater than 0",
     "time:\n  # dt: 1\n  steps: 3": "1: time.dt: is missing; must be a number, greater than 0",
     "bodies: {kind: plummer}": "1: bodies.n: is missing; must be a whole number, at least 1 and at most 1e9",
+    "bodies: {kind: random-square, n: 3, dimensions: 3}": "1: bodies.dimensions: must be 2 (got 3)",
+    "bodies: {kind: file, path: a, dimensions: 4}": "1: bodies.dimensions: must be 2 or 3 (got 4)",
+    "activity_map: {cells: 0}": "1: activity_map.cells: must be at least 1 (got 0)",
+    "activity_map: {cells: 5000}": "1: activity_map.cells: must be at most 4096 (got 5000)",
+    "activity_map: 4": "1: activity_map: must be a mapping of the keys cells, or null (got 4)",
     "bodies: {n: 5}": f"1: bodies.kind: is missing; must be one of {KINDS}",
     # keys that exclude each other
     "time: {dt: 0.1}": "1: time: a key is missing; give exactly one of end and steps",

@@ -48,12 +48,15 @@ bodies = some.one_of(
     ),
     kind("figure-eight"),
     kind("lagrange-triangle", side=positive, mass=positive),
-    kind("file", {"path": names}),
+    kind("random-square", {"n": counts}, dimensions=some.just(2)),
+    kind("file", {"path": names}, dimensions=some.sampled_from([2, 3])),
 )
+hermite = some.fixed_dictionaries({"integrator": some.just("hermite4"), "accuracy": some.floats(1e-3, 1)})
 time = some.builds(
     lambda section, dt, end: {**section, "dt": dt, **end},
-    mappings(
-        integrator=some.sampled_from(["leapfrog", "euler"]),
+    hermite
+    | mappings(
+        integrator=some.sampled_from(["leapfrog", "yoshida4", "euler"]),
         wall_limit=some.none() | positive | some.sampled_from(["2h30m", "1d", "90s"]),
         max_energy_error=some.none() | positive,
     ),
@@ -65,6 +68,7 @@ sections = {
     "title": lines,
     "seed": some.integers(0, 2**70),
     "gravity": mappings(G=positive, softening=not_negative, precision=some.sampled_from(["single", "mixed", "double"])),
+    "activity_map": some.none() | some.fixed_dictionaries({"cells": some.integers(1, 4096)}),
     "compute": some.fixed_dictionaries({"backend": some.just("hybrid"), "cpu_share": some.floats(0, 1)})
     | mappings(
         backend=some.sampled_from(["auto", "cpu", "gpu", "hybrid"])
@@ -95,7 +99,8 @@ title: 1 body
 seed: 1
 bodies: {kind: plummer, n: 8}
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: single}
-time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, max_energy_error: 10.0}
+time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, max_energy_error: 10.0}
+activity_map: null
 compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, exchange: auto}
 output:
   directory: output/run

@@ -26,7 +26,8 @@ BODIES = {
     "two-body": {"masses": (1.0, 1.0), "semi_major_axis": 1.0, "eccentricity": 0.0},
     "figure-eight": {},
     "lagrange-triangle": {"side": 1.0, "mass": 1.0},
-    "file, path: /a.csv": {"path": "/a.csv"},
+    "random-square, n: 8": {"n": 8, "dimensions": 2},
+    "file, path: /a.csv": {"path": "/a.csv", "dimensions": 3},
 }
 
 

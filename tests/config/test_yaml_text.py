@@ -97,7 +97,9 @@ REFUSED = {
     "gravity: &g {G: 2}\ncompute: *g": ["2: compute: aliases such as *g are not allowed; write the value out"],
     "? [a, b]\n: 1": ["1: a key must be a plain word"],
     "? !!str a\n: 1": ["1: a key must be a plain word"],
-    "<<: {seed: 3}": ["1: <<: unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output"],
+    "<<: {seed: 3}": [
+        "1: <<: unknown key; allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output"
+    ],
     "seed: [1": [
         "2: cannot be read as YAML: expected ',' or ']', but got ':' "
         "(while parsing a flow sequence that begins in line 1)"
@@ -120,7 +122,7 @@ def test_an_alias_bomb_of_ten_levels_is_refused_without_expanding_it(faults_of):
     levels = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 11)]
     lines = faults_of("\n".join(levels))
-    unknown = "unknown key; allowed: model, title, seed, bodies, gravity, time, compute, output"
+    unknown = "unknown key; allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output"
     assert sorted(lines) == sorted(
         ["x.yaml:2: a1[0]: aliases such as *a0 are not allowed; write the value out"]
         + [f"x.yaml:{n + 1}: a{n}: {unknown}" for n in range(11)]

@@ -21,7 +21,7 @@ def half_mass_radius(bodies):
     return np.median(np.linalg.norm(bodies.position, axis=1))
 
 
-@pytest.mark.parametrize("make", [ic.plummer, ic.uniform_sphere, ic.cold_sphere, ic.random_box])
+@pytest.mark.parametrize("make", [ic.plummer, ic.uniform_sphere, ic.cold_sphere, ic.random_box, ic.random_square])
 def test_the_seed_decides(make):
     first, again, other = make(100, seed=1), make(100, seed=1), make(100, seed=2)
     np.testing.assert_array_equal(first.position, again.position)
@@ -107,3 +107,14 @@ def test_one_body_is_possible(make):
     bodies = make(1, seed=1)
     assert np.isfinite(bodies.position).all()
     assert np.isfinite(bodies.velocity).all()
+
+
+def test_random_square():
+    bodies = ic.random_square(4000, seed=1)
+    assert not bodies.velocity.any()
+    assert not bodies.position[:, 2].any()
+    assert bodies.mass.tolist() == [1 / 4000] * 4000
+    assert bodies.position.min() >= 0
+    assert bodies.position.max() <= 1
+    counts, _, _ = np.histogram2d(*bodies.position[:, :2].T, 4, range=((0, 1), (0, 1)))
+    np.testing.assert_allclose(counts, 250, rtol=0, atol=75)  # five standard deviations

@@ -1,0 +1,63 @@
+"""A window in which bodies move over their activity map, where there is a display."""
+
+import os
+
+import matplotlib
+import numpy as np
+
+from hybrid_nbody.analysis.structure_figures import draw_activity
+from hybrid_nbody.analysis.style import label, our_look
+
+PAUSE = 0.02
+"""Seconds at least between two frames, in which the window takes its events."""
+
+
+def can_show() -> bool:
+    """Return whether there is a display, and a toolkit with which matplotlib opens windows."""
+    if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        return False
+    from matplotlib import pyplot
+    from matplotlib.backends.registry import BackendFilter, backend_registry
+
+    try:
+        backend = matplotlib.get_backend()
+        pyplot.switch_backend(backend)
+    except ImportError:  # one that the user names, and that is not installed
+        return False
+    return backend.lower() in backend_registry.list_builtin(BackendFilter.INTERACTIVE)
+
+
+def show(frames, title: str) -> None:
+    """Show frames until there are no more, the window is closed, or Ctrl-C is pressed.
+
+    Parameters
+    ----------
+    frames : iterator of (float, ndarray, ndarray)
+        Time, (N, 3) positions and the (D, D) activity map, its rows along y.
+    title : str
+    """
+    from matplotlib import pyplot
+
+    with our_look():
+        figure = pyplot.figure(figsize=(6.4, 5.6), layout="constrained")
+        try:
+            _play(figure, pyplot, frames, title)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            pyplot.close(figure)
+
+
+def _play(figure, pyplot, frames, title):
+    axes, largest = figure.subplots(), 0.0
+    time, position, values = next(frames)
+    image, dots = draw_activity(axes, values, position, "length")
+    figure.colorbar(image, ax=axes, label=label("activity", "1"))
+    for time, position, values in frames:
+        if not pyplot.fignum_exists(figure.number):
+            return
+        largest = max(largest, float(np.max(values)))  # a scale that flickers cannot be read
+        image.set(data=values, clim=(0, largest or 1.0))
+        dots.set_offsets(position[:, :2] if len(dots.get_offsets()) else position[:0, :2])
+        axes.set_title(f"{title}, time {time:.3g}", loc="left")
+        pyplot.pause(PAUSE)

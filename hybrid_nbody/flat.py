@@ -1,0 +1,203 @@
+"""``flat``: bodies in the unit square and their activity map, in one shot, with the arguments of a course's program.
+
+It builds the configuration that ``input/flat.yaml`` shows, and runs it.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody import application
+from hybrid_nbody.analysis.bodies_file import read_bodies
+from hybrid_nbody.analysis.movie import make_movie
+from hybrid_nbody.analysis.window import can_show, show
+from hybrid_nbody.errors import STOPPED_EARLY, InputError, in_one_message
+from hybrid_nbody.output.report import with_prefix
+from hybrid_nbody.output.trajectory import NAME, Trajectory
+
+MODES = {
+    "cpu": {"backend": "cpu", "threads": 1},
+    "openmp": {"backend": "cpu", "threads": "auto"},
+    "cuda": {"backend": "gpu"},
+}
+"""What each mode computes on."""
+
+GRAVITY = {"G": 9.8, "softening": 2.0}
+DT = 0.01
+
+FRAMES, STEPS_OF_A_FRAME = 100, 3
+"""Of an animation that is saved: 3 units of time, in which bodies at rest fall through the centre to the other side."""
+
+STEPS_AT_ONCE = 512
+"""Of a run that is timed: in between it can be stopped. Sources are sorted as often."""
+
+ANIMATION = "flat.gif"
+ENDINGS = (".gif", ".mp4")
+MOST_BODIES, MOST_CELLS, MOST_STEPS = 10**9, 4096, 10**15
+
+
+def run(arguments, communicator, started: float) -> int:
+    """Carry out ``flat`` and return the exit code.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As typed: ``bodies``, ``cells``, ``mode``, ``iterations``, ``file``, ``seed``, ``animation``, ``output``,
+        ``overwrite``.
+    communicator : Communicator
+        Every rank calls together.
+    started : float
+        ``time.monotonic()`` of the program's start.
+
+    Raises
+    ------
+    InputError, FileError
+        On every rank, with every argument that is wrong.
+    """
+    values = communicator.on_root(lambda: configuration(arguments))
+    if arguments.output is not None:
+        return _kept(arguments, values, communicator, started)
+    try:
+        return _passing(arguments, values, communicator)
+    except KeyboardInterrupt:
+        if communicator.size > 1:  # the others would wait
+            raise
+        print("hybrid_nbody: stopped by Ctrl-C; nothing is kept", file=sys.stderr)
+        return STOPPED_EARLY
+
+
+def _passing(arguments, values, communicator):
+    """Do a run that leaves nothing behind but its time or its animation."""
+    model = application.build(values, "flat", communicator).model
+    if arguments.iterations is not None:
+        return _timed(model, int(arguments.iterations), communicator)
+    if communicator.on_root(lambda: communicator.size == 1 and arguments.animation is None and can_show()):
+        show(_frames(model), values["title"])
+        return 0
+    return _saved(model, values, arguments, communicator)
+
+
+# --- the arguments ----------------------------------------------------------------------------------------------------
+
+
+def configuration(arguments) -> dict:
+    """Return what a YAML file of the run would hold; the arguments are as in `run`.
+
+    Raises
+    ------
+    InputError
+        Naming every argument that is wrong, and what is allowed.
+    """
+    _check(arguments)
+    number, cells = int(arguments.bodies), int(arguments.cells)
+    steps = int(arguments.iterations) if arguments.iterations is not None else FRAMES * STEPS_OF_A_FRAME
+    every = {"every_steps": max(1, steps // FRAMES)}
+    return {
+        "model": "nbody",
+        "title": f"{number} bodies, {cells} x {cells} cells",
+        "seed": int(arguments.seed),
+        "bodies": _bodies(arguments.file, number, int(arguments.seed)),
+        "gravity": GRAVITY,
+        "time": {"integrator": "euler", "dt": DT, "steps": steps},
+        "activity_map": {"cells": cells},
+        "compute": MODES[arguments.mode.lower()],
+        "output": {"directory": str(arguments.output or "output"), "trajectory": every, "diagnostics": every},
+    }
+
+
+def _check(arguments):
+    faults = [
+        *_fault_of_number("N", arguments.bodies, 1, MOST_BODIES),
+        *_fault_of_number("D", arguments.cells, 1, MOST_CELLS),
+        *_fault_of_number("-i", arguments.iterations or "1", 1, MOST_STEPS),
+        *_fault_of_number("--seed", arguments.seed, 0, MOST_STEPS),
+    ]
+    if arguments.mode.lower() not in MODES:
+        faults.insert(2, f"MODE: must be cpu, openmp or cuda (got '{arguments.mode}')")
+    if arguments.animation is not None and Path(arguments.animation).suffix.lower() not in ENDINGS:
+        faults.append(f"--animation: must end in {' or '.join(ENDINGS)} (got '{arguments.animation}')")
+    if faults:
+        raise InputError(in_one_message(faults))
+
+
+def _fault_of_number(name, text, least, most):
+    if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+        yield f"{name}: must be a whole number from {least} to {most} (got '{text}')"
+
+
+def _bodies(file, number, seed):
+    """Return the section of bodies; the number of bodies in a file must be the one that was asked for."""
+    if file is None:
+        return {"kind": "random-square", "n": number}
+    found = len(read_bodies(file, seed))
+    if found != number:
+        raise InputError(f"{file}: it holds {found} bodies, but N is {number}; give N = {found}, or another file")
+    return {"kind": "file", "path": os.path.abspath(file), "dimensions": 2}
+
+
+# --- what is done -----------------------------------------------------------------------------------------------------
+
+
+def _timed(model, steps, communicator):
+    """Do the steps and print the time they took."""
+    model.backend.synchronize()
+    start = time.perf_counter()
+    for done in range(0, steps, STEPS_AT_ONCE):
+        model.advance(min(STEPS_AT_ONCE, steps - done))
+    model.backend.synchronize()
+    seconds = float(communicator.maximum(np.array(time.perf_counter() - start)))
+    if communicator.is_root:
+        rate = with_prefix(steps * model.work.per_step / seconds)
+        print(f"{_summary(model, communicator)}: {steps} iterations in {seconds:.3g} s, {rate}{model.work.unit}/s")
+    return 0
+
+
+def _summary(model, communicator):
+    ranks = f"{communicator.size} ranks, the first on " if communicator.size > 1 else ""
+    return f"{model.number} bodies, {ranks}{model.backend.description}"
+
+
+def _frames(model):
+    """Yield time, positions and activity map without end; on one rank."""
+    for _ in count():
+        fields = model.fields()
+        yield model.time, *(_whole(fields[name]) for name in ("bodies/position", "activity/map"))
+        model.advance(1)
+
+
+def _whole(field):
+    return field.host(0, field.rows)
+
+
+def _saved(model, values, arguments, communicator):
+    """Write the frames to a folder that is removed, and make the animation of them."""
+    target = Path(arguments.animation or ANIMATION)
+    with tempfile.TemporaryDirectory() as folder:  # of each rank; the root alone puts something there
+        trajectory = Trajectory(Path(folder) / NAME, communicator)
+        trajectory.create(model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)})
+        for _ in range(FRAMES):
+            trajectory.write_frame(model)
+            model.advance(STEPS_OF_A_FRAME)
+        trajectory.close()
+        communicator.only_on_root(lambda: make_movie(folder, target))
+    if communicator.is_root:
+        print(f"{_summary(model, communicator)}: {FRAMES} frames in {target}")
+    return 0
+
+
+def _kept(arguments, values, communicator, started):
+    """Do an ordinary run, whose directory stays; without ``-i`` the animation is put into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "flat.yaml"
+        communicator.only_on_root(lambda: path.write_text(json.dumps(values)))  # every JSON text is YAML
+        code = application.run(path, (), arguments.overwrite, communicator, started)
+    if arguments.iterations is None and code == 0:
+        target = Path(arguments.animation or arguments.output / ANIMATION)
+        communicator.only_on_root(lambda: print(make_movie(arguments.output, target)))
+    return code
