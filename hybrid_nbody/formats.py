@@ -7,6 +7,7 @@ from hybrid_nbody.errors import FileError
 
 TRAJECTORY = "hybrid_nbody trajectory"
 CHECKPOINT = "hybrid_nbody checkpoint"
+EXPORT = "hybrid_nbody export"
 
 FORMAT_VERSION = 1
 """The layout that is written, and the newest that is read."""

@@ -138,6 +138,18 @@ install_package() {
     printf '%s\n%s\n' "$(fingerprint)" "$wanted" >"$ENVIRONMENT/$STAMP"
 }
 
+# Install an extra where every package of it has a wheel for this machine; the tests that need it are skipped elsewhere.
+try_extra() {
+    if stamp_covers "$1"; then return; fi
+    heading "Installing the extra $1"
+    if timeout 180 "$PYTHON" -m pip install --quiet --disable-pip-version-check --only-binary :all: --editable "${ROOT}[$1]"
+    then
+        printf '%s\n%s\n' "$(fingerprint)" "$(all_extras "$1")" >"$ENVIRONMENT/$STAMP"
+    else
+        note "(not installed: pip's message stands above. The tests that need it are skipped)"
+    fi
+}
+
 unfinished() { [ "$(stamp_line 1)" = unfinished ]; }
 stamp_line() { [ ! -f "$ENVIRONMENT/$STAMP" ] || sed -n "$1p" "$ENVIRONMENT/$STAMP"; }
 

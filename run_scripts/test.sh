@@ -58,6 +58,7 @@ check_on_ranks() {
 
 cd "$ROOT"
 use_environment test
+try_extra readers
 
 check "Style: ruff check" 60 ruff check .
 check "Style: ruff format" 60 ruff format --check .

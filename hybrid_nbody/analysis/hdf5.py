@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.formats import CHECKPOINT, FORMAT_VERSION, TRAJECTORY
+from hybrid_nbody.formats import CHECKPOINT, EXPORT, FORMAT_VERSION, TRAJECTORY
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
@@ -261,6 +261,10 @@ def check_format(file, path, *allowed):
         The file is foreign, of another kind or of a later version.
     """
     found = _plain(file.attrs.get("format"))
+    if found == EXPORT:
+        raise FileError(
+            f"{path}: an export for other programs, not a {allowed[0].split()[-1]}; take what it was made from"
+        )
     if found not in (TRAJECTORY, CHECKPOINT):
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")
     if found not in allowed:

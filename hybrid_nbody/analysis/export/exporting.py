@@ -1,0 +1,101 @@
+"""From a run to a file that another program opens."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid_nbody.analysis.export import gadget, tables, vtkhdf
+from hybrid_nbody.analysis.export.source import Source, open_source
+from hybrid_nbody.analysis.export.target import check_target, written
+from hybrid_nbody.errors import InputError
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: what writes it, and what it can hold.
+
+    Attributes
+    ----------
+    write : callable
+        ``write(source, path)`` writes the chosen frames of a source.
+    size : callable
+        The bytes that this takes, but for tables.
+    suffixes : tuple of str
+        How its files are named.
+    fluid : bool
+        Whether it holds fluids, too; all hold bodies.
+    many : bool
+        Whether it holds many frames.
+    """
+
+    write: Callable[[Source, Path], None]
+    size: Callable[[Source], int]
+    suffixes: tuple[str, ...]
+    fluid: bool = False
+    many: bool = False
+
+
+FORMATS = {
+    "gadget": Format(gadget.write, gadget.size, (".hdf5", ".hdf")),
+    "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), fluid=True, many=True),
+    "csv": Format(tables.write_csv, tables.size_of_csv, (".csv",)),
+    "npz": Format(tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True),
+}
+"""The formats by name."""
+
+
+def export_run(path, format, output, frame=-1, overwrite=False) -> Path:
+    """Write frames of a run as a file that other programs open.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run's directory, its trajectory, or a checkpoint; the run may still be going on.
+    format : {"gadget", "vtkhdf", "csv", "npz"}
+        ``gadget``: one frame of bodies for yt, pynbody and ParaView. ``vtkhdf``: bodies or a fluid for ParaView, in
+        time. ``csv``: one frame of bodies as a table. ``npz``: bodies or a fluid as NumPy arrays.
+    output : str or Path
+        The file to write.
+    frame : int or "all", optional
+        Negative frames count from the end; by default the last.
+    overwrite : bool, optional
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        There is no such run, frame or format, the format does not hold such a run, or the file exists.
+    FileError
+        The run cannot be read or the file cannot be written; what stood there before is untouched.
+    """
+    chosen, target = _format(format), Path(output)
+    with open_source(path) as source:
+        check_target(target, source.path, chosen.suffixes, overwrite)
+        _check_holds(format, source, frame)
+        source = source.choose(frame)
+        with written(target, chosen.size(source)) as partial:
+            chosen.write(source, partial)
+    return target
+
+
+def _format(name):
+    if name not in FORMATS:
+        near = difflib.get_close_matches(str(name), FORMATS, 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"no format '{name}'; there are {', '.join(FORMATS)}{hint}")
+    return FORMATS[name]
+
+
+def _check_holds(name, source, frame):
+    if not source.of_bodies and not FORMATS[name].fluid:
+        fit = ", ".join(other for other in FORMATS if FORMATS[other].fluid)
+        raise InputError(f"{source.path}: a fluid, and {name} holds bodies alone; export it as {fit}")
+    if frame == "all" and not FORMATS[name].many:
+        fit = ", ".join(other for other in FORMATS if FORMATS[other].many)
+        raise InputError(f"{name} holds one frame; give its number, or export all as {fit}")

@@ -1,0 +1,89 @@
+"""One frame of bodies as a Gadget-HDF5 snapshot, which yt and pynbody read, and ParaView by links within the file.
+
+The layout is that of GADGET-2 (V. Springel, user guide) with all bodies in ``PartType1``, which feel gravity alone.
+"""
+
+import h5py
+import numpy as np
+
+from hybrid_nbody.analysis.export import vtkhdf
+from hybrid_nbody.analysis.export.source import Source
+from hybrid_nbody.analysis.export.texts import mark
+
+TYPES, BODIES = 6, 1
+SECONDS_OF_A_GYR = 1e9 * 365.25 * 86400.0
+
+UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_s": 1.0}
+"""A run has no units but those of its configuration; a reader is told that they are those of cgs."""
+
+SCALINGS = {
+    "Coordinates": {"length_scaling": 1.0, "mass_scaling": 0.0, "velocity_scaling": 0.0},
+    "Velocities": {"length_scaling": 0.0, "mass_scaling": 0.0, "velocity_scaling": 1.0},
+    "Masses": {"length_scaling": 0.0, "mass_scaling": 1.0, "velocity_scaling": 0.0},
+}
+"""Powers of the units in each data set."""
+
+STATIC = {"a_scaling": 0.0, "h_scaling": 0.0, "to_cgs": 1.0}
+"""Nothing expands; without these pynbody takes lengths for comoving ones."""
+
+LINKS = {"Points": "Coordinates", "velocity": "Velocities", "mass": "Masses", "id": "ParticleIDs"}
+
+
+def size(source: Source) -> int:
+    """Return the bytes that `write` writes, but for tables."""
+    return vtkhdf.size(source)
+
+
+def write(source: Source, path):
+    """Write one frame of bodies."""
+    (frame,) = source.frames
+    count = len(source.constants["mass"])
+    with h5py.File(path, "w") as file:
+        mark(file, source)
+        file.create_group("Header").attrs.update(_header(count, float(source.time[frame])))
+        _write_bodies(source, frame, file.create_group(f"PartType{BODIES}"))
+        _link(file, count, source.time[frame])
+
+
+def _header(count, time):
+    counts = np.zeros(TYPES, dtype=np.uint64)
+    counts[BODIES] = count
+    flags = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision")
+    return {
+        "NumPart_ThisFile": counts.astype(np.uint32),
+        "NumPart_Total": counts.astype(np.uint32),
+        "NumPart_Total_HighWord": (counts >> np.uint64(32)).astype(np.uint32),
+        "MassTable": np.zeros(TYPES),
+        "Time": time,
+        "Time_GYR": time / SECONDS_OF_A_GYR,
+        "Redshift": 0.0,
+        "BoxSize": 0.0,  # space has no edges
+        "NumFilesPerSnapshot": np.int32(1),
+        "Omega0": 0.0,
+        "OmegaLambda": 0.0,
+        "HubbleParam": 1.0,
+        **{f"Flag_{name}": np.int32(name == "DoublePrecision") for name in flags},
+        **UNITS,
+    }
+
+
+def _write_bodies(source, frame, group):
+    for name, stored in (("position", "Coordinates"), ("velocity", "Velocities")):
+        field = source.fields[name]
+        values = group.create_dataset(stored, field.shape, field.dtype)
+        for first, block in field.blocks(frame):
+            values[first : first + len(block)] = block
+    group["Masses"] = source.constants["mass"]
+    group["ParticleIDs"] = source.constants["id"].astype(np.uint64)
+    for name, powers in SCALINGS.items():
+        group[name].attrs.update(powers | STATIC)
+
+
+def _link(file, count, time):
+    """Let VTK find the same arrays."""
+    group = vtkhdf.new_group(file, "PolyData")
+    vtkhdf.write_vertices(group, count)
+    points = group.create_group("PointData")
+    for name, stored in LINKS.items():
+        (group if name == "Points" else points)[name] = h5py.SoftLink(f"/PartType{BODIES}/{stored}")
+    vtkhdf.write_time(group, time)

@@ -1,0 +1,206 @@
+"""What is exported, frame by frame: the fields of a trajectory, or the one state of a checkpoint."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from hybrid_nbody.analysis.checkpoint import open_checkpoint
+from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, reading
+from hybrid_nbody.analysis.run import find_trajectory, open_run
+from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume, volume_of
+from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.formats import SEAL_START, USER_BLOCK
+
+
+@dataclass(frozen=True, eq=False)
+class FrameField:
+    """One field of all frames, read a few rows at a time.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of one frame: (N, 3), (nz, ny, nx) or (nz, ny, nx, 3).
+    dtype : numpy.dtype
+    units : str
+    part : callable
+        ``part(frame, rows)`` returns the rows of a slice of a frame.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    units: str
+    part: Callable[[int, slice], np.ndarray]
+
+    @property
+    def bytes(self) -> int:
+        """Of one frame."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+    def blocks(self, frame) -> Iterator[tuple[int, np.ndarray]]:
+        """Go through a frame, `BLOCK_BYTES` or one row at a time: yield the first row of each block, and the block."""
+        step = max(1, BLOCK_BYTES * self.shape[0] // max(1, self.bytes))
+        for first in range(0, self.shape[0], step):
+            yield first, self.part(frame, slice(first, min(first + step, self.shape[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What is exported.
+
+    Attributes
+    ----------
+    path : Path
+        The file that it is read from.
+    title : str
+        The title of the run.
+    time : ndarray
+        The times of all frames: (T,) float64.
+    step : ndarray
+        Their steps: (T,) int64.
+    fields : dict of str to FrameField
+        What changes: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of a fluid.
+    constants : dict of str to ndarray
+        What does not: ``mass`` and ``id`` of bodies, (N,).
+    volume : Volume or None
+        Where the cells of a fluid are.
+    frames : tuple of int
+        Which frames are exported.
+    whole : bool
+        Whether these are all frames, in arrays with an axis of frames in front, and not one.
+    """
+
+    path: Path
+    title: str
+    time: np.ndarray
+    step: np.ndarray
+    fields: dict[str, FrameField]
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    volume: Volume | None = None
+    frames: tuple[int, ...] = ()
+    whole: bool = False
+
+    @property
+    def of_bodies(self) -> bool:
+        """Whether bodies, and not the cells of a fluid, are exported."""
+        return self.volume is None
+
+    def choose(self, frame) -> "Source":
+        """Return the source with the frames that are to be exported.
+
+        Parameters
+        ----------
+        frame : int or "all"
+            Negative frames count from the end.
+
+        Raises
+        ------
+        InputError
+            There is no such frame.
+        """
+        count = len(self.time)
+        if frame == "all":
+            return replace(self, frames=tuple(range(count)), whole=True)
+        if not -count <= frame < count:
+            raise InputError(f"{self.path}: no frame {frame}; there are {count}, 0 to {count - 1} or {-count} to -1")
+        return replace(self, frames=(frame % count,))
+
+
+@contextmanager
+def open_source(path) -> Iterator[Source]:
+    """Open a run's directory, a trajectory or a checkpoint for export; nothing of its frames is read yet.
+
+    Raises
+    ------
+    InputError
+        There is nothing at `path`, or nothing that can be exported.
+    FileError
+        The file is foreign, damaged, unreadable or written by a newer program.
+    """
+    path = find_trajectory(path)
+    if _is_checkpoint(path):
+        with open_checkpoint(path) as file:
+            with reading(path):
+                source = _of_checkpoint(path, file)
+            yield source
+    else:
+        with open_run(path) as run:
+            yield _of_run(run)
+
+
+def _is_checkpoint(path):
+    with reading(path):
+        if not path.is_file():
+            return False  # open_run says what it is
+        with open(path, "rb") as file:
+            head = file.read(USER_BLOCK + len(SIGNATURE))
+    return head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE
+
+
+# --- a trajectory --------------------------------------------------------------------------------------------------
+
+
+def _of_run(run):
+    if not run.number_of_frames:
+        raise InputError(f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead")
+    if run.number_of_bodies:
+        names, constants, volume = ("bodies/position", "bodies/velocity"), {"mass": run.mass, "id": run.id}, None
+    else:
+        names, constants = [name for name in (DENSITY, VELOCITY) if name in run.fields], {}
+        if not names:
+            raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
+        volume = volume_of(run, names[0])
+    fields = {name.partition("/")[2]: _field_of_run(run, name) for name in names}
+    return Source(run.path, run.title, run.time, run.step, fields, constants, volume)
+
+
+def _field_of_run(run, name):
+    sample = run.part(name, 0, (slice(0, 0),))
+    return FrameField(
+        run.shape(name)[1:], sample.dtype, run.units(name), lambda frame, rows: run.part(name, frame, (rows,))
+    )
+
+
+# --- a checkpoint --------------------------------------------------------------------------------------------------
+
+
+def _of_checkpoint(path, file):
+    found = attributes(file)
+    fields, constants, volume = (_bodies_of if "bodies/position" in file else _fluid_of)(path, file)
+    time, step = np.array([found["time"]], dtype=np.float64), np.array([found["step"]], dtype=np.int64)
+    return Source(path, str(found.get("title", "")), time, step, fields, constants, volume)
+
+
+def _bodies_of(path, file):
+    units = {"position": "length", "velocity": "length / time"}
+    fields = {name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units}
+    return fields, {name: file[f"bodies/{name}"][:] for name in ("mass", "id")}, None
+
+
+def _fluid_of(path, file):
+    if "state/density" not in file:
+        raise InputError(f"{path}: neither bodies nor cells of a fluid in it")
+    density, velocity = [file["state/density"]], [file[f"state/{component}"] for component in "uvw"]
+    fields = {
+        "density": _field_of_checkpoint(path, density, "density"),
+        "velocity": _field_of_checkpoint(path, velocity, "length / time"),
+    }
+    cells = density[0].shape[::-1]
+    return fields, {}, Volume(cells, tuple(np.arange(number, dtype=np.int64) for number in cells), True)
+
+
+def _field_of_checkpoint(path, parts: list[h5py.Dataset], units):
+    """Return the field of one data set, or of one a component."""
+    shape = parts[0].shape if len(parts) == 1 else (*parts[0].shape, len(parts))
+
+    def part(frame, rows):
+        with reading(path):
+            found = [values[rows] for values in parts]
+        return found[0] if len(found) == 1 else np.stack(found, axis=-1)
+
+    if any(values.shape != parts[0].shape for values in parts):
+        raise FileError(f"{path}: damaged; the components of a field differ in shape")
+    return FrameField(shape, parts[0].dtype, units, part)

@@ -1,0 +1,88 @@
+"""Frames as a table in CSV, and as NumPy arrays."""
+
+import zipfile
+from collections.abc import Iterable
+
+import numpy as np
+
+from hybrid_nbody.analysis.export.source import Source
+
+BYTES_OF_A_ROW = 7 * 25
+"""A float64 takes at most 24 characters, and each is followed by one."""
+
+ROWS = 1 << 14
+"""Rows that are in memory as Python's numbers, which take several times the room of NumPy's."""
+
+
+# --- CSV -----------------------------------------------------------------------------------------------------------
+
+
+def size_of_csv(source: Source) -> int:
+    """Return the bytes that `write_csv` writes at most."""
+    return BYTES_OF_A_ROW * len(source.constants["mass"])
+
+
+def write_csv(source: Source, path):
+    """Write one frame of bodies as a table that ``bodies: {kind: file}`` reads back to the bit."""
+    (frame,) = source.frames
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"# {' '.join(source.title.split())}\n" if source.title.strip() else "")
+        file.write(f"# time {float(source.time[frame])!r}, step {source.step[frame]}\nx,y,z,vx,vy,vz,m\n")
+        for rows in _rows(source, frame):
+            # repr is the shortest text that becomes the same float64 again
+            file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
+
+
+def _rows(source, frame):
+    positions, velocities = (source.fields[name].blocks(frame) for name in ("position", "velocity"))
+    for (first, position), (_, velocity) in zip(positions, velocities, strict=True):
+        mass = source.constants["mass"][first : first + len(position)]
+        table = np.column_stack([position, velocity, mass])
+        yield from (table[start : start + ROWS].tolist() for start in range(0, len(table), ROWS))
+
+
+# --- NumPy ---------------------------------------------------------------------------------------------------------
+
+
+def size_of_npz(source: Source) -> int:
+    """Return the bytes that `write_npz` writes, but for headers."""
+    frames = len(source.frames) * (16 + sum(field.bytes for field in source.fields.values()))
+    return frames + sum(values.nbytes for values in source.constants.values()) + 8 * sum(map(len, _places(source)))
+
+
+def write_npz(source: Source, path):
+    """Write frames as NumPy arrays, not compressed: one frame as it is, all of them with an axis of frames in front.
+
+    One frame of bodies holds what ``bodies: {kind: file}`` reads and nothing else.
+    """
+    frames = list(source.frames)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, field in source.fields.items():
+            shape = (len(frames), *field.shape) if source.whole else field.shape
+            pieces = (block for frame in frames for _, block in field.blocks(frame))
+            _write_array(archive, name, shape, field.dtype, pieces)
+        for name, values in (source.constants | _beside(source)).items():
+            _write_array(archive, name, values.shape, values.dtype, [values])
+
+
+def _beside(source):
+    """Return when the frames are and, of a fluid, where its cells are."""
+    if source.of_bodies and not source.whole:
+        return {}
+    which = list(source.frames) if source.whole else source.frames[0]
+    when = {"time": np.asarray(source.time[which]), "step": np.asarray(source.step[which])}
+    return when | dict(zip("xyz", _places(source), strict=False))
+
+
+def _places(source):
+    return [] if source.of_bodies else [source.volume.place(axis) for axis in range(3)]
+
+
+def _write_array(archive, name, shape, dtype, pieces: Iterable[np.ndarray]):
+    """Write an array a piece at a time; `numpy.savez` wants all of it in memory."""
+    # A ZipInfo of its own has no clock in it: the same frames give the same file.
+    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+        np.lib.format.write_array_header_2_0(file, header)
+        for piece in pieces:
+            file.write(np.ascontiguousarray(piece, dtype=dtype).data.cast("B") if piece.size else b"")

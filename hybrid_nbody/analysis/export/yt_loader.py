@@ -1,0 +1,69 @@
+"""A snapshot in yt with the right units and edges: yt does not look at the units in the file, and asks for edges."""
+
+import h5py
+import numpy as np
+
+from hybrid_nbody.analysis.hdf5 import open_hdf5, reading
+
+ROWS = 1 << 20
+"""Bodies read at a time."""
+
+MARGIN = 1.05
+"""How much larger than the bodies' own is the box that yt puts around them."""
+
+
+def load_yt(path, length=(1.0, "cm"), mass=(1.0, "g"), time=(1.0, "s"), **options):
+    """Open a Gadget-HDF5 snapshot that `export_run` wrote in yt, which must be installed.
+
+    Plain ``yt.load`` takes lengths for kpc, lets space repeat itself beyond the outermost bodies, and fails where all
+    bodies lie in a plane.
+
+    Parameters
+    ----------
+    path : str or Path
+        The snapshot.
+    length, mass, time : tuple of float and str, optional
+        What the units of the run's configuration are, such as ``(1.0, "pc")``. By default those that the header of the
+        snapshot names, one cm, one g and one s.
+    **options
+        Passed on to ``yt.load``, for instance another ``bounding_box``.
+
+    Returns
+    -------
+    yt.data_objects.static_output.Dataset
+        The bodies are its particles ``PartType1``, in a box that is not periodic.
+
+    Raises
+    ------
+    ImportError
+        yt is not installed.
+    FileError
+        The file is missing or not such a snapshot.
+
+    Examples
+    --------
+    >>> data = load_yt("plummer.hdf5", length=(1.0, "pc"), mass=(1e5, "Msun"), time=(0.047, "Myr"))
+    >>> data.all_data()["PartType1", "Coordinates"].to("pc")
+    """
+    import yt
+
+    velocity = yt.YTQuantity(*length) / yt.YTQuantity(*time)
+    units = {"length": length, "mass": mass, "velocity": (float(velocity.to("cm/s")), "cm/s")}
+    # with a box of its own yt does not make space periodic
+    return yt.load(str(path), unit_base=units, **{"bounding_box": _box_around(path)} | options)
+
+
+def _box_around(path):
+    """Return the edges of a cube around all bodies, one pair an axis."""
+    with open_hdf5(path) as file, reading(path):
+        low, high = _extent(file["PartType1/Coordinates"])
+    half = MARGIN * float((high - low).max()) / 2 or 1.0  # a body alone has no extent
+    return [[middle - half, middle + half] for middle in (low + high) / 2]
+
+
+def _extent(positions: h5py.Dataset):
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for first in range(0, len(positions), ROWS):
+        block = positions[first : first + ROWS]
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    return low, high
