@@ -3,7 +3,7 @@
     python docs/pictures.py
     python docs/pictures.py output/bench-ladder/ladder.json output/bench-sizes/sizes.json
 
-Needs the package and nothing else; takes about a minute on two cores. Run it again when plots change. With files of
+Needs the package and nothing else; takes one or two minutes on two cores. Run it again when plots change. With files of
 results it draws those benchmarks instead, wherever they were measured.
 """
 
@@ -32,17 +32,24 @@ FIGURE_EIGHT = (
     "compute.threads=1",
 )
 
-RUNS = {"plummer": ("plummer", ()), "figure-eight": ("plummer", FIGURE_EIGHT), "smoke": ("smoke", ())}
+RUNS = {
+    "plummer": ("plummer", ()),
+    "figure-eight": ("plummer", FIGURE_EIGHT),
+    "flat": ("flat", ()),
+    "smoke": ("smoke", ()),
+}
 """Runs by name: a file of ``input/``, and what is changed in it."""
 
 PICTURES = (
-    ("plummer", "overview"),
-    ("plummer", "snapshot"),
-    ("figure-eight", "tracks"),
-    ("smoke", "slices"),
-    ("smoke", "diagnostics"),
+    ("plummer", "overview", -1),
+    ("plummer", "snapshot", -1),
+    ("plummer", "profiles", -1),
+    ("figure-eight", "tracks", -1),
+    ("flat", "activity", 18),  # half-way to the centre
+    ("smoke", "slices", -1),
+    ("smoke", "diagnostics", -1),
 )
-"""A run, and the kind of picture made of it."""
+"""A run, the kind of picture made of it, and the frame."""
 
 
 def main() -> None:
@@ -71,9 +78,9 @@ def draw_runs() -> None:
     with tempfile.TemporaryDirectory() as output:
         for run, (name, changes) in RUNS.items():
             hybrid_nbody("run", f"input/{name}.yaml", *settings(changes, f"{output}/{run}"))
-        for run, kind in PICTURES:
+        for run, kind, frame in PICTURES:
             target = FOLDER / f"{run}-{kind}.png"
-            hybrid_nbody("plot", f"{output}/{run}", "--kind", kind, "--output", str(target))
+            hybrid_nbody("plot", f"{output}/{run}", "--kind", kind, f"--frame={frame}", "--output", str(target))
             make_small(target)
 
 

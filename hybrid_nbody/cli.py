@@ -33,8 +33,13 @@ exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input
 
 
 PICTURES = (
-    "of bodies energies, snapshot, tracks or overview; of a fluid diagnostics, slices or projection "
-    "(default: what fits the run)"
+    "of bodies energies, snapshot, tracks, tracks-3d, lagrangian, profiles, activity or overview; of a fluid "
+    "diagnostics, slices or projection (default: what fits the run)"
+)
+
+EXPORTS = (
+    "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a fluid for ParaView, in time; "
+    "csv: a table of bodies; npz: bodies or a fluid for NumPy"
 )
 
 
@@ -93,6 +98,55 @@ def _plot_arguments(command):
     command.add_argument("--frame", type=int, default=-1, help="which frame it shows (default: the last)")
 
 
+def _export_arguments(command):
+    command.add_argument("path", type=Path, help="a run's directory, its trajectory.h5, or a checkpoint")
+    command.add_argument("--format", required=True, choices=("gadget", "vtkhdf", "csv", "npz"), help=EXPORTS)
+    command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--frame", type=_frame, default=-1, help="which frame, or all of them in vtkhdf and npz (default: the last)"
+    )
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+
+def _frame(text):
+    """Read the number of a frame, or the word all."""
+    try:
+        return "all" if text == "all" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number or all (got '{text}')") from None
+
+
+def _flat_arguments(command):
+    command.add_argument("bodies", metavar="N", help="number of bodies")
+    command.add_argument("cells", metavar="D", help="cells of the activity map along each side")
+    command.add_argument("mode", metavar="MODE", help="cpu (one thread), openmp (all cores) or cuda (a GPU)")
+    command.add_argument("-i", metavar="I", dest="iterations", help="iterations to time; without it, an animation")
+    command.add_argument("-f", metavar="FILE", dest="file", help="N bodies in CSV, x, y, vx, vy, m (default: random)")
+    command.add_argument("--seed", default="1", metavar="S", help="of what is drawn at random (default: 1)")
+    command.add_argument("--animation", metavar="FILE", help="a .gif or .mp4, in place of a window (default: flat.gif)")
+    command.add_argument("--output", type=Path, metavar="DIR", help="keep the whole run there, as run does")
+    command.add_argument("--overwrite", action="store_true", help="replace a run that DIR holds")
+
+
+def _movie_arguments(command):
+    command.add_argument("path", type=Path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--kind", help="bodies, activity or fluid (default: what fits the run)")
+    command.add_argument("--output", type=Path, help="an .mp4 (takes ffmpeg) or .gif file or a folder")
+    command.add_argument("--fps", type=float, default=25.0, help="frames a second (default: 25)")
+    command.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)")
+
+
+def _report_arguments(command):
+    command.add_argument("path", type=Path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--output", type=Path, help="an HTML file or a folder (default: the run's directory)")
+
+
+def _compare_arguments(command):
+    command.add_argument("first", type=Path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("second", type=Path, help="the other one")
+    command.add_argument("--output", type=Path, help="a picture or a folder (default: the first run's directory)")
+
+
 def _bench_arguments(command):
     from hybrid_nbody.benchmarks.command import add_arguments
 
@@ -146,9 +200,56 @@ def command_plot(arguments, communicator) -> int:
     """Draw pictures of a run."""
     from hybrid_nbody.analysis.plots import plot_run
 
-    for path in plot_run(arguments.path, arguments.kind, arguments.output, arguments.frame):
+    for path in plot_run(arguments.path, arguments.kind, arguments.output, arguments.frame, say=print_aside):
         print(path)
     return 0
+
+
+def command_movie(arguments, communicator) -> int:
+    """Make a movie of a run."""
+    from hybrid_nbody.analysis.movie import make_movie
+    from hybrid_nbody.analysis.progress import FrameProgress
+
+    with FrameProgress(sys.stderr) as progress:
+        target = make_movie(
+            arguments.path, arguments.output, arguments.kind, arguments.fps, arguments.every, progress.update
+        )
+    print(target)
+    return 0
+
+
+def command_report(arguments, communicator) -> int:
+    """Write the report of a run."""
+    from hybrid_nbody.analysis.report import make_report
+
+    print(make_report(arguments.path, arguments.output, print_aside))
+    return 0
+
+
+def command_compare(arguments, communicator) -> int:
+    """Compare two runs."""
+    from hybrid_nbody.analysis.compare import table_of
+    from hybrid_nbody.analysis.plots import plot_comparison
+
+    found, target = plot_comparison(arguments.first, arguments.second, arguments.output)
+    print(f"{table_of(found)}\n{target}")
+    return 0
+
+
+def command_export(arguments, communicator) -> int:
+    """Write frames of a run for other programs."""
+    from hybrid_nbody.analysis.export import export_run
+
+    path, output = arguments.path, arguments.output
+    print(export_run(path, arguments.format, output, arguments.frame, arguments.overwrite))
+    return 0
+
+
+def command_flat(arguments, communicator) -> int:
+    """Move bodies in the unit square, in one shot."""
+    from hybrid_nbody.flat import run
+
+    return run(arguments, communicator, STARTED)
 
 
 def command_bench(arguments, communicator) -> int:
@@ -156,6 +257,11 @@ def command_bench(arguments, communicator) -> int:
     from hybrid_nbody.benchmarks.command import run
 
     return run(arguments, communicator)
+
+
+def print_aside(text: str) -> None:
+    """Print what is no result, such as why something was left out."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def print_on_root(communicator, text: str) -> None:
@@ -170,6 +276,11 @@ COMMANDS = (
     ("check", command_check, True, "check a configuration and say what it would do"),
     ("info", command_info, False, "say what a run's directory or file holds"),
     ("plot", command_plot, False, "draw the diagnostics of a run, and its bodies or its smoke"),
+    ("export", command_export, False, "write frames of a run for yt, pynbody, ParaView, tables and NumPy"),
+    ("flat", command_flat, True, "bodies in the unit square and their activity map, in one shot"),
+    ("movie", command_movie, False, "make a movie of a run's bodies, activity map or smoke"),
+    ("report", command_report, False, "write a web page on a run, with a view of it in space"),
+    ("compare", command_compare, False, "say how far two runs are apart, over time"),
     ("bench", command_bench, False, "measure this machine, and what each optimisation of the force brings on it"),
     ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
 )
@@ -180,6 +291,11 @@ ARGUMENTS = {
     "check": _check_arguments,
     "info": _info_arguments,
     "plot": _plot_arguments,
+    "export": _export_arguments,
+    "flat": _flat_arguments,
+    "movie": _movie_arguments,
+    "report": _report_arguments,
+    "compare": _compare_arguments,
     "bench": _bench_arguments,
     "doctor": _doctor_arguments,
 }

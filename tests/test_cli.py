@@ -252,7 +252,8 @@ def test_help_loads_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    for command in ("run", "resume", "check", "info", "plot", "bench", "doctor"):
+    commands = "run resume check info plot export movie report compare bench doctor"
+    for command in commands.split():
         assert f"\n    {command} " in result.stdout
 
 

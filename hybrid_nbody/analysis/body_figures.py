@@ -1,9 +1,8 @@
 """Figures of bodies: energies, the bodies in three planes, the tracks of a few, and an overview of it all."""
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, title
+from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
 from hybrid_nbody.analysis.panels import (
     FEW_BODIES,
     density_norm,
@@ -17,16 +16,18 @@ from hybrid_nbody.analysis.style import BODY_COLOURS, scaled_units
 from hybrid_nbody.errors import InputError
 
 PLANES = ((0, 1), (0, 2), (1, 2))
-TRACK_POINTS = 20_000
-"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in memory."""
 
 
-def default_kinds(run) -> list[str]:
-    """Return the kinds of pictures that fit what a run of bodies holds so far."""
-    kinds = ["energies"] if run.diagnostics.number_of_rows and "total_energy" in run.diagnostics else []
-    if run.number_of_frames and run.number_of_bodies:
-        kinds += ["snapshot"] + (["tracks"] if run.number_of_bodies <= FEW_BODIES else [])
-    return kinds
+def reasons(run) -> dict[str, str]:
+    """Say of each kind of picture, but the overview, why a run does not hold enough for it; nothing where it does."""
+    number = run.number_of_bodies
+    nothing = "" if run.number_of_frames and number else "no frames of bodies"
+    many = f"{number} bodies are too many; at most {FEW_BODIES} are told apart" if number > FEW_BODIES else ""
+    return {
+        "energies": "" if _has_energies(run) else "no energies in the diagnostics",
+        "snapshot": nothing,
+        "tracks": nothing or many,
+    }
 
 
 def energies_figure(run, frame=-1) -> Figure:
@@ -67,7 +68,7 @@ def snapshot_figure(run, frame=-1) -> Figure:
     InputError
         The run holds no bodies, or no such frame.
     """
-    points = _points(run, frame)
+    points = points_of(run, frame)
     view = view_of(points, run.units("bodies/position"))
     norm = density_norm(points, view, PLANES)
     figure = new_figure(2.5 if norm else 2.8)  # a colour bar leaves less width to the planes
@@ -94,7 +95,7 @@ def tracks_figure(run, frame=-1) -> Figure:
     InputError
         The run holds no bodies, too many of them, or no such frame.
     """
-    tracks = _tracks(run, frame)
+    tracks = tracks_of(run, frame)
     view = view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
     figure = new_figure(2.8)
     panels = figure.subplots(1, 3)
@@ -131,9 +132,13 @@ FIGURES = {
 # --- their parts ---------------------------------------------------------------------------------------------------
 
 
-def _need_energies(run):
+def _has_energies(run):
     needed = {"time", "kinetic_energy", "potential_energy", "total_energy", "relative_energy_error"}
-    if not run.diagnostics.number_of_rows or needed - set(run.diagnostics):
+    return run.diagnostics.number_of_rows > 0 and needed <= set(run.diagnostics)
+
+
+def _need_energies(run):
+    if not _has_energies(run):
         raise InputError(f"{run.path}: no energies in the diagnostics of this run of model '{run.model}'")
 
 
@@ -149,33 +154,14 @@ def _draw_main_plane(figure, run, frame):
     """Draw the x-y plane for an overview, and return its title."""
     axes, units = figure.subplots(), run.units("bodies/position")
     if run.number_of_bodies <= FEW_BODIES:
-        tracks = _tracks(run, frame)
+        tracks = tracks_of(run, frame)
         draw_tracks(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), units), PLANES[0])
         return title(run, frame)
-    points = _points(run, frame)
+    points = points_of(run, frame)
     view = view_of(points, units)
     drawn = draw_bodies(axes, points, view, PLANES[0], density_norm(points, view, PLANES[:1]))
     _colour_bar(figure, drawn, axes, view)
     return title(run, frame, _bodies_shown(points, view))
-
-
-def _points(run, frame):
-    if not run.number_of_bodies:
-        raise InputError(f"{run.path}: a run of model '{run.model}' has no bodies to draw")
-    try:
-        return run.positions(frame)
-    except IndexError as error:
-        raise InputError(str(error)) from error
-
-
-def _tracks(run, frame):
-    """Read the positions from the first frame to `frame`, thinned evenly to TRACK_POINTS: (F, N, 3) float64."""
-    last = _points(run, frame)
-    if run.number_of_bodies > FEW_BODIES:
-        raise InputError(f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}")
-    end = frame % run.number_of_frames
-    earlier = run.positions(slice(0, end, -(-(end + 1) // TRACK_POINTS)))
-    return np.concatenate([earlier, last[None]])
 
 
 def _bodies_shown(points, view):

@@ -36,12 +36,16 @@ SERIES = (
 """The panels of the diagnostics: how each is drawn, its name, and its quantities."""
 
 
-def default_kinds(run) -> list[str]:
-    """Return the kinds of pictures that fit what a run of a fluid holds so far."""
-    kinds = ["diagnostics"] if run.diagnostics.number_of_rows and not _missing_series(run) else []
-    if run.number_of_frames and DENSITY in run.fields:
-        kinds += ["slices"] + (["projection"] if volume_of(run).evenly else [])
-    return kinds
+def reasons(run) -> dict[str, str]:
+    """Say of each kind of picture why a run does not hold enough for it; nothing where it does."""
+    nothing = "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
+    planes = "" if nothing or volume_of(run).evenly else "the frames hold a few planes only"
+    known = run.diagnostics.number_of_rows and not _missing_series(run)
+    return {
+        "diagnostics": "" if known else "no diagnostics of a fluid",
+        "slices": nothing,
+        "projection": nothing or planes,
+    }
 
 
 def diagnostics_figure(run, frame=-1) -> Figure:

@@ -122,7 +122,7 @@ def _lines_of_run(run):
     if not diagnostics.number_of_rows:
         return [*lines, _line("diagnostics", "none")]
     lines.append(_line("diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)))
-    return lines + _listed("the last ones", _last_values(run))
+    return lines + _listed("the last ones", _lines_of_values(run))
 
 
 def _lines_of_grid(run):
@@ -162,11 +162,17 @@ def _extent(count, times, steps):
     return f"{count}, time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
 
 
-def _last_values(run):
+def last_values(run) -> list[tuple[str, str]]:
+    """Return the quantities of the last row of diagnostics, the most telling first, and their values in words."""
     values = {name: value for name, value in run.diagnostics.row(-1).items() if name not in ("time", "step")}
     names = [name for name in SHOWN_FIRST if name in values] + [name for name in values if name not in SHOWN_FIRST]
-    width = max(map(len, names), default=0)
-    return [f"{name.replace('_', ' '):<{width}}  {_numbers(values[name])}" for name in names]
+    return [(name, _numbers(values[name])) for name in names]
+
+
+def _lines_of_values(run):
+    values = last_values(run)
+    width = max((len(name) for name, _ in values), default=0)
+    return [f"{name.replace('_', ' '):<{width}}  {text}" for name, text in values]
 
 
 def _numbers(value):

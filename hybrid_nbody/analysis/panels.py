@@ -254,3 +254,19 @@ def draw_tracks(axes, tracks, names, view, plane):
         axes.plot(x, y, color=colour, linewidth=0.9, zorder=2)
         axes.plot(x[0], y[0], "o", color=colour, markersize=5, fillstyle="none", zorder=3)
         axes.plot(x[-1], y[-1], "o", color=colour, markersize=5, zorder=3, label=f"body {name}")
+
+
+def draw_tracks_in_space(axes, tracks, names, view):
+    """Draw the paths of a few bodies into axes of three dimensions; parameters and marks as in `draw_tracks`."""
+    scaled = tracks / 10.0**view.power
+    for body, name in enumerate(names):
+        x, y, z = scaled[:, body].T
+        colour = BODY_COLOURS[body % len(BODY_COLOURS)]
+        axes.plot(x, y, z, color=colour, linewidth=0.9)
+        axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=5, fillstyle="none")
+        axes.plot(x[-1:], y[-1:], z[-1:], "o", color=colour, markersize=5, label=f"body {name}")
+    sides = [view.extent((axis, axis))[:2] for axis in range(3)]
+    axes.set(xlim=sides[0], ylim=sides[1], zlim=sides[2], box_aspect=(1, 1, 1))
+    for axis, letter in zip((axes.xaxis, axes.yaxis, axes.zaxis), "xyz", strict=True):
+        axis.set_label_text(label(letter, view.units, view.power))
+        readable_ticks(axis)

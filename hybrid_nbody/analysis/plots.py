@@ -1,8 +1,8 @@
 """Pictures of a run, written to files.
 
-Each ``*_figure`` function of `body_figures` and `fluid_figures` returns a matplotlib figure that belongs to nobody
-else: no window opens, and neither the user's settings nor ``pyplot`` are touched. `plot_run` writes them to files, in
-the look of `style.our_look`.
+Each ``*_figure`` function of `body_figures`, `structure_figures` and `fluid_figures` returns a matplotlib figure that
+belongs to nobody else: no window opens, and neither the user's settings nor ``pyplot`` are touched. `plot_run` writes
+them to files, in the look of `style.our_look`.
 """
 
 import difflib
@@ -10,12 +10,14 @@ import io
 from contextlib import suppress
 from pathlib import Path
 
-from hybrid_nbody.analysis import body_figures, fluid_figures
-from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.analysis import body_figures, fluid_figures, structure_figures
+from hybrid_nbody.analysis.compare import Comparison, compare
+from hybrid_nbody.analysis.compare_figure import compare_figure
+from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
 
-FIGURES = {**body_figures.FIGURES, **fluid_figures.FIGURES}
+FIGURES = {**body_figures.FIGURES, **structure_figures.FIGURES, **fluid_figures.FIGURES}
 """The function that draws each kind of picture."""
 
 DPI = 200
@@ -23,7 +25,7 @@ DPI = 200
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI) -> list[Path]:
+def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None) -> list[Path]:
     """Draw pictures of a run and write them to files.
 
     Parameters
@@ -31,8 +33,9 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI) -> list[Path]:
     path : str or Path
         The run's directory or its trajectory; the run may still be going on.
     kind : str, optional
-        Of bodies ``energies``, ``snapshot``, ``tracks`` or ``overview``; of a fluid ``diagnostics``, ``slices`` or
-        ``projection``. By default all but the overview that the run holds enough for.
+        Of bodies ``energies``, ``snapshot``, ``tracks``, ``tracks-3d``, ``lagrangian``, ``profiles``, ``activity`` or
+        ``overview``; of a fluid ``diagnostics``, ``slices`` or ``projection``. By default all but the overview that
+        the run holds enough for.
     output : str or Path, optional
         A file ending in .png, .pdf or .svg, or a directory for files named after their kind. By default the run's
         directory.
@@ -40,6 +43,8 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI) -> list[Path]:
         The frame of a snapshot and the like; negative ones count from the end.
     dpi : float, optional
         Dots an inch; pictures are 7.2 inches wide.
+    say : callable, optional
+        Takes a line on each kind that is left out by default, and why.
 
     Returns
     -------
@@ -55,12 +60,43 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI) -> list[Path]:
     """
     _check_kind(kind)
     with open_run(path) as run:
-        kinds = [kind] if kind else _default_kinds(run)
+        kinds = [kind] if kind else default_kinds(run, say)
         targets = _targets(run, kinds, output)
         with our_look():
             for name, target in zip(kinds, targets, strict=True):
                 _write(FIGURES[name](run, frame), target, dpi)
     return targets
+
+
+def plot_comparison(first, second, output=None, dpi=DPI) -> tuple[Comparison, Path]:
+    """Compare two runs, and draw their differences over time.
+
+    Parameters
+    ----------
+    first, second : str or Path
+        Runs' directories or trajectories.
+    output : str or Path, optional
+        A file ending in .png, .pdf or .svg, or a directory. By default ``compare.png`` in the directory of the first.
+    dpi : float, optional
+        Dots an inch.
+
+    Returns
+    -------
+    found : Comparison
+        The differences.
+    target : Path
+        The file written.
+
+    Raises
+    ------
+    InputError, FileError
+        As `plot_run` and `compare.compare`.
+    """
+    target = _target("compare", find_trajectory(first).parent if output is None else Path(output))
+    found = compare(first, second)
+    with our_look():
+        _write(compare_figure(found), target, dpi)
+    return found, target
 
 
 def _check_kind(kind):
@@ -70,34 +106,69 @@ def _check_kind(kind):
         raise InputError(f"no picture of kind '{kind}'; there are {', '.join(FIGURES)}{hint}")
 
 
-def _default_kinds(run):
-    kinds = (fluid_figures if run.model == "fluid" else body_figures).default_kinds(run)
+def reasons(run) -> dict[str, str]:
+    """Say of each kind of picture of a run's model why there is not enough for it; nothing where there is."""
+    if run.model == "fluid":
+        return fluid_figures.reasons(run)
+    return body_figures.reasons(run) | structure_figures.reasons(run)
+
+
+def default_kinds(run, say=None) -> list[str]:
+    """Return the kinds of pictures that a run holds enough for; `say` takes a line on each of the others.
+
+    Raises
+    ------
+    InputError
+        There is nothing to draw at all.
+    """
+    found = reasons(run)
+    kinds = [kind for kind, reason in found.items() if not reason]
     if not kinds:
         raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
+    for kind, reason in found.items():
+        if reason and say:
+            say(f"no {kind}: {reason}")
     return kinds
 
 
 def _targets(run, kinds, output):
     output = Path(output) if output is not None else run.path.parent
-    if output.is_dir():
-        return [output / f"{kind}.png" for kind in kinds]
-    if output.suffix.lower() not in FORMATS:
-        raise InputError(f"{output}: neither a directory nor a file ending in {', '.join(FORMATS)}")
-    if len(kinds) > 1:
+    targets = [_target(kind, output) for kind in kinds]
+    if len(targets) > 1 and not output.is_dir():
         raise InputError(
             f"{output}: one file for {len(kinds)} pictures ({', '.join(kinds)}); name one kind, or a directory"
         )
-    return [output]
+    return targets
+
+
+def _target(kind, output):
+    """Return the file of a picture: `output` itself, or a file in it that is named after the kind."""
+    if output.is_dir():
+        return output / f"{kind}.png"
+    if output.suffix.lower() not in FORMATS:
+        raise InputError(f"{output}: neither a directory nor a file ending in {', '.join(FORMATS)}")
+    return output
 
 
 def _write(figure, target, dpi):
     picture = io.BytesIO()
     figure.savefig(picture, format=target.suffix[1:].lower(), dpi=dpi)
+    write_whole(target, picture.getvalue(), "picture")
+
+
+def write_whole(target, contents, what):
+    """Write the bytes of a file, or leave what was there before.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
     partial = target.with_name(f".{target.name}.part")  # a full disk must not cost the picture of before
     try:
-        partial.write_bytes(picture.getvalue())
+        partial.write_bytes(contents)
         partial.replace(target)
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise FileError(f"{target}: cannot write the picture ({error.strerror or error})") from error
+        raise FileError(f"{target}: cannot write the {what} ({error.strerror or error})") from error

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from matplotlib import style
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#666666"
@@ -79,6 +79,16 @@ def scaled_units(units, power=0) -> str:
 def readable_ticks(axis):
     """Place a few ticks at round numbers."""
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+
+
+def readable_decades(axis):
+    """Place ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or at the powers if they are many."""
+    low, high = axis.get_view_interval()
+    wide = high > 200 * low
+    axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    if not wide:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain(text) -> str:

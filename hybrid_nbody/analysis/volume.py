@@ -160,3 +160,10 @@ def columns(run, frame) -> list[np.ndarray]:
         along_z += block.sum(axis=0, dtype=np.float64)
     lengths = [volume.edge(axis) / number for axis, number in enumerate((nx, ny, nz))]
     return [total * length for total, length in zip((along_x, along_y, along_z), lengths, strict=True)]
+
+
+def column_along_z(run, frame) -> np.ndarray:
+    """Integrate the density of a frame along z, as `columns` does: (ny, nx) float64."""
+    volume = volume_of(run)
+    total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(run, DENSITY, frame))
+    return total * (volume.edge(2) / len(volume.stored[2]))

@@ -38,7 +38,7 @@ def refused(in_folder):
 def write_run(in_folder):
     """Return a function that writes a run into a folder and returns the folder."""
 
-    def write(name="out", *, frames=3, bodies=4, rows=5, positions=None, diagnostics=None, **attributes):
+    def write(name="out", *, frames=3, bodies=4, rows=5, positions=None, diagnostics=None, more=None, **attributes):
         positions = positions_of(frames, bodies) if positions is None else np.asarray(positions, dtype=float)
         frames, bodies = positions.shape[:2]
         (in_folder / name).mkdir(exist_ok=True)
@@ -46,6 +46,8 @@ def write_run(in_folder):
             file.attrs.update(fixed(ATTRIBUTES) | attributes)
             put(file, "bodies/position", positions, "length")
             put(file, "bodies/velocity", -positions, "length / time")
+            for field, values in (more or {}).items():
+                put(file, field, values, "1")
             put(file, "bodies/mass", np.linspace(1, 2, bodies), "mass", grows=False)
             put(file, "bodies/id", np.arange(bodies) + 10, "1", grows=False)
             for quantity, values in (diagnostics_of(rows) | (diagnostics or {})).items():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hybrid_nbody.analysis import body_figures
+from hybrid_nbody.analysis import figures
 from hybrid_nbody.analysis.panels import density_at, view_of
-from hybrid_nbody.analysis.plots import FIGURES, plot_run
+from hybrid_nbody.analysis.plots import FIGURES, default_kinds, plot_run
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.style import BODY_COLOURS, ENERGY_COLOURS, label, our_look, power_of_ten
 from hybrid_nbody.errors import FileError, InputError
@@ -50,11 +50,28 @@ def number_of(colour, picture):
 # --- what is written where -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bodies", "kinds"), [(4, ["energies", "snapshot", "tracks"]), (40, ["energies", "snapshot"])])
+@pytest.mark.parametrize(
+    ("bodies", "kinds"),
+    [(4, ["energies", "snapshot", "tracks", "tracks-3d"]), (40, ["energies", "snapshot", "lagrangian"])],
+)
 def test_by_default_all_that_fits_goes_into_the_runs_directory(write_run, bodies, kinds):
     written = plot_run(write_run(bodies=bodies), dpi=DPI)
     assert written == [Path.cwd() / f"out/{kind}.png" for kind in kinds]
-    assert sorted(path.name for path in Path("out").iterdir()) == [f"{kind}.png" for kind in kinds] + ["trajectory.h5"]
+    names = {path.name for path in Path("out").iterdir()}
+    assert names == {f"{kind}.png" for kind in kinds} | {"trajectory.h5"}
+
+
+def test_what_is_left_out_is_said_with_the_reason(write_run):
+    lines = []
+    with open_run(write_run(bodies=40, frames=1)) as run:
+        assert default_kinds(run, lines.append) == ["energies", "snapshot"]
+    assert lines == [
+        "no tracks: 40 bodies are too many; at most 32 are told apart",
+        "no tracks-3d: 40 bodies are too many; at most 32 are told apart",
+        "no lagrangian: a single frame",
+        "no profiles: 40 bodies are too few; it takes 300",
+        "no activity: the frames hold no activity map",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +148,9 @@ def test_tracks_are_those_of_the_bodies(write_run):
 
 
 def test_tracks_of_a_long_run_are_thinned_evenly_and_end_where_the_bodies_are(write_run, monkeypatch):
-    monkeypatch.setattr(body_figures, "TRACK_POINTS", 10)
+    monkeypatch.setattr(figures, "TRACK_POINTS", 10)
     with open_run(write_run(frames=36)) as run:
-        tracks = body_figures._tracks(run, -1)
+        tracks = figures.tracks_of(run, -1)
         np.testing.assert_array_equal(tracks[:, 0, 0] / 100, [0, 4, 8, 12, 16, 20, 24, 28, 32, 35])
 
 
@@ -261,8 +278,8 @@ def test_no_window_and_no_pyplot(write_run):
 def test_an_unknown_kind(write_run, refused):
     write_run()
     assert refused(InputError, plot_run, "out", "energy") == (
-        "no picture of kind 'energy'; there are energies, snapshot, tracks, overview, diagnostics, slices, projection; "
-        "did you mean 'energies'?"
+        "no picture of kind 'energy'; there are energies, snapshot, tracks, overview, tracks-3d, lagrangian, profiles, "
+        "activity, diagnostics, slices, projection; did you mean 'energies'?"
     )
 
 
@@ -301,7 +318,7 @@ def test_where_pictures_cannot_go(write_run, refused):
         "picture.gif: neither a directory nor a file ending in .png, .pdf, .svg"
     )
     assert refused(InputError, plot_run, "out", None, "picture.png") == (
-        "picture.png: one file for 3 pictures (energies, snapshot, tracks); name one kind, or a directory"
+        "picture.png: one file for 4 pictures (energies, snapshot, tracks, tracks-3d); name one kind, or a directory"
     )
     assert refused(FileError, plot_run, "out", "tracks", "nowhere/picture.png", dpi=DPI) == (
         "nowhere/picture.png: cannot write the picture (No such file or directory)"

@@ -1,0 +1,234 @@
+"""Two runs side by side: how far their diagnostics, bodies and fields are apart, over time.
+
+Frames and rows are matched by their times, bodies by their identities. One frame of each is read at a time, of a fluid
+a few planes.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.analysis.volume import blocks, volume_of
+from hybrid_nbody.errors import InputError
+
+TIME_TOLERANCE = 1e-9
+"""Times that differ by so little, relative to the longer of the runs, are the same."""
+
+
+@dataclass
+class Series:
+    """The differences of one quantity over time.
+
+    Attributes
+    ----------
+    name, units : str
+        The quantity.
+    time : ndarray
+        (M,) float64, the times that both runs have.
+    largest, rms : ndarray
+        (M,) float64: at each time the largest difference in size, and the root of the mean square, over bodies or
+        cells and components, in `units`.
+    scale : float
+        The largest value in size of the first run, at those times.
+    """
+
+    name: str
+    units: str
+    time: np.ndarray
+    largest: np.ndarray
+    rms: np.ndarray
+    scale: float
+
+    @property
+    def worst(self) -> int:
+        """Where `largest` is largest; where it is not a number, there."""
+        return int(np.argmax(np.where(np.isnan(self.largest), np.inf, self.largest)))
+
+    @property
+    def overall_rms(self) -> float:
+        """The rms over all times."""
+        return float(np.sqrt(np.mean(self.rms**2)))
+
+
+@dataclass
+class Comparison:
+    """The differences of two runs.
+
+    Attributes
+    ----------
+    paths, titles : tuple of str
+        The runs.
+    notes : list of str
+        What was matched, and what was left out.
+    fields, diagnostics : list of Series
+        Of the frames, and of the time series.
+    """
+
+    paths: tuple[str, str]
+    titles: tuple[str, str]
+    notes: list[str] = field(default_factory=list)
+    fields: list[Series] = field(default_factory=list)
+    diagnostics: list[Series] = field(default_factory=list)
+
+
+def compare(first, second) -> Comparison:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    first, second : str or Path
+        Runs' directories or trajectories; the runs may still be going on.
+
+    Raises
+    ------
+    InputError
+        There is no such run; they are of two models, of different bodies or cells, or have no time in common.
+    FileError
+        One of the runs cannot be read.
+    """
+    with open_run(first) as a, open_run(second) as b:
+        if a.model != b.model:
+            raise InputError(f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare")
+        found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
+        _compare_frames(a, b, found)
+        _compare_diagnostics(a, b, found)
+        if not found.fields and not found.diagnostics:
+            raise InputError(f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time")
+        return found
+
+
+# --- matching ------------------------------------------------------------------------------------------------------
+
+
+def common_times(first, second) -> tuple[np.ndarray, np.ndarray]:
+    """Return which of two ascending sets of times are the same: their places in the first, and in the second."""
+    if not len(first) or not len(second):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    slack = TIME_TOLERANCE * max(np.abs(first).max(), np.abs(second).max())
+    right = np.searchsorted(second, first).clip(1, max(len(second) - 1, 1))
+    left = right - 1
+    right = np.minimum(right, len(second) - 1)
+    near = np.where(np.abs(second[left] - first) <= np.abs(second[right] - first), left, right)
+    same = np.abs(second[near] - first) <= slack
+    return np.flatnonzero(same), near[same]
+
+
+def _matched(found, what, first, second):
+    """Match times, and note how many there are."""
+    left, right = common_times(first, second)
+    if len(left):
+        span = f"time {first[left[0]]:g} to {first[left[-1]]:g}"
+        of = "" if len(left) == len(first) == len(second) else f" of {len(first)} and {len(second)}"
+        found.notes.append(f"{what}: {len(left)}{of} at the same times, {span}")
+    else:
+        found.notes.append(f"{what}: none of {len(first)} and {len(second)} at the same time")
+    return left.tolist(), right.tolist()
+
+
+def order_of(first, second) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the same bodies in two runs, by their identities.
+
+    Raises
+    ------
+    InputError
+        The runs are not of the same bodies.
+    """
+    if first.number_of_bodies != second.number_of_bodies:
+        sizes = f"{first.number_of_bodies} bodies, {second.path} {second.number_of_bodies}"
+        raise InputError(f"{first.path} has {sizes}; only runs of the same bodies can be compared")
+    ids = first.id, second.id
+    orders = tuple(np.argsort(names, kind="stable") for names in ids)
+    if not np.array_equal(ids[0][orders[0]], ids[1][orders[1]]):
+        raise InputError(f"{first.path} and {second.path} have bodies of different ids (bodies/id)")
+    return orders
+
+
+def _check_cells(first, second, name):
+    cells = [volume_of(run, name) for run in (first, second)]
+    same = all(np.array_equal(a, b) for a, b in zip(cells[0].stored, cells[1].stored, strict=True))
+    if cells[0].cells != cells[1].cells or not same:
+        texts = [" x ".join(map(str, volume.cells)) for volume in cells]
+        more = " of which the frames hold different ones" if texts[0] == texts[1] else ""
+        raise InputError(f"{first.path} has {texts[0]} cells, {second.path} {texts[1]}{more}; they cannot be compared")
+
+
+# --- differences ---------------------------------------------------------------------------------------------------
+
+
+def _compare_frames(a, b, found):
+    names = [name for name in a.fields if name in b.fields]
+    left, right = _matched(found, "frames", a.time, b.time)
+    if not left:
+        return
+    for name in names:
+        pairs = _pairs(a, b, name)
+        rows = [_of_pieces(pairs(i, j)) for i, j in zip(left, right, strict=True)]
+        found.fields.append(_series(name.partition("/")[2], a.units(name), a.time[left], rows))
+
+
+def _pairs(a, b, name):
+    """Return a function that gives the pieces of a field in a frame of each run, side by side."""
+    if name.startswith("bodies/"):
+        rows = order_of(a, b)
+        return lambda i, j: [(a.field(name, i)[rows[0]], b.field(name, j)[rows[1]])]
+    if name.startswith("fluid/"):
+        _check_cells(a, b, name)
+    elif a.shape(name)[1:] != b.shape(name)[1:]:
+        raise InputError(f"{name}: {a.shape(name)[1:]} numbers in {a.path}, {b.shape(name)[1:]} in {b.path}")
+    return lambda i, j: ((one, two) for (_, one), (_, two) in zip(blocks(a, name, i), blocks(b, name, j), strict=True))
+
+
+def _of_pieces(pairs):
+    """Return the largest difference, the rms of all, and the largest value of the first run."""
+    largest, square, count, scale = 0.0, 0.0, 0, 0.0
+    for one, two in pairs:
+        difference = np.abs(np.subtract(one, two, dtype=np.float64))
+        largest = max(largest, float(difference.max(initial=0.0)), key=_nan_last)
+        square += float((difference**2).sum())
+        count += difference.size
+        scale = max(scale, float(np.abs(one).max(initial=0.0, where=np.isfinite(one))))
+    return largest, float(np.sqrt(square / max(count, 1))), scale
+
+
+def _nan_last(value):
+    return np.inf if np.isnan(value) else value
+
+
+def _compare_diagnostics(a, b, found):
+    left, right = _matched(found, "rows of diagnostics", a.diagnostics.time, b.diagnostics.time)
+    names = [name for name in a.diagnostics if name in b.diagnostics and name not in ("time", "step")]
+    for name in names if left else ():
+        pairs = zip(a.diagnostics[name][left], b.diagnostics[name][right], strict=True)
+        rows = [_of_pieces([(np.atleast_1d(one), np.atleast_1d(two))]) for one, two in pairs]
+        units = a.units(f"diagnostics/{name}")
+        found.diagnostics.append(_series(name, units, a.diagnostics.time[left], rows))
+
+
+def _series(name, units, time, rows):
+    largest, rms, scales = np.array(rows).T
+    return Series(name.replace("_", " "), units, time, largest, rms, float(scales.max()))
+
+
+# --- text ----------------------------------------------------------------------------------------------------------
+
+
+def table_of(found) -> str:
+    """Return a comparison as text for the terminal."""
+    lines = [f"{Path(found.paths[0])} against {Path(found.paths[1])}", *(f"  {note}" for note in found.notes)]
+    series = [*found.fields, *found.diagnostics]
+    width = max(len(one.name) for one in series)
+    lines.append(f"  {'':<{width}}     largest    relative     at time         rms   units")
+    lines += [_line(one, width) for one in series]
+    if all(not one.largest.any() for one in series):
+        lines.append("  no difference, to the last bit")
+    return "\n".join(lines)
+
+
+def _line(one, width):
+    worst = one.worst
+    relative = one.largest[worst] / one.scale if one.scale > 0 else np.nan
+    numbers = (one.largest[worst], relative, one.time[worst], one.overall_rms)
+    texts = [f"{number:>10.4g}" for number in numbers]
+    return f"  {one.name:<{width}}  {'  '.join(texts)}   {one.units}"

@@ -1,0 +1,64 @@
+"""The picture of a comparison: how far two runs are apart, over time."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.figures import new_figure
+from hybrid_nbody.analysis.style import BODY_COLOURS, GREY, label, plain, power_of_ten, readable_ticks
+
+MOST_LINES = len(BODY_COLOURS)
+
+
+def compare_figure(found) -> Figure:
+    """Draw the differences of fields and of diagnostics, relative to the largest value of each in the first run.
+
+    Parameters
+    ----------
+    found : Comparison
+        From `compare.compare`.
+    """
+    groups = [("of the frames", found.fields), ("of the diagnostics", found.diagnostics)]
+    groups = [(name, series) for name, series in groups if series]
+    figure = new_figure(0.6 + 2.4 * len(groups))
+    panels = figure.subplots(len(groups), 1, squeeze=False)[:, 0]
+    for axes, (name, series) in zip(panels, groups, strict=True):
+        _draw(axes, name, series)
+    names = [plain(title or path) for title, path in zip(found.titles, found.paths, strict=True)]
+    figure.suptitle(f"{names[0]} against {names[1]}" if names[0] != names[1] else f"two runs of {names[0]}")
+    return figure
+
+
+def _draw(axes, name, series):
+    time = series[0].time
+    power = power_of_ten(time)
+    # What differs most stands first; a quantity that is 0 in the first run has no relative difference.
+    shown = sorted((one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale)
+    drawn = [one for one in shown if _finite_peak(one) > 0][:MOST_LINES]
+    for one, colour in zip(drawn, BODY_COLOURS, strict=False):
+        axes.plot(one.time / 10.0**power, _positive(one.largest / one.scale), color=colour, label=one.name)
+        if np.any(one.rms != one.largest):
+            axes.plot(one.time / 10.0**power, _positive(one.rms / one.scale), color=colour, linestyle=":")
+    if drawn:
+        axes.set_title("largest; dotted: rms", loc="right", color=GREY)
+        axes.set_yscale("log")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    else:
+        axes.text(0.5, 0.5, "no difference", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.set(yticks=[])
+    axes.set_ylabel(f"relative difference\n{name}")
+    axes.set_xlabel(label("time", "", power))
+    axes.set_xlim(*_span(time / 10.0**power))
+    readable_ticks(axes.xaxis)
+
+
+def _finite_peak(one):
+    return float(np.max(one.largest, initial=0.0, where=np.isfinite(one.largest)))
+
+
+def _positive(values):
+    """Leave gaps where a logarithmic axis has no place."""
+    return np.where(values > 0, values, np.nan)
+
+
+def _span(time):
+    return (time[0], time[-1]) if time[-1] > time[0] else (time[0] - 0.5, time[0] + 0.5)

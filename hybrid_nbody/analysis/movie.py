@@ -1,0 +1,90 @@
+"""Movies of a run: frames are read, drawn and encoded one at a time."""
+
+from pathlib import Path
+
+from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
+from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.analysis.scenes import kinds_of, scene_of
+from hybrid_nbody.analysis.style import our_look
+from hybrid_nbody.errors import FileError, InputError
+
+FPS = 25.0
+FASTEST = 120.0
+
+
+def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) -> Path:
+    """Make a movie of a run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run's directory or its trajectory; the run may still be going on.
+    output : str or Path, optional
+        A file ending in .mp4 or .gif, or a directory. By default ``movie.mp4`` in the run's directory, or ``movie.gif``
+        where there is no ffmpeg.
+    kind : str, optional
+        ``bodies``, ``activity`` or ``fluid``; by default the map of activity if there is one, else what the run holds.
+    fps : float, optional
+        Frames a second, up to 120; a GIF shows 50 at most.
+    every : int, optional
+        Take every so many frames.
+    progress : callable, optional
+        Called with the number of frames done, and to be done, after each.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        There is no such run or kind, no frame, no ffmpeg for an MP4, or a number is out of range.
+    FileError
+        The run cannot be read or the movie cannot be written.
+    """
+    _check_numbers(fps, every)
+    with open_run(path) as run, our_look():
+        target = _target(run, output)
+        frames = range(0, run.number_of_frames, every)
+        scene = scene_of(run, kind or _default_kind(run), frames)
+        _write(scene, target, fps, progress or (lambda done, total: None))
+    return target
+
+
+def _check_numbers(fps, every):
+    if not 0 < fps <= FASTEST:
+        raise InputError(f"--fps {fps:g}: must be greater than 0 and at most {FASTEST:g}")
+    if every < 1:
+        raise InputError(f"--every {every}: must be at least 1")
+
+
+def _default_kind(run):
+    kinds = kinds_of(run)
+    if not kinds:
+        raise InputError(f"{run.path}: no frames to make a movie of")
+    return kinds[0]
+
+
+def _target(run, output):
+    name = "movie.mp4" if has_ffmpeg() else "movie.gif"
+    target = Path(output) if output is not None else run.path.parent / name
+    if target.is_dir():
+        target = target / name
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{target}: neither a directory nor a file ending in {' or '.join(SUFFIXES)}")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: cannot write the movie (no such directory: {target.parent})")
+    return target
+
+
+def _write(scene, target, fps, progress):
+    encoder = encoder_of(target)(target, scene.figure.canvas.get_width_height(), fps)
+    try:
+        for done, frame in enumerate(scene.frames, start=1):
+            encoder.add(scene.render(frame))
+            progress(done, len(scene.frames))
+        encoder.close()
+    except BaseException:
+        encoder.abandon()
+        raise

@@ -1,0 +1,180 @@
+"""The report of a run: one HTML page that holds everything and loads nothing, to be opened by double click.
+
+Frames are read one at a time; of the view in space the page holds a bounded number of frames, points and triangles.
+"""
+
+import base64
+import io
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from hybrid_nbody.analysis.info import last_values
+from hybrid_nbody.analysis.log_file import read_log
+from hybrid_nbody.analysis.plots import FIGURES, reasons, write_whole
+from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.analysis.scene3d import scene_data, why_not
+from hybrid_nbody.analysis.style import our_look
+from hybrid_nbody.errors import FileError, InputError
+
+FILE_NAME = "report.html"
+DPI = 110
+
+CAPTIONS = {
+    "energies": "Kinetic, potential and total energy, and the relative error of the total.",
+    "snapshot": "The bodies of the last frame in three planes.",
+    "tracks": "The paths of the bodies; a ring is where each began, a dot where it is.",
+    "tracks-3d": "The same paths in space.",
+    "lagrangian": "The radii about the centre of mass that hold given fractions of the mass.",
+    "profiles": "Density and velocity dispersion in one dimension about the centre of mass, in the last frame.",
+    "activity": "The activity map of the last frame, the bodies over it.",
+    "diagnostics": "The diagnostics of the fluid.",
+    "slices": "The density in three planes of the last frame, with arrows of the velocity.",
+    "projection": "The density of the last frame, integrated along the line of sight.",
+}
+
+VIEW = """\
+<canvas id="view"></canvas>
+<p class="controls"><button id="play">Play</button><input type="range" id="frame" min="0" step="1" aria-label="frame">\
+<span id="clock"></span></p>
+<p class="quiet">$caption Drag to turn, wheel to zoom, double click to go back.</p>
+<script type="application/json" id="scene">$scene</script>
+<script>
+$script</script>"""
+
+
+def make_report(path, output=None, say=None) -> Path:
+    """Write the report of a run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run's directory or its trajectory; the run may still be going on.
+    output : str or Path, optional
+        A file ending in .html, or a directory. By default ``report.html`` in the run's directory.
+    say : callable, optional
+        Takes a line on everything that is left out, and why.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        There is no such run, or `output` is no HTML file.
+    FileError
+        The run cannot be read or the report cannot be written.
+    """
+    say = say or (lambda line: None)
+    with open_run(path) as run, our_look():
+        target = _target(run, output)
+        sections = [
+            ("In space", _view(run, say)),
+            ("Diagnostics", _diagnostics(run, say)),
+            ("Pictures", _pictures(run, say)),
+            *_of_the_log(run, say),
+            ("Configuration", f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>"),
+        ]
+        page = _page(run, [(name, text) for name, text in sections if text])
+    write_whole(target, page.encode(), "report")
+    return target
+
+
+def _target(run, output):
+    target = Path(output) if output is not None else run.path.parent / FILE_NAME
+    if target.is_dir():
+        target = target / FILE_NAME
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{target}: neither a directory nor a file ending in .html")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: cannot write the report (no such directory: {target.parent})")
+    return target
+
+
+def _page(run, sections):
+    text = "\n".join(f"<h2>{name}</h2>\n{content}" for name, content in sections)
+    title = escape(run.title or f"A run of model {run.model}")
+    template = Template((files(__package__) / "report.html").read_text())
+    return template.substitute(title=title, summary=escape(_summary(run)), sections=text)
+
+
+def _summary(run):
+    version = run.attributes.get("program_version", "of unknown version")
+    count, time = run.number_of_frames, run.time
+    span = f", time {time[0]:g} to {time[-1]:g}" if count else ""
+    bodies = f"{run.number_of_bodies} bodies, " if run.number_of_bodies else ""
+    return f"Model {run.model}, {bodies}{count} frames{span}; written by hybrid_nbody {version}."
+
+
+# --- sections ------------------------------------------------------------------------------------------------------
+
+
+def _view(run, say):
+    reason = why_not(run)
+    if reason:
+        say(f"no view in space: {reason}")
+        return ""
+    scene = scene_data(run)
+    script = (files(__package__) / "viewer.js").read_text()
+    text = json.dumps(scene, separators=(",", ":")).replace("</", "<\\/")
+    return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=text, script=script)
+
+
+def _diagnostics(run, say):
+    if not run.diagnostics.number_of_rows:
+        say("no table of diagnostics: the run holds none")
+        return ""
+    rows = [("", f"at time {run.diagnostics.time[-1]:g}", "units")]
+    rows += [(name.replace("_", " "), text, run.units(f"diagnostics/{name}")) for name, text in last_values(run)]
+    return table(rows)
+
+
+def table(rows) -> str:
+    """Return rows of texts as a table; the second column is of numbers."""
+    kinds = ("", ' class="number"', "")
+    lines = ["".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows]
+    return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
+
+
+def _pictures(run, say):
+    texts = []
+    for kind, reason in reasons(run).items():
+        if reason:
+            say(f"no {kind}: {reason}")
+        else:
+            texts.append(_picture(FIGURES[kind](run, -1), CAPTIONS[kind]))
+    return "\n".join(texts)
+
+
+def _picture(figure, caption):
+    found = io.BytesIO()
+    figure.savefig(found, format="png", dpi=DPI)
+    code = base64.b64encode(found.getvalue()).decode()
+    alt = f'alt="{escape(caption)}"'
+    return f'<figure><img {alt} src="data:image/png;base64,{code}"><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _of_the_log(run, say):
+    """Return the sections on the machine and on the time, of the last part of the run that the log tells of."""
+    log = read_log(run.path.parent / "log.txt")
+    if not log.shares:
+        say(f"no table of where the time went: {log.reason or 'the log has none, the run did not end in good order'}")
+    known = {name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes}
+    machine = table([(name, "", text) for name, text in known.items()]) if known else ""
+    machine += f"<pre>{escape(chr(10).join(log.machine))}</pre>" if log.machine else ""
+    return [("Machine", machine), ("Where the time went", _time_table(log.shares) if log.shares else "")]
+
+
+def _time_table(shares):
+    total = sum(seconds for _, seconds in shares) or 1.0
+    rows = [
+        f'<tr><td>{escape(name)}</td><td class="number">{seconds:.3f} s</td><td class="number">{seconds / total:.1%}'
+        f'</td><td><span class="bar" style="width:{300 * seconds / total:.0f}px"></span></td></tr>'
+        for name, seconds in shares
+    ]
+    rows.append(f'<tr><td>total</td><td class="number">{total:.3f} s</td></tr>')
+    return "<table>\n" + "\n".join(rows) + "\n</table>"

@@ -1,0 +1,136 @@
+"""The interactive view of a report: a bounded number of frames with a bounded number of points or triangles."""
+
+import base64
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_rgb
+
+from hybrid_nbody.analysis.isosurface import coarse_density, isosurface
+from hybrid_nbody.analysis.panels import FEW_BODIES, view_of
+from hybrid_nbody.analysis.scenes import samples_of
+from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
+from hybrid_nbody.analysis.volume import DENSITY, volume_of
+
+FRAMES_OF_BODIES, POINTS = 60, 3000
+"""Frames, and bodies in each, that a page holds at most."""
+
+FRAMES_OF_FLUID, TRIANGLES = 25, 500_000
+"""Frames of a surface, and triangles of all of them, that a page holds at most."""
+
+GRIDS = (32, 16, 8)
+"""Points along the longest edge of the grid that surfaces are made on: the first that keeps them bounded."""
+
+STEPS = 65_534
+"""Places along an edge of the box that a coordinate is rounded to; 65535 is nowhere."""
+
+SAMPLED = 200_000
+
+
+def why_not(run) -> str:
+    """Say why there is nothing to show in space; nothing where there is."""
+    if run.number_of_frames and run.number_of_bodies:
+        return ""
+    if not run.number_of_frames or DENSITY not in run.fields:
+        return "no frames of bodies or of a density"
+    return "" if volume_of(run).evenly else "the frames hold a few planes only"
+
+
+def scene_data(run) -> dict:
+    """Return what the page's script draws, ready for JSON.
+
+    Returns
+    -------
+    dict
+        ``kind`` ("points" or "surface"), ``caption``, ``box`` (its edges, the longest 1), ``times``, ``frames``: of
+        points a text each, of surfaces a pair of texts, and ``colours``. A text is base64 of little-endian uint16: x,
+        y, z of each point on a scale of 0 to 65534 along the longest edge, or three vertices a triangle.
+    """
+    return _points(run) if run.number_of_bodies else _surfaces(run)
+
+
+def _points(run):
+    frames = samples_of(range(run.number_of_frames), FRAMES_OF_BODIES)
+    number = run.number_of_bodies
+    chosen = np.sort(np.random.default_rng(0).permutation(number)[:POINTS])
+    tracks = np.stack([run.positions(frame)[chosen] for frame in frames])
+    some = tracks.reshape(-1, 3)[:: max(1, len(frames) * len(chosen) // SAMPLED)]
+    view = view_of(some if number > FEW_BODIES else tracks.reshape(-1, 3), run.units("bodies/position"))
+    shown = f"{len(chosen)} of {number} bodies" if len(chosen) < number else f"{number} bodies"
+    return {
+        "kind": "points",
+        "caption": f"{shown}; the box is {2 * view.half:.3g} {run.units('bodies/position')} wide. {_legend(number)}",
+        "box": [1, 1, 1],
+        "times": run.time[frames].tolist(),
+        "frames": [_packed(_on_scale(points, view)) for points in tracks],
+        "colours": _colours(tracks[0], view),
+        "size": 9 if number <= FEW_BODIES else 3,
+    }
+
+
+def _legend(number):
+    return "" if number <= FEW_BODIES else "Colours tell how far from the middle each body was at first."
+
+
+def _on_scale(points, view):
+    """Return points as whole numbers from 0 to STEPS, and those out of view as STEPS + 1: (N, 3)."""
+    inside = np.isfinite(points).all(axis=1) & view.contains(points)
+    scaled = np.full(points.shape, STEPS + 1)
+    scaled[inside] = np.rint((points[inside] - view.centre + view.half) / (2 * view.half) * STEPS).clip(0, STEPS)
+    return scaled
+
+
+def _colours(points, view):
+    """Return a colour of each body: its own of a few, else by its rank of distance in the first frame."""
+    if len(points) <= FEW_BODIES:
+        return [to_rgb(BODY_COLOURS[body % len(BODY_COLOURS)]) for body in range(len(points))]
+    distance = np.linalg.norm(points - view.centre, axis=1)
+    rank = np.argsort(np.argsort(-distance, kind="stable")) / len(points)
+    return np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
+
+
+def _surfaces(run):
+    frames = samples_of(range(run.number_of_frames), FRAMES_OF_FLUID)
+    for grid in GRIDS:
+        level, width, surfaces = _surfaces_on(run, frames, grid)
+        if _is_bounded(surfaces):
+            break
+    box = [volume_of(run).edge(axis) for axis in range(3)]
+    return {
+        "kind": "surface",
+        "caption": f"The surface on which the density is {level:.3g}, of means over cubes {width.max():.3g} wide; "
+        "the longest edge of the box is 1.",
+        "box": box,
+        "times": run.time[frames].tolist(),
+        "frames": [_packed_surface(*surface, width, box) for surface in surfaces],
+        "colours": [],
+        "size": 1,
+    }
+
+
+def _surfaces_on(run, frames, grid):
+    coarse = [coarse_density(run, frame, grid) for frame in frames]
+    level = _level([values for values, _ in coarse])
+    return level, coarse[0][1], [isosurface(values, level) for values, _ in coarse]
+
+
+def _is_bounded(surfaces):
+    """Whether 16 bits name every vertex, and the page stays small; only noise is not."""
+    most = max(len(vertices) for vertices, _ in surfaces)
+    return most <= STEPS and sum(len(triangles) for _, triangles in surfaces) <= TRIANGLES
+
+
+def _level(fields):
+    """Return a sixth of the mean density that the fluid itself meets: sum of its squares over its sum."""
+    total = sum(np.abs(values[np.isfinite(values)]).sum() for values in fields)
+    square = sum((values[np.isfinite(values)] ** 2).sum() for values in fields)
+    return float(square / total / 6) if total > 0 else 1.0
+
+
+def _packed_surface(vertices, triangles, width, box):
+    places = ((vertices + 0.5) * width).clip(0, box)  # the first mean lies half its width into the box
+    return [_packed(np.rint(places * STEPS)), _packed(triangles)]
+
+
+def _packed(numbers):
+    return base64.b64encode(np.ascontiguousarray(numbers).astype("<u2").tobytes()).decode()

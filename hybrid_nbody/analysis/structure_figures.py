@@ -1,0 +1,216 @@
+"""Figures of what bodies form: tracks in space, Lagrangian radii, profiles, and the map of their activity."""
+
+import numpy as np
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
+from hybrid_nbody.analysis.panels import (
+    DOTS,
+    FEW_BODIES,
+    draw_tracks_in_space,
+    view_of,
+)
+from hybrid_nbody.analysis.profiles import BODIES_OF_A_SHELL, FRACTIONS, lagrangian_radii, profile_of
+from hybrid_nbody.analysis.style import (
+    BLUE,
+    BODY_COLOURS,
+    DENSITY_MAP,
+    VERMILLION,
+    label,
+    power_of_ten,
+    readable_decades,
+    readable_ticks,
+)
+from hybrid_nbody.errors import InputError
+
+ACTIVITY = "activity/map"
+"""The data set of the activity map: (T, D, D), rows along y of the unit square."""
+
+RADII_FRAMES = 400
+"""Frames of which Lagrangian radii are computed, at most: more points of a curve are not seen."""
+
+FEWEST_OF_RADII, FEWEST_OF_PROFILES = 10, 3 * BODIES_OF_A_SHELL
+
+
+def reasons(run) -> dict[str, str]:
+    """Say of each kind of picture why a run does not hold enough for it; nothing where it does."""
+    number = run.number_of_bodies
+    nothing = "" if run.number_of_frames and number else "no frames of bodies"
+    many = f"{number} bodies are too many; at most {FEW_BODIES} are told apart" if number > FEW_BODIES else ""
+    once = "a single frame" if run.number_of_frames == 1 else ""
+    few = {least: _too_few(number, least) for least in (FEWEST_OF_RADII, FEWEST_OF_PROFILES)}
+    return {
+        "tracks-3d": nothing or many,
+        "lagrangian": nothing or few[FEWEST_OF_RADII] or once,
+        "profiles": nothing or few[FEWEST_OF_PROFILES] or ("the bodies lie in a plane" if _is_flat(run) else ""),
+        "activity": nothing or ("" if ACTIVITY in run.fields else "the frames hold no activity map"),
+    }
+
+
+def _is_flat(run):
+    bodies = run.config.get("bodies") or {}
+    return bodies.get("kind") == "random-square" or bodies.get("dimensions") == 2
+
+
+def _too_few(number, least):
+    return f"{number} bodies are too few; it takes {least}" if number < least else ""
+
+
+def _need(run, kind):
+    reason = reasons(run)[kind]
+    if reason:
+        raise InputError(f"{run.path}: no picture of kind '{kind}': {reason}")
+
+
+def space_figure(run, frame=-1) -> Figure:
+    """Draw the paths of a few bodies in space, seen from above one corner; as `body_figures.tracks_figure`."""
+    _need(run, "tracks-3d")
+    tracks = tracks_of(run, frame)
+    figure = new_figure(5.0)
+    axes = figure.add_subplot(projection="3d")
+    draw_tracks_in_space(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), run.units("bodies/position")))
+    if run.number_of_bodies <= len(BODY_COLOURS):
+        axes.legend(loc="center left", bbox_to_anchor=(1.15, 0.5))
+    figure.suptitle(title(run, frame))
+    return figure
+
+
+def lagrangian_figure(run, frame=-1) -> Figure:
+    """Draw the radii about the centre of mass that hold 10 to 90 % of the mass, against time.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    frame : int, optional
+        Not used: the radii are those of the whole run, of `RADII_FRAMES` frames at most.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, too few of them, or a single frame.
+    """
+    _need(run, "lagrangian")
+    chosen = np.unique(np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)).tolist()
+    mass = run.mass
+    radii = np.array([lagrangian_radii(run.positions(index), mass) for index in chosen])
+    figure = new_figure(3.4)
+    _draw_radii(figure.subplots(), run, run.time[chosen], radii)
+    figure.suptitle(title(run, None, "Lagrangian radii about the centre of mass"))
+    return figure
+
+
+def _draw_radii(axes, run, time, radii):
+    power, time_power = power_of_ten(radii), power_of_ten(time)
+    for column, fraction in enumerate(FRACTIONS):
+        name = f"{fraction:.0%} of the mass"
+        axes.plot(time / 10.0**time_power, radii[:, column] / 10.0**power, color=BODY_COLOURS[column], label=name)
+    if (radii > 0).any():
+        axes.set_yscale("log")
+        readable_decades(axes.yaxis)
+    axes.set_xlabel(label("time", run.units("time"), time_power))
+    axes.set_ylabel(label("radius", run.units("bodies/position"), power))
+    axes.margins(x=0)
+    readable_ticks(axes.xaxis)
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5))  # as the curves lie
+
+
+def profiles_figure(run, frame=-1) -> Figure:
+    """Draw density and velocity dispersion against the distance from the centre of mass.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    frame : int, optional
+        Negative frames count from the end.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, too few of them, or no such frame.
+    """
+    _need(run, "profiles")
+    points = points_of(run, frame)
+    found = profile_of(points, run.velocities(frame), run.mass)
+    figure = new_figure(3.0)
+    left, right = figure.subplots(1, 2)
+    units = run.units("bodies/position")
+    volume = f"{run.units('bodies/mass')} / ({units})^3" if " " in units else f"{run.units('bodies/mass')} / {units}^3"
+    _draw_profile(left, found.radius, found.density, VERMILLION, units)
+    left.set_ylabel(label("density", volume))
+    _draw_profile(right, found.radius, found.dispersion, BLUE, units)
+    right.set_ylabel(label("velocity dispersion", run.units("bodies/velocity")))
+    figure.suptitle(title(run, frame, f"{len(points)} bodies in {len(found.radius)} shells"))
+    return figure
+
+
+def _draw_profile(axes, radius, values, colour, units):
+    axes.plot(radius, values, "o-", color=colour, markersize=3)
+    axes.set_xlabel(label("distance", units))
+    for set_scale, axis, numbers in ((axes.set_xscale, axes.xaxis, radius), (axes.set_yscale, axes.yaxis, values)):
+        if (numbers[np.isfinite(numbers)] > 0).any():
+            set_scale("log")
+            readable_decades(axis)
+
+
+def activity_figure(run, frame=-1) -> Figure:
+    """Draw the activity map of a frame, the bodies in the unit square over it.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    frame : int, optional
+        Negative frames count from the end.
+
+    Raises
+    ------
+    InputError
+        The run holds no activity map, or no such frame.
+    """
+    _need(run, "activity")
+    points = points_of(run, frame)
+    figure = new_figure(5.6)
+    axes = figure.subplots()
+    drawn, _ = draw_activity(axes, run.field(ACTIVITY, frame), points, run.units("bodies/position"))
+    figure.colorbar(drawn, ax=axes, label=label("activity", run.units(ACTIVITY)))
+    cells = "x".join(map(str, run.shape(ACTIVITY)[1:]))
+    figure.suptitle(title(run, frame, f"{len(points)} bodies", f"{cells} cells"))
+    return figure
+
+
+def draw_activity(axes, values, points, units, norm=None):
+    """Draw a map of the unit square and bodies over it; return the image and the dots.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    values : ndarray
+        (D, D), rows along y.
+    points : ndarray
+        (N, 3) float64; more than 50000 are not drawn, the map tells as much.
+    units : str
+        The units of length.
+    norm : matplotlib.colors.Normalize, optional
+        From values to colours; by default from 0 to the largest value.
+    """
+    norm = norm or Normalize(0.0, float(np.max(values, initial=0.0)) or 1.0)
+    extent = (0, 1, 0, 1)
+    image = axes.imshow(values, origin="lower", extent=extent, cmap=DENSITY_MAP, norm=norm, interpolation="nearest")
+    shown = points if len(points) <= DOTS else points[:0]
+    size = float(np.clip(4000 / max(len(shown), 1), 0.3, 12.0))
+    dots = axes.scatter(shown[:, 0], shown[:, 1], s=size, c="white", linewidths=0, zorder=3)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=label("x", units), ylabel=label("y", units))
+    return image, dots
+
+
+FIGURES = {
+    "tracks-3d": space_figure,
+    "lagrangian": lagrangian_figure,
+    "profiles": profiles_figure,
+    "activity": activity_figure,
+}

@@ -1,0 +1,149 @@
+"""Differences of two runs are those that were put there, whatever the order of their bodies and the times they have."""
+
+import h5py
+import numpy as np
+import pytest
+
+from hybrid_nbody.analysis import volume
+from hybrid_nbody.analysis.compare import common_times, compare, table_of
+from hybrid_nbody.analysis.compare_figure import compare_figure
+from hybrid_nbody.analysis.plots import plot_comparison
+from hybrid_nbody.errors import FileError, InputError
+
+
+def change(folder, name, index, by):
+    """Add to a number of a data set."""
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        values = file[name][:]
+        values[index] += by
+        file[name][:] = values
+
+
+def named(series):
+    return {one.name: one for one in series}
+
+
+def test_a_difference_in_one_body(write_run):
+    write_run("a")
+    change(write_run("b"), "bodies/position", (1, 2, 0), 0.5)
+    found = compare("a", "b")
+    position = named(found.fields)["position"]
+    np.testing.assert_array_equal(position.time, [0, 0.5, 1])
+    np.testing.assert_array_equal(position.largest, [0, 0.5, 0])
+    np.testing.assert_allclose(position.rms, [0, 0.5 / np.sqrt(12), 0], rtol=1e-14)
+    assert position.scale == 203.2
+    assert position.worst == 1
+    assert position.overall_rms == pytest.approx(0.5 / 6, rel=1e-14)
+    assert not named(found.fields)["velocity"].largest.any()
+    assert found.notes == [
+        "frames: 3 at the same times, time 0 to 1",
+        "rows of diagnostics: 5 at the same times, time 0 to 1",
+    ]
+
+
+def test_bodies_are_matched_by_id(write_run):
+    write_run("a")
+    folder = write_run("b")
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        for name, axis in (("bodies/position", 1), ("bodies/velocity", 1), ("bodies/id", 0)):
+            file[name][:] = np.flip(file[name][:], axis)
+    assert table_of(compare("a", "b")).endswith("no difference, to the last bit")
+    assert table_of(compare("b", "a")).endswith("no difference, to the last bit")
+
+
+def test_runs_with_other_frames_are_matched_by_time(write_run):
+    write_run("a", frames=5)  # at 0, 0.5, …
+    folder = write_run("b", frames=3)
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        file["time"][:] = [0, 1, 1.7]
+    change(folder, "bodies/position", 1, 100)  # what was at 0.5 is now like the other run at 1
+    found = compare("a", "b")
+    assert found.notes[0] == "frames: 2 of 5 and 3 at the same times, time 0 to 1"
+    np.testing.assert_array_equal(named(found.fields)["position"].largest, [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left", "right"),
+    [
+        ([0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]),
+        ([0, 1, 2, 3], [1, 3 + 1e-10], [1, 3], [0, 1]),
+        ([0, 1], [0.5, 1 + 1e-6], [], []),
+        ([5], [0, 5, 6], [0], [1]),
+        ([0, 5, 6], [5], [1], [0]),
+        ([0.0], [0.0], [0], [0]),
+        ([], [0.0], [], []),
+    ],
+)
+def test_common_times(first, second, left, right):
+    found = common_times(np.array(first, float), np.array(second, float))
+    assert [places.tolist() for places in found] == [left, right]
+
+
+def test_diagnostics(write_run):
+    write_run("a")
+    folder = write_run("b")
+    change(folder, "diagnostics/total_energy", 3, 1e-3)
+    change(folder, "diagnostics/momentum", (2, 1), -0.25)
+    found = named(compare("a", "b").diagnostics)
+    np.testing.assert_allclose(found["total energy"].largest, [0, 0, 0, 1e-3, 0], rtol=1e-10)
+    np.testing.assert_array_equal(found["momentum"].largest, [0, 0, 0.25, 0, 0])
+    assert "time" not in found
+
+
+def test_what_is_not_a_number_is_told(write_run):
+    write_run("a")
+    change(write_run("b"), "bodies/position", (1, 2, 0), np.nan)
+    found = compare("a", "b")
+    assert np.isnan(named(found.fields)["position"].largest[1])
+    assert ["position", "nan", "nan", "0.5", "nan", "length"] in map(str.split, table_of(found).splitlines())
+
+
+def test_fluids_plane_by_plane(write_fluid, monkeypatch):
+    monkeypatch.setattr(volume, "BLOCK_BYTES", 1)
+    write_fluid("a")
+    change(write_fluid("b"), "fluid/density", (1, 7, 3, 2), -0.5)
+    density = named(compare("a", "b").fields)["density"]
+    np.testing.assert_allclose(density.largest, [0, 0.5], rtol=1e-5)
+    np.testing.assert_allclose(density.rms, [0, 0.5 / np.sqrt(12 * 16 * 8)], rtol=1e-5)
+
+
+def test_the_table_and_the_picture(write_run):
+    write_run("a")
+    change(write_run("b"), "bodies/position", (1, 2, 0), 0.5)
+    found, path = plot_comparison("a", "b", dpi=50)
+    assert str(path) == "a/compare.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    lines = table_of(found).splitlines()
+    assert lines[0] == "a/trajectory.h5 against b/trajectory.h5"
+    assert lines[3].split() == ["largest", "relative", "at", "time", "rms", "units"]
+    assert lines[4].split() == ["position", "0.5", "0.002461", "0.5", "0.08333", "length"]
+    frames, diagnostics = compare_figure(found).axes
+    assert [line.get_label() for line in frames.lines][0] == "position"
+    np.testing.assert_array_equal(frames.lines[0].get_ydata(), [np.nan, 0.5 / 203.2, np.nan])
+    assert [text.get_text() for text in diagnostics.texts] == ["no difference"]
+
+
+def test_what_cannot_be_compared(write_run, write_fluid, refused):
+    write_run("a")
+    write_run("more", bodies=5)
+    assert refused(InputError, compare, "a", "more") == (
+        "a/trajectory.h5 has 4 bodies, more/trajectory.h5 5; only runs of the same bodies can be compared"
+    )
+    change(write_run("others"), "bodies/id", 0, 7)
+    assert refused(InputError, compare, "a", "others") == (
+        "a/trajectory.h5 and others/trajectory.h5 have bodies of different ids (bodies/id)"
+    )
+    write_fluid("smoke")
+    assert refused(InputError, compare, "a", "smoke") == (
+        "a/trajectory.h5 is of model 'nbody', smoke/trajectory.h5 of 'fluid': nothing to compare"
+    )
+    write_fluid("finer", cells=(12, 16, 9))
+    assert refused(InputError, compare, "smoke", "finer") == (
+        "smoke/trajectory.h5 has 12 x 16 x 8 cells, finer/trajectory.h5 12 x 16 x 9; they cannot be compared"
+    )
+    write_run("none", frames=0, rows=0)
+    assert refused(InputError, compare, "a", "none") == (
+        "a/trajectory.h5 and none/trajectory.h5: no frame and no row of diagnostics at the same time"
+    )
+    assert refused(InputError, compare, "a", "nowhere") == "nowhere: no such file or directory"
+    assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith("nowhere/x.png: cannot write")

@@ -1,0 +1,246 @@
+"""A report holds the run and loads nothing; its view in space works in a browser, with WebGL and without."""
+
+import base64
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+from hybrid_nbody.analysis import scene3d
+from hybrid_nbody.analysis.log_file import read_log
+from hybrid_nbody.analysis.report import make_report
+from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.errors import FileError, InputError
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+LOG = """\
+2026-01-02 03:04:05  backend auto chose cpu: no GPU can be used
+2026-01-02 03:04:05    rank 0    old                  CPU, 1 thread                4 bodies
+2026-01-02 03:04:05  where the time went
+  force             8.000 s   80.0%
+  total            10.000 s
+2026-01-02 03:05:05  resumed
+2026-01-02 03:05:05  backend auto chose cpu: no GPU can be used
+2026-01-02 03:05:05    rank 0    <node>               CPU, 1 thread                2 bodies
+2026-01-02 03:05:05    rank 1    <node>               CPU, 1 thread                2 bodies
+2026-01-02 03:05:06  where the time went
+  force             3.000 s   75.0%
+  rest              1.000 s   25.0%
+  total             4.000 s
+2026-01-02 03:05:06  4 steps
+"""
+
+
+def scene_of(page):
+    """Return what the script of a page draws."""
+    return json.loads(re.search(r'<script type="application/json" id="scene">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def numbers(text):
+    return np.frombuffer(base64.b64decode(text), "<u2").reshape(-1, 3).astype(int)
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_holds_the_run_and_loads_nothing(write_run):
+    folder = write_run(title="a < b & <script>alert(1)</script>", config="title: <script>\ntime: {dt: 1}\n")
+    (folder / "log.txt").write_text(LOG)
+    lines = []
+    path = make_report(folder, say=lines.append)
+    page = path.read_text()
+    assert path == folder / "report.html"
+    assert "<title>a &lt; b &amp; &lt;script&gt;alert(1)" in page
+    assert "title: &lt;script&gt;" in page
+    assert re.findall(r'(?:src|href)="(?!data:)[^"]*"|url\(|@import|https?://', page) == []
+    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 4
+    assert "<td>total energy</td>" in page
+    for text in ("rank 1    &lt;node&gt;", '<td>force</td><td class="number">3.000 s</td><td class="number">75.0%'):
+        assert text in page
+    assert "8.000 s" not in page  # of the part before the last
+    assert [line.split(":")[0] for line in lines] == ["no lagrangian", "no profiles", "no activity"]
+
+
+def test_what_is_missing_is_left_out_with_the_reason(write_run):
+    lines = []
+    page = make_report(write_run(frames=0), say=lines.append).read_text()
+    assert lines[0] == "no view in space: no frames of bodies or of a density"
+    assert lines[-1].startswith("no table of where the time went: ")
+    assert lines[-1].endswith("out/log.txt: No such file or directory")
+    assert "<canvas" not in page
+    assert "<h2>Diagnostics</h2>" in page
+
+
+def test_a_log_of_something_else(in_folder):
+    (in_folder / "log.txt").write_bytes(b"\xff\x00 nothing of ours\nwhere the time went\nsomething else\n")
+    found = read_log("log.txt")
+    assert (found.machine, found.shares, found.reason) == ([], [], "")
+
+
+def test_where_reports_cannot_go(write_run, refused):
+    write_run()
+    assert refused(InputError, make_report, "out", "report.pdf") == (
+        "report.pdf: neither a directory nor a file ending in .html"
+    )
+    assert refused(FileError, make_report, "out", "nowhere/report.html") == (
+        "nowhere/report.html: cannot write the report (no such directory: nowhere)"
+    )
+
+
+# --- the scene -----------------------------------------------------------------------------------------------------
+
+
+def test_points_are_where_the_bodies_are(write_run):
+    with open_run(write_run(frames=4, bodies=5)) as run:
+        scene = json.loads(json.dumps(scene3d.scene_data(run)))
+        assert scene["times"] == [0, 0.5, 1, 1.5]
+        first, last = (numbers(scene["frames"][frame]) for frame in (0, 3))
+        moved = (last - first) / scene3d.STEPS
+        step = run.positions(3) - run.positions(0)
+        width = step[0, 0] / moved[0, 0]
+        np.testing.assert_allclose(moved * width, step, atol=2 * width / scene3d.STEPS)
+        assert len(scene["colours"]) == 5
+
+
+def test_frames_and_points_are_bounded(write_run, monkeypatch):
+    monkeypatch.setattr(scene3d, "FRAMES_OF_BODIES", 3)
+    monkeypatch.setattr(scene3d, "POINTS", 20)
+    points = np.random.default_rng(1).normal(size=(9, 50, 3))
+    points[4, 7] = np.nan
+    with open_run(write_run(positions=points)) as run:
+        scene = scene3d.scene_data(run)
+    assert scene["times"] == [0, 2, 4]
+    assert [len(numbers(frame)) for frame in scene["frames"]] == [20] * 3
+    assert scene["caption"].startswith("20 of 50 bodies")
+
+
+def test_a_body_that_is_nowhere_is_marked(write_run):
+    points = np.random.default_rng(1).normal(size=(1, 50, 3))
+    points[0, 7], points[0, 8] = np.nan, 1e6
+    with open_run(write_run(positions=points)) as run:
+        found = numbers(scene3d.scene_data(run)["frames"][0])
+    assert (found[7:9] == scene3d.STEPS + 1).all()
+    assert (np.delete(found, [7, 8], axis=0) <= scene3d.STEPS).all()
+
+
+def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
+    with open_run(write_fluid(frames=2)) as run:
+        fine = scene3d.scene_data(run)
+        monkeypatch.setattr(scene3d, "TRIANGLES", 600)
+        coarse = scene3d.scene_data(run)
+    assert fine["kind"] == "surface"
+    assert fine["box"] == [0.75, 1.0, 0.5]
+    vertices, triangles = (numbers(text) for text in fine["frames"][1])
+    assert triangles.max() < len(vertices)
+    assert (vertices.max(axis=0) <= np.array(fine["box"]) * scene3d.STEPS + 1).all()
+    assert sum(len(numbers(frame[1])) for frame in coarse["frames"]) < len(triangles)
+
+
+# --- in a browser --------------------------------------------------------------------------------------------------
+
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=800,800",
+    "--virtual-time-budget=5000",
+)
+
+RENDERERS = {
+    "webgl": ("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
+    "canvas": ("--disable-gpu", "--disable-3d-apis"),
+}
+
+TIMERS = "<body><script>window.requestAnimationFrame = (call) => setTimeout(call, 0);</script>"
+"""Frames of animation in the order in which they are asked for: a browser without a window may draw none."""
+
+HAND = """<script>
+const pixels = () => {
+  const copy = document.createElement("canvas");
+  copy.width = copy.height = 300;
+  const pen = copy.getContext("2d");
+  pen.drawImage(document.getElementById("view"), 0, 0, 300, 300);
+  const data = pen.getImageData(0, 0, 300, 300).data;
+  let dark = 0;
+  for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0 && data[i] + data[i + 1] + data[i + 2] < 480) dark++;
+  return dark;
+};
+const view = document.getElementById("view"), slider = document.getElementById("frame");
+const log = (name) => { const line = document.createElement("p"); line.className = "seen";
+  line.textContent = JSON.stringify({ name, ...view.dataset, pixels: pixels(), clock:
+    document.getElementById("clock").textContent }); document.body.append(line); };
+const at = (x, y) => ({ clientX: x, clientY: y, bubbles: true, deltaY: -300, cancelable: true });
+const acts = [
+  () => view.dispatchEvent(new PointerEvent("pointerdown", at(100, 100))),
+  () => window.dispatchEvent(new PointerEvent("pointermove", at(250, 130))),
+  () => view.dispatchEvent(new WheelEvent("wheel", at(0, 0))),
+  () => { slider.value = 0; slider.dispatchEvent(new Event("input")); },
+];
+const next = (number) => requestAnimationFrame(() => { log("act" + number); if (number < acts.length) {
+  acts[number](); next(number + 1); } });
+next(0);
+</script></body>"""
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Return a function that opens a page in a headless browser, moves the view, and returns what was then seen."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH")
+
+    def seen(path, renderer):
+        page = tmp_path / "page.html"
+        page.write_text(path.read_text().replace("<body>", TIMERS).replace("</body>", HAND))
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        command = [CHROMIUM, *QUIET, *RENDERERS[renderer], profile, "--dump-dom", f"file://{page}"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        lines = re.findall(r'<p class="seen">(.*?)</p>', found.stdout)
+        assert len(lines) == 5, found.stderr[-2000:]
+        return [json.loads(html.unescape(line)) for line in lines]
+
+    return seen
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_bodies_in_a_browser(write_run, browse, renderer):
+    points = np.random.default_rng(3).normal(size=(3, 300, 3))
+    seen = browse(make_report(write_run(positions=points)), renderer)
+    assert {one["renderer"] for one in seen} == {renderer}
+    assert all(0 < int(one["drawn"]) <= 300 for one in seen)
+    assert all(one["pixels"] > 200 for one in seen)
+    start, _, turned, zoomed, first = seen
+    assert (start["yaw"], start["pitch"], start["zoom"], start["frame"]) == ("0.600", "0.350", "1.000", "2")
+    assert (turned["yaw"], turned["pitch"]) == ("1.600", "0.550")
+    assert float(zoomed["zoom"]) == pytest.approx(np.exp(0.5), abs=1e-3)
+    assert (first["frame"], first["clock"], start["clock"]) == ("0", "time 0", "time 1")
+    assert len({one["pixels"] for one in seen}) > 2  # another view, other pixels
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_a_surface_in_a_browser(write_fluid, browse, renderer):
+    path = make_report(write_fluid())
+    expected = len(numbers(scene_of(path.read_text())["frames"][1][1]))
+    seen = browse(path, renderer)
+    assert {one["renderer"] for one in seen} == {renderer}
+    assert int(seen[0]["drawn"]) == expected > 100
+    assert all(one["pixels"] > 1000 for one in seen)
+
+
+def test_a_damaged_run_gives_no_report(write_run, refused):
+    folder = write_run()
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        file.attrs["format"] = "something else"
+    assert refused(FileError, make_report, "out") == (
+        "out/trajectory.h5: an HDF5 file, but not one that hybrid_nbody wrote"
+    )
+    assert not (folder / "report.html").exists()
