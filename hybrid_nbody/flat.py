@@ -10,6 +10,7 @@ import tempfile
 import time
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hybrid_nbody.analysis.window import can_show, show
 from hybrid_nbody.errors import STOPPED_EARLY, InputError, in_one_message
 from hybrid_nbody.output.report import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
+from hybrid_nbody.simulation.guard import Guard
 
 MODES = {
     "cpu": {"backend": "cpu", "threads": 1},
@@ -75,12 +77,14 @@ def run(arguments, communicator, started: float) -> int:
 def _passing(arguments, values, communicator):
     """Do a run that leaves nothing behind but its time or its animation."""
     model = application.build(values, "flat", communicator).model
+    guard = Guard(SimpleNamespace(model=model), communicator, max_energy_error=None)
+    guard.check_numbers()
     if arguments.iterations is not None:
-        return _timed(model, int(arguments.iterations), communicator)
+        return _timed(model, int(arguments.iterations), communicator, guard)
     if communicator.on_root(lambda: communicator.size == 1 and arguments.animation is None and can_show()):
         show(_frames(model), values["title"])
         return 0
-    return _saved(model, values, arguments, communicator)
+    return _saved(model, values, arguments, communicator, guard)
 
 
 # --- the arguments ----------------------------------------------------------------------------------------------------
@@ -115,19 +119,25 @@ def _check(arguments):
     faults = [
         *_fault_of_number("N", arguments.bodies, 1, MOST_BODIES),
         *_fault_of_number("D", arguments.cells, 1, MOST_CELLS),
-        *_fault_of_number("-i", arguments.iterations or "1", 1, MOST_STEPS),
+        *_fault_of_number("-i", "1" if arguments.iterations is None else arguments.iterations, 1, MOST_STEPS),
         *_fault_of_number("--seed", arguments.seed, 0, MOST_STEPS),
     ]
     if arguments.mode.lower() not in MODES:
         faults.insert(2, f"MODE: must be cpu, openmp or cuda (got '{arguments.mode}')")
     if arguments.animation is not None and Path(arguments.animation).suffix.lower() not in ENDINGS:
         faults.append(f"--animation: must end in {' or '.join(ENDINGS)} (got '{arguments.animation}')")
+    if arguments.animation is not None and arguments.iterations is not None:
+        faults.append("--animation: a run with -i is timed and makes none; leave out one of the two")
+    if arguments.overwrite and arguments.output is None:
+        faults.append("--overwrite: is for --output DIR; without it no run is kept")
+    if arguments.animation is not None and not Path(arguments.animation).absolute().parent.is_dir():
+        faults.append(f"--animation: there is no folder '{Path(arguments.animation).parent}'")
     if faults:
         raise InputError(in_one_message(faults))
 
 
 def _fault_of_number(name, text, least, most):
-    if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+    if not text.isascii() or not text.isdecimal() or len(text) > 20 or not least <= int(text) <= most:
         yield f"{name}: must be a whole number from {least} to {most} (got '{text}')"
 
 
@@ -144,7 +154,7 @@ def _bodies(file, number, seed):
 # --- what is done -----------------------------------------------------------------------------------------------------
 
 
-def _timed(model, steps, communicator):
+def _timed(model, steps, communicator, guard):
     """Do the steps and print the time they took."""
     model.backend.synchronize()
     start = time.perf_counter()
@@ -152,6 +162,7 @@ def _timed(model, steps, communicator):
         model.advance(min(STEPS_AT_ONCE, steps - done))
     model.backend.synchronize()
     seconds = float(communicator.maximum(np.array(time.perf_counter() - start)))
+    guard.check_numbers()
     if communicator.is_root:
         rate = with_prefix(steps * model.work.per_step / seconds)
         print(f"{_summary(model, communicator)}: {steps} iterations in {seconds:.3g} s, {rate}{model.work.unit}/s")
@@ -175,7 +186,7 @@ def _whole(field):
     return field.host(0, field.rows)
 
 
-def _saved(model, values, arguments, communicator):
+def _saved(model, values, arguments, communicator, guard):
     """Write the frames to a folder that is removed, and make the animation of them."""
     target = Path(arguments.animation or ANIMATION)
     with tempfile.TemporaryDirectory() as folder:  # of each rank; the root alone puts something there
@@ -185,6 +196,7 @@ def _saved(model, values, arguments, communicator):
             trajectory.write_frame(model)
             model.advance(STEPS_OF_A_FRAME)
         trajectory.close()
+        guard.check_numbers()
         communicator.only_on_root(lambda: make_movie(folder, target))
     if communicator.is_root:
         print(f"{_summary(model, communicator)}: {FRAMES} frames in {target}")

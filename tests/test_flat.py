@@ -55,7 +55,24 @@ def test_every_wrong_argument_is_named():
         "-i: must be a whole number from 1 to 1000000000000000 (got '-1')",
         "--seed: must be a whole number from 0 to 1000000000000000 (got 'x')",
         "--animation: must end in .gif or .mp4 (got 'flat.png')",
+        "--animation: a run with -i is timed and makes none; leave out one of the two",
     ]
+
+
+def test_arguments_that_nothing_would_heed_are_refused(tmp_path):
+    with pytest.raises(InputError) as caught:
+        configuration(arguments(iterations=None, animation=str(tmp_path / "none" / "a.gif"), overwrite=True))
+    assert "--overwrite: is for --output DIR" in str(caught.value)
+    assert "--animation: there is no folder" in str(caught.value)
+    with pytest.raises(InputError, match="-i: must be a whole number"):
+        configuration(arguments(iterations=""))
+
+
+def test_numbers_that_overflow_end_it(tmp_path):
+    (tmp_path / "heavy.csv").write_text("0.1, 0.2, 0, 0, 1e308\n0.8, 0.7, 0, 0, 1e308\n")
+    result = call(tmp_path, "flat", 2, 4, "cpu", "-i", 5, "-f", "heavy.csv")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "not a finite number" in result.stderr
 
 
 def test_timing_leaves_nothing_behind(tmp_path):

@@ -197,6 +197,9 @@ def _nan_last(value):
 
 
 def _compare_diagnostics(a, b, found):
+    if not a.diagnostics.number_of_rows or not b.diagnostics.number_of_rows:
+        found.notes.append("diagnostics: one of the runs has none")
+        return
     left, right = _matched(found, "rows of diagnostics", a.diagnostics.time, b.diagnostics.time)
     names = [name for name in a.diagnostics if name in b.diagnostics and name not in ("time", "step")]
     for name in names if left else ():

@@ -23,6 +23,10 @@ def has_ffmpeg() -> bool:
     return shutil.which("ffmpeg") is not None
 
 
+MOST_HUNDREDTHS = 2**16 - 1
+"""Of a second that a GIF can show a picture for."""
+
+
 class Encoder:
     """Writes a movie beside its place, and puts it there when it is whole.
 
@@ -148,7 +152,7 @@ class Gif(Encoder):
     def __init__(self, path, size, fps):
         super().__init__(path)
         # A GIF counts hundredths of a second, and viewers slow down what is shorter than two of them.
-        self._hundredths = max(2, round(100 / fps))
+        self._hundredths = min(max(2, round(100 / fps)), MOST_HUNDREDTHS)
         screen = b"".join(side.to_bytes(2, "little") for side in size) + b"\x70\x00\x00"
         try:
             self._file = open(self.partial, "wb")  # noqa: SIM115 - closed at the end

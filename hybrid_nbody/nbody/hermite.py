@@ -218,8 +218,8 @@ class Hermite:
         shortest, body = min(self.communicator.gather(mine))
         return NumericalError(
             f"after step {step} (t = {step * self.dt:g}): body {body} asks for a substep of {shortest:.3g}, too short "
-            f"for steps of {self.dt:g}: it meets another one, or its force is no number. Take a larger "
-            "gravity.softening, or other bodies; checkpoints written before are kept"
+            f"for steps of {self.dt:g}: it meets another one, or its force is no number. Take a "
+            "smaller time.dt, a larger gravity.softening, or other bodies; checkpoints written before are kept"
         ).on_all_ranks()
 
 

@@ -70,8 +70,9 @@ INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG, "yoshida4": YOSHIDA4}
 FIRST_SUBSTEP = 0.1
 """The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not known yet."""
 
-SMALLEST_SUBSTEP = 2.0**-40
-"""Fraction of a step below which a substep leads nowhere: bodies are about to meet."""
+SMALLEST_SUBSTEP = 2.0**-20
+"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is far too long. A run
+can be stopped between steps, so that there must not be more than a million substeps in one."""
 
 TRIALS = 2
 """A substep after which one of less than half its length is asked for is done again with that, once."""

@@ -90,6 +90,15 @@ def test_diagnostics(write_run):
     assert "time" not in found
 
 
+def test_a_run_without_diagnostics(write_run):
+    write_run("a")
+    with h5py.File(write_run("b") / "trajectory.h5", "r+") as file:
+        del file["diagnostics"]
+    found = compare("a", "b")
+    assert not found.diagnostics
+    assert "diagnostics: one of the runs has none" in table_of(found)
+
+
 def test_what_is_not_a_number_is_told(write_run):
     write_run("a")
     change(write_run("b"), "bodies/position", (1, 2, 0), np.nan)

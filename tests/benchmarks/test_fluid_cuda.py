@@ -51,6 +51,8 @@ class PaperBackend:
     def zeros(self, shape, dtype):
         return np.zeros(shape, dtype)
 
+    pinned = zeros
+
     def upload(self, host):
         return host.copy()
 

@@ -12,6 +12,7 @@ from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.nbody.bodies import Bodies, centred
 from hybrid_nbody.nbody.initial_conditions import cold_sphere, figure_eight, plummer, random_box, two_body
 from hybrid_nbody.nbody.integrators import next_substep
+from hybrid_nbody.nbody.kernels.cpu_hermite import next_steps
 
 FIGURE_EIGHT_PERIOD = 6.32591398
 FAST = 1e-6  # an accuracy far below what rounding allows
@@ -112,6 +113,14 @@ def test_the_scattering_is_an_exchange():
 )
 def test_the_last_two_substeps_share_what_is_left(wanted, expected):
     assert next_substep(wanted, 1.0) == expected
+
+
+def test_a_force_that_does_not_change_asks_for_no_substep():
+    """All derivatives of it are zero, and so is what Aarseth's criterion divides by."""
+    start, result = np.zeros((4, 2, 3)), np.zeros(2)
+    start[2] = acceleration = np.array([[1.0, 2.0, 3.0], [np.nan, 0.0, 0.0]])
+    next_steps(0.1, 0.01, 0.0, start, acceleration, start[3], result)
+    assert result.tolist() == [np.inf, 0.0]  # and no number asks for what cannot be done
 
 
 @pytest.mark.parametrize("compiled", [True, False])

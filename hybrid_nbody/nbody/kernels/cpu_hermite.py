@@ -57,8 +57,8 @@ def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
             third[axis] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
             second[axis] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[axis]
         a, j, a2, a3 = _norm(acceleration[i]), _norm(jerk[i]), _norm(second), _norm(third)
-        step = np.sqrt(accuracy * (a * a2 + j * j) / (j * a3 + a2 * a2))
-        result[i] = np.inf if a <= negligible else _number(step)
+        above, below = a * a2 + j * j, j * a3 + a2 * a2
+        result[i] = np.inf if a <= negligible or below == 0 else _number(np.sqrt(accuracy * above / below))
 
 
 @compiled

@@ -52,5 +52,6 @@ extern "C" __global__ void next_steps(int number, double h, double accuracy, dou
         second[k] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[k];
     }
     double a = norm_of(acceleration + at), j = norm_of(jerk + at), a2 = norm_of(second), a3 = norm_of(third);
-    result[i] = limit(a, negligible, sqrt(accuracy * (a * a2 + j * j) / (j * a3 + a2 * a2)));
+    double above = a * a2 + j * j, below = j * a3 + a2 * a2;
+    result[i] = below == 0 ? NO_LIMIT : limit(a, negligible, sqrt(accuracy * above / below));
 }
