@@ -323,6 +323,8 @@ def _alone(chosen) -> int:
         return _complain(error)
     except BrokenPipeError:
         return _stop_printing()
+    except OSError as error:  # such as a name that is longer than the file system allows
+        return _complain(FileError(str(error)))
 
 
 def _with_mpi(chosen) -> int:

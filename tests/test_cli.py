@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.command import call, refused
 
-from hybrid_nbody import application
+from hybrid_nbody import application, cli
 
 GOOD = """\
 model: nbody
@@ -329,3 +329,12 @@ def test_a_long_compilation_is_announced(monkeypatch, patience, said):
     with application.preparing(SimpleNamespace(say=lines.append)):
         time.sleep(0.2)
     assert len(lines) == said
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for command in ("info", "plot", "movie", "report"):
+        assert cli.main([command, "x" * 300]) in (2, 4)
+        said = capsys.readouterr().err
+        assert said.startswith("hybrid_nbody: error: ")
+        assert said.count("\n") == 1

@@ -49,7 +49,9 @@ def reasons(run) -> dict[str, str]:
 
 
 def _is_flat(run):
-    bodies = run.config.get("bodies") or {}
+    bodies = run.config.get("bodies")
+    if not isinstance(bodies, dict):
+        return False
     return bodies.get("kind") == "random-square" or bodies.get("dimensions") == 2
 
 
