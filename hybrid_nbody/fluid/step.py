@@ -202,6 +202,7 @@ class Stepper:
     def _settle_velocity(self, watch=None):
         """Project the velocity after advection, and diffuse the density."""
         state = self.state
+        self.halo.fill(state.velocity[2])  # of the others, no difference is along z
         self._project(state.velocity, state.rooms.of_velocity)
         pressure, divergence, _ = state.spare_velocity
         if watch or self.physics.carry_over:
@@ -211,7 +212,6 @@ class Stepper:
         if self.physics.carry_over:
             self.kernels.merge(state.x, pressure)
         self._diffuse(state.density, state.spare_density, state.rooms.density, self.ratios[1], SCALAR)
-        self.halo.fill(state.spare_density)
 
     def _carry_density(self, depth):
         """Advect the density from the spare array, which keeps what it holds where it is carried over."""
@@ -241,7 +241,10 @@ class Stepper:
     # --- diffusion ------------------------------------------------------------------------------------------------
 
     def _diffuse(self, field, spare, room, ratio, parity):
-        """Leave in `spare` what `field` becomes; it may hold what is carried over. `room` is that of both."""
+        """Leave in `spare` what `field` becomes, halo planes included; it may hold what is carried over.
+
+        `room` is that of both.
+        """
         x, b = self.state.x, self.state.b
         self.start(field, spare)
         self.solver.solve(x, b, diffusion(ratio, parity), room)
@@ -264,9 +267,11 @@ class Stepper:
     # --- projection -----------------------------------------------------------------------------------------------
 
     def _project(self, velocity, room):
-        """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b."""
+        """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b.
+
+        The halo planes of its component along z are valid before, those of no component after.
+        """
         kernels, state = self.kernels, self.state
-        self.halo.fill(velocity[2])  # of the others, no difference is along z
         kernels.divergence(*velocity, -0.5 * self.spacing, state.b)
         kernels.fill(state.x, 0.0)
         self.solver.solve(state.x, state.b, POISSON, room)

@@ -23,8 +23,8 @@ __device__ inline Parity parity(int component) {
 struct Pair {
     bool inside, second;       // whether there is one, and whether it has a second cell
     long long cell, place[2];  // of the first cell in a field, and of both in colours
-    __device__ Pair() {
-        int c = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z;
+    __device__ Pair(int z) {
+        int c = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
         int colour = (y + FIRST + z) & 1;
         inside = c < HALF && y < NY, second = inside && 2 * c + 1 < NX;
         cell = (long long)(z + 1) * PLANE + y * NX + 2 * c;
@@ -33,26 +33,27 @@ struct Pair {
 };
 
 extern "C" __global__ void split(const Real *__restrict__ field, Real *__restrict__ colours) {
-    Pair p;
+    Pair p(blockIdx.z);
     if (p.inside) colours[p.place[0]] = field[p.cell];
     if (p.second) colours[p.place[1]] = field[p.cell + 1];
 }
 
 extern "C" __global__ void split_twice(const Real *__restrict__ field, Real *__restrict__ first, Real *__restrict__ second) {
-    Pair p;
+    Pair p(blockIdx.z);
     if (p.inside) first[p.place[0]] = second[p.place[0]] = field[p.cell];
     if (p.second) first[p.place[1]] = second[p.place[1]] = field[p.cell + 1];
 }
 
 extern "C" __global__ void split_sum(const Real *__restrict__ field, Real factor, const Real *__restrict__ other,
                                      Real *__restrict__ colours) {
-    Pair p;
+    Pair p(blockIdx.z);
     if (p.inside) colours[p.place[0]] = fma(factor, other[p.cell], field[p.cell]);
     if (p.second) colours[p.place[1]] = fma(factor, other[p.cell + 1], field[p.cell + 1]);
 }
 
+// With the halo planes.
 extern "C" __global__ void merge(const Real *__restrict__ colours, Real *__restrict__ field) {
-    Pair p;
+    Pair p((int)blockIdx.z - 1);
     if (p.inside) field[p.cell] = colours[p.place[0]];
     if (p.second) field[p.cell + 1] = colours[p.place[1]];
 }

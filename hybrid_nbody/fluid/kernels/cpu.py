@@ -78,7 +78,7 @@ class Kernels:
         cpu_colours.split_sum(*flat, self.grid)
 
     def merge(self, colours, field):
-        """Put a field together."""
+        """Put a field together, halo planes included."""
         cpu_colours.merge(colours.reshape(-1), field.reshape(-1), self.grid)
 
     # ---- Linear systems ----

@@ -204,8 +204,8 @@ def split_sum(field, factor, other, colours, grid):
 
 @compiled_parallel
 def merge(colours, field, grid):
-    """Fill a field from its colours."""
-    for z in prange(1, grid.planes + 1):
+    """Fill a field from its colours, halo planes included."""
+    for z in prange(grid.planes + 2):
         merge_plane(z, colours, field, grid)
 
 

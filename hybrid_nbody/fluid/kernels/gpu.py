@@ -75,8 +75,8 @@ class Kernels:
         self._pairs("split_sum", field, self.number(factor), other, colours)
 
     def merge(self, colours, field):
-        """Gather colours into a field."""
-        self._pairs("merge", colours, field)
+        """Gather colours into a field, halo planes included."""
+        self._over(self.slab.half, "cells", "merge", colours, field, planes=self.slab.planes + 2)
 
     def _pairs(self, name, *arguments):
         """Launch a kernel with a thread for every two cells beside each other in x."""
@@ -86,9 +86,9 @@ class Kernels:
         """Launch a kernel with a thread for every cell."""
         self._over(self.slab.cells[0], source, name, *arguments)
 
-    def _over(self, width, source, name, *arguments):
-        """Launch a kernel with a thread for each of `width` places of every row."""
-        grid = (-(-width // BLOCK[0]), -(-self.slab.cells[1] // BLOCK[1]), self.slab.planes)
+    def _over(self, width, source, name, *arguments, planes=None):
+        """Launch a kernel with a thread for each of `width` places of every row, of this rank's planes by default."""
+        grid = (-(-width // BLOCK[0]), -(-self.slab.cells[1] // BLOCK[1]), planes or self.slab.planes)
         if self.slab.planes:
             self.kernel(source, name)(grid, (*BLOCK, 1), arguments)
 
