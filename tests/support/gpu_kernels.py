@@ -24,6 +24,8 @@ RTOL = {"f4": 2e-5, "f8": 1e-12}
 STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirrored": diffusion(2.5, (-1, -1, -1))}
 
 LEAST_THREADS = 256
+LEAST_WALK = 12
+"""Planes of a walk that tells when the first of them are complete."""
 MOST_BLOCKS = 100
 """That run at once on any GPU these tests are for."""
 
@@ -42,27 +44,37 @@ def in_boxes(planes, thread_rows):
     return make_residence
 
 
-def in_passes(*tiling):
-    """Return a function that relaxes a grid in passes with such tiles."""
+def in_passes(*tiling, stages=(2, 2)):
+    """Return a function that relaxes a grid in passes with such tiles, whose stages depend on the iterations."""
 
     def make_passes(kernels):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gpu_relax, "tiling_of", lambda *_: Tiling(*tiling))
+            patch.setattr(gpu_relax, "tiling_of", lambda _, __, count, ___: Tiling(*tiling, stages[count - 1]))
             return gpu_relax.Passes(kernels)
 
     return make_passes
+
+
+def in_long_walks(kernels):
+    """Relax a grid of three tiles beside each other on a GPU of five multiprocessors: two show planes meanwhile."""
+    facts = kernels.backend.facts() | {"multiprocessors": 5}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_relax, "LONG_WALK", LEAST_WALK)
+        patch.setattr(kernels.backend, "facts", lambda: facts)
+        return gpu_relax.Passes(kernels)
 
 
 WAYS = {
     "resident": gpu_relax.fastest,
     "deep boxes": in_boxes(4, 2),
     "boxes of all planes": in_boxes(32, 3),
-    "tiles": in_passes(4, 8, 1, 1, 4),
-    "tall tiles": in_passes(8, 4, 1, 1, 3),
-    "aligned tiles": in_passes(4, 8, 1, 4, 4),
-    "wide tiles": in_passes(4, 8, 2, 4, 2),
-    "small tiles": in_passes(*SMALLER[-1]),
+    "tiles": in_passes(4, 8, 1, 1, stages=(4, 3)),
+    "tall tiles": in_passes(8, 4, 1, 1, stages=(2, 6)),
+    "aligned tiles": in_passes(4, 8, 1, 4, stages=(4, 3)),
+    "wide tiles": in_passes(4, 8, 2, 4),
+    "small tiles": in_passes(*SMALLER[-1][:-1]),
 }
+OTHER_WAYS = {"long walks": in_long_walks}
 
 MADE = {}
 
@@ -76,7 +88,7 @@ def make(backend, case, dtype, first=0, planes=None, way="resident"):
     if key not in MADE:
         MADE[key] = gpu.Kernels(backend, slab, dtype)
         if way != "resident":
-            MADE[key].relaxation = WAYS[way](MADE[key])
+            MADE[key].relaxation = (WAYS | OTHER_WAYS)[way](MADE[key])
     return MADE[key]
 
 

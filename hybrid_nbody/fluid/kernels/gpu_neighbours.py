@@ -9,8 +9,9 @@ import numpy as np
 from hybrid_nbody.fluid.kernels.gpu_layout import halo_of
 
 BEYOND = np.dtype([("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")])
+AHEAD = np.dtype([("to", BEYOND), ("complete", "u8"), ("helpers", "i4"), ("first", "i4"), ("second", "i4")], align=True)
 MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks", "i4")])
-"""As in ``sweeps.cu``."""
+"""As in ``beyond.cuh``, ``tiles.cu`` and ``sweeps.cu``."""
 
 COPY_BLOCKS = 264
 COPY_THREADS = 256
@@ -59,8 +60,12 @@ class Nobody:
     def before(self, source, launch):
         """Prepare the colours that a pass starts from."""
 
-    def after(self, target, launch, watched):
-        """Let other ranks have what a launch wrote, and know what it noted of its iterations if `watched`."""
+    def ahead(self, target, launch, helpers):
+        """Return what so many blocks of a launch show others before it ends: an argument of its kernel."""
+        return np.zeros(1, AHEAD)
+
+    def after(self, target, launch, helpers, watched):
+        """Let other ranks have what a launch wrote and its helpers did not show; if `watched`, what it noted, too."""
 
     def end(self, x, watched):
         """Make the halo planes of the solution valid; if `watched`, it may be that of an earlier pass."""
@@ -84,7 +89,7 @@ class Messages(Nobody):
         """See `Nobody`."""
         self.halo.fill(*source, depth=2 * self.counts[launch])
 
-    def after(self, target, launch, watched):
+    def after(self, target, launch, helpers, watched):
         """See `Nobody`."""
         if watched:
             self.halo.maximum(self.kernels.flags(launch, self.counts[launch]))
@@ -102,7 +107,7 @@ class Peers(Nobody):
         self.kernels, self.memory = kernels, halo.transport.peers
         self.rank, self.planes = halo.rank, halo.partition.counts
         self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
-        self.count = kernels.backend.zeros(2, "u4")
+        self.count = kernels.backend.zeros(3, "u4")
         kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
         self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
         numbers = self.mailboxes.data.ptr, self.count.data.ptr, self.rank, len(self.planes)
@@ -121,11 +126,20 @@ class Peers(Nobody):
         renewed = halo_of(self.kernels.slab) - 1, halo_of(self.kernels.slab) - 2
         self._launch("show_and_meet", COPY_BLOCKS, *self._planes(b, *renewed), *self._meeting(0, 0))
 
-    def after(self, target, launch, watched):
+    def ahead(self, target, launch, helpers):
+        """See `Nobody`; the rank below needs what it is shown at the end of its next pass, the one above at once."""
+        result = super().ahead(target, launch, helpers)
+        if helpers:
+            complete, planes = self.count[2:].data.ptr, planes_read(self.counts[launch + 1])
+            result[0] = self._beside_but(target, "above")[0], complete, helpers, *planes
+        return result
+
+    def after(self, target, launch, helpers, watched):
         """See `Nobody`."""
         count, following = self.counts[launch : launch + 2]
-        meeting = self._meeting(launch, count if watched else 0)
-        self._launch("show_and_meet", COPY_BLOCKS, *self._planes(target, *planes_read(following)), *meeting)
+        to = self._beside_but(target, "below") if helpers else self.present[target.data.ptr]
+        planes = target, *map(np.int32, planes_read(following)), to
+        self._launch("show_and_meet", COPY_BLOCKS, *planes, *self._meeting(launch, count if watched else 0))
 
     def end(self, x, watched):
         """See `Nobody`; what the last pass left in the halo came to x with the rest."""
@@ -138,6 +152,12 @@ class Peers(Nobody):
     def _planes(self, array, first, second):
         """Return arguments for showing the outermost planes of an array, so many of each colour."""
         return array, np.int32(first), np.int32(second), self.present[array.data.ptr]
+
+    def _beside_but(self, array, side):
+        """Return what `_beside` does, as if there were no rank on that side."""
+        result = self.present[array.data.ptr].copy()
+        result[side] = 0
+        return result
 
     def _meeting(self, launch, iterations):
         """Return arguments for a meeting about what was noted of a launch."""

@@ -9,6 +9,10 @@ from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 
 COPY_BLOCKS = 1056
 COPY_THREADS = 256
+
+LONG_WALK = 32
+"""Planes of a walk, at least, of which the first are shown to another rank while it goes on."""
+
 ROOM_ALIGNMENT = 256
 """Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
 
@@ -78,6 +82,18 @@ class Passes:
         self.cuts = {c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()}
         self.launchable = {count: self._compile(count) for count in self.tilings}
         self.longest = max(self.tilings)
+        self.helpers = {count: self._helpers(count, multiprocessors) for count in self.tilings}
+
+    def _helpers(self, count, multiprocessors):
+        """Return how many multiprocessors show planes to the rank below during a pass: those that have no tile.
+
+        It is worth while if all tiles walk over many planes: they complete the first of them early.
+        """
+        slab, tiling = self.kernels.slab, self.tilings[count]
+        across, rows = self._grid(count)
+        early = tiling.level(slab, count, multiprocessors) and tiling.walk(slab, count, multiprocessors) >= LONG_WALK
+        nobody = slab.complete or slab.walls[0]
+        return min(across, max(0, multiprocessors - across * rows)) if early and not nobody else 0
 
     def _compile(self, count):
         """Return the kernels of passes of `count` iterations, by name."""
@@ -100,13 +116,13 @@ class Passes:
         for number, count in enumerate(counts):
             source, target = (spare, x) if number % 2 else (x, spare)
             neighbours.before(source, number)
-            self._launch("relax", count, (number, previous, x, spare, b), equation)
-            neighbours.after(target, number, watched)
+            self._pass(count, number, previous, target, (x, spare, b), equation)
+            neighbours.after(target, number, self.helpers[count], watched)
             previous = count
         done = map(np.int32, (len(counts), previous, iterations))
         self.kernels.single("sweeps", "settle", *done, self.kernels.control)
         for number in range(longest - 1 if watched else 0):
-            self._launch("redo", 1, (number, x, spare, b), equation)
+            self._launch("redo", 1, self._grid(1), (number, x, spare, b), equation)
         arguments = x, spare, self.kernels.control
         self.kernels.kernel("sweeps", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), arguments)
         neighbours.end(x, watched)
@@ -118,13 +134,22 @@ class Passes:
             self.longest = min(halo.communicator.gather(self.longest))
         return neighbours
 
-    def _launch(self, name, count, arrays, equation):
+    def _pass(self, count, number, previous, target, arrays, equation):
+        """Launch a pass to `target`, with a row of blocks more if its first planes are to be shown meanwhile."""
+        ahead, (across, rows) = self.neighbours.ahead(target, number, self.helpers[count]), self._grid(count)
+        grid = across, rows + (ahead["helpers"].item() > 0)
+        self._launch("relax", count, grid, (number, previous, *arrays), equation, ahead)
+
+    def _launch(self, name, count, grid, arrays, equation, *more):
         """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers before the arrays."""
-        words = (np.int32(word) if isinstance(word, int) else word for word in arrays)
-        tiling, cuts = self.tilings[count], self.cuts[count]
-        grid = tiling.number(self.kernels.slab, count)[0], len(cuts) - 1
-        arguments, memory = (*words, cuts, *equation, self.kernels.control), tiling.memory(self.kernels.dtype)
+        words, tiling = (np.int32(word) if isinstance(word, int) else word for word in arrays), self.tilings[count]
+        arguments = *words, self.cuts[count], *equation, self.kernels.control, *more
+        memory = tiling.memory(self.kernels.dtype)
         self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=memory)
+
+    def _grid(self, count):
+        """Return the blocks that have tiles: beside each other in x, and rows of them."""
+        return self.tilings[count].number(self.kernels.slab, count)[0], len(self.cuts[count]) - 1
 
     def _spare_colours(self, room):
         """Return colours to work in: always in the same place of the room, or our own if they do not fit."""

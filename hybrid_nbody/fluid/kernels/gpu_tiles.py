@@ -34,7 +34,8 @@ class Tiling(NamedTuple):
         Cells of a colour that the skirts along x are a multiple of: with 4 a tile writes whole sectors of memory, 1
         wastes less.
     stages : int
-        Steps for which numbers wait or are under way.
+        Steps for which numbers wait or are under way; those that are unrolled, 2 K + 2 in a pass of K iterations, are a
+        multiple of them, so that the compiler knows where each number waits.
     """
 
     rows: int
@@ -61,6 +62,10 @@ class Tiling(NamedTuple):
         """Return the bytes of shared memory for what the warps show each other in a pass of `count` iterations."""
         lanes = 2 * self.warps * self.rows if self.side > 1 else self.rows
         return 2 * 2 * count * (2 * self.warps * LANES + lanes) * np.dtype(dtype).itemsize
+
+    def fits(self, dtype, count: int, limit: int) -> bool:
+        """Return whether a pass of `count` iterations can have such tiles in so many bytes of shared memory."""
+        return (2 * count + 2) % self.stages == 0 and self.memory(dtype) + self.edges(dtype, count) <= limit
 
     def macros(self, count: int) -> dict[str, int]:
         """Return the macros of ``tiles.cu`` for `count` iterations of a pass."""
@@ -101,6 +106,11 @@ class Tiling(NamedTuple):
         """Return whether all blocks walk side by side, and find what they share in the cache."""
         return (len(self.cuts(slab, count, multiprocessors)) - 1) % self.number(slab, count)[1] == 0
 
+    def walk(self, slab, count: int, multiprocessors: int) -> int:
+        """Return the fewest planes of a strip that a row of blocks passes over."""
+        strips = np.arange(self.number(slab, count)[1]) * slab.planes
+        return int(np.diff(np.union1d(self.cuts(slab, count, multiprocessors), strips)).min())
+
     def _shared_out(self, slab, count, multiprocessors):
         """Return the cuts, and the steps that the rows of blocks take at most."""
         across, strips = self.number(slab, count)
@@ -134,7 +144,7 @@ def _tiles(slab, axis, width, skirt, more):
     return -(-(size - 2 * beyond) // (width - 2 * skirt))
 
 
-LOW = tuple(Tiling(4, warps, 1, 1, 4) for warps in range(8, 13))
+LOW = tuple(Tiling(4, warps, 1, 1, 6) for warps in range(8, 13))
 """Tiles of several heights: faster where the grid is small, or one suits it so that all blocks walk side by side."""
 
 ROW_COSTS = {8: 1.0, 4: 1.1}
@@ -161,7 +171,7 @@ def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
     best = _fastest(slab, np.dtype(dtype), count, facts["multiprocessors"])
     limit = facts["shared_memory_per_block_limit"] - OWN_SHARED_MEMORY
     tilings = *(best._replace(stages=stages) for stages in range(best.stages, 1, -1)), *SMALLER
-    return next((some for some in tilings if some.memory(dtype) + some.edges(dtype, count) <= limit), None)
+    return next((some for some in tilings if some.fits(dtype, count, limit)), None)
 
 
 def _fastest(slab, dtype, count, multiprocessors):
@@ -169,10 +179,10 @@ def _fastest(slab, dtype, count, multiprocessors):
     if dtype.itemsize > 4:
         return Tiling(4, 8, 1, 4, 4)
     if count > 1 and wraps:
-        return Tiling(4, 12, 1, 2, 4)
+        return Tiling(4, 12, 1, 2, 6)
     if count > 1:
         facts, few = (slab, count, multiprocessors), slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
-        high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 4)
+        high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 6)
         low = [tiling for tiling in LOW if few or tiling.level(*facts)]
         return min((high, *low), key=lambda tiling: tiling.cost(*facts))
     if warps in (4, 7, 8):  # a block takes whole rows

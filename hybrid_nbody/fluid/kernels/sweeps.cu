@@ -4,6 +4,7 @@
 // Bytes of memory a cell and iteration, by one colour at a time: 16. Compiled with the macros of ``grid.cuh``.
 
 #include "solve.cuh"
+#include "beyond.cuh"
 
 extern "C" __global__ void begin_solve(int *control) {
     control[DONE] = control[COUNT] = control[SKIPPED] = control[CHANGED] = 0;
@@ -95,21 +96,12 @@ extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const
 
 // --- between passes by ``tiles.cu``: GPUs that write into each other's memory -------------------------------------------
 
-// Colours of the ranks below and above in their GPUs' memory, moved so that this rank's planes have their own numbers
-// there; null where there is no such rank. `colour`: from one to the other.
-struct Beyond {
-    Real *below, *above;
-    long long colour_below, colour_above;
-};
-
-#define WIDE (int)(16 / sizeof(Real))
-__device__ inline void copy(Real *to, const Real *from) { *(float4 *)to = *(const float4 *)from; }
-
 // What a GPU tells another one: the number of the meeting, and which iterations changed a cell.
 typedef unsigned long long Letter;
 
 // Where the letters of all GPUs lie: with the one they are for, those of odd meetings after those of even ones, so that
-// nobody's next letter replaces one that is still to be read. `count`: meetings so far, and blocks that wait for the next.
+// nobody's next letter replaces one that is still to be read. `count`: meetings so far, blocks that wait for the next, and
+// tiles whose lowest planes are complete in the pass before it.
 struct Meetings {
     volatile Letter *const *letters;
     unsigned *count;
@@ -120,7 +112,7 @@ struct Meetings {
 __device__ void hold(const Meetings &meetings, int launch, int iterations, int *control) {
     __shared__ unsigned meeting, all;
     int *flags = flags_of(control, launch);
-    if (threadIdx.x == 0) meeting = ++meetings.count[0], all = 0;
+    if (threadIdx.x == 0) meeting = ++meetings.count[0], meetings.count[2] = all = 0;
     __syncthreads();
     unsigned noted = 0;
     for (int i = 0; i < iterations; ++i) noted |= (flags[i] != 0) << i;
@@ -142,21 +134,8 @@ extern "C" __global__ void meet(const __grid_constant__ Meetings meetings, int l
     hold(meetings, launch, iterations, control);
 }
 
-// Copy this rank's first and last planes, `first` of one colour and `second` of the other, to where the ranks beside it look
-// for them, 16 bytes at once.
-__device__ inline void show_planes(const Real *from, int first, int second, const Beyond &to) {
-    const int size = COLOUR_PLANE / WIDE;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (first + second) * size; i += gridDim.x * blockDim.x) {
-        int colour = i >= first * size, planes = colour ? second : first;
-        long long begin = (long long)HALO * COLOUR_PLANE + (i - colour * first * size) * WIDE;
-        long long end = begin + (long long)(PLANES - planes) * COLOUR_PLANE;
-        if (to.below) copy(to.below + colour * to.colour_below + begin, from + colour * COLOUR + begin);
-        if (to.above) copy(to.above + colour * to.colour_above + end, from + colour * COLOUR + end);
-    }
-}
-
 extern "C" __global__ void show(const Real *from, int first, int second, const __grid_constant__ Beyond to) {
-    show_planes(from, first, second, to);
+    show_planes(from, first, second, to, blockIdx.x, gridDim.x);
 }
 
 // The same, and the last block to be done meets the other GPUs.
@@ -164,7 +143,7 @@ extern "C" __global__ void show_and_meet(const Real *from, int first, int second
                                          const __grid_constant__ Meetings meetings, int launch, int iterations,
                                          int *control) {
     __shared__ bool last;
-    show_planes(from, first, second, to);
+    show_planes(from, first, second, to, blockIdx.x, gridDim.x);
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence_system();
@@ -190,7 +169,7 @@ extern "C" __global__ void settle(int launches, int last, int iterations, int *c
 
 extern "C" __global__ void bring_home(Real *x, const Real *spare, const int *control) {
     if (!control[HOME]) return;
-    long long size = 2 * COLOUR / WIDE, step = (long long)gridDim.x * blockDim.x;
+    long long size = 2 * COLOUR / AT_ONCE, step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
-        copy(x + i * WIDE, spare + i * WIDE);
+        copy(x + i * AT_ONCE, spare + i * AT_ONCE);
 }

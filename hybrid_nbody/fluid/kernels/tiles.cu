@@ -15,6 +15,7 @@
 // which numbers are under way).
 
 #include "solve.cuh"
+#include "beyond.cuh"
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
@@ -75,6 +76,7 @@ __device__ inline int stored_plane(int z) {
 // there are places are unrolled, so that the compiler knows the place of each, and nothing is moved.
 #define PLACES (2 * K + 2)
 #define PLACE(step, offset) (((step) + (offset) + 4 * PLACES) % PLACES)
+static_assert(PLACES % STAGES == 0, "where a number waits is known, too");
 typedef Real Column[ROWS][PLACES];
 struct Columns { Column x[2], b[2]; };
 
@@ -226,20 +228,55 @@ __device__ __forceinline__ void show_edges(int h, Edges &edges, const Thread &me
         for (int r = 0; r < ROWS; ++r) edges.lane[h][(me.lane > 0) * WARPS + me.warp][r] = x[r][place];
 }
 
+// --- planes that are shown while tiles walk on --------------------------------------------------------------------------
+
+// Tiles complete the first planes of this rank early, and the rank below needs them late, at the end of its next pass: blocks
+// on multiprocessors without a tile copy them meanwhile. The last planes, which the rank above needs at once, are left to the
+// next kernel.
+struct Ahead {
+    Beyond to;
+    unsigned *complete;          // tiles that have completed those planes, zero before; null if nobody shows them
+    int helpers, first, second;  // blocks that do, and planes of one colour and of the other
+};
+#define TILES (ALONG_X.number() * ALONG_Y.number())
+
+// Before the first step of a round, HALO planes of a range that begins with plane 0 are complete for the first time.
+__device__ inline bool completes(int begin, int round) {
+    int since = round - (HALO + 2 * K - 1);
+    return begin == 0 && since >= 0 && since < PLACES;
+}
+
+__device__ inline void add_complete(unsigned *complete) {
+    if (threadIdx.x > 0) return;
+    __threadfence();
+    atomicAdd(complete, 1);
+}
+
+__device__ inline void show_ahead(const Real *from, const Ahead &ahead) {
+    if (blockIdx.x >= ahead.helpers) return;
+    if (threadIdx.x == 0)
+        while (*(volatile unsigned *)ahead.complete < TILES) {}
+    __threadfence();
+    __syncthreads();
+    show_planes(from, ahead.first, ahead.second, ahead.to, blockIdx.x, ahead.helpers);
+}
+
+// --- a pass ------------------------------------------------------------------------------------------------------------
+
 // K iterations of the planes from `begin` to `end` of a tile; `changed`: whether its own cells were, in each of them.
 __device__ inline void iterate_range(const Real *__restrict__ from, const Real *__restrict__ b, Real *__restrict__ to,
                                      int begin, int end, const Thread &me, const Equation &e, Real factor, Edges *edges,
-                                     bool *changed) {
+                                     bool *changed, unsigned *complete) {
     Columns held = {};
     int start = (WALLS_Z ? max(begin - 2 * K, GRID_BEGIN) : begin - 2 * K) - 1, last = end + 2 * K - 2;
     if (TALL) from += me.fetched[0], b += me.fetched[0];
     wait_for_pieces_but<0>();  // what was ordered for steps beyond the last of another range
     for (int stage = 0; stage < STAGES - 1; ++stage) fetch_step(from, b, start + stage, stage, me);
-    unsigned stage = 0;
     for (int round = start; round <= last; round += PLACES) {
+        if (complete && completes(begin, round)) add_complete(complete);
 #pragma unroll
         for (int step = 0; step < PLACES; ++step) {
-            int t = round + step;
+            int t = round + step, stage = step % STAGES;
             if (t > last) return;
             Edges &fresh = edges[t & 1], &old = edges[~t & 1];
             wait_for_pieces_but<STAGES - 2>();
@@ -248,7 +285,6 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             take_plane(held.b[0], PLACE(step, 0), me, stage, B0);
             take_plane(held.b[1], PLACE(step, -1), me, stage, B1);
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
-            stage = (stage + 1) % STAGES;
             if (WALLS_Z && (t < GRID_BEGIN + 2 * K || t >= GRID_END - 1)) set_ghosts(t, step, held, e.z_sign);
             show_edges(0, fresh, me, held.x[1], PLACE(step, 1));
 #pragma unroll
@@ -258,11 +294,11 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
                 changed[(h - 1) / 2] |= moved && t - h + 1 >= begin && t - h + 1 < end;
                 if (h < 2 * K) show_edges(h, fresh, me, held.x[(h - 1) & 1], PLACE(step, 1 - h));
             }
-            int complete = t - 2 * K + 1;
-            if (complete >= begin)
+            int done = t - 2 * K + 1;
+            if (done >= begin)
 #pragma unroll
                 for (int colour = 0; colour < 2; ++colour)
-                    store_plane(to + colour * COLOUR, complete, me, held.x[colour], PLACE(step, 1 - 2 * K));
+                    store_plane(to + colour * COLOUR, done, me, held.x[colour], PLACE(step, 1 - 2 * K));
             __syncthreads();
         }
     }
@@ -271,14 +307,14 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
 // K iterations of this rank's planes. The planes of all strips of tiles, one strip after another, are shared out among the
 // rows of blocks: row i takes those from cuts[i] to cuts[i + 1], its blocks the tiles beside each other in x.
 __device__ inline void iterate(const Real *from, const Real *b, Real *to, const int *cuts, const Equation &e, Real factor,
-                               Real tolerance, int *flags) {
+                               Real tolerance, int *flags, unsigned *complete) {
     __shared__ Edges edges[2];
     bool changed[K] = {};
     int begin = cuts[blockIdx.y], end = cuts[blockIdx.y + 1];
     while (begin < end) {
         int z = begin % PLANES, count = min(PLANES - z, end - begin);
         Thread me = thread_in(blockIdx.x, begin / PLANES, tolerance);
-        iterate_range(from, b, to, z, z + count, me, e, factor, edges, changed);
+        iterate_range(from, b, to, z, z + count, me, e, factor, edges, changed, complete);
         begin += count;
     }
     for (int i = 0; i < K; ++i) note(changed[i] || tolerance < 0, flags + i);  // if less, nothing ends a solve
@@ -289,11 +325,15 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
 // Launch i of a solve takes x into `spare` if i is even, else back. It returns at once if the launch before, of
 // `previous` iterations, had one that changed nothing, or returned at once itself.
 KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, const int *cuts, EQUATION, Real factor,
-             Real tolerance, int *control) {
+             Real tolerance, int *control, const __grid_constant__ Ahead ahead) {
     if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);
     if (previous && needed(control, launch - 1, previous) <= previous) return;
     Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;
-    iterate(from, b, to, cuts, THE_EQUATION, factor, tolerance, flags_of(control, launch));
+    if (!WHOLE && ahead.helpers && blockIdx.y == gridDim.y - 1) {
+        show_ahead(to, ahead);
+        return;
+    }
+    iterate(from, b, to, cuts, THE_EQUATION, factor, tolerance, flags_of(control, launch), WHOLE ? nullptr : ahead.complete);
 }
 
 #if K == 1
@@ -303,6 +343,6 @@ KERNEL redo(int pass, Real *x, Real *spare, const Real *b, const int *cuts, EQUA
     if (pass >= control[REDO]) return;
     bool back = (control[FROM] + pass) & 1;
     __shared__ int unread[K];
-    iterate(back ? spare : x, b, back ? x : spare, cuts, THE_EQUATION, factor, tolerance, unread);
+    iterate(back ? spare : x, b, back ? x : spare, cuts, THE_EQUATION, factor, tolerance, unread, nullptr);
 }
 #endif

@@ -150,12 +150,12 @@ class ThreadTransport:
         array.set(np.max(self.rank.gather(array.get()), axis=0))
 
 
-def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve):
+def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve, way="resident"):
     """Return for each slab what it becomes, and the statistics of its solve.
 
     Ranks that are sent planes queue their work on one stream; those that meet have streams of their own.
     """
-    slabs = [make(backend, case, dtype, low, high - low) for low, high in zip(cuts, cuts[1:], strict=False)]
+    slabs = [make(backend, case, dtype, low, high - low, way) for low, high in zip(cuts, cuts[1:], strict=False)]
 
     def relax(rank):
         (backend.cupy.cuda.Stream(non_blocking=True) if peers else backend.stream).use()
@@ -187,6 +187,20 @@ def test_shared_passes_have_the_bits_of_one_rank(backend, dtype, name, peers, it
     cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
     parts = relax_on_threads(backend, case, dtype, cuts, peers, x, b, stencil, iterations, tolerance)
     assert all(statistics == whole.statistics() for _, statistics in parts)
+    np.testing.assert_array_equal(np.concatenate([found for found, _ in parts]), merged(whole, together))
+
+
+@pytest.mark.parametrize("along_z", ["no-slip", "periodic"])
+@pytest.mark.parametrize("iterations", [3, 9])
+@pytest.mark.parametrize("tolerance", [NEVER_MET, 0.3])
+def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(backend, dtype, along_z, iterations, tolerance):
+    case, cuts = ((132, 10, 50), ("free-slip", "free-slip", along_z)), (0, 12, 30, 50)
+    x, b = values(case, 1), values(case, 2)
+    whole, solve = make(backend, case, dtype), (diffusion(0.7, (1, -1, 1)), iterations, tolerance)
+    together, right = colours_of(whole, x), colours_of(whole, b)
+    whole.relax(together, right, *solve, None)
+    parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, *solve, way="long walks")
+    assert min(make(backend, case, dtype, 12, 18, "long walks").relaxation.helpers.values()) > 0
     np.testing.assert_array_equal(np.concatenate([found for found, _ in parts]), merged(whole, together))
 
 
