@@ -80,7 +80,7 @@ def _scaling(parser):
 
 
 def _flat(parser):
-    parser.add_argument("--sizes", metavar="N,N,…", help="bodies on a GPU (default: 1000,3000,5000)")
+    parser.add_argument("--sizes", metavar="N,N,…", help="bodies on a GPU (default: 250,500,1000,3000,5000)")
     default = "500,700,900,1100"
     parser.add_argument(
         "--compare", default=default, metavar="N,N,…", help=f"bodies on all devices (default: {default})"

@@ -16,7 +16,7 @@ from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.results import Column, digits, timing_columns
 
-SIZES, COMPARED = "1000,3000,5000", "500,700,900,1100"
+SIZES, COMPARED = "250,500,1000,3000,5000", "500,700,900,1100"
 BLOCKS, UNROLLS = (16, 32, 64), (1, 4, 16)
 ONE_THREAD, ALL_THREADS = "CPU, one thread", "CPU, all threads"
 
@@ -154,10 +154,13 @@ def _row(head, rung, problem, devices, repeats, rows, stop):
 
 
 def fastest(rows, threads: str) -> dict[int, float]:
-    """Return the seconds of the fastest rung with N, or with N x N threads, by the number of bodies."""
+    """Return the seconds of the fastest rung with N, or with N x N threads, by the number of bodies.
+
+    The comparison of devices is left out: it times one rung of each, another at each size would be the fastest.
+    """
     found = {}
     for row in rows:
-        if row.get("threads") == threads and row.get("median_s"):
+        if row["part"] != "devices" and row.get("threads") == threads and row.get("median_s"):
             found[row["bodies"]] = min(row["median_s"], found.get(row["bodies"], math.inf))
     return dict(sorted(found.items()))
 

@@ -56,10 +56,10 @@ def test_grids(threads, number, grid):
     assert Kernel(threads, block=64).grid(number) == grid
 
 
-def rows(**times):
+def rows(part="memory", **times):
     """Return rows of N and of N x N threads at 1000 and 4000 bodies."""
     return [
-        {"part": "memory", "bodies": bodies, "threads": threads, "median_s": seconds}
+        {"part": part, "bodies": bodies, "threads": threads, "median_s": seconds}
         for threads, name in (("N", "bodies"), ("N x N", "pairs"))
         for bodies, seconds in zip((1000, 4000), times[name], strict=True)
     ]
@@ -70,6 +70,12 @@ def test_the_crossover_lies_between_the_sizes():
     measured = [*rows(bodies=(2, 4), pairs=(1, 8)), *rows(bodies=(9, 9), pairs=(9, 9))]
     assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
     assert flat.conclude(measured)[0].startswith("N x N threads are faster up to about 2000 bodies, N threads above")
+
+
+def test_devices_do_not_move_the_crossover():
+    """At their sizes a single rung of each kind is timed."""
+    measured = [*rows(bodies=(2, 4), pairs=(1, 8)), *rows(part="devices", bodies=(1, 9), pairs=(9, 1))]
+    assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize(
