@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybrid_nbody import __version__
-from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
+from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 
 STARTED = time.monotonic()
 
@@ -321,6 +321,9 @@ def _alone(chosen) -> int:
         return _call(chosen, None)
     except HybridNBodyError as error:
         return _complain(error)
+    except KeyboardInterrupt:
+        print("hybrid_nbody: stopped by Ctrl-C", file=sys.stderr)
+        return STOPPED_EARLY
     except BrokenPipeError:
         return _stop_printing()
     except OSError as error:  # such as a name that is longer than the file system allows

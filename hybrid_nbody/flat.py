@@ -36,8 +36,11 @@ DT = 0.01
 FRAMES, STEPS_OF_A_FRAME = 100, 3
 """Of an animation that is saved: 3 units of time, in which bodies at rest fall through the centre to the other side."""
 
-STEPS_AT_ONCE = 512
-"""Of a run that is timed: in between it can be stopped. Sources are sorted as often."""
+SECONDS_AT_ONCE = 0.5
+"""Of a run that is timed: in between it can be stopped."""
+
+FIRST_INTERACTIONS, MOST_FIRST_STEPS = 1e9, 512
+"""Of the steps done before their pace is known: a second at most on one core."""
 
 ANIMATION = "flat.gif"
 ENDINGS = (".gif", ".mp4")
@@ -116,24 +119,33 @@ def configuration(arguments) -> dict:
 
 
 def _check(arguments):
-    faults = [
-        *_fault_of_number("N", arguments.bodies, 1, MOST_BODIES),
-        *_fault_of_number("D", arguments.cells, 1, MOST_CELLS),
-        *_fault_of_number("-i", "1" if arguments.iterations is None else arguments.iterations, 1, MOST_STEPS),
-        *_fault_of_number("--seed", arguments.seed, 0, MOST_STEPS),
-    ]
-    if arguments.mode.lower() not in MODES:
-        faults.insert(2, f"MODE: must be cpu, openmp or cuda (got '{arguments.mode}')")
-    if arguments.animation is not None and Path(arguments.animation).suffix.lower() not in ENDINGS:
-        faults.append(f"--animation: must end in {' or '.join(ENDINGS)} (got '{arguments.animation}')")
-    if arguments.animation is not None and arguments.iterations is not None:
-        faults.append("--animation: a run with -i is timed and makes none; leave out one of the two")
-    if arguments.overwrite and arguments.output is None:
-        faults.append("--overwrite: is for --output DIR; without it no run is kept")
-    if arguments.animation is not None and not Path(arguments.animation).absolute().parent.is_dir():
-        faults.append(f"--animation: there is no folder '{Path(arguments.animation).parent}'")
-    if faults:
+    if faults := [*_faults_of_the_run(arguments), *_faults_of_its_output(arguments)]:
         raise InputError(in_one_message(faults))
+
+
+def _faults_of_the_run(arguments):
+    yield from _fault_of_number("N", arguments.bodies, 1, MOST_BODIES)
+    yield from _fault_of_number("D", arguments.cells, 1, MOST_CELLS)
+    if arguments.mode.lower() not in MODES:
+        yield f"MODE: must be cpu, openmp or cuda (got '{arguments.mode}')"
+    yield from _fault_of_number("-i", "1" if arguments.iterations is None else arguments.iterations, 1, MOST_STEPS)
+    yield from _fault_of_number("--seed", arguments.seed, 0, MOST_STEPS)
+
+
+def _faults_of_its_output(arguments):
+    if arguments.animation is not None:
+        yield from _faults_of_animation(Path(arguments.animation), arguments.iterations)
+    if arguments.overwrite and arguments.output is None:
+        yield "--overwrite: is for --output DIR; without it no run is kept"
+
+
+def _faults_of_animation(path, iterations):
+    if path.suffix.lower() not in ENDINGS:
+        yield f"--animation: must end in {' or '.join(ENDINGS)} (got '{path}')"
+    if iterations is not None:
+        yield "--animation: a run with -i is timed and makes none; leave out one of the two"
+    if not path.absolute().parent.is_dir():
+        yield f"--animation: there is no folder '{path.parent}'"
 
 
 def _fault_of_number(name, text, least, most):
@@ -156,17 +168,32 @@ def _bodies(file, number, seed):
 
 def _timed(model, steps, communicator, guard):
     """Do the steps and print the time they took."""
-    model.backend.synchronize()
-    start = time.perf_counter()
-    for done in range(0, steps, STEPS_AT_ONCE):
-        model.advance(min(STEPS_AT_ONCE, steps - done))
-    model.backend.synchronize()
-    seconds = float(communicator.maximum(np.array(time.perf_counter() - start)))
+    seconds = _seconds(model, steps, communicator)
     guard.check_numbers()
     if communicator.is_root:
         rate = with_prefix(steps * model.work.per_step / seconds)
         print(f"{_summary(model, communicator)}: {steps} iterations in {seconds:.3g} s, {rate}{model.work.unit}/s")
     return 0
+
+
+def _seconds(model, steps, communicator):
+    """Do the steps, `SECONDS_AT_ONCE` of them at a time; return the seconds that they took."""
+    total, piece = 0.0, max(1, min(int(FIRST_INTERACTIONS / model.work.per_step), MOST_FIRST_STEPS))
+    while steps:
+        piece = min(piece, steps)
+        taken = _taken(model, piece, communicator)
+        steps, total = steps - piece, total + taken
+        piece = max(1, int(piece * SECONDS_AT_ONCE / max(taken, 1e-9)))
+    return total
+
+
+def _taken(model, steps, communicator):
+    """Do steps without looking up; return the seconds of the slowest rank, the same on every rank."""
+    model.backend.synchronize()
+    start = time.perf_counter()
+    model.advance(steps)
+    model.backend.synchronize()
+    return float(communicator.maximum(np.array(time.perf_counter() - start)))
 
 
 def _summary(model, communicator):

@@ -19,6 +19,8 @@ DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError
 """What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
 
 ARRAYS = ("position", "velocity", "mass", "id")
+PASSED_OVER = ("activity_map",)
+"""Arrays that an export of ours holds beside the bodies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,9 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
     path : str or Path
         A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments), or one of
         bodies in a plane in the course's format, see `hybrid_nbody.analysis.bodies_csv.read_csv`; a NumPy ``.npz``
-        archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,); a trajectory of
-        ours, whose last frame is taken; or a checkpoint of ours.
+        archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), in which the
+        ``activity_map`` of our exports is passed over; a trajectory of ours, whose last frame is taken; or a checkpoint
+        of ours.
     seed : int, optional
         Of what a table in the course's format leaves to be drawn.
 
@@ -122,9 +125,9 @@ def _arrays_of(path, archive):
         if name not in archive.files:
             raise InputError(f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}")
     for name in archive.files:
-        if name not in ARRAYS:
+        if name not in (*ARRAYS, *PASSED_OVER):
             raise InputError(f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id")
-    return {name: archive[name] for name in archive.files}
+    return {name: archive[name] for name in archive.files if name in ARRAYS}
 
 
 # --- HDF5 ----------------------------------------------------------------------------------------------------------

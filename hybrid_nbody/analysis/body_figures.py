@@ -12,7 +12,7 @@ from hybrid_nbody.analysis.panels import (
     draw_tracks,
     view_of,
 )
-from hybrid_nbody.analysis.style import BODY_COLOURS, scaled_units
+from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, scaled_units
 from hybrid_nbody.errors import InputError
 
 PLANES = ((0, 1), (0, 2), (1, 2))
@@ -75,6 +75,7 @@ def snapshot_figure(run, frame=-1) -> Figure:
     panels = figure.subplots(1, 3)
     for axes, plane in zip(panels, PLANES, strict=True):
         drawn = draw_bodies(axes, points, view, plane, norm)
+        few_ticks(axes)
     _colour_bar(figure, drawn, panels[-1], view)
     figure.suptitle(title(run, frame, _bodies_shown(points, view)))
     return figure
@@ -101,6 +102,7 @@ def tracks_figure(run, frame=-1) -> Figure:
     panels = figure.subplots(1, 3)
     for axes, plane in zip(panels, PLANES, strict=True):
         draw_tracks(axes, tracks, run.id, view, plane)
+        few_ticks(axes)
     if run.number_of_bodies <= len(BODY_COLOURS):  # beyond that the colours repeat
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=len(names), handletextpad=0.1)

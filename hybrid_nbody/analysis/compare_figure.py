@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.figures import new_figure
-from hybrid_nbody.analysis.style import BODY_COLOURS, GREY, label, plain, power_of_ten, readable_ticks
+from hybrid_nbody.analysis.style import BODY_COLOURS, GREY, label, plain, power_of_ten, readable_decades, readable_ticks
 
 MOST_LINES = len(BODY_COLOURS)
 
@@ -31,24 +31,30 @@ def compare_figure(found) -> Figure:
 def _draw(axes, name, series):
     time = series[0].time
     power = power_of_ten(time)
-    # What differs most stands first; a quantity that is 0 in the first run has no relative difference.
-    shown = sorted((one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale)
-    drawn = [one for one in shown if _finite_peak(one) > 0][:MOST_LINES]
-    for one, colour in zip(drawn, BODY_COLOURS, strict=False):
-        axes.plot(one.time / 10.0**power, _positive(one.largest / one.scale), color=colour, label=one.name)
-        if np.any(one.rms != one.largest):
-            axes.plot(one.time / 10.0**power, _positive(one.rms / one.scale), color=colour, linestyle=":")
-    if drawn:
-        axes.set_title("largest; dotted: rms", loc="right", color=GREY)
-        axes.set_yscale("log")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    else:
+    if not _draw_differences(axes, series, 10.0**power):
         axes.text(0.5, 0.5, "no difference", transform=axes.transAxes, ha="center", va="center", color=GREY)
         axes.set(yticks=[])
     axes.set_ylabel(f"relative difference\n{name}")
     axes.set_xlabel(label("time", "", power))
     axes.set_xlim(*_span(time / 10.0**power))
     readable_ticks(axes.xaxis)
+
+
+def _draw_differences(axes, series, unit):
+    """Draw what differs over time in some unit; return whether anything does."""
+    # What differs most stands first; a quantity that is 0 in the first run has no relative difference.
+    shown = sorted((one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale)
+    drawn = [one for one in shown if _finite_peak(one) > 0][:MOST_LINES]
+    for one, colour in zip(drawn, BODY_COLOURS, strict=False):
+        axes.plot(one.time / unit, _positive(one.largest / one.scale), color=colour, label=one.name)
+        if np.any(one.rms != one.largest):
+            axes.plot(one.time / unit, _positive(one.rms / one.scale), color=colour, linestyle=":")
+    if drawn:
+        axes.set_title("largest; dotted: rms", loc="right", color=GREY)
+        axes.set_yscale("log")
+        readable_decades(axes.yaxis)
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return bool(drawn)
 
 
 def _finite_peak(one):

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 from PIL import Image
 from PIL.GifImagePlugin import getdata
 
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.errors import InputError
 
 SUFFIXES = (".mp4", ".gif")
 
@@ -27,50 +28,8 @@ MOST_HUNDREDTHS = 2**16 - 1
 """Of a second that a GIF can show a picture for."""
 
 
-class Encoder:
-    """Writes a movie beside its place, and puts it there when it is whole.
-
-    Parameters
-    ----------
-    path : Path
-        Where the movie will be.
-    """
-
-    def __init__(self, path):
-        self.path = path
-        self.partial = path.with_name(f".{path.name}.part")
-
-    def add(self, pixels) -> None:
-        """Add a frame: (height, width, 4) uint8, red, green, blue and what is not looked at."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Finish the file.
-
-        Raises
-        ------
-        FileError
-            It could not be written.
-        """
-        try:
-            self._finish()
-            self.partial.replace(self.path)
-        except OSError as error:
-            raise self.fault(error.strerror or error) from error
-
-    def abandon(self) -> None:
-        """Leave no file, but the one of before."""
-        self._end()
-        with suppress(OSError):
-            self.partial.unlink(missing_ok=True)
-
-    def fault(self, why) -> FileError:
-        """Return the error that says why the movie cannot be written."""
-        return FileError(f"{self.path}: cannot write the movie ({why})")
-
-
-class Mp4(Encoder):
-    """A movie that ffmpeg encodes while frames are drawn.
+class Encoder(ABC):
+    """Writes a movie, frame by frame.
 
     Parameters
     ----------
@@ -83,32 +42,60 @@ class Mp4(Encoder):
 
     Raises
     ------
+    OSError
+        Here or in a method: the file cannot be written. What is there is to be abandoned.
+    """
+
+    @abstractmethod
+    def add(self, pixels) -> None:
+        """Add a frame.
+
+        Parameters
+        ----------
+        pixels : (height, width, 4) array of uint8
+            Red, green, blue, and transparency, which is not looked at; the first row is the top. It is not kept.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Stop writing; the file is of no use."""
+
+
+class Mp4(Encoder):
+    """A movie that ffmpeg encodes while frames are drawn; parameters as of `Encoder`.
+
+    Raises
+    ------
     InputError
-        There is no ffmpeg, or none of its encoders will do.
+        None of the encoders of ffmpeg will do.
     """
 
     def __init__(self, path, size, fps):
-        super().__init__(path)
-        if not has_ffmpeg():
-            raise InputError(f"{path}: an MP4 needs ffmpeg, which is not on the PATH; install it, or write a .gif")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end; a pipe could fill up and block
-        command = _command(self.partial, _codec(path), size, fps)
+        command = _command(path, _codec(), size, fps)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors)
 
     def add(self, pixels):
+        """See `Encoder.add`."""
         try:
             self._process.stdin.write(np.ascontiguousarray(pixels))
         except OSError as error:
-            raise self.fault(self._complaint()) from error
+            raise OSError(self._complaint()) from error
 
-    def _finish(self):
+    def close(self):
+        """See `Encoder.close`."""
         with suppress(OSError):
             self._process.stdin.close()
         if self._process.wait():
-            raise self.fault(self._complaint())
+            raise OSError(self._complaint())
         self._errors.close()
 
-    def _end(self):
+    def abandon(self):
+        """See `Encoder.abandon`."""
         self._process.kill()
         self._process.wait()
         with suppress(OSError):
@@ -128,7 +115,7 @@ def _command(path, codec, size, fps):
     return ["ffmpeg", "-loglevel", "error", "-y", *source, "-an", *target]
 
 
-def _codec(path):
+def _codec():
     """Return the name of the best encoder there is, and its options."""
     listed = subprocess.run(
         ["ffmpeg", "-hide_banner", "-encoders"], capture_output=True, text=True, stdin=subprocess.DEVNULL
@@ -137,47 +124,33 @@ def _codec(path):
         if f" {codec} " in listed:
             return codec, *options
     names = ", ".join(codec for codec, _ in CODECS)
-    raise InputError(f"{path}: this ffmpeg has none of the encoders {names}; write a .gif instead")
+    raise InputError(f"this ffmpeg has none of the encoders {names}; write a .gif instead of an .mp4")
 
 
 class Gif(Encoder):
-    """A movie as a GIF that repeats; parameters as of `Mp4`.
-
-    Raises
-    ------
-    FileError
-        The file cannot be written.
-    """
+    """A movie as a GIF that repeats; parameters as of `Encoder`."""
 
     def __init__(self, path, size, fps):
-        super().__init__(path)
         # A GIF counts hundredths of a second, and viewers slow down what is shorter than two of them.
         self._hundredths = min(max(2, round(100 / fps)), MOST_HUNDREDTHS)
         screen = b"".join(side.to_bytes(2, "little") for side in size) + b"\x70\x00\x00"
-        try:
-            self._file = open(self.partial, "wb")  # noqa: SIM115 - closed at the end
-        except OSError as error:
-            raise self.fault(error.strerror or error) from error
-        self._write(b"GIF89a" + screen + b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")
+        self._file = open(path, "wb")  # noqa: SIM115 - closed at the end
+        self._file.write(b"GIF89a" + screen + b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")
 
     def add(self, pixels):
+        """See `Encoder.add`."""
         picture = Image.fromarray(np.ascontiguousarray(pixels[..., :3])).quantize(256, Image.Quantize.FASTOCTREE)
-        for piece in getdata(picture, duration=10 * self._hundredths, include_color_table=True):
-            self._write(piece)
+        self._file.writelines(getdata(picture, duration=10 * self._hundredths, include_color_table=True))
 
-    def _finish(self):
-        self._write(b";")
+    def close(self):
+        """See `Encoder.close`."""
+        self._file.write(b";")
         self._file.close()
 
-    def _end(self):
+    def abandon(self):
+        """See `Encoder.abandon`."""
         with suppress(OSError):
             self._file.close()
-
-    def _write(self, piece):
-        try:
-            self._file.write(piece)
-        except OSError as error:
-            raise self.fault(error.strerror or error) from error
 
 
 def encoder_of(path):

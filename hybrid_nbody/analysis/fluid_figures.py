@@ -97,20 +97,33 @@ def slices_figure(run, frame=-1) -> Figure:
     """
     volume = _volume(run, frame)
     places = _places(volume)
-    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in places]
-    velocities = _velocities(run, frame, places)
-    longest = _longest(velocities, places)
     figure, panels = _three_panels(volume, places)
+    drawn = _draw_slices(panels, run, frame, places, volume)
+    longest = _draw_velocities(panels, run, frame, places, volume)
+    _colour_bar(figure, drawn, panels[-1], label("density", run.units(DENSITY)))
+    arrows = [f"arrows up to {longest:.3g} {run.units(VELOCITY)}"] if longest > 0 else []
+    figure.suptitle(title(run, frame, *_size(volume), *arrows))
+    return figure
+
+
+def _draw_slices(panels, run, frame, places, volume):
+    """Draw the density in each plane; return the last image, whose scale of colours they share."""
+    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in places]
     norm = colour_norm(planes)
-    for axes, (axis, index), values, velocity in zip(panels, places, planes, velocities, strict=True):
+    for axes, (axis, index), values in zip(panels, places, planes, strict=True):
         drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
         axes.set_title(f"{'xyz'[axis]} = {volume.place(axis)[index]:.3g}")
-        if longest > 0:
+    return drawn
+
+
+def _draw_velocities(panels, run, frame, places, volume):
+    """Draw the velocity as arrows over each plane; return the speed of the longest, 0 if there are none."""
+    velocities = _velocities(run, frame, places)
+    longest = _longest(velocities, places)
+    if longest > 0:
+        for axes, (axis, _), velocity in zip(panels, places, velocities, strict=True):
             draw_arrows(axes, _upright(velocity, axis), volume, PLANES[axis], longest)
-    _colour_bar(figure, drawn, panels[-1], label("density", run.units(DENSITY)))
-    arrows = f"arrows up to {longest:.3g} {run.units(VELOCITY)}" if longest > 0 else ""
-    figure.suptitle(title(run, frame, *_size(volume), *filter(None, [arrows])))
-    return figure
+    return longest
 
 
 def projection_figure(run, frame=-1) -> Figure:

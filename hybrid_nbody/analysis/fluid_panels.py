@@ -5,10 +5,26 @@ import math
 import numpy as np
 from matplotlib.colors import AsinhNorm
 
-from hybrid_nbody.analysis.style import DENSITY_MAP, label, power_of_ten, readable_ticks
+from hybrid_nbody.analysis.style import DENSITY_MAP, label, power_of_ten, readable_decades, readable_ticks
 
 ARROWS = 18
 """Arrows along the longer side of a plane, at most."""
+
+ARROW = {
+    "angles": "xy",
+    "scale_units": "xy",
+    "scale": 1,
+    "facecolor": "white",
+    "edgecolor": "black",
+    "linewidth": 0.25,
+    "width": 0.008,
+    "headwidth": 3.5,
+    "headlength": 4,
+    "headaxislength": 3.5,
+    "minlength": 0,
+    "pivot": "mid",
+}
+"""How an arrow looks: white with a black edge, to be seen on any colour."""
 
 DECADES = 2
 """Below the largest density by so many powers of ten, the colours go from logarithmic to linear."""
@@ -82,23 +98,8 @@ def draw_arrows(axes, velocity, volume, plane, longest):
     chosen = np.s_[step // 2 :: step]
     arrows = velocity[chosen, chosen][..., list(plane)]
     gap = step * max(_gap(across), _gap(up))
-    axes.quiver(
-        across[chosen],
-        up[chosen],
-        *np.moveaxis(arrows, -1, 0) * (gap / longest),
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        facecolor="white",
-        edgecolor="black",
-        linewidth=0.25,
-        width=0.008,
-        headwidth=3.5,
-        headlength=4,
-        headaxislength=3.5,
-        minlength=0,
-        pivot="mid",
-    )
+    lengths = np.moveaxis(arrows, -1, 0) * (gap / longest)
+    axes.quiver(across[chosen], up[chosen], *lengths, **ARROW)
 
 
 def _gap(place):
@@ -129,6 +130,7 @@ def draw_decades(axes, run, names, name):
     _draw_lines(axes, run, names, label(name, _units(run, names)), lambda values: np.where(values > 0, values, np.nan))
     if any(np.isfinite(line.get_ydata()).any() for line in axes.lines):
         axes.set_yscale("log")
+        readable_decades(axes.yaxis)
 
 
 def _draw_lines(axes, run, names, name, scaled):

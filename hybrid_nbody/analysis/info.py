@@ -55,9 +55,17 @@ def describe(path) -> str:
             raise InputError(f"{path}: no such file or directory")
         if path.is_dir():
             return _describe_directory(path)
-        check_regular_file(path)
-        with open(path, "rb") as file:
-            head = file.read(len(SEAL_START))
+        head = _head(path)
+    return _describe_file(path, head)
+
+
+def _head(path):
+    check_regular_file(path)
+    with open(path, "rb") as file:
+        return file.read(len(SEAL_START))
+
+
+def _describe_file(path, head):
     if head == SEAL_START:
         return _describe_checkpoint(path)
     if head.startswith(SIGNATURE):

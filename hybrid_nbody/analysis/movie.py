@@ -6,6 +6,7 @@ from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scenes import kinds_of, scene_of
 from hybrid_nbody.analysis.style import our_look
+from hybrid_nbody.analysis.whole_file import written_beside
 from hybrid_nbody.errors import FileError, InputError
 
 FPS = 25.0
@@ -73,13 +74,25 @@ def _target(run, output):
         target = target / name
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{target}: neither a directory nor a file ending in {' or '.join(SUFFIXES)}")
+    if target.suffix.lower() == ".mp4" and not has_ffmpeg():
+        raise InputError(f"{target}: an MP4 needs ffmpeg, which is not on the PATH; install it, or write a .gif")
     if not target.parent.is_dir():
         raise FileError(f"{target}: cannot write the movie (no such directory: {target.parent})")
     return target
 
 
 def _write(scene, target, fps, progress):
-    encoder = encoder_of(target)(target, scene.figure.canvas.get_width_height(), fps)
+    try:
+        with written_beside(target) as partial:
+            size = scene.figure.canvas.get_width_height()
+            _film(scene, encoder_of(target)(partial, size, fps), progress)
+    except BrokenPipeError:  # whoever read of the progress has gone
+        raise
+    except OSError as error:
+        raise FileError(f"{target}: cannot write the movie ({error.strerror or error})") from error
+
+
+def _film(scene, encoder, progress):
     try:
         for done, frame in enumerate(scene.frames, start=1):
             encoder.add(scene.render(frame))

@@ -7,7 +7,6 @@ them to files, in the look of `style.our_look`.
 
 import difflib
 import io
-from contextlib import suppress
 from pathlib import Path
 
 from hybrid_nbody.analysis import body_figures, fluid_figures, structure_figures
@@ -15,7 +14,8 @@ from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.analysis.whole_file import write_whole
+from hybrid_nbody.errors import InputError
 
 FIGURES = {**body_figures.FIGURES, **structure_figures.FIGURES, **fluid_figures.FIGURES}
 """The function that draws each kind of picture."""
@@ -154,21 +154,3 @@ def _write(figure, target, dpi):
     picture = io.BytesIO()
     figure.savefig(picture, format=target.suffix[1:].lower(), dpi=dpi)
     write_whole(target, picture.getvalue(), "picture")
-
-
-def write_whole(target, contents, what):
-    """Write the bytes of a file, or leave what was there before.
-
-    Raises
-    ------
-    FileError
-        It cannot be written.
-    """
-    partial = target.with_name(f".{target.name}.part")  # a full disk must not cost the picture of before
-    try:
-        partial.write_bytes(contents)
-        partial.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise FileError(f"{target}: cannot write the {what} ({error.strerror or error})") from error

@@ -13,10 +13,11 @@ from string import Template
 
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.log_file import read_log
-from hybrid_nbody.analysis.plots import FIGURES, reasons, write_whole
+from hybrid_nbody.analysis.plots import FIGURES, reasons
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scene3d import scene_data, why_not
 from hybrid_nbody.analysis.style import our_look
+from hybrid_nbody.analysis.whole_file import write_whole
 from hybrid_nbody.errors import FileError, InputError
 
 FILE_NAME = "report.html"

@@ -54,12 +54,10 @@ def _points(run):
     number = run.number_of_bodies
     chosen = np.sort(np.random.default_rng(0).permutation(number)[:POINTS])
     tracks = np.stack([run.positions(frame)[chosen] for frame in frames])
-    some = tracks.reshape(-1, 3)[:: max(1, len(frames) * len(chosen) // SAMPLED)]
-    view = view_of(some if number > FEW_BODIES else tracks.reshape(-1, 3), run.units("bodies/position"))
-    shown = f"{len(chosen)} of {number} bodies" if len(chosen) < number else f"{number} bodies"
+    view = _view_of_tracks(tracks, number, run.units("bodies/position"))
     return {
         "kind": "points",
-        "caption": f"{shown}; the box is {2 * view.half:.3g} {run.units('bodies/position')} wide. {_legend(number)}",
+        "caption": _caption(len(chosen), number, view),
         "box": [1, 1, 1],
         "times": run.time[frames].tolist(),
         "frames": [_packed(_on_scale(points, view)) for points in tracks],
@@ -68,8 +66,16 @@ def _points(run):
     }
 
 
-def _legend(number):
-    return "" if number <= FEW_BODIES else "Colours tell how far from the middle each body was at first."
+def _view_of_tracks(tracks, number, units):
+    """Return the cube that shows the bodies in all frames; of many every so many places are looked at."""
+    places = tracks.reshape(-1, 3)
+    return view_of(places[:: max(1, len(places) // SAMPLED)] if number > FEW_BODIES else places, units)
+
+
+def _caption(shown, number, view):
+    bodies = f"{shown} of {number} bodies" if shown < number else f"{number} bodies"
+    legend = "" if number <= FEW_BODIES else "Colours tell how far from the middle each body was at first."
+    return f"{bodies}; the box is {2 * view.half:.3g} {view.units} wide. {legend}"
 
 
 def _on_scale(points, view):
@@ -91,10 +97,7 @@ def _colours(points, view):
 
 def _surfaces(run):
     frames = samples_of(range(run.number_of_frames), FRAMES_OF_FLUID)
-    for grid in GRIDS:
-        level, width, surfaces = _surfaces_on(run, frames, grid)
-        if _is_bounded(surfaces):
-            break
+    level, width, surfaces = _bounded_surfaces(run, frames)
     box = [volume_of(run).edge(axis) for axis in range(3)]
     return {
         "kind": "surface",
@@ -106,6 +109,15 @@ def _surfaces(run):
         "colours": [],
         "size": 1,
     }
+
+
+def _bounded_surfaces(run, frames):
+    """Return what `_surfaces_on` does on the finest grid whose surfaces a page can hold."""
+    for grid in GRIDS:
+        found = _surfaces_on(run, frames, grid)
+        if _is_bounded(found[-1]):
+            break
+    return found
 
 
 def _surfaces_on(run, frames, grid):

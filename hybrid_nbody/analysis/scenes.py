@@ -56,11 +56,22 @@ class Scene:
         self._still = None
 
     def build(self, samples) -> list:
-        """Draw the axes, with scales from some frames; return the artists that move."""
+        """Draw the axes and what stands still.
+
+        Parameters
+        ----------
+        samples : list of int
+            Some of the frames, from which the scales of space and of colours follow; these then hold for all.
+
+        Returns
+        -------
+        list of matplotlib.artist.Artist
+            What moves, in the order in which it is drawn.
+        """
         raise NotImplementedError
 
     def show(self, frame) -> None:
-        """Move the artists to a frame."""
+        """Move the artists to a frame, an index into the run's frames."""
         raise NotImplementedError
 
     def _clock(self):

@@ -179,7 +179,7 @@ def activity_figure(run, frame=-1) -> Figure:
     axes = figure.subplots()
     drawn, _ = draw_activity(axes, run.field(ACTIVITY, frame), points, run.units("bodies/position"))
     figure.colorbar(drawn, ax=axes, label=label("activity", run.units(ACTIVITY)))
-    cells = "x".join(map(str, run.shape(ACTIVITY)[1:]))
+    cells = " x ".join(map(str, run.shape(ACTIVITY)[1:]))
     figure.suptitle(title(run, frame, f"{len(points)} bodies", f"{cells} cells"))
     return figure
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from matplotlib import style
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#666666"
@@ -81,14 +81,29 @@ def readable_ticks(axis):
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
 
 
+def few_ticks(axes):
+    """Place so few ticks on both axes that numbers do not touch where three planes share the width of a page."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+
+
 def readable_decades(axis):
     """Place ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or at the powers if they are many."""
     low, high = axis.get_view_interval()
     wide = high > 200 * low
     axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     if not wide:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(_plain_numbers() if low >= 1e-3 and high < 1e4 else _numbers_with_powers())
     axis.set_minor_formatter(NullFormatter())
+
+
+def _plain_numbers():
+    return FuncFormatter(lambda value, _: f"{value:g}")
+
+
+def _numbers_with_powers():
+    """Return what writes every tick as 2 x 10^-5; by default many are left without a number."""
+    return LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(np.inf, np.inf))
 
 
 def plain(text) -> str:

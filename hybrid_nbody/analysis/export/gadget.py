@@ -16,6 +16,11 @@ SECONDS_OF_A_GYR = 1e9 * 365.25 * 86400.0
 UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_s": 1.0}
 """A run has no units but those of its configuration; a reader is told that they are those of cgs."""
 
+SPACE = {"BoxSize": 0.0, "Redshift": 0.0, "Omega0": 0.0, "OmegaLambda": 0.0, "HubbleParam": 1.0}
+"""Without edges, and nothing expands."""
+
+FLAGS = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision")
+
 SCALINGS = {
     "Coordinates": {"length_scaling": 1.0, "mass_scaling": 0.0, "velocity_scaling": 0.0},
     "Velocities": {"length_scaling": 0.0, "mass_scaling": 0.0, "velocity_scaling": 1.0},
@@ -48,7 +53,6 @@ def write(source: Source, path):
 def _header(count, time):
     counts = np.zeros(TYPES, dtype=np.uint64)
     counts[BODIES] = count
-    flags = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision")
     return {
         "NumPart_ThisFile": counts.astype(np.uint32),
         "NumPart_Total": counts.astype(np.uint32),
@@ -56,13 +60,9 @@ def _header(count, time):
         "MassTable": np.zeros(TYPES),
         "Time": time,
         "Time_GYR": time / SECONDS_OF_A_GYR,
-        "Redshift": 0.0,
-        "BoxSize": 0.0,  # space has no edges
         "NumFilesPerSnapshot": np.int32(1),
-        "Omega0": 0.0,
-        "OmegaLambda": 0.0,
-        "HubbleParam": 1.0,
-        **{f"Flag_{name}": np.int32(name == "DoublePrecision") for name in flags},
+        **{f"Flag_{name}": np.int32(name == "DoublePrecision") for name in FLAGS},
+        **SPACE,
         **UNITS,
     }
 

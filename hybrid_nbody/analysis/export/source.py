@@ -15,6 +15,9 @@ from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume,
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.formats import SEAL_START, USER_BLOCK
 
+MAPS = {"activity_map": "activity/map"}
+"""What frames hold beside bodies: its name in an export, and in a trajectory."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrameField:
@@ -23,7 +26,7 @@ class FrameField:
     Attributes
     ----------
     shape : tuple of int
-        Of one frame: (N, 3), (nz, ny, nx) or (nz, ny, nx, 3).
+        Of one frame: (N, 3), (nz, ny, nx), (nz, ny, nx, 3) or, of a map, (D, D).
     dtype : numpy.dtype
     units : str
     part : callable
@@ -65,6 +68,8 @@ class Source:
         What changes: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of a fluid.
     constants : dict of str to ndarray
         What does not: ``mass`` and ``id`` of bodies, (N,).
+    maps : dict of str to FrameField
+        What changes and is not of a body or a cell: ``activity_map`` where the run has one.
     volume : Volume or None
         Where the cells of a fluid are.
     frames : tuple of int
@@ -79,6 +84,7 @@ class Source:
     step: np.ndarray
     fields: dict[str, FrameField]
     constants: dict[str, np.ndarray] = field(default_factory=dict)
+    maps: dict[str, FrameField] = field(default_factory=dict)
     volume: Volume | None = None
     frames: tuple[int, ...] = ()
     whole: bool = False
@@ -146,15 +152,28 @@ def _is_checkpoint(path):
 def _of_run(run):
     if not run.number_of_frames:
         raise InputError(f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead")
-    if run.number_of_bodies:
-        names, constants, volume = ("bodies/position", "bodies/velocity"), {"mass": run.mass, "id": run.id}, None
-    else:
-        names, constants = [name for name in (DENSITY, VELOCITY) if name in run.fields], {}
-        if not names:
-            raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
-        volume = volume_of(run, names[0])
-    fields = {name.partition("/")[2]: _field_of_run(run, name) for name in names}
-    return Source(run.path, run.title, run.time, run.step, fields, constants, volume)
+    return Source(run.path, run.title, run.time, run.step, **(_bodies if run.number_of_bodies else _fluid)(run))
+
+
+def _bodies(run):
+    names = {name: f"bodies/{name}" for name in ("position", "velocity")}
+    maps = {name: stored for name, stored in MAPS.items() if stored in run.fields}
+    return {
+        "fields": _fields_of_run(run, names),
+        "constants": {"mass": run.mass, "id": run.id},
+        "maps": _fields_of_run(run, maps),
+    }
+
+
+def _fluid(run):
+    names = {name.partition("/")[2]: name for name in (DENSITY, VELOCITY) if name in run.fields}
+    if not names:
+        raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
+    return {"fields": _fields_of_run(run, names), "volume": volume_of(run, next(iter(names.values())))}
+
+
+def _fields_of_run(run, names):
+    return {name: _field_of_run(run, stored) for name, stored in names.items()}
 
 
 def _field_of_run(run, name):
@@ -169,18 +188,18 @@ def _field_of_run(run, name):
 
 def _of_checkpoint(path, file):
     found = attributes(file)
-    fields, constants, volume = (_bodies_of if "bodies/position" in file else _fluid_of)(path, file)
+    state = (_bodies_of_checkpoint if "bodies/position" in file else _fluid_of_checkpoint)(path, file)
     time, step = np.array([found["time"]], dtype=np.float64), np.array([found["step"]], dtype=np.int64)
-    return Source(path, str(found.get("title", "")), time, step, fields, constants, volume)
+    return Source(path, str(found.get("title", "")), time, step, **state)
 
 
-def _bodies_of(path, file):
+def _bodies_of_checkpoint(path, file):
     units = {"position": "length", "velocity": "length / time"}
     fields = {name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units}
-    return fields, {name: file[f"bodies/{name}"][:] for name in ("mass", "id")}, None
+    return {"fields": fields, "constants": {name: file[f"bodies/{name}"][:] for name in ("mass", "id")}}
 
 
-def _fluid_of(path, file):
+def _fluid_of_checkpoint(path, file):
     if "state/density" not in file:
         raise InputError(f"{path}: neither bodies nor cells of a fluid in it")
     density, velocity = [file["state/density"]], [file[f"state/{component}"] for component in "uvw"]
@@ -189,7 +208,8 @@ def _fluid_of(path, file):
         "velocity": _field_of_checkpoint(path, velocity, "length / time"),
     }
     cells = density[0].shape[::-1]
-    return fields, {}, Volume(cells, tuple(np.arange(number, dtype=np.int64) for number in cells), True)
+    planes = tuple(np.arange(number, dtype=np.int64) for number in cells)
+    return {"fields": fields, "volume": Volume(cells, planes, True)}
 
 
 def _field_of_checkpoint(path, parts: list[h5py.Dataset], units):

@@ -46,18 +46,18 @@ def _rows(source, frame):
 
 def size_of_npz(source: Source) -> int:
     """Return the bytes that `write_npz` writes, but for headers."""
-    frames = len(source.frames) * (16 + sum(field.bytes for field in source.fields.values()))
+    frames = len(source.frames) * (16 + sum(field.bytes for field in (source.fields | source.maps).values()))
     return frames + sum(values.nbytes for values in source.constants.values()) + 8 * sum(map(len, _places(source)))
 
 
 def write_npz(source: Source, path):
     """Write frames as NumPy arrays, not compressed: one frame as it is, all of them with an axis of frames in front.
 
-    One frame of bodies holds what ``bodies: {kind: file}`` reads and nothing else.
+    One frame of bodies holds what ``bodies: {kind: file}`` reads, the map that it passes over, and nothing else.
     """
     frames = list(source.frames)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, field in source.fields.items():
+        for name, field in (source.fields | source.maps).items():
             shape = (len(frames), *field.shape) if source.whole else field.shape
             pieces = (block for frame in frames for _, block in field.blocks(frame))
             _write_array(archive, name, shape, field.dtype, pieces)

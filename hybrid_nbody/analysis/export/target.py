@@ -4,9 +4,10 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from hybrid_nbody.analysis.whole_file import written_beside
 from hybrid_nbody.errors import FileError, InputError
 
 SLACK_BYTES = 1 << 20
@@ -47,16 +48,12 @@ def written(target: Path, size: int) -> Iterator[Path]:
     FileError
         It cannot be written.
     """
-    partial = target.with_name(f".{target.name}.part")
     try:
-        _reserve(partial, size + SLACK_BYTES)
-        yield partial
-        partial.replace(target)
+        with written_beside(target) as partial:
+            _reserve(partial, size + SLACK_BYTES)
+            yield partial
     except (OSError, RuntimeError) as error:  # h5py raises either when a write fails
         raise FileError(f"{target}: cannot write the export ({_reason(error)})") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def _reserve(path, size):

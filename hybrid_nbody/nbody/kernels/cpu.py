@@ -140,7 +140,10 @@ def run_stages(
 
 @compiled
 def evaluate(position, velocity, acceleration, jerk, mass, order, place, local, G, eps2, starts, sources, speeds):
-    """Compute accelerations and jerks of one rank that owns every body; return the seconds that it took."""
+    """Fill accelerations and jerks, (N, 3) each, of one rank that owns every body; return the seconds that it took.
+
+    The arguments from `mass` on are the physics of `run_hermite`.
+    """
     start = seconds()
     origin, offset, packed_mass = sources
     drift, speed = speeds
@@ -158,6 +161,32 @@ def evaluate(position, velocity, acceleration, jerk, mass, order, place, local, 
 @compiled
 def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
     """Do whole steps of one rank that owns every body, as `hybrid_nbody.nbody.hermite.Hermite` does them on any ranks.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps.
+    dt : float
+        Length of a step, in units of time.
+    accuracy : float
+        Aarseth's parameter, without a unit.
+    rounding : float
+        Accelerations up to so many times the largest are negligible.
+    wanted : float
+        The substep wanted first, in units of time.
+    room : tuple of arrays of float64
+        To work in, the fields of `hybrid_nbody.nbody.hermite.Motion`: ``start`` (4, N, 3), positions, velocities,
+        accelerations and jerks at the beginning of a substep; ``velocity`` (N, 3), predicted; ``jerk`` (N, 3), at the
+        predicted positions; ``asked`` (N,), the substep that each body asks for, in units of time.
+    bodies : tuple of arrays of float64
+        Positions, velocities and accelerations, (N, 3) each and advanced in place. Accelerations need not be given.
+    physics : tuple
+        The last arguments of `evaluate`: ``mass`` (N,) float64; ``order`` (N,) int32, the bodies in the order of the
+        sum; ``place`` (N,) int32, where each body stands in it; ``local`` bool, whether a chunk of sources has an
+        origin of its own; ``G`` float64, the gravitational constant; ``eps2``, the softening length squared in the
+        working type; ``starts`` (capacity + 1,) int32, where chunks start in ``order``; and two tuples to work in,
+        ``sources`` (origins (capacity, 3) float64 and offsets (3, N) in the stored type, both lengths, and masses (N,)
+        in the working type) and ``speeds`` (the same two of the velocities).
 
     Returns
     -------
@@ -185,7 +214,7 @@ def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
 
 @compiled
 def begin_step(room, bodies, physics):
-    """Evaluate the forces on `bodies` (positions, velocities, accelerations), from which the first substep starts."""
+    """Evaluate the forces from which the first substep starts, arguments as of `run_hermite`; return their seconds."""
     position, velocity, acceleration = bodies
     start, predicted, jerk, _ = room
     predicted[:] = velocity
@@ -196,7 +225,11 @@ def begin_step(room, bodies, physics):
 
 @compiled
 def substep(left, wanted, limits, room, bodies, physics):
-    """Do a substep; return its length, or zero, the one wanted next, evaluations of the forces and their seconds."""
+    """Do a substep; return its length, or zero, the one wanted next, evaluations of the forces and their seconds.
+
+    Of the step so much is `left`, in units of time; `limits` are Aarseth's parameter, the negligible acceleration, and
+    the length of a step, all float64; the others are as of `run_hermite`.
+    """
     accuracy, negligible, dt = limits
     start, predicted, jerk, asked = room
     position, velocity, acceleration = bodies

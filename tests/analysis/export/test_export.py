@@ -52,6 +52,27 @@ def test_all_frames_as_arrays(cluster):
         assert set(found) == {"position", "velocity", "mass", "id", "time", "step"}
 
 
+@pytest.mark.parametrize("frame", [1, "all"])
+def test_the_activity_map_as_an_array(write_run, frame):
+    """Bodies are read from beside it, from one frame."""
+    maps = np.random.default_rng(5).integers(0, 9, size=(3, 6, 6)) * 1.5
+    folder = write_run(more={"activity/map": maps})
+    path = export_run(folder, "npz", "flat.npz", frame)
+    with np.load(path) as found:
+        np.testing.assert_array_equal(found["activity_map"], maps if frame == "all" else maps[1])
+        assert found["activity_map"].dtype == np.float64
+    if frame == 1:
+        assert len(read_bodies(path)) == 4
+
+
+@pytest.mark.parametrize("format", ["csv", "gadget", "vtkhdf"])
+def test_formats_without_a_place_for_it_leave_the_map_out(write_run, capsys, format):
+    plain = export_run(write_run(), format, f"plain.{SUFFIXES[format]}").read_bytes()
+    write_run(more={"activity/map": np.ones((3, 6, 6))})
+    assert export_run("out", format, f"flat.{SUFFIXES[format]}").read_bytes() == plain
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_fluid_as_arrays(write_fluid):
     folder = write_fluid(cells=(12, 16, 8), stride=2)
     with open_run(folder) as run, np.load(export_run(folder, "npz", "smoke.npz", 1)) as found:
