@@ -4,7 +4,7 @@
     python docs/pictures.py output/bench-ladder/ladder.json output/bench-sizes/sizes.json
 
 Needs the package and nothing else; takes one or two minutes on two cores. Run it again when plots change. With files of
-results it draws those benchmarks instead, wherever they were measured.
+results it draws those benchmarks instead, wherever they were measured: a picture each, of the rows of all its files.
 """
 
 import argparse
@@ -56,8 +56,9 @@ def main() -> None:
     """Make the pictures asked for and check the size of all."""
     results = parser().parse_args().results
     FOLDER.mkdir(exist_ok=True)
-    for path in results:
-        draw_benchmark(path)
+    found = [json.loads(path.read_text()) for path in results]
+    for name in dict.fromkeys(result["benchmark"] for result in found):
+        draw_benchmark(name, [result for result in found if result["benchmark"] == name])
     if not results:
         draw_runs()
     size = sum(path.stat().st_size for path in FOLDER.glob("*.png"))
@@ -84,16 +85,17 @@ def draw_runs() -> None:
             make_small(target)
 
 
-def draw_benchmark(path: Path) -> None:
-    """Draw the results of a benchmark, such as ``ladder.json``, as the benchmark did, with fewer pixels."""
-    from hybrid_nbody.benchmarks import fluid_pictures, pictures, scaling_pictures, split_pictures
+def draw_benchmark(name: str, results: list[dict]) -> None:
+    """Draw the results of a benchmark, files such as ``ladder.json``, as it did itself, with fewer pixels."""
+    from hybrid_nbody.benchmarks import flat_pictures, fluid_pictures, pictures, scaling_pictures, split_pictures
 
-    results = json.loads(path.read_text())
-    name = results["benchmark"]
-    target = FOLDER / f"bench-{name}.png"
+    target, modules = (
+        FOLDER / f"bench-{name}.png",
+        (pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures),
+    )
     pictures.DPI = BENCHMARK_DPI
-    figures = vars(pictures) | vars(fluid_pictures) | vars(scaling_pictures) | vars(split_pictures)
-    pictures.write(figures[f"{name}_figure"], results["rows"], results["machine"], target)
+    draw = next(vars(module)[f"{name}_figure"] for module in modules if f"{name}_figure" in vars(module))
+    pictures.write(draw, [row for result in results for row in result["rows"]], results[0]["machine"], target)
     make_small(target)
 
 
