@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.fluid.kernels.gpu_neighbours import AHEAD
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 MODEL = "Paper GPU"
@@ -89,7 +90,7 @@ class PaperModule:
         return launch
 
 
-KINDS = {"int": np.dtype("i4"), "double": np.dtype("f8"), "GridBarrier": np.dtype("u8")}
+KINDS = {"int": np.dtype("i4"), "double": np.dtype("f8"), "GridBarrier": np.dtype("u8"), "Ahead": AHEAD}
 """Types of arguments other than the working type."""
 
 
@@ -104,5 +105,6 @@ def check_argument(argument, text, real):
     """Compare what is handed over with the type that the kernel declares."""
     kind = re.search(r"(\w+) ?\*?\w+$", text)[1]
     assert argument.dtype == KINDS.get(kind, real), text
-    assert argument.ndim > 0 if "*" in text else argument.ndim == 0, text
+    structure = argument.dtype.names is not None and argument.shape == (1,)
+    assert argument.ndim > 0 if "*" in text else structure or argument.ndim == 0, text
     assert argument.ndim == 0 or argument.flags.c_contiguous, text
