@@ -63,7 +63,9 @@ try_extra readers
 check "Style: ruff check" 60 ruff check .
 check "Style: ruff format" 60 ruff format --check .
 check "The floors of the house: import-linter" 60 lint-imports --no-logo --no-cache
-check "Tests on one rank" "$ONE_RANK_LIMIT" "$PYTHON" -m pytest --numprocesses "$WORKERS" --dist loadfile "$@"
+# Workers get whole files, in the order of tests/conftest.py: a file's tests share runs and compiled code.
+check "Tests on one rank" "$ONE_RANK_LIMIT" \
+    "$PYTHON" -m pytest --numprocesses "$WORKERS" --dist loadfile --no-loadscope-reorder "$@"
 for ranks in 2 3 4; do
     check_on_ranks "$ranks" "$@"
 done

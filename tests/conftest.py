@@ -8,6 +8,7 @@ barrier.
 import contextlib
 import fcntl
 import functools
+import gc
 import os
 import shutil
 import struct
@@ -20,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_nbody.backends.cpu import prepare_numba
+
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 RANKS = max(int(os.environ.get(name) or 1) for name in LAUNCHERS)
 CORES = len(os.sched_getaffinity(0))
@@ -30,6 +33,36 @@ os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, CORES) if RANKS == 1 else 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # More threads than cores: those that wait must not keep the others from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# A test file may import Numba before a backend has prepared it: all kernels would be compiled twice, for tests in this
+# process and for runs, and be other code here than there.
+prepare_numba(threads=1)
+
+
+# ---- Several workers -------------------------------------------------------------------------------------------------
+
+LONG_FILES = (
+    "test_fluid_runs.py",
+    "test_runs.py",
+    "run_scripts/test_slurm.py",
+    "benchmarks/test_fluid.py",
+    "fluid/test_cpu_code.py",
+    "benchmarks/test_scaling.py",
+    "test_two_hosts.py",
+    "nbody/test_cpu_code.py",
+    "test_cli.py",
+    "test_harness.py",
+    "test_killed_rank.py",
+    "benchmarks/test_bench.py",
+    "run_scripts/test_mpirun.py",
+)
+"""Files that take longest, the longest first. A worker gets the next file in this order when it has done with one: the
+last ones should be short, so that all end together. The first two compile what most of the others need, each for one
+model."""
+
+
+def _long_files_first(items):
+    places = {str(Path(__file__).parent / name): place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(str(item.path), len(places)))
 
 
 # ---- Several ranks ---------------------------------------------------------------------------------------------------
@@ -58,7 +91,9 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """On several ranks: leave out tests that are not marked `mpi`."""
+    """On several ranks: leave out tests that are not marked `mpi`. For several workers: long files first."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        _long_files_first(items)
     if RANKS == 1 and not config.getoption("only_mpi"):
         return
     config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("mpi")])
@@ -69,6 +104,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish(session):
     """End the run if the ranks are about to run different tests: they would wait for each other."""
+    gc.freeze()  # thousands of tests stay to the end: collecting garbage, which some do on purpose, passes them over
     if RANKS > 1:
         names = world().allgather([item.nodeid for item in session.items])
         if any(others != names[0] for others in names):

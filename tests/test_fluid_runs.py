@@ -1,6 +1,7 @@
 """Whole runs of a fluid, as a user starts them: totals of the course, bits over ranks, restarts, refusals."""
 
 import re
+import shutil
 from pathlib import Path
 
 import h5py
@@ -25,14 +26,14 @@ sources:
   events:
     - {steps: [0, 3], density: 2, sphere: {centre: [5, 5, 5], radius: 2}}
     - {step: 1, velocity: [3, -1, 2]}
-    - {step: 20, velocity: [0, 0, -2], mode: add, box: [[2, 8], [2, 8], [3, 9]]}
-time: {dt: 0.1, steps: 40}
+    - {step: 12, velocity: [0, 0, -2], mode: add, box: [[2, 8], [2, 8], [3, 9]]}
+time: {dt: 0.1, steps: 20}
 compute: {backend: cpu, threads: 1}
 output:
   directory: OUT
-  trajectory: {every_steps: 8}
-  diagnostics: {every_steps: 4}
-  checkpoint: {every_steps: 10, keep: 2}
+  trajectory: {every_steps: 4}
+  diagnostics: {every_steps: 2}
+  checkpoint: {every_steps: 5, keep: 2}
 """
 
 
@@ -44,11 +45,13 @@ def job(tmp_path):
     return path
 
 
-@pytest.fixture
-def reference_run(job, tmp_path):
-    """Return the folder of the run on one rank with one thread, uninterrupted."""
-    run(job, "--set", f"output.directory={tmp_path / 'reference'}")
-    return tmp_path / "reference"
+@pytest.fixture(scope="module")
+def reference_run(tmp_path_factory):
+    """Return the folder of the run on one rank with one thread, uninterrupted; tests only read it."""
+    folder = tmp_path_factory.mktemp("reference")
+    (folder / "job.yaml").write_text(CONFIG.replace("OUT", str(folder / "out")))
+    run(folder / "job.yaml")
+    return folder / "out"
 
 
 def last_total(folder):
@@ -114,10 +117,10 @@ def test_bits_with_uneven_slabs(job, tmp_path, reference_run, mpirun):
 
 @pytest.mark.parametrize("settings", [(), ("sources.carry_over=true",)])
 def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(job, tmp_path, settings, mpirun):
-    options = [f"--set={setting}" for setting in (*settings, "output.checkpoint={every_steps: 10, keep: 5}")]
-    run(job, *options, "--set", f"output.directory={tmp_path / 'reference'}")
+    options = [f"--set={setting}" for setting in (*settings, "output.checkpoint={every_steps: 5, keep: 5}")]
     run(job, *options)
-    for step in (20, 30, 40):
+    shutil.copytree(tmp_path / "out", tmp_path / "reference")
+    for step in (10, 15, 20):
         (tmp_path / "out" / f"checkpoint-{step:010d}.h5").unlink()
     result = mpirun(2, "-m", "hybrid_nbody", "resume", tmp_path / "out")
     assert result.returncode == 0, result.stderr
@@ -126,11 +129,11 @@ def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(job, t
 
 def test_a_file_of_events_is_not_needed_to_resume(job, tmp_path):
     events = tmp_path / "events.txt"
-    events.write_text("40\nsource 5 2\nforce 1 0 2 30\n")
+    events.write_text("20\nsource 5 2\nforce 1 0 2 15\n")
     run(job, "--set", f"sources.file={events}", "--set", f"output.directory={tmp_path / 'reference'}")
-    run(job, "--set", f"sources.file={events}", "--set", "time.steps=32", "--set", "output.trajectory=null")
+    run(job, "--set", f"sources.file={events}", "--set", "time.steps=16", "--set", "output.trajectory=null")
     events.unlink()
-    run("resume", tmp_path / "out", "--set", "time.steps=40")
+    run("resume", tmp_path / "out", "--set", "time.steps=20")
     assert last_total(tmp_path / "out") == last_total(tmp_path / "reference")
 
 

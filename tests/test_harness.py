@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import LONG_FILES
 
 SUITES = Path(__file__).parent / "mpi_harness"
 AT_ONCE = 60  # seconds; the start of three interpreters on a busy machine, far below any time-out
@@ -103,6 +104,10 @@ def test_foreign_mpirun_is_refused(mpirun):
 def test_no_marked_test_is_an_exit_status_of_its_own(run_suite):
     status, _, _ = run_suite("fake_serial.py", "-k", "unmarked")
     assert status == 5
+
+
+def test_files_that_workers_get_first_are_there():
+    assert [name for name in LONG_FILES if not (SUITES.parent / name).is_file()] == []
 
 
 @pytest.mark.mpi

@@ -1,5 +1,6 @@
 """Whole runs, as a user starts them: bits over ranks and threads, stops, restarts, failures."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,11 +36,13 @@ def job(tmp_path):
     return path
 
 
-@pytest.fixture
-def reference_run(job, tmp_path):
-    """Return the folder of the run on one rank with one thread, uninterrupted."""
-    run(job, "--set", "compute.threads=1", "--set", f"output.directory={tmp_path / 'reference'}")
-    return tmp_path / "reference"
+@pytest.fixture(scope="module")
+def reference_run(tmp_path_factory):
+    """Return the folder of the run on one rank with one thread, uninterrupted; tests only read it."""
+    folder = tmp_path_factory.mktemp("reference")
+    (folder / "job.yaml").write_text(CONFIG.replace("OUT", str(folder / "out")))
+    run(folder / "job.yaml", "--set", "compute.threads=1")
+    return folder / "out"
 
 
 def test_bits_on_one_to_four_ranks_and_two_threads(job, tmp_path, reference_run, mpirun):
@@ -68,15 +71,17 @@ def test_more_ranks_than_bodies(job, tmp_path, mpirun):
 
 
 def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(job, tmp_path, reference_run, mpirun):
-    ring = ["--set", "compute.exchange=ring"]
-    for folder, steps in (("whole", 600), ("out", 350)):
-        options = [*ring, "--set", f"time.steps={steps}", "--set", f"output.directory={tmp_path / folder}"]
-        result = mpirun(3, "-m", "hybrid_nbody", job, *options)
-        assert result.returncode == 0, result.stderr
-        assert "exchange ring over host" in result.stdout
-    result = mpirun(3, "-m", "hybrid_nbody", "resume", tmp_path / "out", "--set", "time.end=0.6")
+    out, options = tmp_path / "out", ["compute.exchange=ring", "output.checkpoint={every_steps: 50, keep: 20}"]
+    result = mpirun(3, "-m", "hybrid_nbody", job, *(f"--set={option}" for option in options))
     assert result.returncode == 0, result.stderr
-    assert_same_run(tmp_path / "out", tmp_path / "whole")
+    assert "exchange ring over host" in result.stdout
+    shutil.copytree(out, tmp_path / "whole")
+    for step in range(400, 601, 50):
+        (out / f"checkpoint-{step:010d}.h5").unlink()
+    result = mpirun(3, "-m", "hybrid_nbody", "resume", out)
+    assert result.returncode == 0, result.stderr
+    assert "step 350" in result.stdout
+    assert_same_run(out, tmp_path / "whole")
     energy = contents(tmp_path / "whole")["diagnostics/total_energy"]
     np.testing.assert_allclose(energy, contents(reference_run)["diagnostics/total_energy"], rtol=1e-6)
 
@@ -168,11 +173,10 @@ def test_wall_limit_stops_early_with_exit_75(job, tmp_path, reference_run):
     assert_same_run(tmp_path / "out", reference_run)
 
 
-def test_resume_of_a_finished_run_extends_it(job, tmp_path):
+def test_resume_of_a_finished_run_extends_it(job, tmp_path, reference_run):
     run(job, "--set", "time.steps=350")
     run("resume", tmp_path / "out", "--set", "time.end=0.6")
-    run(job, "--set", f"output.directory={tmp_path / 'reference'}")
-    assert_same_run(tmp_path / "out", tmp_path / "reference")
+    assert_same_run(tmp_path / "out", reference_run)
 
 
 def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(job, tmp_path):

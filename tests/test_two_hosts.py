@@ -49,7 +49,7 @@ RUNS = {
         "output.trajectory={every_steps: 10}",
         "output.checkpoint={every_steps: 20}",
     ],
-    "plume_42.yaml": ["grid.cells=[12, 10, 14]", "sources={events: [{steps: [0, 3], density: 1}]}", "time.steps=20"],
+    "plume_42.yaml": ["grid.cells=[12, 10, 14]", "sources={events: [{steps: [0, 3], density: 1}]}", "time.steps=8"],
 }
 
 

@@ -38,7 +38,7 @@ class CpuBackend(Backend):
 
     def __init__(self, threads: int = 1):
         self.threads = threads
-        _prepare_numba(threads)
+        prepare_numba(threads)
         import numba
 
         if threads > numba.config.NUMBA_NUM_THREADS:
@@ -112,7 +112,7 @@ class CpuBackend(Backend):
         return end - start
 
 
-def _prepare_numba(threads: int) -> None:
+def prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine

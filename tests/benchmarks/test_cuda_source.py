@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import architectures, assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
@@ -32,7 +32,13 @@ def compiled(kernel, architecture):
     return cubin(kernel.path, tuple(kernel.defines.items()), kernel.options, architecture)
 
 
-@pytest.mark.parametrize("architecture", architectures())
+def test_sources_are_the_same_for_all_architectures():
+    assert_same_for_all_architectures(
+        *{rung.kernel.path for ladder in LADDERS.values() for rung in ladder.rungs if rung.kernel}
+    )
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest())
 @pytest.mark.parametrize(("ladder", "rung"), RUNGS)
 def test_rungs_compile(ladder, rung, architecture):
     assert rung.kernel.name.encode() in compiled(rung.kernel, architecture)

@@ -30,7 +30,7 @@ FLUID = """
 model: fluid
 grid: {cells: [10, 8, 13]}
 fluid: {boundary: [free-slip, no-slip, WALL]}
-solver: {method: METHOD}
+solver: {method: METHOD, max_iterations: 6}
 sources: {events: [{step: 0, density: 1}, {steps: [0, 3], velocity: [1, 2, -3]}, {step: 11, velocity: [0, 2, 1]}]}
 time: {dt: 0.1, steps: 16}
 compute: {backend: cpu, threads: 1, balance: equal}

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,9 @@ DIVISION_OR_ROOT = r"v?(div|sqrt)[ps][sd]"
 SCALAR_FLOAT = r"v?(add|sub|mul|div|sqrt|rsqrt14|f[n]?m\w+)(ss|sd)"
 
 
+@cache
 def compiled(kernel, precision):
-    """Return the assembly of a kernel compiled afresh: code from the cache cannot be looked at."""
+    """Return the assembly of a kernel compiled afresh: code from Numba's cache cannot be looked at."""
     import numba
 
     from hybrid_nbody.nbody.kernels import cpu_loops

@@ -1,7 +1,7 @@
 """Every CUDA source compiles for old and new GPUs, on a machine without one."""
 
 import pytest
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import architectures, assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.nbody.kernels import gpu, gpu_hermite
@@ -20,8 +20,12 @@ KERNELS = (
 )
 
 
+def test_sources_are_the_same_for_all_architectures():
+    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE)
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("architecture", architectures())
+@pytest.mark.parametrize("architecture", oldest_and_newest())
 @pytest.mark.parametrize("number", [6, 131072])
 def test_gravity_compiles(precision, architecture, number):
     macros = gpu.defines(precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6)

@@ -25,6 +25,7 @@ output:
 FLUID = """\
 model: fluid
 grid: {cells: [12, 10, 14]}
+solver: {max_iterations: 5}
 sources: {events: [{steps: [0, 99], density: 1}, {step: 2, velocity: [0, 1, 0]}]}
 time: {dt: 0.1, steps: 100000}
 compute: {backend: cpu, threads: 1}

@@ -21,6 +21,17 @@ def architectures():
     return sorted({max(wanted, min(supported)) for wanted in WANTED})
 
 
+def oldest_and_newest():
+    """Return the first and the last of them, for sources that are the same for all: the oldest lacks most."""
+    return architectures()[0], architectures()[-1]
+
+
+def assert_same_for_all_architectures(*sources) -> None:
+    """Check that no source asks which architecture it is compiled for."""
+    for path in sources:
+        assert "__CUDA_ARCH__" not in path.read_text(), f"{path}: compile it for every architecture"
+
+
 def compile_to_cubin(source: str, options, architecture: int) -> bytes:
     """Return the machine code of `source`; ValueError with the compiler's log if it does not compile."""
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"source.cu", 0, [], [])
