@@ -128,7 +128,7 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
         exchange = SimpleNamespace(
             rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
         )
-        beyond = Peers(SimpleNamespace(slab=slab, backend=backend), exchange)._beside(array)[0]
+        beyond = Peers(SimpleNamespace(slab=slab, backend=backend, kernel=lambda *_: None), exchange)._beside(array)[0]
         for name, other, plane in (("below", rank - 1, 1), ("above", rank + 1, counts[rank] - 2)):
             if ends != "periodic" and not 0 <= other < 3:
                 assert beyond[name] == 0

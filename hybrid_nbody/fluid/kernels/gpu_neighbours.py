@@ -13,6 +13,9 @@ AHEAD = np.dtype([("to", BEYOND), ("complete", "u8"), ("helpers", "i4"), ("first
 MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks", "i4")])
 """As in ``beyond.cuh``, ``tiles.cu`` and ``sweeps.cu``."""
 
+OF_A_SOLVE = ("meet", "show", "show_and_meet", "settle", "bring_home")
+"""Kernels that are launched while another rank may wait for this one."""
+
 COPY_BLOCKS = 264
 COPY_THREADS = 256
 
@@ -105,6 +108,8 @@ class Peers(Nobody):
     def __init__(self, kernels, halo):
         super().__init__(halo)
         self.kernels, self.memory = kernels, halo.transport.peers
+        for name in OF_A_SOLVE:  # CUDA may load a kernel only when the GPU is idle, which it is not while ranks meet
+            kernels.kernel("sweeps", name)
         self.rank, self.planes = halo.rank, halo.partition.counts
         self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
         self.count = kernels.backend.zeros(3, "u4")
