@@ -200,20 +200,20 @@ def command_plot(arguments, communicator) -> int:
     """Draw pictures of a run."""
     from hybrid_nbody.analysis.plots import plot_run
 
-    for path in plot_run(arguments.path, arguments.kind, arguments.output, arguments.frame, say=print_aside):
-        print(path)
+    path, kind, output, frame = arguments.path, arguments.kind, arguments.output, arguments.frame
+    with progress_of("part") as progress:
+        targets = plot_run(path, kind, output, frame, say=print_aside, progress=progress)
+    print(*targets, sep="\n")
     return 0
 
 
 def command_movie(arguments, communicator) -> int:
     """Make a movie of a run."""
     from hybrid_nbody.analysis.movie import make_movie
-    from hybrid_nbody.analysis.progress import FrameProgress
 
-    with FrameProgress(sys.stderr) as progress:
-        target = make_movie(
-            arguments.path, arguments.output, arguments.kind, arguments.fps, arguments.every, progress.update
-        )
+    path, output = arguments.path, arguments.output
+    with progress_of("frame") as progress:
+        target = make_movie(path, output, arguments.kind, arguments.fps, arguments.every, progress)
     print(target)
     return 0
 
@@ -222,7 +222,9 @@ def command_report(arguments, communicator) -> int:
     """Write the report of a run."""
     from hybrid_nbody.analysis.report import make_report
 
-    print(make_report(arguments.path, arguments.output, print_aside))
+    with progress_of("part") as progress:
+        target = make_report(arguments.path, arguments.output, print_aside, progress)
+    print(target)
     return 0
 
 
@@ -231,7 +233,8 @@ def command_compare(arguments, communicator) -> int:
     from hybrid_nbody.analysis.compare import table_of
     from hybrid_nbody.analysis.plots import plot_comparison
 
-    found, target = plot_comparison(arguments.first, arguments.second, arguments.output)
+    with progress_of("frame") as progress:
+        found, target = plot_comparison(arguments.first, arguments.second, arguments.output, progress=progress)
     print(f"{table_of(found)}\n{target}")
     return 0
 
@@ -241,7 +244,9 @@ def command_export(arguments, communicator) -> int:
     from hybrid_nbody.analysis.export import export_run
 
     path, output = arguments.path, arguments.output
-    print(export_run(path, arguments.format, output, arguments.frame, arguments.overwrite))
+    with progress_of("part") as progress:
+        target = export_run(path, arguments.format, output, arguments.frame, arguments.overwrite, progress)
+    print(target)
     return 0
 
 
@@ -262,6 +267,13 @@ def command_bench(arguments, communicator) -> int:
 def print_aside(text: str) -> None:
     """Print what is no result, such as why something was left out."""
     print(text, file=sys.stderr, flush=True)
+
+
+def progress_of(what: str):
+    """Return what shows the progress of a long job, counted in frames or parts, beside its results."""
+    from hybrid_nbody.analysis.progress import FrameProgress
+
+    return FrameProgress(sys.stderr, what)
 
 
 def print_on_root(communicator, text: str) -> None:

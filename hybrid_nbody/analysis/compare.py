@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
@@ -73,13 +74,15 @@ class Comparison:
     diagnostics: list[Series] = field(default_factory=list)
 
 
-def compare(first, second) -> Comparison:
+def compare(first, second, progress=None) -> Comparison:
     """Compare two runs.
 
     Parameters
     ----------
     first, second : str or Path
         Runs' directories or trajectories; the runs may still be going on.
+    progress : callable, optional
+        Called with the number of frames compared, and to be compared, after each.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def compare(first, second) -> Comparison:
         if a.model != b.model:
             raise InputError(f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare")
         found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
-        _compare_frames(a, b, found)
+        _compare_frames(a, b, found, progress)
         _compare_diagnostics(a, b, found)
         if not found.fields and not found.diagnostics:
             raise InputError(f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time")
@@ -157,14 +160,15 @@ def _check_cells(first, second, name):
 # --- differences ---------------------------------------------------------------------------------------------------
 
 
-def _compare_frames(a, b, found):
+def _compare_frames(a, b, found, progress):
     names = [name for name in a.fields if name in b.fields]
     left, right = _matched(found, "frames", a.time, b.time)
     if not left:
         return
-    for name in names:
-        pairs = _pairs(a, b, name)
-        rows = [_of_pieces(pairs(i, j)) for i, j in zip(left, right, strict=True)]
+    pairs = [_pairs(a, b, name) for name in names]
+    matched = counted(zip(left, right, strict=True), counter(progress, len(left)))
+    frames = [[_of_pieces(pieces(i, j)) for pieces in pairs] for i, j in matched]
+    for name, rows in zip(names, zip(*frames, strict=True), strict=True):
         found.fields.append(_series(name.partition("/")[2], a.units(name), a.time[left], rows))
 
 
@@ -203,10 +207,18 @@ def _compare_diagnostics(a, b, found):
     left, right = _matched(found, "rows of diagnostics", a.diagnostics.time, b.diagnostics.time)
     names = [name for name in a.diagnostics if name in b.diagnostics and name not in ("time", "step")]
     for name in names if left else ():
-        pairs = zip(a.diagnostics[name][left], b.diagnostics[name][right], strict=True)
-        rows = [_of_pieces([(np.atleast_1d(one), np.atleast_1d(two))]) for one, two in pairs]
+        rows = _of_rows(a.diagnostics[name][left], b.diagnostics[name][right])
         units = a.units(f"diagnostics/{name}")
         found.diagnostics.append(_series(name, units, a.diagnostics.time[left], rows))
+
+
+def _of_rows(one, two):
+    """Return what `_of_pieces` does, of each row of two arrays at once: of diagnostics there may be millions."""
+    components = tuple(range(1, one.ndim))
+    difference = np.abs(np.subtract(one, two, dtype=np.float64))
+    rms = np.sqrt(np.mean(difference**2, axis=components))
+    scale = np.abs(one).max(axis=components, initial=0.0, where=np.isfinite(one))
+    return np.column_stack([difference.max(axis=components), rms, scale])
 
 
 def _series(name, units, time, rows):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
+from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scenes import kinds_of, scene_of
 from hybrid_nbody.analysis.style import our_look
@@ -49,7 +50,7 @@ def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) ->
         target = _target(run, output)
         frames = range(0, run.number_of_frames, every)
         scene = scene_of(run, kind or _default_kind(run), frames)
-        _write(scene, target, fps, progress or (lambda done, total: None))
+        _write(scene, target, fps, counter(progress, len(frames)))
     return target
 
 
@@ -81,22 +82,21 @@ def _target(run, output):
     return target
 
 
-def _write(scene, target, fps, progress):
+def _write(scene, target, fps, step):
     try:
         with written_beside(target) as partial:
             size = scene.figure.canvas.get_width_height()
-            _film(scene, encoder_of(target)(partial, size, fps), progress)
+            _film(scene, encoder_of(target)(partial, size, fps), step)
     except BrokenPipeError:  # whoever read of the progress has gone
         raise
     except OSError as error:
         raise FileError(f"{target}: cannot write the movie ({error.strerror or error})") from error
 
 
-def _film(scene, encoder, progress):
+def _film(scene, encoder, step):
     try:
-        for done, frame in enumerate(scene.frames, start=1):
+        for frame in counted(scene.frames, step):
             encoder.add(scene.render(frame))
-            progress(done, len(scene.frames))
         encoder.close()
     except BaseException:
         encoder.abandon()

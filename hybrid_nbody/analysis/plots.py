@@ -12,6 +12,7 @@ from pathlib import Path
 from hybrid_nbody.analysis import body_figures, fluid_figures, structure_figures
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
+from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.analysis.whole_file import write_whole
@@ -25,7 +26,7 @@ DPI = 200
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None) -> list[Path]:
+def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress=None) -> list[Path]:
     """Draw pictures of a run and write them to files.
 
     Parameters
@@ -45,6 +46,9 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None) -> list[
         Dots an inch; pictures are 7.2 inches wide.
     say : callable, optional
         Takes a line on each kind that is left out by default, and why.
+    progress : callable, optional
+        Called with the number of parts done, and to be done, after each: after each picture, and each frame of those
+        that go through many.
 
     Returns
     -------
@@ -62,13 +66,29 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None) -> list[
     with open_run(path) as run:
         kinds = [kind] if kind else default_kinds(run, say)
         targets = _targets(run, kinds, output)
+        step = counter(progress, parts_of(run, kinds))
         with our_look():
-            for name, target in zip(kinds, targets, strict=True):
-                _write(FIGURES[name](run, frame), target, dpi)
+            chosen = counted(zip(kinds, targets, strict=True), step)
+            pictures = [_picture(draw(run, name, frame, step), target, dpi) for name, target in chosen]
+    for target, picture in zip(targets, pictures, strict=True):  # all of them, or by Ctrl-C none
+        write_whole(target, picture, "picture")
     return targets
 
 
-def plot_comparison(first, second, output=None, dpi=DPI) -> tuple[Comparison, Path]:
+def parts_of(run, kinds) -> int:
+    """Return in how many parts pictures are drawn: one a picture, and one a frame of those that go through many."""
+    passes = structure_figures.PASSES
+    return len(kinds) + sum(len(passes[kind](run)) for kind in kinds if kind in passes)
+
+
+def draw(run, kind, frame, step):
+    """Return the figure of a kind; `step` is called after each frame, if it goes through many."""
+    if kind in structure_figures.PASSES:
+        return FIGURES[kind](run, frame, step)
+    return FIGURES[kind](run, frame)
+
+
+def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple[Comparison, Path]:
     """Compare two runs, and draw their differences over time.
 
     Parameters
@@ -79,6 +99,8 @@ def plot_comparison(first, second, output=None, dpi=DPI) -> tuple[Comparison, Pa
         A file ending in .png, .pdf or .svg, or a directory. By default ``compare.png`` in the directory of the first.
     dpi : float, optional
         Dots an inch.
+    progress : callable, optional
+        See `compare.compare`.
 
     Returns
     -------
@@ -93,9 +115,9 @@ def plot_comparison(first, second, output=None, dpi=DPI) -> tuple[Comparison, Pa
         As `plot_run` and `compare.compare`.
     """
     target = _target("compare", find_trajectory(first).parent if output is None else Path(output))
-    found = compare(first, second)
+    found = compare(first, second, progress)
     with our_look():
-        _write(compare_figure(found), target, dpi)
+        write_whole(target, _picture(compare_figure(found), target, dpi), "picture")
     return found, target
 
 
@@ -150,7 +172,8 @@ def _target(kind, output):
     return output
 
 
-def _write(figure, target, dpi):
-    picture = io.BytesIO()
-    figure.savefig(picture, format=target.suffix[1:].lower(), dpi=dpi)
-    write_whole(target, picture.getvalue(), "picture")
+def _picture(figure, target, dpi):
+    """Return the contents of a file of the format that its name asks for."""
+    found = io.BytesIO()
+    figure.savefig(found, format=target.suffix[1:].lower(), dpi=dpi)
+    return found.getvalue()

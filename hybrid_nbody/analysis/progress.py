@@ -1,21 +1,23 @@
-"""Telling how far a movie is: a bar on a terminal, a line at every tenth elsewhere."""
+"""Telling how far a long job is: a bar on a terminal, a line at every tenth elsewhere."""
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class FrameProgress:
-    """Shows the number of frames done; use it in a ``with`` statement.
+    """Shows the number of frames done, or of other parts; use it in a ``with`` statement, and call it after each.
 
     Parameters
     ----------
     stream : file
         Where a person or a batch log reads.
+    what : str, optional
+        What is counted, in the singular.
     """
 
-    def __init__(self, stream):
-        self.stream = stream
-        columns = (TextColumn("frames"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    def __init__(self, stream, what="frame"):
+        self.stream, self.what = stream, what
+        columns = (TextColumn(f"{what}s"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=Console(file=stream)) if stream.isatty() else None
         self.task = None
 
@@ -26,12 +28,12 @@ class FrameProgress:
         if self.task is not None:
             self.bar.stop()
 
-    def update(self, done: int, total: int) -> None:
-        """Show that `done` of `total` frames are done."""
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` are done."""
         if self.bar is not None:
             self._draw(done, total)
         elif done == total or done * 10 // total > (done - 1) * 10 // total:
-            print(f"frame {done}/{total}", file=self.stream, flush=True)
+            print(f"{self.what} {done}/{total}", file=self.stream, flush=True)
 
     def _draw(self, done, total):
         if self.task is None:

@@ -13,9 +13,10 @@ from string import Template
 
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.log_file import read_log
-from hybrid_nbody.analysis.plots import FIGURES, reasons
+from hybrid_nbody.analysis.passes import counter
+from hybrid_nbody.analysis.plots import draw, parts_of, reasons
 from hybrid_nbody.analysis.run import open_run
-from hybrid_nbody.analysis.scene3d import scene_data, why_not
+from hybrid_nbody.analysis.scene3d import frames_of_view, scene_data, why_not
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.analysis.whole_file import write_whole
 from hybrid_nbody.errors import FileError, InputError
@@ -46,7 +47,7 @@ VIEW = """\
 $script</script>"""
 
 
-def make_report(path, output=None, say=None) -> Path:
+def make_report(path, output=None, say=None, progress=None) -> Path:
     """Write the report of a run.
 
     Parameters
@@ -57,6 +58,9 @@ def make_report(path, output=None, say=None) -> Path:
         A file ending in .html, or a directory. By default ``report.html`` in the run's directory.
     say : callable, optional
         Takes a line on everything that is left out, and why.
+    progress : callable, optional
+        Called with the number of parts done, and to be done, after each: after each frame of the view in space, and as
+        in `plots.plot_run`.
 
     Returns
     -------
@@ -73,10 +77,11 @@ def make_report(path, output=None, say=None) -> Path:
     say = say or (lambda line: None)
     with open_run(path) as run, our_look():
         target = _target(run, output)
+        step = counter(progress, _parts(run))
         sections = [
-            ("In space", _view(run, say)),
+            ("In space", _view(run, say, step)),
             ("Diagnostics", _diagnostics(run, say)),
-            ("Pictures", _pictures(run, say)),
+            ("Pictures", _pictures(run, say, step)),
             *_of_the_log(run, say),
             ("Configuration", f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>"),
         ]
@@ -94,6 +99,11 @@ def _target(run, output):
     if not target.parent.is_dir():
         raise FileError(f"{target}: cannot write the report (no such directory: {target.parent})")
     return target
+
+
+def _parts(run):
+    kinds = [kind for kind, reason in reasons(run).items() if not reason]
+    return len(frames_of_view(run)) + parts_of(run, kinds)
 
 
 def _page(run, sections):
@@ -114,12 +124,12 @@ def _summary(run):
 # --- sections ------------------------------------------------------------------------------------------------------
 
 
-def _view(run, say):
+def _view(run, say, step):
     reason = why_not(run)
     if reason:
         say(f"no view in space: {reason}")
         return ""
-    scene = scene_data(run)
+    scene = scene_data(run, step)
     script = (files(__package__) / "viewer.js").read_text()
     text = json.dumps(scene, separators=(",", ":")).replace("</", "<\\/")
     return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=text, script=script)
@@ -141,13 +151,14 @@ def table(rows) -> str:
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
 
 
-def _pictures(run, say):
+def _pictures(run, say, step):
     texts = []
     for kind, reason in reasons(run).items():
         if reason:
             say(f"no {kind}: {reason}")
         else:
-            texts.append(_picture(FIGURES[kind](run, -1), CAPTIONS[kind]))
+            texts.append(_picture(draw(run, kind, -1, step), CAPTIONS[kind]))
+            step()
     return "\n".join(texts)
 
 

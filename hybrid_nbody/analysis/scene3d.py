@@ -8,6 +8,7 @@ from matplotlib.colors import to_rgb
 
 from hybrid_nbody.analysis.isosurface import coarse_density, isosurface
 from hybrid_nbody.analysis.panels import FEW_BODIES, view_of
+from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
 from hybrid_nbody.analysis.volume import DENSITY, volume_of
@@ -36,8 +37,22 @@ def why_not(run) -> str:
     return "" if volume_of(run).evenly else "the frames hold a few planes only"
 
 
-def scene_data(run) -> dict:
+def frames_of_view(run) -> list[int]:
+    """Return the frames that the view holds, evenly apart; none where there is nothing to show."""
+    if why_not(run):
+        return []
+    return samples_of(range(run.number_of_frames), FRAMES_OF_BODIES if run.number_of_bodies else FRAMES_OF_FLUID)
+
+
+def scene_data(run, step=no_step) -> dict:
     """Return what the page's script draws, ready for JSON.
+
+    Parameters
+    ----------
+    run : Run
+        An open run.
+    step : callable, optional
+        Called after each of `frames_of_view`.
 
     Returns
     -------
@@ -46,14 +61,13 @@ def scene_data(run) -> dict:
         points a text each, of surfaces a pair of texts, and ``colours``. A text is base64 of little-endian uint16: x,
         y, z of each point on a scale of 0 to 65534 along the longest edge, or three vertices a triangle.
     """
-    return _points(run) if run.number_of_bodies else _surfaces(run)
+    return (_points if run.number_of_bodies else _surfaces)(run, frames_of_view(run), step)
 
 
-def _points(run):
-    frames = samples_of(range(run.number_of_frames), FRAMES_OF_BODIES)
+def _points(run, frames, step):
     number = run.number_of_bodies
     chosen = np.sort(np.random.default_rng(0).permutation(number)[:POINTS])
-    tracks = np.stack([run.positions(frame)[chosen] for frame in frames])
+    tracks = np.stack([run.positions(frame)[chosen] for frame in counted(frames, step)])
     view = _view_of_tracks(tracks, number, run.units("bodies/position"))
     return {
         "kind": "points",
@@ -95,9 +109,8 @@ def _colours(points, view):
     return np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
 
 
-def _surfaces(run):
-    frames = samples_of(range(run.number_of_frames), FRAMES_OF_FLUID)
-    level, width, surfaces = _bounded_surfaces(run, frames)
+def _surfaces(run, frames, step):
+    level, width, surfaces = _bounded_surfaces(run, frames, step)
     box = [volume_of(run).edge(axis) for axis in range(3)]
     return {
         "kind": "surface",
@@ -111,12 +124,13 @@ def _surfaces(run):
     }
 
 
-def _bounded_surfaces(run, frames):
+def _bounded_surfaces(run, frames, step):
     """Return what `_surfaces_on` does on the finest grid whose surfaces a page can hold."""
-    for grid in GRIDS:
-        found = _surfaces_on(run, frames, grid)
+    found = _surfaces_on(run, counted(frames, step), GRIDS[0])
+    for grid in GRIDS[1:]:  # seldom: that it comes to this cannot be counted before
         if _is_bounded(found[-1]):
             break
+        found = _surfaces_on(run, frames, grid)
     return found
 
 

@@ -11,6 +11,7 @@ from hybrid_nbody.analysis.panels import (
     draw_tracks_in_space,
     view_of,
 )
+from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.profiles import BODIES_OF_A_SHELL, FRACTIONS, lagrangian_radii, profile_of
 from hybrid_nbody.analysis.style import (
     BLUE,
@@ -78,7 +79,12 @@ def space_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def lagrangian_figure(run, frame=-1) -> Figure:
+def frames_of_radii(run) -> list[int]:
+    """Return the frames of which Lagrangian radii are computed: `RADII_FRAMES` at most, evenly apart."""
+    return np.unique(np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)).tolist()
+
+
+def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
     """Draw the radii about the centre of mass that hold 10 to 90 % of the mass, against time.
 
     Parameters
@@ -86,7 +92,9 @@ def lagrangian_figure(run, frame=-1) -> Figure:
     run : Run
         An open run.
     frame : int, optional
-        Not used: the radii are those of the whole run, of `RADII_FRAMES` frames at most.
+        Not used: the radii are those of the whole run, of `frames_of_radii`.
+    step : callable, optional
+        Called after each of these frames.
 
     Raises
     ------
@@ -94,9 +102,8 @@ def lagrangian_figure(run, frame=-1) -> Figure:
         The run holds no bodies, too few of them, or a single frame.
     """
     _need(run, "lagrangian")
-    chosen = np.unique(np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)).tolist()
-    mass = run.mass
-    radii = np.array([lagrangian_radii(run.positions(index), mass) for index in chosen])
+    chosen, mass = frames_of_radii(run), run.mass
+    radii = np.array([lagrangian_radii(run.positions(index), mass) for index in counted(chosen, step)])
     figure = new_figure(3.4)
     _draw_radii(figure.subplots(), run, run.time[chosen], radii)
     figure.suptitle(title(run, None, "Lagrangian radii about the centre of mass"))
@@ -216,3 +223,6 @@ FIGURES = {
     "profiles": profiles_figure,
     "activity": activity_figure,
 }
+
+PASSES = {"lagrangian": frames_of_radii}
+"""The frames that a kind goes through, if they are many; the function that draws it takes a `step`."""

@@ -90,6 +90,15 @@ def test_diagnostics(write_run):
     assert "time" not in found
 
 
+def test_one_component_of_diagnostics_that_is_not_a_number(write_run):
+    write_run("a")
+    change(write_run("b"), "diagnostics/momentum", (2, 1), np.nan)
+    momentum = named(compare("a", "b").diagnostics)["momentum"]
+    np.testing.assert_array_equal(momentum.largest, [0, 0, np.nan, 0, 0])
+    assert momentum.worst == 2
+    assert momentum.scale == 14  # of the first run
+
+
 def test_a_run_without_diagnostics(write_run):
     write_run("a")
     with h5py.File(write_run("b") / "trajectory.h5", "r+") as file:

@@ -164,7 +164,7 @@ def test_progress_is_shown(terminal, lines):
     stream.isatty = lambda: terminal
     with FrameProgress(stream) as progress:
         for done in range(1, 201):
-            progress.update(done, 200)
+            progress(done, 200)
     if lines:
         assert stream.getvalue().splitlines() == [f"frame {20 * n}/200" for n in range(1, 11)]
     else:

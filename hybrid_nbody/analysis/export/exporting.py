@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybrid_nbody.analysis.export import gadget, tables, vtkhdf
@@ -27,6 +27,8 @@ class Format:
         Whether it holds fluids, too; all hold bodies.
     many : bool
         Whether it holds many frames.
+    maps : bool
+        Whether it holds what is neither of a body nor of a cell.
     """
 
     write: Callable[[Source, Path], None]
@@ -34,18 +36,19 @@ class Format:
     suffixes: tuple[str, ...]
     fluid: bool = False
     many: bool = False
+    maps: bool = False
 
 
 FORMATS = {
     "gadget": Format(gadget.write, gadget.size, (".hdf5", ".hdf")),
     "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), fluid=True, many=True),
     "csv": Format(tables.write_csv, tables.size_of_csv, (".csv",)),
-    "npz": Format(tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True),
+    "npz": Format(tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True, maps=True),
 }
 """The formats by name."""
 
 
-def export_run(path, format, output, frame=-1, overwrite=False) -> Path:
+def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -> Path:
     """Write frames of a run as a file that other programs open.
 
     Parameters
@@ -61,6 +64,8 @@ def export_run(path, format, output, frame=-1, overwrite=False) -> Path:
         Negative frames count from the end; by default the last.
     overwrite : bool, optional
         Whether an existing file is replaced.
+    progress : callable, optional
+        Called with the number of parts done, and to be done, after each: a field of a frame, or 64 MiB of it.
 
     Returns
     -------
@@ -79,8 +84,9 @@ def export_run(path, format, output, frame=-1, overwrite=False) -> Path:
         check_target(target, source.path, chosen.suffixes, overwrite)
         _check_holds(format, source, frame)
         source = source.choose(frame)
+        source = source if chosen.maps else replace(source, maps={})
         with written(target, chosen.size(source)) as partial:
-            chosen.write(source, partial)
+            chosen.write(source.watched(progress), partial)
     return target
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, reading
+from hybrid_nbody.analysis.passes import counted, counter, no_step
 from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
@@ -31,23 +32,31 @@ class FrameField:
     units : str
     part : callable
         ``part(frame, rows)`` returns the rows of a slice of a frame.
+    step : callable
+        Called after each block of `blocks`.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     units: str
     part: Callable[[int, slice], np.ndarray]
+    step: Callable[[], None] = no_step
 
     @property
     def bytes(self) -> int:
         """Of one frame."""
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
+    @property
+    def starts(self) -> range:
+        """The first row of each block."""
+        return range(0, self.shape[0], max(1, BLOCK_BYTES * self.shape[0] // max(1, self.bytes)))
+
     def blocks(self, frame) -> Iterator[tuple[int, np.ndarray]]:
         """Go through a frame, `BLOCK_BYTES` or one row at a time: yield the first row of each block, and the block."""
-        step = max(1, BLOCK_BYTES * self.shape[0] // max(1, self.bytes))
-        for first in range(0, self.shape[0], step):
-            yield first, self.part(frame, slice(first, min(first + step, self.shape[0])))
+        starts = self.starts
+        for first in counted(starts, self.step):
+            yield first, self.part(frame, slice(first, min(first + starts.step, self.shape[0])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +122,15 @@ class Source:
         if not -count <= frame < count:
             raise InputError(f"{self.path}: no frame {frame}; there are {count}, 0 to {count - 1} or {-count} to -1")
         return replace(self, frames=(frame % count,))
+
+    def watched(self, progress) -> "Source":
+        """Return the source of which `progress` is told how many blocks of the chosen frames are done, of how many."""
+        blocks = sum(len(field.starts) for field in (self.fields | self.maps).values())
+        step = counter(progress, blocks * len(self.frames))
+        fields, maps = (
+            {name: replace(field, step=step) for name, field in group.items()} for group in (self.fields, self.maps)
+        )
+        return replace(self, fields=fields, maps=maps)
 
 
 @contextmanager
