@@ -135,10 +135,35 @@ assert np.percentile(error / np.sqrt(np.mean(np.sum(true**2, axis=1))), 99) < fl
 def test_processors_without_avx512_sum_as_accurately(cpu, precision, bound, tmp_path):
     """Compiled for an older processor, which this one can stand in for."""
     setting = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    python(COMPARE, precision, str(bound), **setting)
+
+
+SUMS = """
+import numpy as np
+from support.bodies import make_backend, make_gravity
+from hybrid_nbody.nbody.initial_conditions import plummer
+
+bodies = plummer(600, seed=3)
+gravity = make_gravity(make_backend("cpu"), bodies, "double", 0.01)
+jerk = np.zeros((600, 3))
+gravity.kernels.accelerations_and_jerks(gravity.state, bodies.velocity, jerk)
+print(gravity.state.acceleration.tobytes().hex(), jerk.tobytes().hex())
+"""
+
+
+def test_the_process_that_compiles_sums_the_same_bits_as_those_that_load_its_code(tmp_path):
+    """It links loops in the midst of their compilation; where either of two products could be fused, they differed."""
+    compiling, loading = (python(SUMS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert compiling == loading
+
+
+def python(script, *arguments, **setting):
+    """Return what a script prints in a process of its own."""
     paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-c", COMPARE, precision, str(bound)]
+    command = [sys.executable, "-c", script, *arguments]
     result = subprocess.run(command, env=os.environ | setting | paths, capture_output=True)
     assert result.returncode == 0, result.stderr.decode()
+    return result.stdout
 
 
 @pytest.mark.parametrize("precision", TYPES)

@@ -89,6 +89,19 @@ def _estimate_anywhere(builder, vector, value):
     return builder.fdiv(ir.Constant(vector, [1.0] * vector.count), root, flags=sorted(VECTOR_MATH))
 
 
+@intrinsic
+def rounded_product(typing_context, a, b):
+    """Return a b, never fused with the sum that it goes into.
+
+    Of a sum of two products either could be fused: which one, and so the last bit, would be the choice of a compilation.
+    """
+
+    def generate(context, builder, signature, arguments):
+        return builder.fmul(*arguments, flags=["nsz"])  # without any flag, it would get those of the function
+
+    return a(a, b), generate
+
+
 # With e = 1 - r^2 y^2 for an estimate y of 1 / r, r^-n = y^n (1 - e)^(-n/2), expanded in e. In float32 two terms do: e
 # is below 2^-12. Divided by a constant they take one operation: 1 + 3/2 e = 3/2 (5/3 - r^2 y^2). A sum of such terms is
 # divided by what the function returns for r = y = 1, where there is nothing to correct.

@@ -15,6 +15,7 @@ from hybrid_nbody.nbody.kernels.cpu_lanes import (
     estimate_inverse_roots,
     inlined,
     root_over_estimate,
+    rounded_product,
     scalars,
     vectors,
 )
@@ -102,7 +103,7 @@ def sum_pulls_and_jerks(sources, speeds, first, target, course, own, eps2, real,
             weight = (mass[j] * inverse) * inverse2
             dx, dy, dz = difference[0, lane], difference[1, lane], difference[2, lane]
             dvx, dvy, dvz = relative[0, lane], relative[1, lane], relative[2, lane]
-            rate = real(3) * inverse2 * (dx * dvx + (dy * dvy + dz * dvz))
+            rate = real(3) * inverse2 * (dx * dvx + (dy * dvy + rounded_product(dz, dvz)))
             pull[0, lane] += weight * dx
             pull[1, lane] += weight * dy
             pull[2, lane] += weight * dz
