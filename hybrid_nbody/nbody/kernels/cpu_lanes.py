@@ -93,7 +93,7 @@ def _estimate_anywhere(builder, vector, value):
 def rounded_product(typing_context, a, b):
     """Return a b, never fused with the sum that it goes into.
 
-    Of a sum of two products either could be fused: which one, and so the last bit, would be the choice of a compilation.
+    Of a sum of two products either could be fused: which one, and so the last bit, would be a compilation's choice.
     """
 
     def generate(context, builder, signature, arguments):
