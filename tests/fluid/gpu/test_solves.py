@@ -137,6 +137,8 @@ class ThreadTransport:
 
     def addresses(self, array):
         """See `PeerMemory`."""
+        import cupy
+
         cupy.cuda.get_current_stream().synchronize()  # zeros arrive before anybody writes there
         return self.rank.gather(array.data.ptr)
 
