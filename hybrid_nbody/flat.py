@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import numpy as np
 from hybrid_nbody import application
 from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.analysis.movie import make_movie
+from hybrid_nbody.analysis.progress import FrameProgress
 from hybrid_nbody.analysis.window import can_show, show
 from hybrid_nbody.errors import STOPPED_EARLY, InputError, in_one_message
 from hybrid_nbody.output.report import with_prefix
@@ -29,6 +31,9 @@ MODES = {
     "cuda": {"backend": "gpu"},
 }
 """What each mode computes on."""
+
+KEYS = {"compute.backend: cpu": "MODE cpu or openmp", "output.directory": "--output"}
+"""What was typed in place of keys of a configuration."""
 
 GRAVITY = {"G": 9.8, "softening": 2.0}
 DT = 0.01
@@ -66,10 +71,26 @@ def run(arguments, communicator, started: float) -> int:
         On every rank, with every argument that is wrong.
     """
     values = communicator.on_root(lambda: configuration(arguments))
-    if arguments.output is not None:
-        return _kept(arguments, values, communicator, started)
     try:
+        if arguments.output is not None:
+            return _kept(arguments, values, communicator, started)
         return _passing(arguments, values, communicator)
+    except InputError as error:
+        error.args = (_as_typed(str(error)),)
+        raise
+
+
+def _as_typed(message):
+    """Return a message about a configuration, in the words of the command line."""
+    for key, words in KEYS.items():
+        message = message.replace(key, words)
+    return message
+
+
+def _passing(arguments, values, communicator):
+    """Do a run that leaves nothing behind but its time or its animation."""
+    try:
+        return _passed(arguments, values, communicator)
     except KeyboardInterrupt:
         if communicator.size > 1:  # the others would wait
             raise
@@ -77,8 +98,7 @@ def run(arguments, communicator, started: float) -> int:
         return STOPPED_EARLY
 
 
-def _passing(arguments, values, communicator):
-    """Do a run that leaves nothing behind but its time or its animation."""
+def _passed(arguments, values, communicator):
     model = application.build(values, "flat", communicator).model
     guard = Guard(SimpleNamespace(model=model), communicator, max_energy_error=None)
     guard.check_numbers()
@@ -219,15 +239,28 @@ def _saved(model, values, arguments, communicator, guard):
     with tempfile.TemporaryDirectory() as folder:  # of each rank; the root alone puts something there
         trajectory = Trajectory(Path(folder) / NAME, communicator)
         trajectory.create(model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)})
-        for _ in range(FRAMES):
-            trajectory.write_frame(model)
-            model.advance(STEPS_OF_A_FRAME)
+        with _progress(communicator, "frame of bodies") as progress:
+            for frame in range(FRAMES):
+                trajectory.write_frame(model)
+                model.advance(STEPS_OF_A_FRAME)
+                progress(frame + 1, FRAMES)
         trajectory.close()
         guard.check_numbers()
-        communicator.only_on_root(lambda: make_movie(folder, target))
+        with _progress(communicator, "picture") as progress:
+            communicator.only_on_root(lambda: make_movie(folder, target, progress=progress))
     if communicator.is_root:
         print(f"{_summary(model, communicator)}: {FRAMES} frames in {target}")
     return 0
+
+
+@contextmanager
+def _progress(communicator, what):
+    """Yield what shows how far the root is."""
+    if not communicator.is_root:
+        yield lambda done, total: None
+        return
+    with FrameProgress(sys.stderr, what) as progress:
+        yield progress
 
 
 def _kept(arguments, values, communicator, started):
@@ -238,5 +271,9 @@ def _kept(arguments, values, communicator, started):
         code = application.run(path, (), arguments.overwrite, communicator, started)
     if arguments.iterations is None and code == 0:
         target = Path(arguments.animation or arguments.output / ANIMATION)
-        communicator.only_on_root(lambda: print(make_movie(arguments.output, target)))
+        with _progress(communicator, "picture") as progress:
+            communicator.only_on_root(lambda: print(make_movie(arguments.output, target, progress=progress)))
+    elif arguments.overwrite:
+        shows_the_run_before = arguments.output / ANIMATION
+        communicator.only_on_root(lambda: shows_the_run_before.unlink(missing_ok=True))
     return code

@@ -81,3 +81,26 @@ def test_what_starts_a_run(tmp_path, command, kind):
     KINDS[kind](tmp_path / "bad.h5")
     result = call(tmp_path, *STARTERS[command])
     check_refusal(result.returncode, result.stdout, result.stderr, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_directory_whose_trajectory_is_bad(tmp_path, monkeypatch, capsys, kind):
+    """All that is known of the run is told, and then that its trajectory cannot be read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    KINDS[kind](tmp_path / "out" / "trajectory.h5")
+    assert cli.main(["info", "out"]) == 4
+    output, errors = capsys.readouterr()
+    assert output.startswith("out: the output of a run\n")
+    assert errors.startswith("hybrid_nbody: error: out/trajectory.h5: ") and errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["plot", ""], ["info", ""], ["report", "out", "--output", ""], ["bench", "limits", "--output", ""]]
+)
+def test_names_that_are_empty(words, capsys):
+    """They would stand for the current directory, where a variable of a script is not set."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    assert "must not be empty" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from argparse import Namespace
 from types import SimpleNamespace
@@ -106,8 +107,24 @@ def test_a_run_that_is_kept(tmp_path, alone):
     found = contents(tmp_path / "kept")
     assert found["step"].tolist() == list(range(11))
     np.testing.assert_array_equal(found["activity/map"].sum(axis=(1, 2)), 4)  # all 20 bodies, times 4 / 20
-    with pytest.raises(InputError, match="kept holds a run already"):
+    with pytest.raises(InputError, match="^--output: .*kept holds a run already"):
         flat.run(asked, alone, time.monotonic())
+
+
+def test_an_animation_of_the_run_before_does_not_stay(tmp_path, alone):
+    assert call(tmp_path, "flat", 20, 4, "cpu", "-i", 10, "--output", "kept").returncode == 0
+    (tmp_path / "kept" / "flat.gif").write_bytes(b"old")
+    asked = arguments(iterations="5", output=tmp_path / "kept", overwrite=True)
+    assert flat.run(asked, alone, time.monotonic()) == 0
+    assert not (tmp_path / "kept" / "flat.gif").exists()
+
+
+def test_what_is_missing_is_told_in_the_words_that_were_typed(alone, monkeypatch):
+    """Not by the key of a configuration that nobody wrote."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(InputError, match="no GPU can be used.*; use MODE cpu or openmp, or install") as caught:
+        flat.run(arguments(mode="cuda"), alone, time.monotonic())
+    assert "compute.backend" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,8 @@ def _names_space(cells):
 
 
 def _header_needed(where, line, cells):
-    raise InputError(f"{where}: expected the header row {','.join(COLUMNS)} (got '{short(line)}')")
+    wanted = f"{','.join(COLUMNS)}, or {','.join(PLANE_COLUMNS)} of bodies in a plane"
+    raise InputError(f"{where}: expected the header row {wanted} (got '{short(line)}')")
 
 
 def _no_other_number(cell):

@@ -59,6 +59,19 @@ def describe(path) -> str:
     return _describe_file(path, head)
 
 
+def check_trajectory(path) -> None:
+    """Refuse a directory whose trajectory cannot be read, which `describe` says in a line among others.
+
+    Raises
+    ------
+    FileError
+        It is foreign, damaged, unreadable or written by a newer program.
+    """
+    trajectory = Path(path) / FILE_NAME
+    if trajectory.exists():
+        open_run(trajectory).close()
+
+
 def _head(path):
     check_regular_file(path)
     with open(path, "rb") as file:

@@ -7,7 +7,7 @@ from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scenes import kinds_of, scene_of
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import written_beside
+from hybrid_nbody.analysis.whole_file import place_for, written_beside
 from hybrid_nbody.errors import FileError, InputError
 
 FPS = 25.0
@@ -70,15 +70,9 @@ def _default_kind(run):
 
 def _target(run, output):
     name = "movie.mp4" if has_ffmpeg() else "movie.gif"
-    target = Path(output) if output is not None else run.path.parent / name
-    if target.is_dir():
-        target = target / name
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{target}: neither a directory nor a file ending in {' or '.join(SUFFIXES)}")
+    target = place_for("movie", Path(output) if output is not None else run.path.parent, name, SUFFIXES)
     if target.suffix.lower() == ".mp4" and not has_ffmpeg():
         raise InputError(f"{target}: an MP4 needs ffmpeg, which is not on the PATH; install it, or write a .gif")
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: cannot write the movie (no such directory: {target.parent})")
     return target
 
 

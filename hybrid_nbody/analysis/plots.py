@@ -15,7 +15,7 @@ from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import write_whole
+from hybrid_nbody.analysis.whole_file import place_for, write_whole
 from hybrid_nbody.errors import InputError
 
 FIGURES = {**body_figures.FIGURES, **structure_figures.FIGURES, **fluid_figures.FIGURES}
@@ -64,8 +64,10 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
     """
     _check_kind(kind)
     with open_run(path) as run:
-        kinds = [kind] if kind else default_kinds(run, say)
+        kinds = [kind] if kind else default_kinds(run)
         targets = _targets(run, kinds, output)
+        for line in () if kind or not say else left_out(run):
+            say(line)
         step = counter(progress, parts_of(run, kinds))
         with our_look():
             chosen = counted(zip(kinds, targets, strict=True), step)
@@ -135,21 +137,22 @@ def reasons(run) -> dict[str, str]:
     return body_figures.reasons(run) | structure_figures.reasons(run)
 
 
-def default_kinds(run, say=None) -> list[str]:
-    """Return the kinds of pictures that a run holds enough for; `say` takes a line on each of the others.
+def left_out(run) -> list[str]:
+    """Return a line on each kind of picture that a run does not hold enough for."""
+    return [f"no {kind}: {reason}" for kind, reason in reasons(run).items() if reason]
+
+
+def default_kinds(run) -> list[str]:
+    """Return the kinds of pictures that a run holds enough for.
 
     Raises
     ------
     InputError
         There is nothing to draw at all.
     """
-    found = reasons(run)
-    kinds = [kind for kind, reason in found.items() if not reason]
+    kinds = [kind for kind, reason in reasons(run).items() if not reason]
     if not kinds:
         raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
-    for kind, reason in found.items():
-        if reason and say:
-            say(f"no {kind}: {reason}")
     return kinds
 
 
@@ -165,11 +168,7 @@ def _targets(run, kinds, output):
 
 def _target(kind, output):
     """Return the file of a picture: `output` itself, or a file in it that is named after the kind."""
-    if output.is_dir():
-        return output / f"{kind}.png"
-    if output.suffix.lower() not in FORMATS:
-        raise InputError(f"{output}: neither a directory nor a file ending in {', '.join(FORMATS)}")
-    return output
+    return place_for("picture", output, f"{kind}.png", FORMATS)
 
 
 def _picture(figure, target, dpi):

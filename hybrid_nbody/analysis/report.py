@@ -18,8 +18,7 @@ from hybrid_nbody.analysis.plots import draw, parts_of, reasons
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scene3d import frames_of_view, scene_data, why_not
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import write_whole
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.analysis.whole_file import place_for, write_whole
 
 FILE_NAME = "report.html"
 DPI = 110
@@ -76,7 +75,8 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
     """
     say = say or (lambda line: None)
     with open_run(path) as run, our_look():
-        target = _target(run, output)
+        folder = Path(output) if output is not None else run.path.parent
+        target = place_for("report", folder, FILE_NAME, (".html", ".htm"))
         step = counter(progress, _parts(run))
         sections = [
             ("In space", _view(run, say, step)),
@@ -87,17 +87,6 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
         ]
         page = _page(run, [(name, text) for name, text in sections if text])
     write_whole(target, page.encode(), "report")
-    return target
-
-
-def _target(run, output):
-    target = Path(output) if output is not None else run.path.parent / FILE_NAME
-    if target.is_dir():
-        target = target / FILE_NAME
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target}: neither a directory nor a file ending in .html")
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: cannot write the report (no such directory: {target.parent})")
     return target
 
 

@@ -1,11 +1,30 @@
 """Files that stand at their place when they are whole, and not before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hybrid_nbody.errors import FileError
+from hybrid_nbody.errors import FileError, InputError
+
+
+def place_for(what: str, output: Path, name: str, endings: Sequence[str]) -> Path:
+    """Return where to write a file: at `output`, or, if that is a directory, under `name` in it.
+
+    Raises
+    ------
+    InputError
+        `output` is neither a directory nor a file with one of the endings.
+    FileError
+        The directory of the file does not exist; the message calls the file `what`.
+    """
+    target = output / name if output.is_dir() else output
+    if target.suffix.lower() not in endings:
+        allowed = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
+        raise InputError(f"{target}: neither an existing directory nor a file ending in {allowed}")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: cannot write the {what} (no such directory: {target.parent})")
+    return target
 
 
 @contextmanager

@@ -140,15 +140,15 @@ BENCHMARKS = (
 )
 
 
-def add_arguments(parser) -> None:
-    """Add every benchmark to the parser of ``bench``."""
+def add_arguments(parser, path) -> None:
+    """Add every benchmark to the parser of ``bench``; `path` reads the name of a directory."""
     names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
     for benchmark in BENCHMARKS:
         command = names.add_parser(benchmark.name, help=benchmark.summary, description=benchmark.summary)
         for add in benchmark.options:
             add(command)
         folder = f"output/bench-{benchmark.name}"
-        command.add_argument("--output", type=Path, metavar="DIR", help=f"where results go (default: {folder})")
+        command.add_argument("--output", type=path, metavar="DIR", help=f"where results go (default: {folder})")
         command.add_argument("--overwrite", action="store_true", help="replace earlier results in that directory")
         command.set_defaults(mpi=benchmark.mpi)
 

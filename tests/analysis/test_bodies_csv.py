@@ -93,7 +93,10 @@ def test_a_fault_names_line_and_column(refusal_of, row, message):
         ("a,b,c,d,e\n", "flat.csv:1: column 'x': not a number (got 'a')"),
         ("x,y,vx,m\n", f"flat.csv:1: missing column 'vy'; {PLANE}"),
         ("x,y,z,vx,m\n", f"flat.csv:1: missing column 'vy', 'vz'; {SPACE}"),
-        ("1,2,3,4\n", "flat.csv:1: expected the header row x,y,z,vx,vy,vz,m (got '1,2,3,4')"),
+        (
+            "1,2,3,4\n",
+            "flat.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '1,2,3,4')",
+        ),
         ("x,y,vx,vy,m\n", "flat.csv: no bodies in it; at least one is needed"),
         ("", "flat.csv: an empty file, no bodies in it"),
     ],

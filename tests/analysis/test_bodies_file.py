@@ -95,8 +95,14 @@ def test_csv_names_row_and_column(refusal_of, row, message):
         ("x,y,z,vx,vy,vz,mass", "unknown column 'mass'; the columns are x,y,z,vx,vy,vz,m"),
         ("x,y,z,vx,vy,vz,m,m", "column 'm' appears 2 times"),
         ("x,y,z,vx,m", "missing column 'vy', 'vz'; the columns are x,y,z,vx,vy,vz,m"),
-        ("1,2,3,4,5,6,7", "expected the header row x,y,z,vx,vy,vz,m (got '1,2,3,4,5,6,7')"),
-        ("x;y;z;vx;vy;vz;m", "expected the header row x,y,z,vx,vy,vz,m (got 'x;y;z;vx;vy;vz;m')"),
+        (
+            "1,2,3,4,5,6,7",
+            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '1,2,3,4,5,6,7')",
+        ),
+        (
+            "x;y;z;vx;vy;vz;m",
+            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got 'x;y;z;vx;vy;vz;m')",
+        ),
     ],
 )
 def test_csv_header(refusal_of, header, message):
@@ -114,7 +120,10 @@ def test_no_bodies(refusal_of, content):
 
 
 def test_a_csv_of_comments_alone(refusal_of):
-    assert refusal_of("# nothing\n") == "bodies.csv:1: expected the header row x,y,z,vx,vy,vz,m (got '')"
+    assert (
+        refusal_of("# nothing\n")
+        == "bodies.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '')"
+    )
 
 
 # --- NumPy ---------------------------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def test_what_cannot_be_described(write_run, write_checkpoint, cut, refused, in_
         "x.yaml: a configuration, not an output; look at it with: hybrid-nbody check x.yaml"
     )
     (in_folder / "notes").write_text("hello\n")
-    message = "notes:1: expected the header row x,y,z,vx,vy,vz,m (got 'hello')"
+    message = "notes:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got 'hello')"
     assert refused(InputError, describe, "notes") == message
     assert refused(FileError, describe, "/dev/null") == "/dev/null: a pipe or a device, not a file"
     write_run(format_version=3)

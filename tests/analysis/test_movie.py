@@ -177,7 +177,7 @@ def test_progress_is_shown(terminal, lines):
 def test_what_cannot_be_filmed(write_run, refused, monkeypatch):
     write_run()
     assert refused(InputError, make_movie, "out", "movie.avi") == (
-        "movie.avi: neither a directory nor a file ending in .mp4 or .gif"
+        "movie.avi: neither an existing directory nor a file ending in .mp4 or .gif"
     )
     assert refused(InputError, make_movie, "out", "movie.gif", "fluid") == (
         "out/trajectory.h5: no movie of kind 'fluid' in this run of model 'nbody'; there is bodies"

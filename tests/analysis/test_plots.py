@@ -13,7 +13,7 @@ from PIL import Image
 
 from hybrid_nbody.analysis import figures
 from hybrid_nbody.analysis.panels import density_at, view_of
-from hybrid_nbody.analysis.plots import FIGURES, default_kinds, plot_run
+from hybrid_nbody.analysis.plots import FIGURES, plot_run
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.style import BODY_COLOURS, ENERGY_COLOURS, label, our_look, power_of_ten
 from hybrid_nbody.errors import FileError, InputError
@@ -61,10 +61,13 @@ def test_by_default_all_that_fits_goes_into_the_runs_directory(write_run, bodies
     assert names == {f"{kind}.png" for kind in kinds} | {"trajectory.h5"}
 
 
-def test_what_is_left_out_is_said_with_the_reason(write_run):
+def test_what_is_left_out_is_said_with_the_reason(write_run, refused):
     lines = []
-    with open_run(write_run(bodies=40, frames=1)) as run:
-        assert default_kinds(run, lines.append) == ["energies", "snapshot"]
+    write_run(bodies=40, frames=1)
+    refused(InputError, plot_run, "out", output="pictures", say=lines.append)
+    assert lines == []  # what is not drawn at all is not said to be left out
+    written = plot_run("out", dpi=DPI, say=lines.append)
+    assert [path.stem for path in written] == ["energies", "snapshot"]
     assert lines == [
         "no tracks: 40 bodies are too many; at most 32 are told apart",
         "no tracks-3d: 40 bodies are too many; at most 32 are told apart",
@@ -315,13 +318,13 @@ def test_nothing_to_draw(write_run, refused):
 def test_where_pictures_cannot_go(write_run, refused):
     write_run()
     assert refused(InputError, plot_run, "out", "tracks", "picture.gif") == (
-        "picture.gif: neither a directory nor a file ending in .png, .pdf, .svg"
+        "picture.gif: neither an existing directory nor a file ending in .png, .pdf or .svg"
     )
     assert refused(InputError, plot_run, "out", None, "picture.png") == (
         "picture.png: one file for 4 pictures (energies, snapshot, tracks, tracks-3d); name one kind, or a directory"
     )
     assert refused(FileError, plot_run, "out", "tracks", "nowhere/picture.png", dpi=DPI) == (
-        "nowhere/picture.png: cannot write the picture (No such file or directory)"
+        "nowhere/picture.png: cannot write the picture (no such directory: nowhere)"
     )
     assert refused(InputError, plot_run, "nowhere") == "nowhere: no such file or directory"
 

@@ -86,7 +86,7 @@ def test_a_log_of_something_else(in_folder):
 def test_where_reports_cannot_go(write_run, refused):
     write_run()
     assert refused(InputError, make_report, "out", "report.pdf") == (
-        "report.pdf: neither a directory nor a file ending in .html"
+        "report.pdf: neither an existing directory nor a file ending in .html or .htm"
     )
     assert refused(FileError, make_report, "out", "nowhere/report.html") == (
         "nowhere/report.html: cannot write the report (no such directory: nowhere)"

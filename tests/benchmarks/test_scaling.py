@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from support.bodies import make_backend
@@ -157,7 +158,7 @@ NETWORK = "must be a number greater than 0, alone or with one of"
 def settings(*words, size=1):
     """Return what the command line asks for, as `size` ranks understand it."""
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add_arguments(parser, Path)
     return read(parser.parse_args(["scaling", *words]), size)
 
 

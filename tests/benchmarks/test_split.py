@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from support.command import call, refused
@@ -152,7 +153,7 @@ def test_bad_options(monkeypatch):
         read_threads("none")
     assert str(error.value) == "--threads: must be a whole number, at least 1 (got 'none')"
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add_arguments(parser, Path)
     with pytest.raises(SystemExit):
         parser.parse_args(["split", "--roles", "tpu"])
     monkeypatch.setenv("PMI_SIZE", "2")
