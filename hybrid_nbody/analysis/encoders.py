@@ -18,14 +18,13 @@ SUFFIXES = (".mp4", ".gif")
 CODECS = (("libx264", ("-preset", "veryfast", "-crf", "20")), ("libopenh264", ("-b:v", "4M")), ("mpeg4", ("-q:v", "3")))
 """The encoders of ffmpeg that will do, the best first."""
 
+MOST_HUNDREDTHS = 2**16 - 1
+"""Of a second that a GIF can show a picture for."""
+
 
 def has_ffmpeg() -> bool:
     """Whether ffmpeg is on the PATH."""
     return shutil.which("ffmpeg") is not None
-
-
-MOST_HUNDREDTHS = 2**16 - 1
-"""Of a second that a GIF can show a picture for."""
 
 
 class Encoder(ABC):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
-from hybrid_nbody.fluid.kernels import gpu, gpu_layout
+from hybrid_nbody.fluid.kernels import gpu, gpu_layout, gpu_relax
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu_neighbours import Peers
@@ -111,6 +111,12 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 
     slab = Slab(cells, WALLS, 0, cells[2], mixed=True)
     assert pitch_of(slab, dtype) == make_grid(slab).pitch
+
+
+def test_long_walks_tell_when_their_first_planes_are_complete():
+    """As ``completes`` of tiles.cu does: else those who wait for it would wait for ever."""
+    halo, places = gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)), 2 * gpu_layout.LONGEST_PASS + 2
+    assert halo + places <= gpu_relax.LONG_WALK
 
 
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])

@@ -101,8 +101,9 @@ class Messages(Nobody):
 class Peers(Nobody):
     """Neighbours on GPUs that write into each other's memory, and meet after every pass; methods as in `Nobody`.
 
-    Every rank has at least as many planes as a pass reads beyond its own. They are copied between passes: if the passes
-    did that, it would cost more time, in registers and instructions, than it would hide.
+    Every rank has at least as many planes as a pass reads beyond its own. Multiprocessors without a tile copy the first
+    ones during a pass, where there are some, and a kernel between passes the others: if the threads of tiles did that,
+    it would cost more time, in registers and instructions, than it would hide.
     """
 
     def __init__(self, kernels, halo):

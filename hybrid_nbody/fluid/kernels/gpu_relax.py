@@ -11,7 +11,8 @@ COPY_BLOCKS = 1056
 COPY_THREADS = 256
 
 LONG_WALK = 32
-"""Planes of a walk, at least, of which the first are shown to another rank while it goes on."""
+"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few times as many as are
+shown."""
 
 ROOM_ALIGNMENT = 256
 """Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
@@ -90,10 +91,11 @@ class Passes:
         It is worth while if all tiles walk over many planes: they complete the first of them early.
         """
         slab, tiling = self.kernels.slab, self.tilings[count]
+        if slab.complete or slab.walls[0] or not tiling.level(slab, count, multiprocessors):
+            return 0
         across, rows = self._grid(count)
-        early = tiling.level(slab, count, multiprocessors) and tiling.walk(slab, count, multiprocessors) >= LONG_WALK
-        nobody = slab.complete or slab.walls[0]
-        return min(across, max(0, multiprocessors - across * rows)) if early and not nobody else 0
+        early = tiling.walk(slab, count, multiprocessors) >= LONG_WALK
+        return min(across, max(0, multiprocessors - across * rows)) if early else 0
 
     def _compile(self, count):
         """Return the kernels of passes of `count` iterations, by name."""

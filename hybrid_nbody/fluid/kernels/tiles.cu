@@ -4,15 +4,14 @@
 // of a step updates a plane h - 1 behind the newest, so that K whole iterations pass over the grid at once. What a half
 // sweep needs of other threads is a step old: x neighbours come by shuffles, those beyond a thread's rows and a warp's
 // lanes through shared memory, and one barrier a step does. A tile wastes a skirt, of 2K cells in y and at least as many in x,
-// on each side that is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour. Therefore the
-// result goes to another array than the input.
+// on each side that is no wall, and a range of planes 2K planes at each end: their cells are computed again by the neighbour.
+// Therefore the result goes to another array than the input.
 //
 // Bytes of memory a cell: 12 for K iterations (read x and b, write x), and the skirts: blocks beside each other walk at
 // about the same pace and find theirs in the cache.
 //
 // Compiled with the macros of ``grid.cuh``, -DK, -DROWS (of a thread), -DWARPS (of a block), -DSIDE (warps of a block beside
-// each other in x), -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for
-// which numbers are under way).
+// each other in x), -DALIGN (of what a tile writes, see below) and -DSTAGES (steps for which numbers are under way).
 
 #include "solve.cuh"
 #include "beyond.cuh"
@@ -232,7 +231,7 @@ __device__ __forceinline__ void show_edges(int h, Edges &edges, const Thread &me
 
 // Tiles complete the first planes of this rank early, and the rank below needs them late, at the end of its next pass: blocks
 // on multiprocessors without a tile copy them meanwhile. The last planes, which the rank above needs at once, are left to the
-// next kernel.
+// next kernel. Tiles and helpers together are no more than the multiprocessors: each tile finds one, whichever begin first.
 struct Ahead {
     Beyond to;
     unsigned *complete;          // tiles that have completed those planes, zero before; null if nobody shows them
@@ -240,7 +239,8 @@ struct Ahead {
 };
 #define TILES (ALONG_X.number() * ALONG_Y.number())
 
-// Before the first step of a round, HALO planes of a range that begins with plane 0 are complete for the first time.
+// Before the first step of a round, HALO planes of a range that begins with plane 0 are complete for the first time. Only
+// a range of HALO + PLACES planes at least is sure to have such a round: LONG_WALK in ``gpu_relax.py`` is more.
 __device__ inline bool completes(int begin, int round) {
     int since = round - (HALO + 2 * K - 1);
     return begin == 0 && since >= 0 && since < PLACES;
