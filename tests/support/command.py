@@ -11,7 +11,8 @@ ROOT = str(Path(__file__).resolve().parents[2])
 def call(folder, *arguments, environment=None, timeout=60):
     """Run a command in `folder`."""
     command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
-    variables = os.environ | {"PYTHONPATH": ROOT} | (environment or {})
+    paths = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+    variables = os.environ | {"PYTHONPATH": paths} | (environment or {})
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout)
 
 
