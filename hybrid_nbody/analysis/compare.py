@@ -1,7 +1,7 @@
 """Two runs side by side: how far their diagnostics, bodies and fields are apart, over time.
 
-Frames and rows are matched by their times, bodies by their identities. One frame of each is read at a time, of a fluid
-a few planes.
+Frames and rows are matched by their times, bodies by their identities. Of bodies and maps as many frames are read at a
+time as there is room for, of a fluid a few planes.
 """
 
 from dataclasses import dataclass, field
@@ -9,13 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.analysis.passes import counted, counter
+from hybrid_nbody.analysis.passes import counter
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
 
 TIME_TOLERANCE = 1e-9
 """Times that differ by so little, relative to the longer of the runs, are the same."""
+
+
+BYTES_AT_ONCE = 4 << 20
+"""Of the frames of a run that are read together: reading one small frame takes as long as reading many."""
 
 
 @dataclass
@@ -165,23 +169,53 @@ def _compare_frames(a, b, found, progress):
     left, right = _matched(found, "frames", a.time, b.time)
     if not left:
         return
-    pairs = [_pairs(a, b, name) for name in names]
-    matched = counted(zip(left, right, strict=True), counter(progress, len(left)))
-    frames = [[_of_pieces(pieces(i, j)) for pieces in pairs] for i, j in matched]
-    for name, rows in zip(names, zip(*frames, strict=True), strict=True):
-        found.fields.append(_series(name.partition("/")[2], a.units(name), a.time[left], rows))
+    differences = [_differences(a, b, name) for name in names]
+    step, parts = counter(progress, len(left)), []
+    for i, j in _stretches(left, right, _at_once(a, names)):
+        parts.append([of_frames(i, j) for of_frames in differences])
+        for _ in range(i.start, i.stop):
+            step()
+    for name, rows in zip(names, zip(*parts, strict=True), strict=True):
+        found.fields.append(_series(name.partition("/")[2], a.units(name), a.time[left], np.concatenate(rows)))
 
 
-def _pairs(a, b, name):
-    """Return a function that gives the pieces of a field in a frame of each run, side by side."""
-    if name.startswith("bodies/"):
-        rows = order_of(a, b)
-        return lambda i, j: [(a.field(name, i)[rows[0]], b.field(name, j)[rows[1]])]
+def _at_once(run, names):
+    """Return how many frames of a run are read together."""
+    numbers = max((int(np.prod(run.shape(name)[1:])) for name in names), default=1)
+    return max(1, BYTES_AT_ONCE // (8 * max(numbers, 1)))
+
+
+def _stretches(left, right, most):
+    """Yield slices of matched frames that follow each other in both runs, at most so many of them."""
+    start = 0
+    for end in range(1, len(left) + 1):
+        follows = end < len(left) and left[end] == left[end - 1] + 1 and right[end] == right[end - 1] + 1
+        if not follows or end - start == most:
+            yield slice(left[start], left[end - 1] + 1), slice(right[start], right[end - 1] + 1)
+            start = end
+
+
+def _differences(a, b, name):
+    """Return a function that gives what `_of_rows` does of a field, for a slice of the frames of each run."""
     if name.startswith("fluid/"):
         _check_cells(a, b, name)
-    elif a.shape(name)[1:] != b.shape(name)[1:]:
+        return lambda i, j: np.array([_of_pieces(_pieces(a, b, name, *pair)) for pair in _one_by_one(i, j)])
+    if name.startswith("bodies/"):
+        rows = order_of(a, b)
+        return lambda i, j: _of_rows(a.field(name, i)[:, rows[0]], b.field(name, j)[:, rows[1]])
+    if a.shape(name)[1:] != b.shape(name)[1:]:
         raise InputError(f"{name}: {a.shape(name)[1:]} numbers in {a.path}, {b.shape(name)[1:]} in {b.path}")
-    return lambda i, j: ((one, two) for (_, one), (_, two) in zip(blocks(a, name, i), blocks(b, name, j), strict=True))
+    return lambda i, j: _of_rows(a.field(name, i), b.field(name, j))
+
+
+def _one_by_one(i, j):
+    return zip(range(i.start, i.stop), range(j.start, j.stop), strict=True)
+
+
+def _pieces(a, b, name, i, j):
+    """Yield the planes of a fluid's field in a frame of each run, side by side."""
+    for (_, one), (_, two) in zip(blocks(a, name, i), blocks(b, name, j), strict=True):
+        yield one, two
 
 
 def _of_pieces(pairs):
@@ -213,12 +247,13 @@ def _compare_diagnostics(a, b, found):
 
 
 def _of_rows(one, two):
-    """Return what `_of_pieces` does, of each row of two arrays at once: of diagnostics there may be millions."""
+    """Return what `_of_pieces` does, of each row of two arrays at once, (rows, 3): there may be millions."""
     components = tuple(range(1, one.ndim))
     difference = np.abs(np.subtract(one, two, dtype=np.float64))
-    rms = np.sqrt(np.mean(difference**2, axis=components))
+    count = max(1, difference[:1].size)
+    rms = np.sqrt(np.sum(difference**2, axis=components) / count)
     scale = np.abs(one).max(axis=components, initial=0.0, where=np.isfinite(one))
-    return np.column_stack([difference.max(axis=components), rms, scale])
+    return np.column_stack([difference.max(axis=components, initial=0.0), rms, scale])
 
 
 def _series(name, units, time, rows):

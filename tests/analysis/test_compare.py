@@ -3,9 +3,11 @@
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybrid_nbody.analysis import volume
-from hybrid_nbody.analysis.compare import common_times, compare, table_of
+from hybrid_nbody.analysis.compare import _stretches, common_times, compare, table_of
 from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.plots import plot_comparison
 from hybrid_nbody.errors import FileError, InputError
@@ -165,3 +167,24 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
     )
     assert refused(InputError, compare, "a", "nowhere") == "nowhere: no such file or directory"
     assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith("nowhere/x.png: cannot write")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
+def test_stretches_are_the_matched_frames_in_their_order(gaps, most):
+    left, right = (np.cumsum([1 + gap[side] for gap in gaps]).tolist() for side in (0, 1))
+    found = list(_stretches(left, right, most))
+    assert [i for one, _ in found for i in range(one.start, one.stop)] == left
+    assert [j for _, two in found for j in range(two.start, two.stop)] == right
+    assert max(one.stop - one.start for one, _ in found) <= most
+
+
+@pytest.mark.parametrize("once", [1, 300])
+def test_frames_read_one_by_one_give_what_frames_read_together_do(write_run, monkeypatch, once):
+    write_run("a")
+    change(write_run("b"), "bodies/position", (1, 2, 0), 0.5)
+    together = compare("a", "b").fields
+    monkeypatch.setattr("hybrid_nbody.analysis.compare.BYTES_AT_ONCE", once)
+    for one, other in zip(compare("a", "b").fields, together, strict=True):
+        np.testing.assert_array_equal(one.largest, other.largest)
+        np.testing.assert_allclose(one.rms, other.rms, rtol=1e-15, atol=0)
+        assert one.scale == other.scale
