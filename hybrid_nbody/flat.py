@@ -90,7 +90,7 @@ def _as_typed(message):
 def _passing(arguments, values, communicator):
     """Do a run that leaves nothing behind but its time or its animation."""
     try:
-        return _passed(arguments, values, communicator)
+        return _time_or_show(arguments, values, communicator)
     except KeyboardInterrupt:
         if communicator.size > 1:  # the others would wait
             raise
@@ -98,7 +98,7 @@ def _passing(arguments, values, communicator):
         return STOPPED_EARLY
 
 
-def _passed(arguments, values, communicator):
+def _time_or_show(arguments, values, communicator):
     model = application.build(values, "flat", communicator).model
     guard = Guard(SimpleNamespace(model=model), communicator, max_energy_error=None)
     guard.check_numbers()

@@ -167,9 +167,10 @@ class Trajectory:
         self._flush()
 
     def _append(self, name, row, value):
-        self._resize(name, row)
         with hdf5.file_errors(self.path, f"writing {name}"):
-            self.file[name][row] = value
+            dataset = self.file[name]
+            dataset.resize(row + 1, axis=0)
+            dataset[row] = value
 
     def _resize(self, name, row):
         """Make room for row number `row`; one that a killed writer left unnumbered is used again."""
