@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
-from hybrid_nbody.fluid.kernels import gpu, gpu_layout, gpu_relax
+from hybrid_nbody.fluid.kernels import gpu, gpu_layout
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu_neighbours import Peers
-from hybrid_nbody.fluid.kernels.gpu_tiles import Tiling, tiling_of
+from hybrid_nbody.fluid.kernels.gpu_tiles import LONG_WALK, Tiling, tiling_of
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.parallel.partition import Partition
 
@@ -71,6 +71,7 @@ def test_tiles_fit_and_there_are_some_for_a_single_iteration(cells, boundary, dt
     assert tiling or count > 1
     if tiling:
         assert tiling.memory(dtype) + tiling.edges(dtype, count) <= gpu["shared_memory_per_block_limit"]
+        assert (2 * count + 2) % tiling.stages == 0
         assert tiling.threads <= gpu["threads_per_block_limit"]
         assert tiling.height > 4 * count
 
@@ -116,7 +117,28 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 def test_long_walks_tell_when_their_first_planes_are_complete():
     """As ``completes`` of tiles.cu does: else those who wait for it would wait for ever."""
     halo, places = gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)), 2 * gpu_layout.LONGEST_PASS + 2
-    assert halo + places <= gpu_relax.LONG_WALK
+    assert halo + places <= LONG_WALK
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("cells", [(512, 512, 512), (96, 64, 200)])
+def test_helpers_take_what_tiles_leave_and_wait_for_long_walks_alone(cells, count):
+    """Else they would keep a tile from its multiprocessor, or wait for planes that nobody counts: for ever."""
+    slab, most = Slab(cells, WALLS, 9, cells[2] - 9), 0
+    tiling = tiling_of(slab, "f4", count, H200)
+    for number in range(1, 150):
+        helpers, tiles = tiling.helpers(slab, count, number), tiling.number(slab, count)[0]
+        blocks = tiles * (len(tiling.cuts(slab, count, number)) - 1)
+        assert 0 <= helpers <= min(tiles, max(0, number - blocks))
+        assert helpers == 0 or tiling.walk(slab, count, number) >= LONG_WALK
+        most = max(most, helpers)
+    assert most > 0
+
+
+def test_an_h200_has_helpers_where_four_share_512_planes():
+    slabs = [Slab((512, 512, 512), WALLS, first, 128) for first in (0, 128)]
+    found = [[tiling_of(slab, "f4", count, H200).helpers(slab, count, 132) for count in (1, 2)] for slab in slabs]
+    assert found == [[0, 0], [1, 6]]  # the first rank has a wall below
 
 
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid_nbody.fluid.kernels import gpu, gpu_relax
+from hybrid_nbody.fluid.kernels import gpu, gpu_relax, gpu_tiles
 from hybrid_nbody.fluid.kernels.gpu_boxes import Boxes
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES
 from hybrid_nbody.fluid.kernels.gpu_tiles import SMALLER, Tiling
@@ -59,7 +59,7 @@ def in_long_walks(kernels):
     """Relax a grid of three tiles beside each other on a GPU of five multiprocessors: two show planes meanwhile."""
     facts = kernels.backend.facts() | {"multiprocessors": 5}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpu_relax, "LONG_WALK", LEAST_WALK)
+        patch.setattr(gpu_tiles, "LONG_WALK", LEAST_WALK)
         patch.setattr(kernels.backend, "facts", lambda: facts)
         return gpu_relax.Passes(kernels)
 

@@ -10,10 +10,6 @@ from hybrid_nbody.fluid.kernels.gpu_tiles import tiling_of
 COPY_BLOCKS = 1056
 COPY_THREADS = 256
 
-LONG_WALK = 32
-"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few times as many as are
-shown."""
-
 ROOM_ALIGNMENT = 256
 """Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
 
@@ -83,19 +79,7 @@ class Passes:
         self.cuts = {c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()}
         self.launchable = {count: self._compile(count) for count in self.tilings}
         self.longest = max(self.tilings)
-        self.helpers = {count: self._helpers(count, multiprocessors) for count in self.tilings}
-
-    def _helpers(self, count, multiprocessors):
-        """Return how many multiprocessors show planes to the rank below during a pass: those that have no tile.
-
-        It is worth while if all tiles walk over many planes: they complete the first of them early.
-        """
-        slab, tiling = self.kernels.slab, self.tilings[count]
-        if slab.complete or slab.walls[0] or not tiling.level(slab, count, multiprocessors):
-            return 0
-        across, rows = self._grid(count)
-        early = tiling.walk(slab, count, multiprocessors) >= LONG_WALK
-        return min(across, max(0, multiprocessors - across * rows)) if early else 0
+        self.helpers = {c: tiling.helpers(slab, c, multiprocessors) for c, tiling in self.tilings.items()}
 
     def _compile(self, count):
         """Return the kernels of passes of `count` iterations, by name."""

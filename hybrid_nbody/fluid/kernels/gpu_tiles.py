@@ -15,6 +15,10 @@ MANY_CELLS = 20_000_000
 BEFORE_A_RANGE = 2
 """Steps that the beginning of a range of planes takes as long as."""
 
+LONG_WALK = 32
+"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few times as many as are
+shown."""
+
 MOST_IDLE = 0.95
 """Share of the multiprocessors that are enough, if their blocks then begin with the same planes."""
 
@@ -110,6 +114,19 @@ class Tiling(NamedTuple):
         """Return the fewest planes of a strip that a row of blocks passes over."""
         strips = np.arange(self.number(slab, count)[1]) * slab.planes
         return int(np.diff(np.union1d(self.cuts(slab, count, multiprocessors), strips)).min())
+
+    def helpers(self, slab, count: int, multiprocessors: int) -> int:
+        """Return how many multiprocessors show planes to the rank below during a pass: those that have no tile.
+
+        It is worth while if all tiles walk over many planes: they complete the first of them early.
+        """
+        nobody_below = slab.complete or slab.walls[0]
+        if nobody_below or not self.level(slab, count, multiprocessors):
+            return 0
+        if self.walk(slab, count, multiprocessors) < LONG_WALK:
+            return 0
+        across, rows = self.number(slab, count)[0], len(self.cuts(slab, count, multiprocessors)) - 1
+        return min(across, max(0, multiprocessors - across * rows))
 
     def _shared_out(self, slab, count, multiprocessors):
         """Return the cuts, and the steps that the rows of blocks take at most."""

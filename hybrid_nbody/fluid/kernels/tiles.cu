@@ -240,7 +240,7 @@ struct Ahead {
 #define TILES (ALONG_X.number() * ALONG_Y.number())
 
 // Before the first step of a round, HALO planes of a range that begins with plane 0 are complete for the first time. Only
-// a range of HALO + PLACES planes at least is sure to have such a round: LONG_WALK in ``gpu_relax.py`` is more.
+// a range of HALO + PLACES planes at least is sure to have such a round: LONG_WALK in ``gpu_tiles.py`` is more.
 __device__ inline bool completes(int begin, int round) {
     int since = round - (HALO + 2 * K - 1);
     return begin == 0 && since >= 0 && since < PLACES;
