@@ -1,9 +1,10 @@
 """Carries a run out, from its configuration or from its newest checkpoint on."""
 
 import json
+import os
 import threading
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hybrid_nbody.builders import BUILDERS
@@ -39,6 +40,18 @@ def preparing(log: Log):
         yield
     finally:
         timer.cancel()
+
+
+def _acknowledging(communicator):
+    """Return a function that tells a person that a signal has come: what is in hand may take long."""
+
+    def say(name):
+        more = ", once more at once" if name == "SIGINT" else ""
+        line = f"hybrid_nbody: {name}: ends when the work in hand is done{more}\n"
+        with suppress(OSError):  # in the midst of any other output: straight to where errors go
+            os.write(2, line.encode())
+
+    return say if communicator.is_root else None
 
 
 def introduce(builder, built, log: Log) -> None:
@@ -77,7 +90,7 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         While running.
     """
     log = open_log(communicator)
-    with StopSignals() as signals:
+    with StopSignals(_acknowledging(communicator)) as signals:
         config = communicator.on_root(lambda: _resolved(path, overrides))
         builder = BUILDERS[config.model](config, communicator)
         builder.check()
@@ -145,7 +158,7 @@ def resume(folder: Path, overrides: Sequence[str], communicator, started: float)
         On every rank; nothing was changed.
     """
     log = open_log(communicator)
-    with StopSignals() as signals:
+    with StopSignals(_acknowledging(communicator)) as signals:
         config, saved, warnings = communicator.on_root(lambda: _saved_run(folder, overrides))
         builder = BUILDERS[config.model](config, communicator)
         builder.check()

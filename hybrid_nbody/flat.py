@@ -5,6 +5,7 @@ It builds the configuration that ``input/flat.yaml`` shows, and runs it.
 
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -20,7 +21,8 @@ from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.analysis.movie import make_movie
 from hybrid_nbody.analysis.progress import FrameProgress
 from hybrid_nbody.analysis.window import can_show, show
-from hybrid_nbody.errors import STOPPED_EARLY, InputError, in_one_message
+from hybrid_nbody.errors import InputError, in_one_message
+from hybrid_nbody.output.directory import ANIMATION
 from hybrid_nbody.output.report import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.simulation.guard import Guard
@@ -32,8 +34,8 @@ MODES = {
 }
 """What each mode computes on."""
 
-KEYS = {"compute.backend: cpu": "MODE cpu or openmp", "output.directory": "--output"}
-"""What was typed in place of keys of a configuration."""
+KEYS = {r"^output\.directory:": "--output:", r"\buse compute\.backend: cpu\b": "use MODE cpu or openmp"}
+"""How messages call keys of a configuration, and what was typed here in their place."""
 
 GRAVITY = {"G": 9.8, "softening": 2.0}
 DT = 0.01
@@ -47,7 +49,6 @@ SECONDS_AT_ONCE = 0.5
 FIRST_INTERACTIONS, MOST_FIRST_STEPS = 1e9, 512
 """Of the steps done before their pace is known: a second at most on one core."""
 
-ANIMATION = "flat.gif"
 ENDINGS = (".gif", ".mp4")
 MOST_BODIES, MOST_CELLS, MOST_STEPS = 10**9, 4096, 10**15
 
@@ -74,7 +75,7 @@ def run(arguments, communicator, started: float) -> int:
     try:
         if arguments.output is not None:
             return _kept(arguments, values, communicator, started)
-        return _passing(arguments, values, communicator)
+        return _unkept(arguments, values, communicator)
     except InputError as error:
         error.args = (_as_typed(str(error)),)
         raise
@@ -83,22 +84,12 @@ def run(arguments, communicator, started: float) -> int:
 def _as_typed(message):
     """Return a message about a configuration, in the words of the command line."""
     for key, words in KEYS.items():
-        message = message.replace(key, words)
+        message = re.sub(key, words, message, flags=re.MULTILINE)
     return message
 
 
-def _passing(arguments, values, communicator):
+def _unkept(arguments, values, communicator):
     """Do a run that leaves nothing behind but its time or its animation."""
-    try:
-        return _time_or_show(arguments, values, communicator)
-    except KeyboardInterrupt:
-        if communicator.size > 1:  # the others would wait
-            raise
-        print("hybrid_nbody: stopped by Ctrl-C; nothing is kept", file=sys.stderr)
-        return STOPPED_EARLY
-
-
-def _time_or_show(arguments, values, communicator):
     model = application.build(values, "flat", communicator).model
     guard = Guard(SimpleNamespace(model=model), communicator, max_energy_error=None)
     guard.check_numbers()
@@ -237,20 +228,25 @@ def _saved(model, values, arguments, communicator, guard):
     """Write the frames to a folder that is removed, and make the animation of them."""
     target = Path(arguments.animation or ANIMATION)
     with tempfile.TemporaryDirectory() as folder:  # of each rank; the root alone puts something there
-        trajectory = Trajectory(Path(folder) / NAME, communicator)
-        trajectory.create(model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)})
-        with _progress(communicator, "frame of bodies") as progress:
-            for frame in range(FRAMES):
-                trajectory.write_frame(model)
-                model.advance(STEPS_OF_A_FRAME)
-                progress(frame + 1, FRAMES)
-        trajectory.close()
+        _write_frames(Path(folder) / NAME, model, values, communicator)
         guard.check_numbers()
         with _progress(communicator, "picture") as progress:
             communicator.only_on_root(lambda: make_movie(folder, target, progress=progress))
     if communicator.is_root:
         print(f"{_summary(model, communicator)}: {FRAMES} frames in {target}")
     return 0
+
+
+def _write_frames(path, model, values, communicator):
+    """Write the frames of an animation as an ordinary run does."""
+    trajectory = Trajectory(path, communicator)
+    trajectory.create(model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)})
+    with _progress(communicator, "frame") as progress:
+        for frame in range(FRAMES):
+            trajectory.write_frame(model)
+            model.advance(STEPS_OF_A_FRAME)
+            progress(frame + 1, FRAMES)
+    trajectory.close()
 
 
 @contextmanager
@@ -273,7 +269,4 @@ def _kept(arguments, values, communicator, started):
         target = Path(arguments.animation or arguments.output / ANIMATION)
         with _progress(communicator, "picture") as progress:
             communicator.only_on_root(lambda: print(make_movie(arguments.output, target, progress=progress)))
-    elif arguments.overwrite:
-        shows_the_run_before = arguments.output / ANIMATION
-        communicator.only_on_root(lambda: shows_the_run_before.unlink(missing_ok=True))
     return code

@@ -95,7 +95,10 @@ def test_an_animation_where_there_is_no_display(tmp_path, alone, monkeypatch, ca
     where = tmp_path / "kept" if keeps else tmp_path
     asked = arguments(iterations=None, output=where if keeps else None)
     assert flat.run(asked, alone, time.monotonic()) == 0
-    assert f"{'kept/' if keeps else ''}flat.gif\n" in capsys.readouterr().out
+    output, errors = capsys.readouterr()
+    assert f"{'kept/' if keeps else ''}flat.gif\n" in output
+    assert errors.endswith(f"picture {3 + keeps}/{3 + keeps}\n")
+    assert ("frame 3/3\n" in errors) != keeps
     assert [path.name for path in tmp_path.iterdir()] == ["kept" if keeps else "flat.gif"]
     with Image.open(where / "flat.gif") as animation:
         assert animation.n_frames == 3 + keeps
@@ -146,15 +149,6 @@ def test_files_that_do_not_fit(tmp_path, text, message, monkeypatch):
 def test_a_missing_file(tmp_path):
     with pytest.raises(InputError, match="none.csv: no such file$"):
         configuration(arguments(file=tmp_path / "none.csv"))
-
-
-def test_ctrl_c_ends_it_in_a_line(alone, monkeypatch, capsys):
-    def interrupted(model, steps):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(NBodyModel, "advance", interrupted)
-    assert flat.run(arguments(), alone, time.monotonic()) == 75
-    assert capsys.readouterr().err == "hybrid_nbody: stopped by Ctrl-C; nothing is kept\n"
 
 
 def test_a_long_run_does_all_its_steps(alone, monkeypatch, capsys):

@@ -81,8 +81,6 @@ def _write(scene, target, fps, step):
         with written_beside(target) as partial:
             size = scene.figure.canvas.get_width_height()
             _film(scene, encoder_of(target)(partial, size, fps), step)
-    except BrokenPipeError:  # whoever read of the progress has gone
-        raise
     except OSError as error:
         raise FileError(f"{target}: cannot write the movie ({error.strerror or error})") from error
 

@@ -72,7 +72,7 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
         with our_look():
             chosen = counted(zip(kinds, targets, strict=True), step)
             pictures = [_picture(draw(run, name, frame, step), target, dpi) for name, target in chosen]
-    for target, picture in zip(targets, pictures, strict=True):  # all of them, or by Ctrl-C none
+    for target, picture in zip(targets, pictures, strict=True):  # when all of them are drawn
         write_whole(target, picture, "picture")
     return targets
 

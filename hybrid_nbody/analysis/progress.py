@@ -1,7 +1,35 @@
 """Telling how far a long job is: a bar on a terminal, a line at every tenth elsewhere."""
 
+import io
+from contextlib import suppress
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Unfailing:
+    """A stream whose reader may have gone, or never was: what is written to it is lost then, and no more.
+
+    Parameters
+    ----------
+    stream : file or None
+    """
+
+    def __init__(self, stream):
+        self.stream = stream if stream is not None else io.StringIO()
+
+    def write(self, text):
+        """Write, if it can be."""
+        with suppress(OSError, ValueError):  # a full disk under a log, a terminal that is closed
+            self.stream.write(text)
+
+    def flush(self):
+        """Flush, if it can be."""
+        with suppress(OSError, ValueError):
+            self.stream.flush()
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
 
 
 class FrameProgress:
@@ -9,16 +37,16 @@ class FrameProgress:
 
     Parameters
     ----------
-    stream : file
-        Where a person or a batch log reads.
+    stream : file or None
+        Where a person or a batch log reads, if anybody does: if not, the job goes on all the same.
     what : str, optional
         What is counted, in the singular.
     """
 
     def __init__(self, stream, what="frame"):
-        self.stream, self.what = stream, what
+        self.stream, self.what = Unfailing(stream), what
         columns = (TextColumn(f"{what}s"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, console=Console(file=stream)) if stream.isatty() else None
+        self.bar = Progress(*columns, console=Console(file=self.stream)) if self.stream.isatty() else None
         self.task = None
 
     def __enter__(self):

@@ -32,16 +32,18 @@ def written_beside(target: Path) -> Iterator[Path]:
     """Yield the name of a file to write, which takes the place of `target` when all went well, else nothing is left.
 
     It is in a new folder beside `target`, hidden and ending in .part: others who write the same file do not meet it.
+    Where `target` is a link, that stays, and what it leads to is replaced.
 
     Raises
     ------
     OSError
         The folder cannot be made, or the file cannot take its place.
     """
-    with TemporaryDirectory(".part", ".", target.parent, ignore_cleanup_errors=True) as folder:
+    place = target.resolve() if target.is_symlink() else target
+    with TemporaryDirectory(".part", ".", place.parent, ignore_cleanup_errors=True) as folder:
         partial = Path(folder) / target.name
         yield partial
-        partial.replace(target)
+        partial.replace(place)
 
 
 def write_whole(target: Path, contents: bytes, what: str) -> None:

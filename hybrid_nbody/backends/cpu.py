@@ -69,8 +69,7 @@ class CpuBackend(Backend):
 
     def free_memory(self):
         """Return the bytes of memory that are free on this machine, for all its ranks together."""
-        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        return int(facts["MemAvailable"].split()[0]) * 1024
+        return available_memory()
 
     @contextmanager
     def on_host(self, array, own):
@@ -110,6 +109,12 @@ class CpuBackend(Backend):
     def elapsed(self, start, end):
         """Return the seconds between two marks."""
         return end - start
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that programs on this machine can still have."""
+    facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(facts["MemAvailable"].split()[0]) * 1024
 
 
 def prepare_numba(threads: int) -> None:

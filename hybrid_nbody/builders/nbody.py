@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from hybrid_nbody.analysis.bodies_file import read_bodies
+from hybrid_nbody.backends.cpu import available_memory
 from hybrid_nbody.builders.common import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody import initial_conditions
@@ -27,6 +28,8 @@ NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-tr
 NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
 NOT_ARGUMENTS = ("kind", "dimensions")
 
+LEAST_BYTES_OF_A_BODY = 150
+"""Of what a body takes while it is drawn, or then in the model, at least."""
 
 LEAST_SECONDS = 0.1
 """Time of computing forces from which the speeds of ranks are judged."""
@@ -209,7 +212,7 @@ def initial_bodies(config) -> Bodies:
     Raises
     ------
     InputError
-        If a file of bodies is missing or wrong.
+        If a file of bodies is missing or wrong, or this machine has no room for so many bodies.
     """
     choice = config.bodies
     if choice.kind == "file":
@@ -217,7 +220,18 @@ def initial_bodies(config) -> Bodies:
     arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
     arguments |= {"G": config.gravity.G} if choice.kind in NEEDS_G else {}
     arguments |= {"seed": config.seed} if choice.kind in NEEDS_SEED else {}
+    _check_room(arguments.get("n", 0))
     return getattr(initial_conditions, choice.kind.replace("-", "_"))(**arguments)
+
+
+def _check_room(number):
+    """Refuse more bodies than this machine has room for: it would end this process, or another, without a word."""
+    needed, free = number * LEAST_BYTES_OF_A_BODY, available_memory()
+    if needed > free:
+        raise InputError(
+            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and {free / 1e9:.3g} GB are "
+            "free on this machine; take fewer"
+        )
 
 
 def _bodies_of_file(choice, seed):

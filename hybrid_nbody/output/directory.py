@@ -9,6 +9,8 @@ from hybrid_nbody.output import checkpoint, hdf5, trajectory
 
 CONFIG = "config.yaml"
 LOG = "log.txt"
+ANIMATION = "flat.gif"
+"""Of a run that ``flat`` made."""
 
 
 def files_of_a_run(folder: Path) -> list[Path]:
@@ -16,7 +18,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     own = [*folder.glob(trajectory.NAME), *checkpoint.checkpoints(folder), *folder.glob("checkpoint-*.h5.part")]
-    with_own = (CONFIG, LOG, f"{CONFIG}.part")
+    with_own = (CONFIG, LOG, f"{CONFIG}.part", ANIMATION)
     return own + [folder / name for name in with_own if own and (folder / name).exists()]
 
 
@@ -124,10 +126,21 @@ def require_run(folder: Path) -> None:
         If it cannot be read.
     """
     with hdf5.file_errors(folder, "reading the directory"):
+        if folder.is_file():
+            raise InputError(f"{folder}: a file, not the directory of a run; {_meant_by(folder)}")
         if not folder.is_dir():
             raise InputError(f"{folder}: no such directory")
         if not files_of_a_run(folder):
             raise InputError(f"{folder}: holds no run of hybrid_nbody")
+
+
+def _meant_by(path: Path) -> str:
+    """Say what to do in place of resuming a file."""
+    if files_of_a_run(path.parent):
+        return f"give its directory: hybrid-nbody resume {path.parent}"
+    if path.suffix in (".yaml", ".yml"):
+        return f"start it: hybrid-nbody run {path}"
+    return "give a directory that holds checkpoint-*.h5"
 
 
 def put_aside(path: Path, aside: Path) -> None:

@@ -8,13 +8,19 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 class StopSignals:
     """Catches SIGTERM, SIGUSR1, SIGHUP and Ctrl-C while it is entered; a second Ctrl-C interrupts at once.
 
+    Parameters
+    ----------
+    say : callable, optional
+        Called with the name of the first signal when it comes: compiling kernels, say, may take long after that.
+
     Attributes
     ----------
     received : str
         Name of the first signal that came in; empty if none did.
     """
 
-    def __init__(self):
+    def __init__(self, say=None):
+        self.say = say
         self.received = ""
         self._previous = {}
 
@@ -31,4 +37,7 @@ class StopSignals:
     def _note(self, number, frame):
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.received = self.received or signal.Signals(number).name
+        if not self.received:
+            self.received = signal.Signals(number).name
+            if self.say:
+                self.say(self.received)

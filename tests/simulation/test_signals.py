@@ -40,6 +40,14 @@ def test_the_first_of_several_is_the_one_that_counts():
         assert signals.received == "SIGUSR1"
 
 
+def test_the_first_of_several_is_told_at_once():
+    names = []
+    with StopSignals(names.append):
+        for number in (signal.SIGUSR1, signal.SIGTERM):
+            send(number)
+    assert names == ["SIGUSR1"]
+
+
 def test_a_second_control_c_interrupts_at_once():
     with pytest.raises(KeyboardInterrupt), StopSignals() as signals:
         send(signal.SIGINT)

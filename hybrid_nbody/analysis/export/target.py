@@ -52,8 +52,6 @@ def written(target: Path, size: int) -> Iterator[Path]:
         with written_beside(target) as partial:
             _reserve(partial, size + SLACK_BYTES)
             yield partial
-    except BrokenPipeError:  # whoever read of the progress has gone
-        raise
     except (OSError, RuntimeError) as error:  # h5py raises either when a write fails
         raise FileError(f"{target}: cannot write the export ({_reason(error)})") from error
 
