@@ -1,5 +1,7 @@
 """Differences of two runs are those that were put there, whatever the order of their bodies and the times they have."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -167,6 +169,17 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
     )
     assert refused(InputError, compare, "a", "nowhere") == "nowhere: no such file or directory"
     assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith("nowhere/x.png: cannot write")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_in_the_first_run_is_no_scale(write_run, value):
+    change(write_run("a"), "bodies/position", (1, 2, 0), value)
+    change(Path("a"), "diagnostics/momentum", (2, 1), value)
+    write_run("b")
+    found = compare("a", "b")
+    for series in (named(found.fields)["position"], named(found.diagnostics)["momentum"]):
+        assert 0 < series.scale < 1000
+        assert not np.isfinite(series.largest[series.worst])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.integers(1, 5))

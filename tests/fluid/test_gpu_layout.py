@@ -12,7 +12,7 @@ from support.nvrtc import H200
 from hybrid_nbody.fluid.kernels import gpu, gpu_layout
 from hybrid_nbody.fluid.kernels.gpu_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu_layout import LANES, OWN_SHARED_MEMORY, pitch_of
-from hybrid_nbody.fluid.kernels.gpu_neighbours import Peers
+from hybrid_nbody.fluid.kernels.gpu_neighbours import BEYOND, Peers, planes_read
 from hybrid_nbody.fluid.kernels.gpu_tiles import LONG_WALK, Tiling, tiling_of
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.parallel.partition import Partition
@@ -141,6 +141,16 @@ def test_an_h200_has_helpers_where_four_share_512_planes():
     assert found == [[0, 0], [1, 6]]  # the first rank has a wall below
 
 
+def peers_of(slab, backend, exchange, launched=None):
+    """Return how a rank sees its neighbours; its kernels are noted in `launched`, not run."""
+    noted = [] if launched is None else launched
+
+    def kernel(_, name):
+        return lambda blocks, threads, arguments: noted.append((name, arguments))
+
+    return Peers(SimpleNamespace(slab=slab, backend=backend, kernel=kernel, control=None), exchange)
+
+
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])
 def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
     """A plane in the halo of a neighbour has the address that this rank's number of it leads to."""
@@ -156,7 +166,7 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
         exchange = SimpleNamespace(
             rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
         )
-        beyond = Peers(SimpleNamespace(slab=slab, backend=backend, kernel=lambda *_: None), exchange)._beside(array)[0]
+        beyond = peers_of(slab, backend, exchange)._beside(array)[0]
         for name, other, plane in (("below", rank - 1, 1), ("above", rank + 1, counts[rank] - 2)):
             if ends != "periodic" and not 0 <= other < 3:
                 assert beyond[name] == 0
@@ -166,6 +176,33 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
             found = int(beyond[name]) + (plane + halo) * rows * pitch * size
             assert found == bases[other] + (theirs + halo) * rows * pitch * size
             assert beyond[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch
+
+
+class Somewhere:
+    """Memory of a GPU, of which the address alone matters."""
+
+    data = SimpleNamespace(ptr=7)
+
+    def __getitem__(self, places):
+        return self
+
+
+def test_helpers_show_the_rank_below_and_the_next_kernel_the_one_above():
+    launched, place = [], Somewhere()
+    memory = SimpleNamespace(addresses=lambda _: [1, 2, 3])
+    backend = SimpleNamespace(zeros=lambda *_: place, upload=lambda _: place, synchronize=lambda: None)
+    exchange = SimpleNamespace(rank=1, partition=Partition((0, 5, 9, 16)), transport=SimpleNamespace(peers=memory))
+    peers = peers_of(Slab((16, 6, 16), WALLS, 5, 4), backend, exchange, launched)
+    peers.counts, peers.present = (2, 2, 0), {7: np.array([(11, 22, 33, 44)], BEYOND)}
+    for helpers, later in ((0, (11, 22)), (6, (0, 22))):
+        (ahead,) = peers.ahead(place, 0, helpers)
+        assert ahead["helpers"] == helpers
+        assert (ahead["to"]["below"], ahead["to"]["above"]) == ((11, 0) if helpers else (0, 0))
+        assert (ahead["first"], ahead["second"]) == (planes_read(2) if helpers else (0, 0))
+        peers.after(place, 0, helpers, False)
+        name, (_, first, second, to, *_) = launched[-1]
+        assert (name, first, second) == ("show_and_meet", *planes_read(2))
+        assert (to["below"], to["above"]) == later
 
 
 @given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
