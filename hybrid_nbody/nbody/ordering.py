@@ -106,6 +106,7 @@ def _padded(starts, number):
     return result
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the guard tells what is too large, in its own words
 def _leaps(path, xp):
     """Return the steps of a path through (N, 3) points that leap, the farthest N / CHUNK at the most, in order."""
     step = path[1:] - path[:-1]

@@ -44,6 +44,12 @@ def test_given_order_keeps_the_bodies_in_full_chunks(number):
     assert (np.diff(used(order))[:-1] == CHUNK).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_distances_that_overflow_are_passed_over_in_silence():
+    position = 1e300 * np.random.default_rng(1).standard_normal((3 * CHUNK, 3))
+    assert_is_an_order(spatial_order(position), len(position))
+
+
 def test_bodies_at_one_place():
     assert_is_an_order(spatial_order(np.full((700, 3), 0.25)), 700)
 
