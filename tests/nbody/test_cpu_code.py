@@ -85,12 +85,21 @@ def started():
     make_backend("cpu")
 
 
-@pytest.mark.parametrize("precision", TYPES)
-@pytest.mark.parametrize(("kernel", "cases"), [("block_accelerations", 3), ("block_potentials", 1), ("block_jerks", 1)])
-def test_loops_over_pairs_are_vector_code(kernel, cases, precision):
+LOOPS = {"block_accelerations": 3, "block_potentials": 1, "block_jerks": 1}
+"""How many loops over pairs a kernel has."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "precision"),
+    [
+        ("block_accelerations", "mixed"),
+        *((kernel, precision) for kernel in LOOPS for precision in ("single", "double")),
+    ],
+)
+def test_loops_over_pairs_are_vector_code(kernel, precision):
     loops = innermost_loops(compiled(kernel, precision))
     vectors, estimates = widest_vectors()
-    assert len(loops) == cases
+    assert len(loops) == LOOPS[kernel]
     for body in loops:
         arithmetic = [line for line in body if re.match(r"v?(add|sub|mul|f[n]?m(add|sub)\w*)p[sd]\s", line)]
         assert all(f"%{vectors}" in line for line in arithmetic)
