@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.builders import BUILDERS
 from hybrid_nbody.config import loader
 from hybrid_nbody.nbody.integrators import FORCE, INTEGRATORS
@@ -14,6 +15,15 @@ from hybrid_nbody.parallel.placement import place
 BYTES_PER_BODY_OF_A_FRAME = 48
 BYTES_PER_BODY_OF_A_CHECKPOINT = 69
 BYTES_PER_BODY_OF_A_TRAJECTORY = 16
+
+BYTES_OF_A_TRAJECTORY, BYTES_OF_A_FRAME, BYTES_OF_A_CHECKPOINT = 45_000, 130, 6_600
+"""What HDF5 and the names and units of data sets add to the numbers; measured."""
+
+ROWS_AT_ONCE = 1024
+"""Rows of the tables of diagnostics and of times for which HDF5 takes room at once."""
+
+NUMBERS_OF_A_ROW = {"nbody": 17, "fluid": 12}
+"""Numbers of a row of diagnostics; a frame has two, its step and its time."""
 
 ARRAYS_OF_A_FLUID = 10
 """Arrays of the grid that a rank holds: velocity, density, room for both, and two of the solver."""
@@ -33,7 +43,7 @@ class Plan:
     work : str
         How much there is to compute.
     frame, checkpoint, once : int
-        Bytes of a frame, of a checkpoint, and of what a trajectory holds once.
+        Bytes of the numbers in a frame, in a checkpoint, and in what a trajectory holds once.
     """
 
     problem: list[str]
@@ -111,11 +121,11 @@ def _plan_of_fluid(config, events, ranks) -> Plan:
     shares = _shares(config, nz, ranks)
     size, plane = BYTES_OF_A_CELL[config.fluid.dtype], nx * ny * BYTES_OF_A_CELL[config.fluid.dtype]
     saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
-    memory = ARRAYS_OF_A_FLUID * (max(shares) + 2) * plane
+    memory = readable_size(ARRAYS_OF_A_FLUID * (max(shares) + 2) * plane, digits=3)
     return Plan(
         problem=[
             f"  grid         {nx} x {ny} x {nz} cells, {min(shares)} to {max(shares)} planes a rank on {ranks}",
-            f"  memory       about {memory / 1e6:.3g} MB a rank: {ARRAYS_OF_A_FLUID} arrays, {config.fluid.dtype}",
+            f"  memory       about {memory} a rank: {ARRAYS_OF_A_FLUID} arrays, {config.fluid.dtype}",
             f"  time         {_time(config.time)}",
             *_method_lines(config),
             f"  sources      {_sources(config, events)}",
@@ -187,13 +197,20 @@ def _output_lines(config, plan):
     frames = _events(output.trajectory, steps, config.time.dt)
     rows = _events(output.diagnostics, steps, config.time.dt)
     kept = output.checkpoint.keep if output.checkpoint else 1
-    size = frames * plan.frame + kept * plan.checkpoint + plan.once
+    tables = 2 * _room(frames) + NUMBERS_OF_A_ROW[config.model] * _room(rows)
+    trajectory = BYTES_OF_A_TRAJECTORY + frames * (plan.frame + BYTES_OF_A_FRAME) + 8 * tables + plan.once
+    size = readable_size(trajectory + kept * (plan.checkpoint + BYTES_OF_A_CHECKPOINT), digits=3)
     folder = Path(output.directory)
-    files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size / 1e6:.3g} MB"
+    files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
     lines = [f"  output       {folder}: {files}"]
     if directory.files_of_a_run(folder):
         lines.append(f"  note         {folder} holds a run already: resume it, or run with --overwrite")
     return lines
+
+
+def _room(rows):
+    """Return for how many rows of a table there is room."""
+    return -(-rows // ROWS_AT_ONCE) * ROWS_AT_ONCE
 
 
 def _events(every, steps, dt):

@@ -49,6 +49,22 @@ hosts() {
     fi | awk '!seen[$0]++'
 }
 
+# Put the hosts of this job into NAMES. A list that names none would start a run on this host alone: refused, status 2.
+find_hosts() {
+    local list
+    if [ -n "${HOSTFILE:-}" ]; then
+        [ -e "$HOSTFILE" ] || refuse "HOSTFILE: $HOSTFILE: no such file"
+        [ -r "$HOSTFILE" ] && [ ! -d "$HOSTFILE" ] || refuse "HOSTFILE: $HOSTFILE: not a file that can be read"
+    fi
+    list="$(hosts)" && [ -n "$list" ] || refuse "${HOSTFILE:-the list of the scheduler}: no host is named in it"
+    mapfile -t NAMES <<<"$list"
+}
+
+refuse() {
+    printf 'error: %s\n' "$*" >&2
+    exit 2
+}
+
 # Ranks of a node: RANKS_PER_NODE, else one a GPU of this node, else one for every CORES_PER_RANK cores (4).
 ranks_per_node() {
     local gpus few="${CORES_PER_RANK:-4}"

@@ -18,6 +18,9 @@ fail() {
     exit 1
 }
 
+# A number and a noun, in the plural for all but 1: counted 4 rank
+counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
+
 # ---- Python and the environment ----------------------------------------------------------------------------------
 
 # Put the environment's Python in PYTHON: the active environment's, or that of .venv in the repository.

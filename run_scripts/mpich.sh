@@ -13,16 +13,16 @@ source "$ROOT/run_scripts/cluster.sh"
 prepare "$@"
 find_launcher '*HYDRA*' openmpi.sh
 
-mapfile -t names < <(hosts)
+find_hosts
 each="$(ranks_per_node)"
 # MPICH passes the variables of this shell on to all hosts, starts more ranks than cores, and binds nothing by itself.
-LAUNCH=("$LAUNCHER" -n $((${#names[@]} * each)) -ppn "$each")
-[ "${names[*]}" = localhost ] || LAUNCH+=(-hosts "$(IFS=,; echo "${names[*]}")")
+LAUNCH=("$LAUNCHER" -n $((${#NAMES[@]} * each)) -ppn "$each")
+[ "${NAMES[*]}" = localhost ] || LAUNCH+=(-hosts "$(IFS=,; echo "${NAMES[*]}")")
 [ "${BIND:-no}" = no ] || LAUNCH+=(-bind-to "core:$(cores_of_rank "$each")")
 read -ra more <<<"${MPIRUN_FLAGS:-}"
 LAUNCH+=("${more[@]}")
 
-note "${#names[@]} hosts (${names[*]}), $each ranks on each"
+note "$(counted ${#NAMES[@]} host) (${NAMES[*]}), $(counted "$each" rank) a host"
 examine
 choose_task
 run_ranks

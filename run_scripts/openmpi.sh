@@ -13,11 +13,11 @@ source "$ROOT/run_scripts/cluster.sh"
 prepare "$@"
 find_launcher '*@(Open MPI|OpenRTE)*' mpich.sh
 
-mapfile -t names < <(hosts)
+find_hosts
 each="$(ranks_per_node)"
 # Open MPI counts a slot a core, and would bind each rank, with all its threads, to one core.
-LAUNCH=("$LAUNCHER" --allow-run-as-root -n $((${#names[@]} * each)))
-[ "${names[*]}" = localhost ] || LAUNCH+=(--host "$(printf "%s:$each," "${names[@]}" | sed 's/,$//')")
+LAUNCH=("$LAUNCHER" --allow-run-as-root -n $((${#NAMES[@]} * each)))
+[ "${NAMES[*]}" = localhost ] || LAUNCH+=(--host "$(printf "%s:$each," "${NAMES[@]}" | sed 's/,$//')")
 if [ "${BIND:-no}" = no ]; then
     LAUNCH+=(--map-by "ppr:$each:node:oversubscribe" --bind-to none)
 else
@@ -30,7 +30,7 @@ done
 read -ra more <<<"${MPIRUN_FLAGS:-}"
 LAUNCH+=("${more[@]}")
 
-note "${#names[@]} hosts (${names[*]}), $each ranks on each"
+note "$(counted ${#NAMES[@]} host) (${NAMES[*]}), $(counted "$each" rank) a host"
 examine
 choose_task
 run_ranks

@@ -18,5 +18,5 @@ if [ "$gpus" -gt 0 ]; then default="$gpus"; else default=$(((cores + few - 1) / 
 ranks="${RANKS:-$default}"
 
 # The program gives each rank its GPU, or cores/ranks threads, by itself.
-note "$gpus GPUs, $cores cores: $ranks ranks"
+note "$(counted "$gpus" GPU), $(counted "$cores" core): $(counted "$ranks" rank)"
 exec "${MPIRUN[@]}" -n "$ranks" "$PYTHON" -m hybrid_nbody run "$@"

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from support.ranks import alone
+from support.runs import run
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.inspection import check
@@ -35,7 +36,7 @@ def test_a_fluid(in_folder, alone):
     assert check("x.yaml", [], alone).splitlines() == [
         "x.yaml: a valid configuration",
         "  grid         8 x 6 x 10 cells, 10 to 10 planes a rank on 1",
-        "  memory       about 0.0461 MB a rank: 10 arrays, float64",  # 8 x 6 x (10 + 2) cells
+        "  memory       about 46.1 kB a rank: 10 arrays, float64",  # 8 x 6 x (10 + 2) cells
         "  time         10 steps of 0.5, to t = 5, at most 1 min 30 s of wall-clock time",
         "  fluid        periodic, no-slip, no-slip along x, y, z; viscosity 0.0001, diffusion 0.0001",
         "  method       semi-lagrangian advection, exact projection",
@@ -43,20 +44,35 @@ def test_a_fluid(in_folder, alone):
         "  sources      3 events, steps 3 to 9",
         "  compute      backend cpu, as asked for; rank 0: CPU, 1 thread",
         "  work         4.8e+03 cells stepped",
-        # 3 frames of 4 x 3 x 5 cells and 2 checkpoints of 4 arrays, 8 bytes a number
-        "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 0.0322 MB",
+        # 3 frames of 4 x 3 x 5 cells, 2 checkpoints of 4 arrays, tables of 1024 x 14: 8 bytes a number; HDF5's 58.6 kB
+        "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 205 kB",
     ]
     assert sorted(in_folder.rglob("*")) == before
 
 
 def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alone):
-    """3 frames of 48 bytes a body and 8 a cell, 2 checkpoints of 69 and 16 bytes a body once."""
+    """3 frames of 48 bytes a body and 8 a cell; 2 checkpoints and the rest are 214 kB, 69 and 16 bytes a body."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.yaml").write_text(
         "model: nbody\nbodies: {kind: random-square, n: 10}\ntime: {dt: 0.5, steps: 10}\nactivity_map: {cells: 500}\n"
         "compute: {backend: cpu, threads: 1}\noutput: {trajectory: {every_steps: 5}}\n"
     )
-    assert check("x.yaml", [], alone).endswith("2 rows of diagnostics, 2 checkpoints, about 6 MB")
+    assert check("x.yaml", [], alone).endswith("2 rows of diagnostics, 2 checkpoints, about 6.22 MB")
+
+
+def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
+    """A few large frames, and many small ones."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.yaml").write_text(
+        "model: nbody\nbodies: {kind: plummer, n: 100}\ntime: {dt: 1e-6, steps: 900}\n"
+        "compute: {backend: cpu, threads: 1}\noutput: {checkpoint: null, trajectory: {every_steps: 1}}\n"
+    )
+    for overrides in ([], ["bodies.n=9000", "time.steps=2"]):
+        settings = [word for override in overrides for word in ("--set", override)]
+        run("x.yaml", "--overwrite", *settings)
+        written = sum(path.stat().st_size for path in (tmp_path / "output" / "run").glob("*.h5"))
+        number, unit = re.search(r"about (.*) (kB|MB)$", check("x.yaml", overrides, alone), re.MULTILINE).groups()
+        assert float(number) * {"kB": 1e3, "MB": 1e6}[unit] == pytest.approx(written, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +87,7 @@ def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alo
         ("solver.tolerance=0", "solver       red-black, at most 20 iterations, no tolerance"),
         (
             "output.planes=[1, 2]",
-            "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 0.0313 MB",
+            "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 205 kB",
         ),
     ],
 )

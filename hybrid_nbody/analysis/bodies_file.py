@@ -1,5 +1,6 @@
 """Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
 
+import codecs
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from hybrid_nbody.analysis.bodies_csv import read_csv, short
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, check_regular_file, reading
-from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.analysis.run import FILE_NAME, open_run
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.formats import SEAL_START, USER_BLOCK
 
@@ -84,6 +85,8 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
 
 
 def _reader_for(path, seed):
+    if (path / FILE_NAME).is_file():
+        raise InputError(f"{path}: a directory, not a file; to take the last frame of its run name {path / FILE_NAME}")
     check_regular_file(path)
     with open(path, "rb") as file:
         head = file.read(USER_BLOCK + len(SIGNATURE))
@@ -95,7 +98,19 @@ def _reader_for(path, seed):
         return _read_npz
     if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
         return _read_checkpoint
-    return _read_last_frame if head.startswith(SIGNATURE) else partial(_read_csv, seed=seed)
+    if head.startswith(SIGNATURE):
+        return _read_last_frame
+    if _is_binary(head):
+        raise InputError(f"{path}: no text; neither a CSV table, nor HDF5, nor a NumPy archive")
+    return partial(_read_csv, seed=seed)
+
+
+def _is_binary(head):
+    """Whether a file begins as no text does, UTF-16 apart: with zeros, or many control bytes."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    control = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
+    return b"\0" in head or 10 * control > len(head)
 
 
 # --- CSV ---------------------------------------------------------------------------------------------------------
@@ -124,6 +139,8 @@ def _arrays_of(path, archive):
     for name in ARRAYS[:3]:
         if name not in archive.files:
             raise InputError(f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}")
+    if {"time", "step"} <= set(archive.files):
+        raise InputError(f"{path}: it holds many frames; export one: hybrid-nbody export … --format npz --frame N")
     for name in archive.files:
         if name not in (*ARRAYS, *PASSED_OVER):
             raise InputError(f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id")

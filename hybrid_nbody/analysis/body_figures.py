@@ -56,6 +56,8 @@ def energies_figure(run, frame=-1) -> Figure:
 def snapshot_figure(run, frame=-1) -> Figure:
     """Draw the bodies of one frame in three planes, coloured by their number per area.
 
+    Bodies that all lie at z = 0 are drawn in that plane alone: of the others there would be lines.
+
     Parameters
     ----------
     run : Run
@@ -70,15 +72,23 @@ def snapshot_figure(run, frame=-1) -> Figure:
     """
     points = points_of(run, frame)
     view = view_of(points, run.units("bodies/position"))
-    norm = density_norm(points, view, PLANES)
-    figure = new_figure(2.5 if norm else 2.8)  # a colour bar leaves less width to the planes
-    panels = figure.subplots(1, 3)
-    for axes, plane in zip(panels, PLANES, strict=True):
+    planes = PLANES if points[:, 2].any() else PLANES[:1]
+    norm = density_norm(points, view, planes)
+    figure = new_figure(_height(planes, norm))
+    panels = figure.subplots(1, len(planes), squeeze=False)[0]
+    for axes, plane in zip(panels, planes, strict=True):
         drawn = draw_bodies(axes, points, view, plane, norm)
         few_ticks(axes)
     _colour_bar(figure, drawn, panels[-1], view)
     figure.suptitle(title(run, frame, _bodies_shown(points, view)))
     return figure
+
+
+def _height(planes, norm):
+    """Return the height of a snapshot in inches: that of one plane is free, three share the width with a colour bar."""
+    if len(planes) == 1:
+        return 4.8
+    return 2.5 if norm else 2.8
 
 
 def tracks_figure(run, frame=-1) -> Figure:

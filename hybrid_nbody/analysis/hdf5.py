@@ -15,6 +15,8 @@ from hybrid_nbody.formats import CHECKPOINT, EXPORT, FORMAT_VERSION, TRAJECTORY
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
 
+TRAJECTORY_NAME = "trajectory.h5"
+
 ATTEMPTS, PAUSE = 5, 0.02
 """How often to try, and the seconds between, where a file may be in the middle of a flush."""
 
@@ -110,14 +112,22 @@ def reading(path):
 def _what_is_wrong(path, error):
     text = " ".join(str(error).split())
     if Path(path).is_file() and Path(path).stat().st_size == 0:
-        return "an empty file; its writer was stopped before the first flush"
+        return f"an empty file; its writer was stopped before the first flush{_way_on(path)}"
     if "file signature not found" in text:
         return "not an HDF5 file"
     if "truncated file" in text:
         wanted = re.search(r"stored_eof = (\d+)", text)
         size = f"{Path(path).stat().st_size} of {wanted[1]}" if wanted else f"only {Path(path).stat().st_size}"
-        return f"truncated, {size} bytes are there; copy it again, or use an older one"
+        return f"truncated, {size} bytes are there; copy it again, or use an older one{_way_on(path)}"
     return f"damaged or unreadable ({text or type(error).__name__})"
+
+
+def _way_on(path):
+    """Return what to do about a trajectory cut short beside which checkpoints lie, nothing about other files."""
+    folder = Path(path).parent
+    if Path(path).name != TRAJECTORY_NAME or not any(folder.glob("checkpoint-*.h5")):
+        return ""
+    return f"; `hybrid-nbody resume {folder}` sets it aside and goes on from a checkpoint"
 
 
 class WatchedFile:

@@ -81,7 +81,7 @@ def _head(path):
 def _describe_file(path, head):
     if head == SEAL_START:
         return _describe_checkpoint(path)
-    if head.startswith(SIGNATURE):
+    if head.startswith(SIGNATURE) or (not head and path.suffix in (".h5", ".hdf5")):  # an empty one says so
         return _describe_trajectory(path)
     if path.suffix in (".yaml", ".yml"):
         raise InputError(f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}")
@@ -96,7 +96,7 @@ def _describe_directory(path):
     lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / FILE_NAME)]
     lines += _listed("checkpoints", [_line_of_checkpoint(file) for file in checkpoints] or ["none"])
     size = sum(file.stat().st_size for file in files)
-    return "\n".join([*lines, _line("size", f"{_readable_size(size)} in {len(files)} files")])
+    return "\n".join([*lines, _line("size", f"{readable_size(size)} in {len(files)} files")])
 
 
 def _lines_of_trajectory(path):
@@ -110,12 +110,12 @@ def _lines_of_trajectory(path):
 
 def _describe_trajectory(path):
     with open_run(path) as run:
-        size = _line("size", _readable_size(path.stat().st_size))
+        size = _line("size", readable_size(path.stat().st_size))
         return "\n".join([f"{path}: the trajectory of a run", *_lines_of_run(run), size])
 
 
 def _describe_checkpoint(path):
-    size = _line("size", _readable_size(path.stat().st_size))
+    size = _line("size", readable_size(path.stat().st_size))
     return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])
 
 
@@ -125,7 +125,7 @@ def _describe_bodies(path):
         f"{path}: a file of bodies",
         _line("bodies", len(bodies)),
         _line("total mass", f"{bodies.mass.sum():g}"),
-        _line("size", _readable_size(path.stat().st_size)),
+        _line("size", readable_size(path.stat().st_size)),
     ]
     return "\n".join(lines)
 
@@ -249,6 +249,8 @@ def _reason(path, error):
     return str(error).removeprefix(f"{path}: ")
 
 
-def _readable_size(size):
-    power = min(int(math.log10(max(size, 1))) // 3, len(UNITS) - 1)
-    return f"{size / 1000**power:.4g} {UNITS[power]}"
+def readable_size(size, digits=4) -> str:
+    """Return a number of bytes in words."""
+    rounded = float(f"{size:.{digits}g}")  # 999.99 kB is 1 MB
+    power = min(int(math.log10(max(rounded, 1))) // 3, len(UNITS) - 1)
+    return f"{rounded / 1000**power:.{digits}g} {UNITS[power]}"

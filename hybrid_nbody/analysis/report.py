@@ -25,7 +25,7 @@ DPI = 110
 
 CAPTIONS = {
     "energies": "Kinetic, potential and total energy, and the relative error of the total.",
-    "snapshot": "The bodies of the last frame in three planes.",
+    "snapshot": "The bodies of the last frame in three planes, or in the one in which all of them are.",
     "tracks": "The paths of the bodies; a ring is where each began, a dot where it is.",
     "tracks-3d": "The same paths in space.",
     "lagrangian": "The radii about the centre of mass that hold given fractions of the mass.",
@@ -163,7 +163,8 @@ def _of_the_log(run, say):
     """Return the sections on the machine and on the time, of the last part of the run that the log tells of."""
     log = read_log(run.path.parent / "log.txt")
     if not log.shares:
-        say(f"no table of where the time went: {log.reason or 'the log has none, the run did not end in good order'}")
+        reason = log.reason or "the log has none, the run still goes on, or did not end in good order"
+        say(f"no table of where the time went: {reason}")
     known = {name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes}
     machine = table([(name, "", text) for name, text in known.items()]) if known else ""
     machine += f"<pre>{escape(chr(10).join(log.machine))}</pre>" if log.machine else ""

@@ -12,11 +12,11 @@ import numpy as np
 import yaml
 
 from hybrid_nbody.analysis.diagnostics import Diagnostics
-from hybrid_nbody.analysis.hdf5 import WatchedFile, attributes, check_format, patiently, reading
+from hybrid_nbody.analysis.hdf5 import TRAJECTORY_NAME, WatchedFile, attributes, check_format, patiently, reading
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.formats import TRAJECTORY
 
-FILE_NAME = "trajectory.h5"
+FILE_NAME = TRAJECTORY_NAME
 
 
 def open_run(path) -> "Run":

@@ -3,6 +3,7 @@
 All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what is wrong and what is allowed``.
 """
 
+import codecs
 import os.path
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,6 +115,9 @@ def _anchored(config: Config, key: tuple[str, str], folder: str) -> Config:
     return config.model_copy(update={key[0]: anchored})
 
 
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
 def _text(name: str) -> str:
     """Return the text of a file; a byte order mark, as some editors write it, does no harm."""
     content = _content(name)
@@ -122,7 +126,10 @@ def _text(name: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         byte = f"byte 0x{content[error.start]:02x} at offset {error.start}"
-        raise_all([Fault(Place.in_file(name, line), (), f"is not UTF-8 text ({byte}); save the file as UTF-8")])
+        text = f"is not UTF-8 text ({byte}); save the file as UTF-8"
+        if b"\0" in content and not content.startswith(UTF_16):
+            line, text = 1, "is no text; a configuration is YAML"
+        raise_all([Fault(Place.in_file(name, line), (), text)])
 
 
 def _content(name: str) -> bytes:

@@ -163,9 +163,9 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
             return _open(path), tried
         except FileError as error:
             tried.append(str(error))
-    raise FileError(
-        f"{folder}: no checkpoint to resume from" + "".join(f"\n  {text}" for text in tried or ["none was written"])
-    )
+    if not tried:
+        raise FileError(f"{folder}: no checkpoint to resume from: there is no checkpoint-*.h5 in it")
+    raise FileError("\n  ".join([f"{folder}: no checkpoint to resume from", *tried]))
 
 
 @contextmanager

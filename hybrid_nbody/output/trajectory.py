@@ -99,11 +99,13 @@ class Trajectory:
     def _open(self):
         """Open the file, and tell damage from what another process or the file system is the cause of."""
         try:
+            if self.path.stat().st_size == 0:  # HDF5 would make a file of it
+                raise DamagedFileError(f"{self.path}: an empty file")
             return h5py.File(self.path, "r+")
         except OSError as error:
             if hdf5.system_error(error):
                 raise FileError(f"{self.path}: opening the file failed: {hdf5.reason(error)}") from error
-            raise DamagedFileError(f"{self.path}: not an HDF5 file any more ({error})") from error
+            raise DamagedFileError(f"{self.path}: {_damage(error)}") from error
 
     def _check_holds(self, model):
         """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
@@ -195,6 +197,13 @@ class Trajectory:
             with hdf5.file_errors(self.path, "closing"):
                 self.file.close()
             self.file = None
+
+
+def _damage(error):
+    """Say in plain words why HDF5 cannot open a file."""
+    if "truncated file" in str(error):
+        return "truncated: its end is missing"
+    return "not an HDF5 file any more" if "signature not found" in str(error) else "damaged: HDF5 cannot open it"
 
 
 def _row_shape(quantity) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hybrid_nbody.analysis.bodies_csv import COLUMNS
 from hybrid_nbody.analysis.bodies_file import read_bodies
+from hybrid_nbody.analysis.export import export_run
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.output import checkpoint
 
@@ -190,6 +191,14 @@ def test_npz_without_an_array(refusal_of):
     assert refusal_of(npz(**arrays(0)), "b.npz") == "b.npz: no bodies in it; at least one is needed"
 
 
+def test_npz_of_all_frames(in_folder, write_run, refused):
+    write_run(frames=3)
+    export_run("out", "npz", "all.npz", frame="all")
+    assert refused(InputError, read_bodies, "all.npz") == (
+        "all.npz: it holds many frames; export one: hybrid-nbody export … --format npz --frame N"
+    )
+
+
 def test_zip_that_is_no_npz(refusal_of):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -222,6 +231,13 @@ def test_the_last_frame_of_a_trajectory(write_run):
     position = 200.0 + np.arange(4)[:, None] + 0.1 * np.arange(3)
     assert same(bodies, np.column_stack([position, -position, np.linspace(1, 2, 4)]))
     assert bodies.id.tolist() == [10, 11, 12, 13]
+
+
+def test_a_directory_of_a_run(write_run, refused):
+    write_run("first")
+    assert refused(InputError, read_bodies, "first") == (
+        "first: a directory, not a file; to take the last frame of its run name first/trajectory.h5"
+    )
 
 
 def test_a_checkpoint_whatever_its_name(write_checkpoint):
@@ -307,7 +323,11 @@ def test_no_file_at_all(in_folder, refused):
 
 def test_other_content(refusal_of):
     assert refusal_of(b"") == "bodies.csv: an empty file, no bodies in it"
-    assert refusal_of(b"x,y\0\n") == "bodies.csv:1: neither a CSV table, nor HDF5, nor a NumPy archive"
+    no_text = "bodies.csv: no text; neither a CSV table, nor HDF5, nor a NumPy archive"
+    assert refusal_of(b"x,y\0\n") == no_text
+    assert refusal_of(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR") == no_text
+    assert refusal_of(bytes(range(1, 32)) * 9) == no_text
+    assert refusal_of(HEADER.encode("utf-16")).endswith("save the file as UTF-8")
 
 
 def test_any_damage_is_told_in_one_line(in_folder):

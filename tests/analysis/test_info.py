@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hybrid_nbody.analysis.info import describe
+from hybrid_nbody.analysis.info import describe, readable_size
 from hybrid_nbody.errors import FileError, InputError
 
 
@@ -131,6 +131,31 @@ def test_checkpoints_are_described_without_a_trajectory(write_run, write_checkpo
     reason = {"gone": "no such file or directory", "damaged": "not an HDF5 file"}[damage]
     assert lines[1] == f"  trajectory    {reason}"
     assert lines[2] == "  checkpoints   checkpoint-0000000020.h5  time 1, step 20"
+
+
+def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(write_run, write_checkpoint, cut, refused):
+    path, way = write_run() / "trajectory.h5", "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint"
+    size = path.stat().st_size
+    cut(path, 3000)
+    reason = f"truncated, 3000 of {size} bytes are there; copy it again, or use an older one"
+    assert refused(FileError, describe, "out/trajectory.h5") == f"out/trajectory.h5: {reason}"
+    write_checkpoint("out/checkpoint-0000000020.h5")
+    assert f"  trajectory    {reason}{way}" in describe("out").splitlines()
+    assert refused(FileError, describe, "out/trajectory.h5") == f"out/trajectory.h5: {reason}{way}"
+
+
+def test_an_empty_trajectory_is_called_so_by_both_its_names(write_run, write_checkpoint, cut, refused):
+    cut(write_run() / "trajectory.h5", 0)
+    reason = "an empty file; its writer was stopped before the first flush"
+    assert f"  trajectory    {reason}" in describe("out").splitlines()
+    assert refused(FileError, describe, "out/trajectory.h5") == f"out/trajectory.h5: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(0, "0 bytes"), (999, "999 bytes"), (217_950, "218 kB"), (999_999, "1 MB"), (5.81e9, "5.81 GB")]
+)
+def test_sizes_in_words(size, words):
+    assert readable_size(size, digits=3) == words
 
 
 def test_a_run_without_checkpoints(write_run):

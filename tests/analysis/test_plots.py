@@ -180,6 +180,17 @@ def test_a_snapshot_shows_every_body_but_the_ejected_ones(write_run, bodies):
             assert axes.images[0].get_array().sum() * area == pytest.approx(bodies - 1)
 
 
+@pytest.mark.parametrize("bodies", [3, 300])
+def test_bodies_in_a_plane_are_drawn_in_it_alone(write_run, bodies):
+    points = np.random.default_rng(3).uniform(size=(1, bodies, 3))
+    points[..., 2] = 0
+    with open_run(write_run(positions=points)) as run:
+        axes, *others = FIGURES["snapshot"](run).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (length)", "y (length)")
+    assert [one.get_xlabel() for one in others] == [""] * len(others)  # the colour bar at most
+    assert len(axes.collections[0].get_offsets()) == bodies
+
+
 def test_a_snapshot_of_an_earlier_frame(cluster):
     early, late = (plot_run(cluster, "snapshot", f"{frame}.png", frame=frame, dpi=DPI)[0] for frame in (0, -1))
     assert early.read_bytes() != late.read_bytes()

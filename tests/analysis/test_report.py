@@ -77,6 +77,15 @@ def test_what_is_missing_is_left_out_with_the_reason(write_run):
     assert "<h2>Diagnostics</h2>" in page
 
 
+def test_a_run_that_still_goes_on_has_no_table_of_times_yet(write_run):
+    lines = []
+    (write_run(bodies=1) / "log.txt").write_text("resuming\n")
+    make_report("out", say=lines.append)
+    assert lines[-1] == (
+        "no table of where the time went: the log has none, the run still goes on, or did not end in good order"
+    )
+
+
 def test_a_log_of_something_else(in_folder):
     (in_folder / "log.txt").write_bytes(b"\xff\x00 nothing of ours\nwhere the time went\nsomething else\n")
     found = read_log("log.txt")

@@ -81,6 +81,8 @@ def test_a_file_that_is_not_utf8_names_the_byte(in_folder):
     assert message("x.yaml") == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 24); save the file as UTF-8"
     (in_folder / "x.yaml").write_bytes(b"\xef\xbb\xbf" + content)
     assert message("x.yaml") == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 27); save the file as UTF-8"
+    Path("x.yaml").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff")
+    assert message("x.yaml") == "x.yaml:1: is no text; a configuration is YAML"
 
 
 def test_a_file_that_is_too_large(in_folder):

@@ -214,7 +214,7 @@ def test_none_whole_is_an_error_that_names_every_one_tried(three):
 def test_a_folder_without_any_is_an_error(tmp_path):
     with pytest.raises(FileError) as caught:
         checkpoint.load_newest(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: no checkpoint to resume from\n  none was written"
+    assert str(caught.value) == f"{tmp_path}: no checkpoint to resume from: there is no checkpoint-*.h5 in it"
 
 
 def test_a_half_written_one_is_not_looked_at_and_is_replaced(three, alone):

@@ -242,9 +242,13 @@ def test_a_configuration_that_cannot_be_written_leaves_the_old_one(run, monkeypa
 
 def test_only_a_run_can_be_resumed(run, tmp_path):
     directory.require_run(run)
+    fill(tmp_path, {"plummer.yaml": "model: nbody\n", "other.h5": "mine"})
+    alone, other = tmp_path / "plummer.yaml", tmp_path / "other.h5"
     for folder, message in (
         (tmp_path / "none", "no such directory"),
-        (run / "log.txt", "no such directory"),
+        (run / "log.txt", f"a file, not the directory of a run; give its directory: hybrid-nbody resume {run}"),
+        (alone, f"a file, not the directory of a run; start it: hybrid-nbody run {alone}"),
+        (other, "a file, not the directory of a run; give a directory that holds checkpoint-*.h5"),
         (tmp_path, "holds no run of hybrid_nbody"),
     ):
         with pytest.raises(InputError) as caught:

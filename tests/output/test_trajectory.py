@@ -9,7 +9,7 @@ import pytest
 from support.ranks import RowsModel, answer_of, rows_at, run_python, same_bits
 
 from hybrid_nbody import __version__, formats
-from hybrid_nbody.errors import FileError
+from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import gather
@@ -300,6 +300,22 @@ def test_a_damaged_file_is_refused_on_every_rank_and_let_go(communicator, shared
     communicator.only_on_root(lambda: path.rename(path.with_suffix(".aside")))
     trajectory.create(model, HEADER)  # the same object begins anew
     trajectory.close()
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("text", "not an HDF5 file any more"),
+        ("empty", "an empty file"),
+        ("cut off", "truncated: its end is missing"),
+    ],
+)
+def test_damage_is_told_in_plain_words(tmp_path, alone, deed, words):
+    start(tmp_path, RowsModel(5, alone), [0, 1]).close()
+    spoil(tmp_path / NAME, deed)
+    with pytest.raises(DamagedFileError) as caught:
+        Trajectory(tmp_path / NAME, alone).reopen(RowsModel(5, alone), {})
+    assert str(caught.value) == f"{tmp_path / NAME}: {words}"
 
 
 @pytest.mark.mpi

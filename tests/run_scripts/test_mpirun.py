@@ -169,6 +169,27 @@ def test_hosts_are_those_of_the_scheduler_once_each_in_their_order(tmp_path, nam
     assert result.stdout.split() == (["b1", "b2"] if name else ["localhost"])
 
 
+@pytest.mark.parametrize("script", VERSIONS)
+def test_a_list_that_names_no_host_is_refused_in_one_line(stand_in, tmp_path, script):
+    missing, empty = tmp_path / "missing.txt", tmp_path / "empty.txt"
+    empty.write_text("# no host yet\n\n")
+    for path, reason in (
+        (missing, f"HOSTFILE: {missing}: no such file"),
+        (tmp_path, f"HOSTFILE: {tmp_path}: not a file that can be read"),
+        (empty, f"{empty}: no host is named in it"),
+    ):
+        code, text, calls = stand_in(script, "x.yaml", tmp_path / "out", HOSTFILE=str(path))
+        assert (code, calls) == (2, [])
+        assert text.splitlines()[1:] == [f"error: {reason}"]  # the first line names the environment
+
+
+def test_one_host_and_one_rank_are_no_plural(stand_in, tmp_path):
+    _, text, _ = stand_in("mpich.sh", "x.yaml", tmp_path / "out", RANKS_PER_NODE="1")
+    assert "\n1 host (localhost), 1 rank a host\n" in text
+    _, text, _ = stand_in("mpich.sh", "x.yaml", tmp_path / "out", SLURM_JOB_NODELIST="a[1-2]")
+    assert "\n2 hosts (a1 a2), 4 ranks a host\n" in text
+
+
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.sh")))
 def test_scripts_can_be_parsed(script):
     result = subprocess.run(["bash", "-n", SCRIPTS / script], capture_output=True, text=True)
