@@ -57,6 +57,7 @@ check_on_ranks() {
 }
 
 cd "$ROOT"
+unset PYTHONDONTWRITEBYTECODE # hundreds of processes load the same modules
 use_environment test
 try_extra readers
 

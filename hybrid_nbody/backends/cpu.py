@@ -1,9 +1,11 @@
 """The CPU backend: NumPy arrays, Numba threads."""
 
 import os
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,7 @@ class CpuBackend(Backend):
     def __init__(self, threads: int = 1):
         self.threads = threads
         prepare_numba(threads)
+        _import_without_blas()
         import numba
 
         if threads > numba.config.NUMBA_NUM_THREADS:
@@ -126,6 +129,17 @@ def prepare_numba(threads: int) -> None:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
     if "NUMBA_CPU_FEATURES" not in os.environ:
         os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()
+
+
+def _import_without_blas() -> None:
+    """Import Numba while there is no SciPy: it looks there for BLAS, which no kernel uses, for a fifth of a second."""
+    if "numba.np.arraymath" in sys.modules or "scipy" in sys.modules:
+        return
+    sys.modules["scipy"] = None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        del sys.modules["scipy"]
 
 
 def features_with_widest_vectors() -> str:
