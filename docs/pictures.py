@@ -89,10 +89,8 @@ def draw_benchmark(name: str, results: list[dict]) -> None:
     """Draw the results of a benchmark, files such as ``ladder.json``, as it did itself, with fewer pixels."""
     from hybrid_nbody.benchmarks import flat_pictures, fluid_pictures, pictures, scaling_pictures, split_pictures
 
-    target, modules = (
-        FOLDER / f"bench-{name}.png",
-        (pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures),
-    )
+    target = FOLDER / f"bench-{name}.png"
+    modules = pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures
     pictures.DPI = BENCHMARK_DPI
     draw = next(vars(module)[f"{name}_figure"] for module in modules if f"{name}_figure" in vars(module))
     pictures.write(draw, [row for result in results for row in result["rows"]], results[0]["machine"], target)

@@ -9,7 +9,6 @@ import re
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -249,14 +248,9 @@ def _write_frames(path, model, values, communicator):
     trajectory.close()
 
 
-@contextmanager
 def _progress(communicator, what):
-    """Yield what shows how far the root is."""
-    if not communicator.is_root:
-        yield lambda done, total: None
-        return
-    with FrameProgress(sys.stderr, what) as progress:
-        yield progress
+    """Return what shows how far the root is."""
+    return FrameProgress(sys.stderr if communicator.is_root else None, what)
 
 
 def _kept(arguments, values, communicator, started):

@@ -1,5 +1,6 @@
-"""What our files are called inside, and how a checkpoint is sealed; writers and readers share it."""
+"""What our files are called, outside and inside, and how a checkpoint is sealed; writers and readers share it."""
 
+import codecs
 import hashlib
 from pathlib import Path
 
@@ -8,6 +9,12 @@ from hybrid_nbody.errors import FileError
 TRAJECTORY = "hybrid_nbody trajectory"
 CHECKPOINT = "hybrid_nbody checkpoint"
 EXPORT = "hybrid_nbody export"
+
+TRAJECTORY_FILE = "trajectory.h5"
+"""The name of the trajectory in the directory of a run."""
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How text begins that is full of zeros: without it, zeros mean that a file is no text."""
 
 FORMAT_VERSION = 1
 """The layout that is written, and the newest that is read."""

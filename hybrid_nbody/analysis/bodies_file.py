@@ -1,6 +1,5 @@
 """Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
 
-import codecs
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ import numpy as np
 from hybrid_nbody.analysis.bodies_csv import read_csv, short
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, check_regular_file, reading
-from hybrid_nbody.analysis.run import FILE_NAME, open_run
+from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.formats import SEAL_START, USER_BLOCK
+from hybrid_nbody.formats import SEAL_START, TRAJECTORY_FILE, USER_BLOCK, UTF_16
 
 DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
 """What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
@@ -85,8 +84,9 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
 
 
 def _reader_for(path, seed):
-    if (path / FILE_NAME).is_file():
-        raise InputError(f"{path}: a directory, not a file; to take the last frame of its run name {path / FILE_NAME}")
+    trajectory = path / TRAJECTORY_FILE
+    if trajectory.is_file():
+        raise InputError(f"{path}: a directory, not a file; to take the last frame of its run name {trajectory}")
     check_regular_file(path)
     with open(path, "rb") as file:
         head = file.read(USER_BLOCK + len(SIGNATURE))
@@ -107,7 +107,7 @@ def _reader_for(path, seed):
 
 def _is_binary(head):
     """Whether a file begins as no text does, UTF-16 apart: with zeros, or many control bytes."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if head.startswith(UTF_16):
         return False
     control = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
     return b"\0" in head or 10 * control > len(head)

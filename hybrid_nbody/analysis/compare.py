@@ -17,7 +17,6 @@ from hybrid_nbody.errors import InputError
 TIME_TOLERANCE = 1e-9
 """Times that differ by so little, relative to the longer of the runs, are the same."""
 
-
 BYTES_AT_ONCE = 4 << 20
 """Of the frames of a run that are read together: reading one small frame takes as long as reading many."""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.analysis.checkpoint import open_checkpoint
 from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, check_regular_file, reading
-from hybrid_nbody.analysis.run import FILE_NAME, find_trajectory, open_run
+from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, volume_of
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
-from hybrid_nbody.formats import SEAL_START
+from hybrid_nbody.formats import SEAL_START, TRAJECTORY_FILE
 
 WIDTH = 14
 """Characters of the left column."""
@@ -67,7 +67,7 @@ def check_trajectory(path) -> None:
     FileError
         It is foreign, damaged, unreadable or written by a newer program.
     """
-    trajectory = Path(path) / FILE_NAME
+    trajectory = Path(path) / TRAJECTORY_FILE
     if trajectory.exists():
         open_run(trajectory).close()
 
@@ -90,10 +90,10 @@ def _describe_file(path, head):
 
 def _describe_directory(path):
     checkpoints = sorted(path.glob("checkpoint-*.h5"))
-    if not (path / FILE_NAME).exists() and not checkpoints:
+    if not (path / TRAJECTORY_FILE).exists() and not checkpoints:
         find_trajectory(path)  # says what the directory holds instead
     files = [entry for entry in path.iterdir() if entry.is_file()]
-    lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / FILE_NAME)]
+    lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / TRAJECTORY_FILE)]
     lines += _listed("checkpoints", [_line_of_checkpoint(file) for file in checkpoints] or ["none"])
     size = sum(file.stat().st_size for file in files)
     return "\n".join([*lines, _line("size", f"{readable_size(size)} in {len(files)} files")])

@@ -64,10 +64,12 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
     """
     _check_kind(kind)
     with open_run(path) as run:
-        kinds = [kind] if kind else default_kinds(run)
+        found = {kind: ""} if kind else reasons(run)
+        kinds = drawable(found)
+        if not kinds:
+            raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
         targets = _targets(run, kinds, output)
-        for line in () if kind or not say else left_out(run):
-            say(line)
+        say_what_is_left_out(found, say)
         step = counter(progress, parts_of(run, kinds))
         with our_look():
             chosen = counted(zip(kinds, targets, strict=True), step)
@@ -137,23 +139,16 @@ def reasons(run) -> dict[str, str]:
     return body_figures.reasons(run) | structure_figures.reasons(run)
 
 
-def left_out(run) -> list[str]:
-    """Return a line on each kind of picture that a run does not hold enough for."""
-    return [f"no {kind}: {reason}" for kind, reason in reasons(run).items() if reason]
+def drawable(found) -> list[str]:
+    """Return the kinds of pictures that a run holds enough for, by its `reasons`."""
+    return [kind for kind, reason in found.items() if not reason]
 
 
-def default_kinds(run) -> list[str]:
-    """Return the kinds of pictures that a run holds enough for.
-
-    Raises
-    ------
-    InputError
-        There is nothing to draw at all.
-    """
-    kinds = [kind for kind, reason in reasons(run).items() if not reason]
-    if not kinds:
-        raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
-    return kinds
+def say_what_is_left_out(found, say) -> None:
+    """Say why the other kinds are left out, if somebody listens."""
+    for kind, reason in found.items():
+        if reason and say:
+            say(f"no {kind}: {reason}")
 
 
 def _targets(run, kinds, output):

@@ -13,8 +13,8 @@ from string import Template
 
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.log_file import read_log
-from hybrid_nbody.analysis.passes import counter
-from hybrid_nbody.analysis.plots import draw, parts_of, reasons
+from hybrid_nbody.analysis.passes import counted, counter
+from hybrid_nbody.analysis.plots import draw, drawable, parts_of, reasons, say_what_is_left_out
 from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scene3d import frames_of_view, scene_data, why_not
 from hybrid_nbody.analysis.style import our_look
@@ -77,22 +77,18 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
     with open_run(path) as run, our_look():
         folder = Path(output) if output is not None else run.path.parent
         target = place_for("report", folder, FILE_NAME, (".html", ".htm"))
-        step = counter(progress, _parts(run))
+        found = reasons(run)
+        step = counter(progress, len(frames_of_view(run)) + parts_of(run, drawable(found)))
         sections = [
             ("In space", _view(run, say, step)),
             ("Diagnostics", _diagnostics(run, say)),
-            ("Pictures", _pictures(run, say, step)),
+            ("Pictures", _pictures(run, found, say, step)),
             *_of_the_log(run, say),
             ("Configuration", f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>"),
         ]
         page = _page(run, [(name, text) for name, text in sections if text])
     write_whole(target, page.encode(), "report")
     return target
-
-
-def _parts(run):
-    kinds = [kind for kind, reason in reasons(run).items() if not reason]
-    return len(frames_of_view(run)) + parts_of(run, kinds)
 
 
 def _page(run, sections):
@@ -140,15 +136,10 @@ def table(rows) -> str:
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
 
 
-def _pictures(run, say, step):
-    texts = []
-    for kind, reason in reasons(run).items():
-        if reason:
-            say(f"no {kind}: {reason}")
-        else:
-            texts.append(_picture(draw(run, kind, -1, step), CAPTIONS[kind]))
-            step()
-    return "\n".join(texts)
+def _pictures(run, found, say, step):
+    say_what_is_left_out(found, say)
+    kinds = counted(drawable(found), step)
+    return "\n".join(_picture(draw(run, kind, -1, step), CAPTIONS[kind]) for kind in kinds)
 
 
 def _picture(figure, caption):

@@ -12,11 +12,9 @@ import numpy as np
 import yaml
 
 from hybrid_nbody.analysis.diagnostics import Diagnostics
-from hybrid_nbody.analysis.hdf5 import TRAJECTORY_NAME, WatchedFile, attributes, check_format, patiently, reading
+from hybrid_nbody.analysis.hdf5 import WatchedFile, attributes, check_format, patiently, reading
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.formats import TRAJECTORY
-
-FILE_NAME = TRAJECTORY_NAME
+from hybrid_nbody.formats import TRAJECTORY, TRAJECTORY_FILE
 
 
 def open_run(path) -> "Run":
@@ -64,9 +62,9 @@ def find_trajectory(path) -> Path:
             raise InputError(f"{path}: no such file or directory")
         if not path.is_dir():
             return path
-        if not (path / FILE_NAME).exists():
-            raise InputError(f"{path}: no {FILE_NAME} here; {_holdings(path)}")
-    return path / FILE_NAME
+        if not (path / TRAJECTORY_FILE).exists():
+            raise InputError(f"{path}: no {TRAJECTORY_FILE} here; {_holdings(path)}")
+    return path / TRAJECTORY_FILE
 
 
 def _holdings(directory, shown=4):

@@ -3,7 +3,6 @@
 All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what is wrong and what is allowed``.
 """
 
-import codecs
 import os.path
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from hybrid_nbody.config.faults import ConfigError, Fault, Place, did_you_mean, 
 from hybrid_nbody.config.schema import MODELS, Config
 from hybrid_nbody.config.sections import NOT_GIVEN, Section
 from hybrid_nbody.config.yaml_text import Tree, read, write
+from hybrid_nbody.formats import UTF_16
 
 __all__ = ["ConfigError", "dump", "load", "loads"]
 
@@ -113,9 +113,6 @@ def _anchored(config: Config, key: tuple[str, str], folder: str) -> Config:
         return config
     anchored = section.model_copy(update={key[1]: os.path.abspath(os.path.join(folder, path))})
     return config.model_copy(update={key[0]: anchored})
-
-
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def _text(name: str) -> str:

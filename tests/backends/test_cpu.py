@@ -1,7 +1,6 @@
 """How the threads of a CPU start."""
 
-import subprocess
-import sys
+from support.command import python
 
 START = """
 import sys
@@ -19,5 +18,4 @@ assert scipy.linalg.norm([3.0, 4.0]) == 5
 
 
 def test_numba_starts_without_scipy_which_can_be_imported_all_the_same():
-    result = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    python(START)

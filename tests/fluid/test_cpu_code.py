@@ -1,20 +1,15 @@
 """The code that the CPU's fluid loops are compiled to: what their speed rests on, and would be lost in silence."""
 
-import os
 import platform
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.bodies import make_backend
+from support.command import python
 
 from hybrid_nbody.fluid.slab import Slab
 from hybrid_nbody.fluid.stencil import SCALAR, diffusion
-
-ROOT = Path(__file__).parents[2]
 
 ARITHMETIC = r"v(add|sub|mul|max)p[sd]\s"
 SCALAR_ARITHMETIC = r"v?(add|sub|mul|div|max)s[sd]\s"
@@ -113,8 +108,4 @@ def test_a_processor_without_avx512_gives_the_same_bits(tmp_path):
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip(f"the older processors of {platform.machine()} are not known here")
     older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
-    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-c", STEPS]
-    results = [subprocess.run(command, env=os.environ | paths | more, capture_output=True) for more in ({}, older)]
-    assert all(result.returncode == 0 for result in results), results
-    assert results[0].stdout == results[1].stdout
+    assert python(STEPS) == python(STEPS, **older)

@@ -4,21 +4,17 @@ The innermost loops of a block of targets use the widest vectors of the machine 
 where the processor can estimate 1 / sqrt(x) they neither divide nor take roots.
 """
 
-import os
 import re
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.bodies import make_backend, make_gravity
+from support.command import python
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer
 
-ROOT = Path(__file__).resolve().parents[2]
 TYPES = {"single": ("f4", "f4"), "mixed": ("f8", "f4"), "double": ("f8", "f8")}
 DIVISION_OR_ROOT = r"v?(div|sqrt)[ps][sd]"
 SCALAR_FLOAT = r"v?(add|sub|mul|div|sqrt|rsqrt14|f[n]?m\w+)(ss|sd)"
@@ -166,15 +162,6 @@ def test_the_process_that_compiles_sums_the_same_bits_as_those_that_load_its_cod
     """It links loops in the midst of their compilation; where either of two products could be fused, they differed."""
     compiling, loading = (python(SUMS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert compiling == loading
-
-
-def python(script, *arguments, **setting):
-    """Return what a script prints in a process of its own."""
-    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-c", script, *arguments]
-    result = subprocess.run(command, env=os.environ | setting | paths, capture_output=True)
-    assert result.returncode == 0, result.stderr.decode()
-    return result.stdout
 
 
 @pytest.mark.parametrize("precision", TYPES)

@@ -16,6 +16,15 @@ def call(folder, *arguments, environment=None, timeout=60):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout)
 
 
+def python(script, *arguments, **environment):
+    """Return what a script prints in a process of its own, which finds the package and the tests' support."""
+    paths = {"PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "tests")])}
+    command = [sys.executable, "-c", script, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | paths | environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
 def refused(folder, *arguments, code=2, environment=None):
     """Return the one message of a command that must be refused, and check that it wrote nothing."""
     before = sorted(folder.rglob("*"))
