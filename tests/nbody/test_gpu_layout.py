@@ -32,7 +32,7 @@ def test_partial_sums_take_less_than_a_gigabyte_up_to_two_million_bodies(number)
 def test_small_pieces_where_bodies_are_few():
     assert Layout.of(6) == Layout(piece=32, pieces=1, parts=1)
     assert Layout.of(1024) == Layout(piece=32, pieces=8, parts=32)
-    assert Layout.of(16384) == Layout(piece=256, pieces=1, parts=64)
+    assert Layout.of(16384) == Layout(piece=256, pieces=1, parts=48)
 
 
 @given(number=numbers)

@@ -33,11 +33,14 @@ class Layout:
 
     @classmethod
     def of(cls, number: int) -> "Layout":
-        """Return the layout for `number` sources: enough parts to fill a GPU, not more than its memory bears."""
+        """Return the layout for `number` sources: enough parts to fill a GPU, not more than its memory bears.
+
+        For most sizes their number divides that of an H200's multiprocessors, 132: blocks then come in whole waves.
+        """
         piece = RUN
         while piece < CHUNK and 2 * piece * PIECES_WANTED <= number:
             piece *= 2
-        most = 64 if number <= 1 << 14 else 32 if number <= 1 << 18 else 16
+        most = 48 if number <= 1 << 14 else 33 if number <= 1 << 20 else 16
         return cls(piece, -(-min(number, CHUNK) // piece), max(1, min(most, -(-number // piece))))
 
     def slots(self, number: int) -> int:
@@ -102,7 +105,7 @@ MOST_FEW = 128
 
 
 DEFAULTS = {
-    "single": Tuning(few=128, targets=((4096, 2), (131072, 4)), jerk_targets=3),
+    "single": Tuning(few=128, targets=((4096, 2), (131072, 4)), jerk_targets=2),
     "mixed": Tuning(few=128, targets=((1024, 1), (4096, 2), (131072, 3)), jerk_targets=4),
     "double": Tuning(few=128, targets=((8192, 2), (131072, 3)), jerk_targets=3),
 }

@@ -153,7 +153,7 @@ struct Potential {
 struct AccelerationAndJerk {
     typedef MovingSource From;
     typedef MovingTarget To;
-    static const int components = 6, unrolled = RUN / 2;  // more would not fit in the registers
+    static const int components = 6, unrolled = JERK_TARGETS > 2 ? RUN / 2 : RUN;  // more would not fit in the registers
     static const bool leaves_out_self = UNSOFTENED;
     __device__ static MovingTarget target(const Body &b, const double *origin) {
         return {about(origin, b), b.vx, b.vy, b.vz};
@@ -302,7 +302,8 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
 }
 
 // Bound to one block a multiprocessor, the compiler uses all registers to keep more interactions in flight. Four targets
-// in single precision fit into those that four blocks leave.
+// in single precision fit into those that four blocks leave, or five where potentials are summed.
+#define BLOCKS_OF_FOUR_TARGETS(blocks) (sizeof(Source) == 16 && TARGETS == 4 ? blocks : 1)
 #define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                                                \
         name(int number, const double *position, const double *velocity, const int *place, const int *bodies,          \
@@ -317,10 +318,10 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
 
 typedef Acceleration<false, UNSOFTENED> AnyMasses;
 typedef Acceleration<true, UNSOFTENED> EqualMasses;
-SUM_KERNEL(accelerations, AnyMasses, TARGETS, sizeof(AnyMasses::From) == 16 && TARGETS == 4 ? 4 : 1)
+SUM_KERNEL(accelerations, AnyMasses, TARGETS, BLOCKS_OF_FOUR_TARGETS(4))
 SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS, 1)
 SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS, 1)
-SUM_KERNEL(potentials, Potential, TARGETS, 1)
+SUM_KERNEL(potentials, Potential, TARGETS, BLOCKS_OF_FOUR_TARGETS(5))
 
 extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale, const double *partial,
                                    double *result) {
@@ -384,7 +385,7 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
 }
 
 #define RUN_KERNEL(name, Sum)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(FEW_THREADS)                                                          \
+    extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                                        \
         name(int steps, int stages, const int *actions, const double *lengths, int number, int slots,                  \
              double *position, double *velocity, double *acceleration, const double *mass, const int *order,           \
              const int *place, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
