@@ -385,7 +385,7 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
 }
 
 #define RUN_KERNEL(name, Sum)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                                        \
+    extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                                       \
         name(int steps, int stages, const int *actions, const double *lengths, int number, int slots,                  \
              double *position, double *velocity, double *acceleration, const double *mass, const int *order,           \
              const int *place, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
