@@ -13,6 +13,9 @@ EXPORT = "hybrid_nbody export"
 TRAJECTORY_FILE = "trajectory.h5"
 """The name of the trajectory in the directory of a run."""
 
+CHECKPOINT_FILES = "checkpoint-*.h5"
+"""The names of checkpoints there; the star stands for the number of the step."""
+
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """How text begins that is full of zeros: without it, zeros mean that a file is no text."""
 

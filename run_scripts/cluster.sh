@@ -60,11 +60,6 @@ find_hosts() {
     mapfile -t NAMES <<<"$list"
 }
 
-refuse() {
-    printf 'error: %s\n' "$*" >&2
-    exit 2
-}
-
 # Ranks of a node: RANKS_PER_NODE, else one a GPU of this node, else one for every CORES_PER_RANK cores (4).
 ranks_per_node() {
     local gpus few="${CORES_PER_RANK:-4}"

@@ -13,10 +13,9 @@ export PYTHONNOUSERSITE=1 # packages of the user's home do not mix with those of
 
 heading() { printf '\n==== %s ====\n' "$*"; }
 note() { printf '%s\n' "$*"; }
-fail() {
-    printf 'error: %s\n' "$*" >&2
-    exit 1
-}
+complain() { printf 'error: %s\n' "$*" >&2; }
+fail() { complain "$@"; exit 1; }
+refuse() { complain "$@"; exit 2; } # what was given is wrong
 
 # A number and a noun, in the plural for all but 1: counted 4 rank
 counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.formats import CHECKPOINT, EXPORT, FORMAT_VERSION, TRAJECTORY, TRAJECTORY_FILE
+from hybrid_nbody.formats import CHECKPOINT, CHECKPOINT_FILES, EXPORT, FORMAT_VERSION, TRAJECTORY, TRAJECTORY_FILE
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
@@ -123,7 +123,7 @@ def _what_is_wrong(path, error):
 def _way_on(path):
     """Return what to do about a trajectory cut short beside which checkpoints lie, nothing about other files."""
     folder = Path(path).parent
-    if Path(path).name != TRAJECTORY_FILE or not any(folder.glob("checkpoint-*.h5")):
+    if Path(path).name != TRAJECTORY_FILE or not any(folder.glob(CHECKPOINT_FILES)):
         return ""
     return f"; `hybrid-nbody resume {folder}` sets it aside and goes on from a checkpoint"
 

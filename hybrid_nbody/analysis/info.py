@@ -9,7 +9,7 @@ from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, check_regular_file
 from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, volume_of
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
-from hybrid_nbody.formats import SEAL_START, TRAJECTORY_FILE
+from hybrid_nbody.formats import CHECKPOINT_FILES, SEAL_START, TRAJECTORY_FILE
 
 WIDTH = 14
 """Characters of the left column."""
@@ -89,7 +89,7 @@ def _describe_file(path, head):
 
 
 def _describe_directory(path):
-    checkpoints = sorted(path.glob("checkpoint-*.h5"))
+    checkpoints = sorted(path.glob(CHECKPOINT_FILES))
     if not (path / TRAJECTORY_FILE).exists() and not checkpoints:
         find_trajectory(path)  # says what the directory holds instead
     files = [entry for entry in path.iterdir() if entry.is_file()]

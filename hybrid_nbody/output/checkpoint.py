@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.formats import CHECKPOINT, FORMAT_VERSION, USER_BLOCK, check_seal, seal
+from hybrid_nbody.formats import CHECKPOINT, CHECKPOINT_FILES, FORMAT_VERSION, USER_BLOCK, check_seal, seal
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of
@@ -164,7 +164,7 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
         except FileError as error:
             tried.append(str(error))
     if not tried:
-        raise FileError(f"{folder}: no checkpoint to resume from: there is no checkpoint-*.h5 in it")
+        raise FileError(f"{folder}: no checkpoint to resume from: there is no {CHECKPOINT_FILES} in it")
     raise FileError("\n  ".join([f"{folder}: no checkpoint to resume from", *tried]))
 
 

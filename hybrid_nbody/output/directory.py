@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.formats import CHECKPOINT_FILES
 from hybrid_nbody.output import checkpoint, hdf5, trajectory
 
 CONFIG = "config.yaml"
@@ -17,7 +18,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
     """Return the files of a run that `folder` holds."""
     if not folder.is_dir():
         return []
-    own = [*folder.glob(trajectory.NAME), *checkpoint.checkpoints(folder), *folder.glob("checkpoint-*.h5.part")]
+    own = [*folder.glob(trajectory.NAME), *checkpoint.checkpoints(folder), *folder.glob(f"{CHECKPOINT_FILES}.part")]
     with_own = (CONFIG, LOG, f"{CONFIG}.part", ANIMATION)
     return own + [folder / name for name in with_own if own and (folder / name).exists()]
 
@@ -140,7 +141,7 @@ def _meant_by(path: Path) -> str:
         return f"give its directory: hybrid-nbody resume {path.parent}"
     if path.suffix in (".yaml", ".yml"):
         return f"start it: hybrid-nbody run {path}"
-    return "give a directory that holds checkpoint-*.h5"
+    return f"give a directory that holds {CHECKPOINT_FILES}"
 
 
 def put_aside(path: Path, aside: Path) -> None:
