@@ -6,6 +6,8 @@ from pathlib import Path
 from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.builders import BUILDERS
 from hybrid_nbody.config import loader
+from hybrid_nbody.fluid.diagnostics import QUANTITIES as OF_FLUIDS
+from hybrid_nbody.nbody.diagnostics import QUANTITIES as OF_BODIES
 from hybrid_nbody.nbody.integrators import FORCE, INTEGRATORS
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.progress import duration
@@ -22,8 +24,8 @@ BYTES_OF_A_TRAJECTORY, BYTES_OF_A_FRAME, BYTES_OF_A_CHECKPOINT = 45_000, 130, 6_
 ROWS_AT_ONCE = 1024
 """Rows of the tables of diagnostics and of times for which HDF5 takes room at once."""
 
-NUMBERS_OF_A_ROW = {"nbody": 17, "fluid": 12}
-"""Numbers of a row of diagnostics; a frame has two, its step and its time."""
+QUANTITIES = {"nbody": OF_BODIES, "fluid": OF_FLUIDS}
+"""What rows of diagnostics hold beside their step and their time."""
 
 ARRAYS_OF_A_FLUID = 10
 """Arrays of the grid that a rank holds: velocity, density, room for both, and two of the solver."""
@@ -197,7 +199,8 @@ def _output_lines(config, plan):
     frames = _events(output.trajectory, steps, config.time.dt)
     rows = _events(output.diagnostics, steps, config.time.dt)
     kept = output.checkpoint.keep if output.checkpoint else 1
-    tables = 2 * _room(frames) + NUMBERS_OF_A_ROW[config.model] * _room(rows)
+    numbers = 2 + sum(quantity.components for quantity in QUANTITIES[config.model].values())
+    tables = 2 * _room(frames) + numbers * _room(rows)
     trajectory = BYTES_OF_A_TRAJECTORY + frames * (plan.frame + BYTES_OF_A_FRAME) + 8 * tables + plan.once
     size = readable_size(trajectory + kept * (plan.checkpoint + BYTES_OF_A_CHECKPOINT), digits=3)
     folder = Path(output.directory)
