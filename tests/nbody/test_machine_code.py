@@ -28,8 +28,8 @@ NAMES = {
 # Instructions beside the arithmetic, over the targets of a lane: a little above those of NVRTC 12.9 and 13.5, which are
 # 2.6 in single precision, 3.5 in mixed, whose sources are twice as large, and 7.2 in double.
 SPARE = {"single": 2.8, "mixed": 4.0, "double": 7.5}
-# More where jerks are summed, too, in loops over a whole run: what is done once a run is part of them.
-SPARE_FOR_JERKS = 0.4
+# More where jerks of up to two targets are summed, in a loop over a whole run: what is done once a run is part of it.
+SPARE_OF_A_RUN = 0.4
 # Once a run: its sums, added to those of the piece.
 SPARE_FLOAT64 = 0.25
 
@@ -54,10 +54,10 @@ def least(precision, kernel):
 
 def bound(precision, targets, kernel):
     """Return how many instructions an interaction may cost."""
-    if NAMES[kernel] != JERKS:
-        return least(precision, kernel) + SPARE[precision] / targets
-    targets = min(targets, DEFAULTS[precision].jerk_targets)
-    return least(precision, kernel) + (SPARE[precision] + SPARE_FOR_JERKS) / targets
+    jerks = NAMES[kernel] == JERKS
+    targets = min(targets, DEFAULTS[precision].jerk_targets) if jerks else targets
+    spare = SPARE[precision] + SPARE_OF_A_RUN * (jerks and targets <= 2)
+    return least(precision, kernel) + spare / targets
 
 
 @pytest.mark.parametrize(("precision", "targets", "kernel"), CASES)
