@@ -77,13 +77,8 @@ def largest(noted, change, tolerance):
     return max(noted, abs(change))
 
 
-@cache
-def relaxing(note, zero):
-    """Return a function that does iterations on colours.
-
-    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
-    `note` makes of `zero` and the changes in each plane, and their limit: if none is larger, the iterations end.
-    """
+def relaxing_plane(note, zero):
+    """Return a function that relaxes one colour in a plane, and returns what `note` makes of `zero` and the changes."""
 
     @inlined
     def relax_some(noted, row, around, b, factor, tolerance):
@@ -115,6 +110,18 @@ def relaxing(note, zero):
             around = left, right, front[e], back[e], below[e], above[e]
             noted = relax_some(noted, row[e], around, right_side[e], factor, tolerance)
         return noted
+
+    return relax_plane
+
+
+@cache
+def relaxing(note, zero):
+    """Return a function that does iterations on colours.
+
+    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
+    `relaxing_plane` returns of each plane, and their limit: if none is larger, the iterations end.
+    """
+    relax_plane = relaxing_plane(note, zero)
 
     @njit(error_model="numpy", parallel=True)
     def sweep(colour, x, b, factor, tolerance, noted):
