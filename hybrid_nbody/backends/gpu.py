@@ -307,6 +307,21 @@ class NcclGroup:
                 self.communicator.broadcast(pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr)
         self.nccl.groupEnd()
 
+    def reduce_scatter(self, array, own) -> None:
+        """Fill `own` with this rank's one of the equal pieces of the sum over all ranks of `array`, of float64."""
+        pointers, kind = (array.data.ptr, own.data.ptr), (self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM)
+        self.communicator.reduceScatter(*pointers, own.size, *kind, self.stream.ptr)
+
+    def reduce_each(self, array, own, counts, starts) -> None:
+        """Do the same with pieces of `counts` numbers from `starts` on, one a rank."""
+        kind = self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM
+        self.nccl.groupStart()
+        for root, (count, start) in enumerate(zip(counts, starts, strict=True)):
+            if count:
+                piece = array.data.ptr + start * array.itemsize
+                self.communicator.reduce(piece, own.data.ptr, count, *kind, root, self.stream.ptr)
+        self.nccl.groupEnd()
+
     def begin(self, sends, receives) -> "_Sent":
         """Send rows to ranks and receive others, all at once, after what is queued so far; lists of (rank, array)."""
         event = self.stream.record(self.events.pop() if self.events else None)

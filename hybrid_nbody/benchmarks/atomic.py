@@ -1,4 +1,4 @@
-"""The accelerations of a run with atomic adds in place of partial sums: what a fixed order of summation costs.
+"""The accelerations of a run with plain atomic adds: what a sum whose bits do not depend on its order costs.
 
 Their last bits differ from call to call, so that no run uses them.
 """
@@ -9,31 +9,45 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_nbody.nbody.kernels import gpu
+from hybrid_nbody.nbody.kernels.pairs import gpu as pairs
 
 KEPT = "partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] = total[k][c];"
 ADDED = "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, total[k][c]);"
 
+EXACT = "add_exactly(value, component < 3 ? rounders : of_jerks, row, row + slots);"
+ROUNDED = "atomicAdd(row, value);"
 
-def atomic_text() -> str:
-    """Return ``gravity.cu`` with the parts of a target added up at once, in any order, where the result stands.
+
+def replaced(source: Path, old: str, new: str) -> str:
+    """Return a source with one statement replaced.
 
     Raises
     ------
     RuntimeError
         If the statement to be replaced does not stand there, once.
     """
-    text = gpu.SOURCE.read_text()
-    if text.count(KEPT) != 1:
-        raise RuntimeError(f"{gpu.SOURCE.name} does not hold, once, the statement that keeps a part: {KEPT}")
-    return text.replace(KEPT, ADDED)
+    text = source.read_text()
+    if text.count(old) != 1:
+        raise RuntimeError(f"{source.name} does not hold, once, the statement that adds: {old}")
+    return text.replace(old, new)
+
+
+def atomic_text() -> str:
+    """Return ``gravity.cu`` with the parts of a target added up at once, in any order, where the result stands."""
+    return replaced(gpu.SOURCE, KEPT, ADDED)
+
+
+def atomic_pairs_text() -> str:
+    """Return ``pairs.cu`` with what tiles add to a body rounded as it comes, in any order."""
+    return replaced(pairs.SOURCE, EXACT, ROUNDED)
 
 
 @contextmanager
-def atomic_source():
-    """Lend a file of `atomic_text`."""
+def file_of(text):
+    """Lend a file that holds a text."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "gravity_atomic.cu"
-        path.write_text(atomic_text())
+        path = Path(folder) / "atomic.cu"
+        path.write_text(text)
         yield path
 
 
@@ -44,7 +58,7 @@ class AtomicKernels(gpu.Kernels):
         super().__init__(backend, state, precision, softening, G)
         number = len(state.mass)
         macros = gpu.defines(precision, self.layout, self.tuning, number, number)
-        with atomic_source() as path:
+        with file_of(atomic_text()) as path:
             self.kernel = functools.cache(backend.compile(path, macros).get_function)
 
     def accelerations(self, state):
@@ -60,3 +74,16 @@ class AtomicKernels(gpu.Kernels):
     def _launch(self, name, threads, *arguments):
         if name != "combine":
             super()._launch(name, threads, *arguments)
+
+
+class AtomicPairKernels(pairs.Kernels):
+    """The same of each pair once; parameters as in `pairs.gpu.Kernels`."""
+
+    def __init__(self, backend, state, precision, softening, G):
+        super().__init__(backend, state, precision, softening, G)
+        with file_of(atomic_pairs_text()) as path:
+            self.pair_kernel = functools.cache(backend.compile(path, pairs.defines()).get_function)
+
+
+ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, pairs.Kernels: AtomicPairKernels}
+"""With plain atomic adds, by the kernels that they stand beside."""

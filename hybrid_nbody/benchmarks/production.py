@@ -1,8 +1,8 @@
 """The kernels of a run as the last rung of each ladder, on either backend."""
 
-from hybrid_nbody.nbody.gravity import KERNELS
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.ordering import given_order, spatial_order
+from hybrid_nbody.nbody.pairs import gravity_for
 from hybrid_nbody.nbody.state import make_state, set_order
 
 
@@ -14,19 +14,22 @@ class ProductionRun:
     backend : Backend
     precision : {"single", "mixed", "double"}
     problem : Problem
+    gravity : type, optional
+        `Gravity`, or what runs would choose for such bodies.
     **options
         More arguments of the twin's ``Kernels``, such as ``tuning``.
     """
 
     divisible = False
 
-    def __init__(self, backend, precision, problem, **options):
+    def __init__(self, backend, precision, problem, gravity=None, **options):
         self.backend, self.precision, self.problem, number = backend, precision, problem, problem.number
         self.state = make_state(backend, slice(0, number), problem.mass.astype("f8"))
         local = PRECISIONS[precision].local
         order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
         set_order(backend, self.state, order)
-        kernels = backend.kernels(KERNELS)
+        gravity = gravity or gravity_for([backend.kind], precision, problem.mass.astype("f8"), problem.softening)
+        kernels = backend.kernels(gravity.package)
         self.kernels = kernels.Kernels(backend, self.state, precision, problem.softening, 1.0, **options)
         self.restart()
 

@@ -19,6 +19,7 @@ from hybrid_nbody.benchmarks.problems import massive_box
 from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.benchmarks.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.results import Column, digits, file_errors, timing_columns
+from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.integrators import LEAPFROG
 from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
@@ -80,7 +81,7 @@ def _tasks(backend, precision, sizes, problem, repeats):
 def _row(head, backend, problem, repeats, rows, stop):
     number = head["bodies"]
     tuning = variant(head)
-    run = ProductionRun(backend, head["precision"], problem(number), tuning=tuning)
+    run = ProductionRun(backend, head["precision"], problem(number), gravity=Gravity, tuning=tuning)
     checked = {"error_median": check(run, number, stop)["error_median"]}
     taken = MEASURES[head["sum"]](run, repeats, stop)
     return head | taken.columns | {"interactions_per_s": number**2 / taken.median} | checked

@@ -11,8 +11,8 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.pairs import gravity_for
 from hybrid_nbody.nbody.ring import RingGravity
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.nbody.stepping import HERMITE
@@ -22,7 +22,6 @@ from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
 
 EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
-GRAVITIES = {AllgatherExchange.name: Gravity, RingExchange.name: RingGravity}
 
 NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
 NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
@@ -195,10 +194,17 @@ class NBodyBuilder:
             precision=gravity.precision,
             softening=gravity.softening,
             G=gravity.G,
-            gravity=GRAVITIES[exchange.name],
+            gravity=self._gravity(placement, exchange, mass),
             shown=self._shown(placement.backend, len(mass)),
             accuracy=time_axis.accuracy,
         )
+
+    def _gravity(self, placement, exchange, mass):
+        """Return the kind of gravity, the same on all ranks."""
+        if exchange.name == RingExchange.name:
+            return RingGravity
+        gravity = self.config.gravity
+        return gravity_for(placement.kinds, gravity.precision, mass, gravity.softening)
 
     def _shown(self, backend, number):
         """Return what is written with the frames besides the bodies."""

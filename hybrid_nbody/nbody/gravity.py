@@ -38,7 +38,7 @@ class Gravity:
         several kinds, rounding might make them find different ones.
     """
 
-    make_state = staticmethod(make_state)
+    make_state, package = staticmethod(make_state), KERNELS
 
     def __init__(
         self, backend, exchange, state, precision, softening, G, timings, agree: Callable[[Order], Order] | None = None
@@ -53,7 +53,7 @@ class Gravity:
         self.recorded = {}
 
     def _kernels(self, *physics):
-        return self.backend.kernels(KERNELS).Kernels(self.backend, self.state, *physics)
+        return self.backend.kernels(self.package).Kernels(self.backend, self.state, *physics)
 
     # --- the order of the sources -------------------------------------------------------------------------------------
 
@@ -186,8 +186,7 @@ class Gravity:
         self._collect()
         laps.lap("exchange")
         self.kernels.pack(self.state)
-        self.kernels.accelerations(self.state)
-        laps.lap("force")
+        self._sum(laps, self.kernels.accelerations, self.state)
 
     def accelerations_and_jerks(self, velocity, jerk, laps) -> None:
         """Exchange positions and velocities, and compute accelerations and their time derivatives.
@@ -205,13 +204,17 @@ class Gravity:
         self.exchange.collect(velocity)
         laps.lap("exchange")
         self.kernels.pack(self.state)
-        self.kernels.accelerations_and_jerks(self.state, velocity, jerk)
-        laps.lap("force")
+        self._sum(laps, self.kernels.accelerations_and_jerks, self.state, velocity, jerk)
 
     def potential(self):
         """Return the potential at this rank's bodies, an (n,) array on the device, for the present positions."""
         self._collect()
         self.kernels.pack(self.state)
         result = self.backend.zeros(len(self.state.velocity), "f8")
-        self.kernels.potential(self.state, result)
+        self._sum(NoLaps(), self.kernels.potential, self.state, result)
         return result
+
+    def _sum(self, laps, kernel, *arguments):
+        """Let a kernel sum over all sources at this rank's bodies."""
+        kernel(*arguments)
+        laps.lap("force")

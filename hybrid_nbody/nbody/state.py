@@ -7,9 +7,9 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
-BYTES_OF_A_SOURCE = 256
+BYTES_OF_A_SOURCE = 512
 """Most memory that a rank needs for each body whose position it holds: position, mass and order take 36 bytes, packed
-sources up to 64, and sorting the rest for a while."""
+sources up to 64, sums over pairs up to 208 (`hybrid_nbody.nbody.kernels.pairs`), and sorting the rest for a while."""
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ class Transport(ABC):
         """Fill every rank's rows of `array` on every rank, in place; on entry each rank's own rows are valid."""
 
     @abstractmethod
+    def add_up(self, array, own, partition: Partition) -> None:
+        """Fill `own` with this rank's rows of the sum over all ranks of `array`, both of float64."""
+
+    @abstractmethod
     def begin(self, sends, receives) -> Messages:
         """Start messages between ranks, which travel while the device goes on.
 
@@ -80,7 +84,7 @@ class MpiTransport(Transport):
 
         self.backend = backend
         self.communicator = communicator
-        self.in_place, self.largest = MPI.IN_PLACE, MPI.MAX
+        self.in_place, self.largest, self.total = MPI.IN_PLACE, MPI.MAX, MPI.SUM
 
 
 class HostTransport(MpiTransport):
@@ -92,6 +96,12 @@ class HostTransport(MpiTransport):
         """See `Transport`; shares may be uneven or empty."""
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
             wait(self.communicator.comm.Iallgatherv(self.in_place, [host, rows_of_ranks(array, partition)]))
+
+    def add_up(self, array, own, partition):
+        """See `Transport`; shares may be uneven or empty."""
+        counts, _ = rows_of_ranks(array, partition)
+        with self.backend.to_host(array) as sent, self.backend.from_host(own) as received:
+            wait(self.communicator.comm.Ireduce_scatter(sent, received, counts, op=self.total))
 
     def begin(self, sends, receives):
         """See `Transport`; the host waits until the rows sent are computed, and the messages go on without it."""
@@ -132,6 +142,12 @@ class CudaMpiTransport(MpiTransport):
         """See `Transport`; shares may be uneven or empty."""
         self.backend.synchronize()
         self.communicator.comm.Allgatherv(self.in_place, [array, rows_of_ranks(array, partition)])
+
+    def add_up(self, array, own, partition):
+        """See `Transport`; shares may be uneven or empty."""
+        self.backend.synchronize()
+        counts, _ = rows_of_ranks(array, partition)
+        self.communicator.comm.Reduce_scatter(array, own, counts, op=self.total)
 
     def begin(self, sends, receives):
         """See `Transport`."""
@@ -174,6 +190,13 @@ class NcclTransport(Transport):
             self.nccl.all_gather(array, *pieces[self.rank])
         else:
             self.nccl.broadcast_each(array, pieces)
+
+    def add_up(self, array, own, partition):
+        """See `Transport`; uneven shares are summed one a rank, grouped into one operation."""
+        if partition.even:
+            self.nccl.reduce_scatter(array, own)
+        else:
+            self.nccl.reduce_each(array, own, *rows_of_ranks(array, partition))
 
     def begin(self, sends, receives):
         """See `Transport`; the messages have a stream of their own, beside what is computed meanwhile."""
@@ -235,6 +258,21 @@ class AllgatherExchange(Exchange):
         """Fill the rows of the other ranks in `array`, whose rows `own` are valid."""
         if not self.alone:
             self.transport.allgather(array, self.partition)
+
+    def add_up(self, array, room):
+        """Return this rank's rows of the sum over all ranks of `array`.
+
+        Parameters
+        ----------
+        array : (N, ...) array of float64
+            It is the result itself on a rank that is alone.
+        room : (n, ...) array of float64
+            It is filled and returned by all others.
+        """
+        if self.alone:
+            return array
+        self.transport.add_up(array, room, self.partition)
+        return room
 
 
 class RingExchange(Exchange):

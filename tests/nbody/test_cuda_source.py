@@ -6,6 +6,7 @@ from support.nvrtc import architectures, assert_same_for_all_architectures, comp
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.nbody.kernels import gpu, gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, Layout
+from hybrid_nbody.nbody.kernels.pairs import gpu as pairs
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 KERNELS = (
@@ -21,7 +22,7 @@ KERNELS = (
 
 
 def test_sources_are_the_same_for_all_architectures():
-    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE)
+    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE, pairs.SOURCE)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -33,6 +34,13 @@ def test_gravity_compiles(precision, architecture, number):
     for kernel in KERNELS:
         assert kernel + b"\0" in cubin
     assert (b"run_steps\0" in cubin) == (number == 6)
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_pairs_compile(architecture):
+    cubin = compile_to_cubin(pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture)
+    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_rounders"):
+        assert kernel.encode() + b"\0" in cubin
 
 
 @pytest.mark.parametrize("architecture", architectures())

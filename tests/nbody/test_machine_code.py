@@ -8,12 +8,13 @@ from functools import cache
 
 import pytest
 from support.nvrtc import compile_to_cubin
-from support.sass import FLOAT64, LOCAL_MEMORY, pair_loops
+from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, pair_loops
 
 from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
 from hybrid_nbody.benchmarks.limits import ACCELERATIONS, EQUAL, INSTRUCTIONS, JERKS, POTENTIAL
 from hybrid_nbody.nbody.kernels import gpu
 from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, Layout, Tuning
+from hybrid_nbody.nbody.kernels.pairs import gpu as pairs
 
 ARCHITECTURE = 90
 NUMBER = 131072
@@ -78,6 +79,44 @@ def test_instructions_of_float64(precision, targets, kernel):
 @pytest.mark.parametrize(("precision", "targets", "kernel"), CASES)
 def test_sums_stay_in_registers(precision, targets, kernel):
     assert loops(precision, targets)[kernel].count(LOCAL_MEMORY) == 0
+
+
+# ---- Each pair once --------------------------------------------------------------------------------------------------
+
+# Of a pair, which counts as two interactions: d 3, s 3, y 1 and its cube 2, the weights of both bodies 2 (none where
+# masses are equal), and the sums 6, or 2 of potentials. Jerks take 3 more for the velocities, 5 for -3 (d . v) y^2, 3
+# for v - 3 (d . v) y^2 d and 6 for the sums.
+PAIR = {"accelerations": 17, "accelerations_of_equal_masses": 15, "potentials": 9, "accelerations_and_jerks": 34}
+# Fetching a source, and handing its sums on, over the targets of a lane; the loop's own over four steps as well.
+SPARE_OF_A_PAIR = {"accelerations": 0.9, "accelerations_of_equal_masses": 0.9, "potentials": 0.6}
+SPARE_OF_A_PAIR["accelerations_and_jerks"] = 2.6
+
+
+@cache
+def loops_of_pairs(replaced=("", "")):
+    """Return the loop over steps of each kernel."""
+    text = pairs.SOURCE.read_text()
+    assert replaced[0] in text
+    return pair_loops(compile_to_cubin(text.replace(*replaced), compile_options(pairs.defines()), ARCHITECTURE))
+
+
+@pytest.mark.parametrize("kernel", PAIR)
+def test_instructions_of_a_pair(kernel):
+    loop = loops_of_pairs()[kernel]
+    assert PAIR[kernel] <= loop.per_interaction() <= PAIR[kernel] + SPARE_OF_A_PAIR[kernel]
+    assert loop.count(FLOAT64) == loop.count(LOCAL_MEMORY) == 0
+    assert loop.count("SHFL") == loop.count(ROOT) * pairs.COMPONENTS[kernel] / targets_of(kernel)
+
+
+def targets_of(kernel):
+    """Return the targets of a lane."""
+    return pairs.JERK_TARGETS if NAMES[kernel] == JERKS else pairs.TARGETS
+
+
+@pytest.mark.parametrize("kernel", PAIR)
+def test_a_division_and_a_root_of_a_pair_are_found(kernel):
+    slow = loops_of_pairs(("return rsqrtf(", "return 1.0f / sqrtf("))[kernel]
+    assert slow.per_interaction() > PAIR[kernel] + SPARE_OF_A_PAIR[kernel] + 1
 
 
 # ---- These tests can fail --------------------------------------------------------------------------------------------

@@ -91,6 +91,22 @@ class Staging(CpuBackend):
         rows[:] = staged
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("make_backend", [CpuBackend, Staging])
+@pytest.mark.parametrize("weights", SHARES)
+@pytest.mark.parametrize("number", [0, 1, 2, 7, 1000])
+def test_every_rank_gets_its_rows_of_the_sum_of_all(communicator, make_backend, weights, number):
+    partition = Partition.weighted(number, SHARES[weights](communicator.size))
+    exchange = AllgatherExchange(HostTransport(make_backend(1), communicator), partition, communicator.rank)
+    array = 10.0**communicator.rank * rows_of(number, (3, 2), "f8")
+    kept, room = array.copy(), np.full((partition.counts[communicator.rank], 6), -7.0)
+    found = exchange.add_up(array, room)
+    expected = sum(10.0**rank for rank in range(communicator.size)) * rows_of(number, (3, 2), "f8")
+    assert same_bits(found.reshape(-1, 3, 2), expected[exchange.own])
+    assert same_bits(array, kept)
+    assert found is (array if exchange.alone else room)
+
+
 LONG = 1 << 18
 """Numbers in a message that no MPI library sends before the other rank asks for it."""
 
@@ -187,6 +203,17 @@ def test_cuda_aware_mpi_gathers_what_the_device_has_done(communicator, weights):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("weights", SHARES)
+def test_cuda_aware_mpi_adds_up_what_the_device_has_done(communicator, weights):
+    backend, partition = Waiting(), Partition.weighted(100, SHARES[weights](communicator.size))
+    array, own = rows_of(100, (3,), "f8"), partition.share(communicator.rank)
+    room = np.zeros((own.stop - own.start, 3))
+    CudaMpiTransport(backend, communicator).add_up(Device(array), Device(room), partition)
+    assert same_bits(room, communicator.size * array[own])
+    assert backend.waits == 1
+
+
+@pytest.mark.mpi
 def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
     backend = Waiting()
     transport = CudaMpiTransport(backend, communicator)
@@ -220,6 +247,20 @@ def test_nccl_is_given_the_bytes_of_each_rank(weights, expected):
 
     joined = [("join", 2, "the root's identifier", rank) for rank in range(2)]
     assert on_threads(2, one) == [[join, call] for join, call in zip(joined, expected, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [([1, 1], ("reduce_scatter", (6, 3), (3, 3))), ([2, 1], ("reduce_each", [12, 6], [0, 12]))],
+)
+def test_nccl_is_told_whose_sums_are_whose(weights, expected):
+    def one(rank):
+        partition, backend = Partition.weighted(6, weights), GpuStandIn()
+        room = np.zeros((partition.counts[rank.rank], 3))
+        NcclTransport(backend, rank).add_up(np.zeros((6, 3)), room, partition)
+        return backend.calls[1]
+
+    assert on_threads(2, one) == [expected] * 2
 
 
 def test_messages_over_nccl_go_beside_what_is_computed_and_others_among_it():

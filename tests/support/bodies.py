@@ -3,13 +3,14 @@
 import numpy as np
 from support.ranks import transport_of
 
-from hybrid_nbody.builders.nbody import GRAVITIES
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.pairs import gravity_for
+from hybrid_nbody.nbody.ring import RingGravity
 from hybrid_nbody.nbody.state import make_state
-from hybrid_nbody.parallel.exchange import AllgatherExchange
+from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
@@ -40,13 +41,14 @@ SETS = {"plummer": lambda: plummer(4096, seed=2), "clustered": clustered}
 
 
 def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=None):
-    """Return started gravity on `bodies`, whose targets are `own` (all by default)."""
+    """Return started gravity, of the kind that a run has, on `bodies`, whose targets are `own` (all by default)."""
     number = len(bodies)
+    make = Gravity if own else gravity_for([backend.kind], precision, bodies.mass, softening)
     own = own or slice(0, number)
     state = make_state(backend, own, bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     exchange = AllgatherExchange(None, Partition.equal(number, 1), 0)
-    gravity = Gravity(backend, exchange, state, precision, softening, G, Timings())
+    gravity = make(backend, exchange, state, precision, softening, G, Timings())
     gravity.start()
     return gravity
 
@@ -63,6 +65,7 @@ def make_model(
     exchange=AllgatherExchange,
     transport=None,
     accuracy=0.01,
+    gravity=None,
 ):
     """Return a model at its initial state, its bodies shared over the ranks of `communicator`."""
     backend = backend or make_backend("cpu")
@@ -70,8 +73,9 @@ def make_model(
     partition = Partition.weighted(len(bodies), weights)
     joined = exchange(transport or transport_of(backend, communicator), partition, communicator.rank)
     share = bodies.share(joined.own)
-    physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": GRAVITIES[exchange.name]}
-    physics["accuracy"] = accuracy
+    chosen = gravity_for(communicator.gather(backend.kind), precision, bodies.mass, softening)
+    gravity = gravity or (RingGravity if exchange is RingExchange else chosen)
+    physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": gravity, "accuracy": accuracy}
     model = NBodyModel(backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics)
     model.begin(share)
     return model

@@ -78,7 +78,8 @@ class PaperModule:
 
     def get_function(self, name):
         parameters = declared(self.text, name)
-        real = np.dtype(next(p.working for p in PRECISIONS.values() if p.name.upper() in self.macros))
+        named = (p.working for p in PRECISIONS.values() if p.name.upper() in self.macros)
+        real = np.dtype(next(named, np.float32))  # some sources are for single precision alone
 
         def launch(grid, block, arguments):
             assert len(arguments) == len(parameters), (name, parameters)
@@ -90,7 +91,15 @@ class PaperModule:
         return launch
 
 
-KINDS = {"int": np.dtype("i4"), "double": np.dtype("f8"), "GridBarrier": np.dtype("u8"), "Ahead": AHEAD}
+KINDS = {
+    "int": np.dtype("i4"),
+    "unsigned": np.dtype("i4"),
+    "long": np.dtype("i8"),
+    "double": np.dtype("f8"),
+    "Rounders": np.dtype("f8"),
+    "GridBarrier": np.dtype("u8"),
+    "Ahead": AHEAD,
+}
 """Types of arguments other than the working type."""
 
 

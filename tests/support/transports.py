@@ -26,6 +26,12 @@ class GpuStandIn:
     def broadcast_each(self, array, pieces):
         self.calls.append(("broadcast_each", pieces))
 
+    def reduce_scatter(self, array, own):
+        self.calls.append(("reduce_scatter", array.shape, own.shape))
+
+    def reduce_each(self, array, own, counts, starts):
+        self.calls.append(("reduce_each", counts, starts))
+
     def begin(self, sends, receives):
         self.calls.append(("begin", sends, receives))
         return self

@@ -56,9 +56,14 @@ class Kernels:
     ----------
     tuning : Tuning, optional
         By default what was measured for this model of GPU.
+
+    Attributes
+    ----------
+    times_a_pair : int
+        How often a pair of bodies is computed: twice, once at either.
     """
 
-    remark = ""
+    remark, times_a_pair = "", 2
     run_hermite = None  # substeps are queued from outside: each asks for the length of the next
 
     def __init__(self, backend, state, precision, softening, G, tuning=None):
@@ -108,13 +113,18 @@ class Kernels:
 
     def accelerations_and_jerks(self, state, velocity, jerk):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
-        relative = self._room(velocity.shape, "f8")  # to one body: a common velocity must not cost accuracy
-        self.backend.xp.subtract(velocity, velocity[:1], out=relative)
-        moving = self._room((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
-        self._launch("pack_moving", self.slots, *self._bodies(state), relative, moving)
+        moving, relative = self._pack_moving(state, velocity)
         both = self._room((len(jerk), 6), "f8")
         self._sum("accelerations_and_jerks", self.jerk_targets, state, np.float64(self.G), both, moving, relative)
         state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
+
+    def _pack_moving(self, state, velocity):
+        """Return the sources with their velocities, and these relative to one body's."""
+        relative = self._room(velocity.shape, "f8")  # a common velocity must not cost accuracy
+        self.backend.xp.subtract(velocity, velocity[:1], out=relative)
+        moving = self._room((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
+        self._launch("pack_moving", self.slots, *self._bodies(state), relative, moving)
+        return moving, relative
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
