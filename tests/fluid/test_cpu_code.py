@@ -74,8 +74,8 @@ def assert_vector_code(assembly, fewest):
 def test_a_row_is_relaxed_in_vector_code(kernels):
     from hybrid_nbody.fluid.kernels import cpu_sweeps
 
-    x, b, stencil = kernels.colours().reshape(-1), kernels.colours().reshape(-1), diffusion(0.3, SCALAR)
-    system = x, b, kernels._rule(stencil), kernels._factors(stencil.lagging)
+    stencil = diffusion(0.3, SCALAR)
+    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
     assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.grid)
     assert_vector_code(assembly, 16)
 
@@ -89,6 +89,26 @@ def test_a_row_is_traced_in_vector_code(kernels):
     plane = ghosted.reshape(-1), reach, out, *velocity, kernels.kind(-1), kernels.box
     assembly = assembly_of(cpu_transport.advect_plane, 1, *plane)
     assert_vector_code(assembly, 21)
+
+
+def test_no_references_are_counted_plane_by_plane(kernels):
+    """Threads would wait for each other's counts."""
+    import numba
+
+    from hybrid_nbody.fluid.kernels import cpu_sweeps
+    from hybrid_nbody.fluid.kernels.cpu_vectors import address_of
+
+    planes = numba.njit(error_model="numpy")(cpu_sweeps.sweep_planes.py_func)
+
+    @numba.njit(error_model="numpy")
+    def sweep(x, b, rule, tables, grid):
+        return planes(0, 1, 4, address_of(x), address_of(b), rule, address_of(tables), grid)
+
+    stencil = diffusion(0.3, SCALAR)
+    sweep(*kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging), kernels.grid)
+    (assembly,) = planes.inspect_asm().values()
+    assert "sweep_plane" in assembly
+    assert "NRT_incref" not in assembly
 
 
 STEPS = """

@@ -218,8 +218,9 @@ def test_a_right_hand_side_without_a_solution_spoils_only_the_constant(backend, 
 def test_a_uniform_field_stays_uniform_to_the_last_bit(backend, alone, dtype):
     problem = Problem(backend, alone, (21, 18, 15), stencil=diffusion(3.7, SCALAR), dtype=dtype)
     value = np.dtype(dtype).type(1 / 3)
-    problem.kernels.fill(problem.x, value)
-    problem.kernels.fill(problem.b, value)
+    uniform = problem.kernels.field()
+    problem.kernels.fill(uniform, value)
+    problem.kernels.split_twice(uniform, problem.b, problem.x)
     solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(3, 0.0))
     solver.solve(problem.x, problem.b, problem.stencil, problem.room)
     assert (problem.whole() == value).all()

@@ -8,8 +8,23 @@ import functools
 
 import numpy as np
 
-from hybrid_nbody.fluid.kernels import cpu_colours, cpu_fields, cpu_ghosts, cpu_sums, cpu_sweeps, cpu_transport
-from hybrid_nbody.fluid.kernels.cpu_rows import aligned_zeros, cells_of_rows, factors_of_rows, make_grid
+from hybrid_nbody.fluid.kernels import (
+    cpu_colours,
+    cpu_equations,
+    cpu_fields,
+    cpu_ghosts,
+    cpu_order,
+    cpu_sums,
+    cpu_sweeps,
+    cpu_transport,
+)
+from hybrid_nbody.fluid.kernels.cpu_rows import (
+    aligned_zeros,
+    cells_of_rows,
+    make_grid,
+    tables_of_rows,
+    walls_of_rows,
+)
 from hybrid_nbody.fluid.stencil import SCALAR
 
 BYTES_IN_CACHE = 12 << 20
@@ -40,12 +55,13 @@ class Kernels:
         self.grid, self.box = make_grid(slab), cpu_ghosts.make_box(slab)
         self.blocks = min(backend.threads, slab.planes)
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
+        self.walls = walls_of_rows(slab.cells[0], self.grid.pitch, slab.periodic[0])
         self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
         self.changed = np.zeros(1, np.int32)
         size = 4 * slab.shape[0] * slab.shape[1] * self.grid.pitch * self.dtype.itemsize
         self.longest_pass = 1 if size <= BYTES_IN_CACHE else cpu_sweeps.LONGEST_PASS
         self.copies = np.zeros(0, self.dtype)
-        self._factors = functools.cache(self._factors_of)
+        self._tables = functools.cache(self._tables_of)
         self.begin_solve()
         self.reset_statistics()
 
@@ -58,7 +74,7 @@ class Kernels:
         return aligned_zeros((*number, 2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
 
     def fill(self, array, value):
-        """Fill an array, halos and all."""
+        """Fill a field, halos and all, or colours with zeros: padding stays zero."""
         array.fill(value)
 
     # ---- Fields and colours ----
@@ -106,7 +122,7 @@ class Kernels:
             How ranks see each other's planes, where `relaxes` says so.
         """
         longest, kept = self._passes(x, tolerance, room)
-        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors((1.0 / stencil.diagonal,) * 8))
+        system = self._system(x, b, stencil, stencil.lagging)
         done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), longest, kept, self.blocks, self.grid)
         self._count(done, done < iterations)
         if halo:
@@ -130,7 +146,7 @@ class Kernels:
         wall of x beside it, 2 for one of y, 4 for one of z.
         """
         if not self.done:
-            system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self._factors(factors))
+            system = self._system(x, b, stencil, factors)
             self.changed[0] |= cpu_sweeps.sweep(colour, *system, self.kind(tolerance), self.grid)
 
     def end_iteration(self):
@@ -152,13 +168,12 @@ class Kernels:
     def relax_lexicographic(self, x, b, stencil, iterations):
         """Relax the cells of a field `iterations` times, in the order of memory, on one thread of one rank."""
         diagonal = self.kind(stencil.diagonal)
-        cpu_sweeps.relax_in_order(x, b, self._rule(stencil), diagonal, iterations, self.grid)
+        cpu_order.relax_in_order(x, b, self._rule(stencil), diagonal, iterations, self.grid)
         self._count(iterations, False)
 
     def residual(self, x, b, stencil):
         """Return the largest residual of this rank's cells."""
-        system = (x.reshape(-1), b.reshape(-1), self._rule(stencil), self.cells.reshape(-1))
-        return float(cpu_sweeps.largest_missing(*system, self.grid))
+        return float(cpu_equations.largest_missing(*self._system(x, b, stencil, (1.0,) * 8), self.grid))
 
     def exceeds(self, x, b, stencil, limit):
         """Note in `changed` whether a residual is larger than ``limit[0]``."""
@@ -180,11 +195,13 @@ class Kernels:
         return tuple(self.kind(sign) for sign in parity)
 
     def _rule(self, stencil):
-        return cpu_sweeps.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
+        return cpu_equations.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
 
-    def _factors_of(self, factors):
-        wraps = self.slab.periodic[0]
-        return factors_of_rows(self.cells, np.array(factors, self.dtype), self.slab.cells[0], wraps).reshape(-1)
+    def _system(self, x, b, stencil, factors):
+        return x.reshape(-1), b.reshape(-1), self._rule(stencil), self._tables(stencil.parity[0], factors)
+
+    def _tables_of(self, sign, factors):
+        return tables_of_rows(self.cells, self.walls, sign, np.array(factors, self.dtype))
 
     # ---- Fields ----
 
@@ -318,7 +335,7 @@ class Kernels:
 
     def largest_into(self, colours, factor, limit):
         """Store `factor` times the largest absolute value of an array by colour in ``limit[0]``."""
-        largest = cpu_sweeps.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
+        largest = cpu_equations.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
         limit[0] = self.kind(factor) * largest
 
     def plane_sums(self, field):

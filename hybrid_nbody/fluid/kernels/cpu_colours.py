@@ -5,7 +5,17 @@ Fields and colours are flat arrays.
 
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined, place_of, shift_of
+from hybrid_nbody.fluid.kernels.cpu_rows import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    place_of,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+    shift_of,
+)
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     evens,
@@ -60,12 +70,19 @@ def together(even, odd):
     return first_turns(even, odd), last_turns(even, odd)
 
 
+@inlined
+def clear_around(colours, grid):
+    """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
+    for colour in range(2):
+        colours[place_of(colour, 1, 0, grid) - 1] = colours[place_of(colour, grid.planes + 1, 0, grid)] = 0
+
+
 @compiled
 def split_plane(z, field, colours, grid):
     """Take a plane apart."""
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        for c in range(0, (grid.columns + 1) // 2, LANES):
+        for c in range(0, grid.pitch, LANES):
             cells = load_cells(field, row + 2 * c, grid.columns - 2 * c)
             store_apart(colours, even + c, odd + c, cells)
 
@@ -76,7 +93,7 @@ def split_plane_sum(z, field, factor, other, colours, grid):
     factors = spread(factor)
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        for c in range(0, (grid.columns + 1) // 2, LANES):
+        for c in range(0, grid.pitch, LANES):
             first, last = load_cells(field, row + 2 * c, grid.columns - 2 * c)
             more, most = load_cells(other, row + 2 * c, grid.columns - 2 * c)
             store_apart(colours, even + c, odd + c, (first + factors * more, last + factors * most))
@@ -129,8 +146,8 @@ def subtract_in_plane(z, u, v, w, p, factor, grid):
     factors = spread(factor)
     for y in range(grid.rows):
         row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
-        front, back = even_and_odd(z, grid.front[y], grid), even_and_odd(z, grid.back[y], grid)
-        below, above = even_and_odd(grid.below[z], y, grid), even_and_odd(grid.above[z], y, grid)
+        front, back = even_and_odd(z, row_before(y, grid), grid), even_and_odd(z, row_after(y, grid), grid)
+        below, above = even_and_odd(plane_below(z, grid), y, grid), even_and_odd(plane_above(z, grid), y, grid)
         for c in range(0, (grid.columns + 1) // 2, LANES):
             place, count = row + 2 * c, grid.columns - 2 * c
             subtract(u, place, count, factors, slope_along_x(p, even, odd, c, grid))
@@ -170,13 +187,18 @@ def signs_at(before, here, after, sign):
 @compiled
 def divergence_plane(z, u, v, w, signs, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
-    factors, below, above = spread(factor), grid.below[z], grid.above[z]
+    factors, below, above = spread(factor), plane_below(z, grid), plane_above(z, grid)
     signs_z = signs_at(below, z, above, signs[2, 2])
     for y in range(grid.rows):
-        (even, odd), row, front, back = even_and_odd(z, y, grid), cell_of(z, y, grid), grid.front[y], grid.back[y]
+        (even, odd), row, front, back = (
+            even_and_odd(z, y, grid),
+            cell_of(z, y, grid),
+            row_before(y, grid),
+            row_after(y, grid),
+        )
         signs_y, front, back = signs_at(front, y, back, signs[1, 1]), cell_of(z, front, grid), cell_of(z, back, grid)
         under, over = cell_of(below, y, grid), cell_of(above, y, grid)
-        for c in range(0, (grid.columns + 1) // 2, LANES):
+        for c in range(0, grid.pitch, LANES):
             cell, count = 2 * c, grid.columns - 2 * c
             x = difference_along_x(u, row, cell, signs[0, 0], grid)
             y_part = difference_between(v, front + cell, back + cell, count, signs_y)
@@ -191,6 +213,7 @@ def divergence_plane(z, u, v, w, signs, factor, colours, grid):
 @compiled_parallel
 def split(field, colours, grid):
     """Store a field by colour."""
+    clear_around(colours, grid)
     for z in prange(1, grid.planes + 1):
         split_plane(z, field, colours, grid)
 

@@ -3,7 +3,15 @@
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu_rows import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+)
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 
@@ -19,7 +27,7 @@ def along_x(row, c, wraps, sign):
 @inlined
 def along_y(field, z, y, c, sign, grid):
     """Return the cell in the next row minus that in the previous one."""
-    front, back = grid.front[y], grid.back[y]
+    front, back = row_before(y, grid), row_after(y, grid)
     after, before = field[z, back, c], field[z, front, c]
     return (sign * after if back == y else after) - (sign * before if front == y else before)
 
@@ -27,7 +35,7 @@ def along_y(field, z, y, c, sign, grid):
 @inlined
 def along_z(field, z, y, c, sign, grid):
     """Return the cell in the next plane minus that in the previous one."""
-    below, above = grid.below[z], grid.above[z]
+    below, above = plane_below(z, grid), plane_above(z, grid)
     after, before = field[above, y, c], field[below, y, c]
     return (sign * after if above == z else after) - (sign * before if below == z else before)
 

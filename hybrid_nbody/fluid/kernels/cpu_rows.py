@@ -2,7 +2,9 @@
 
 Rows of one colour are padded to whole vectors, so that no loop has a remainder: the vectors beyond a row's last cell
 are computed with it, times zero. Two of the padded places stand for the neighbours of a row behind its ends: the one
-after its last cell, and, for the first cell of the next row, the last one.
+after its last cell, and, for the first cell of the next row, the last one. Where x is periodic, these are stored there.
+Between walls they are 0, as all padding is, and the places before the first row and after the last one: nothing else is
+ever stored there, and what is mirrored at a wall is added to a cell apart.
 """
 
 from typing import NamedTuple
@@ -25,7 +27,7 @@ inlined = njit(forceinline=True, error_model="numpy", no_cpython_wrapper=True, n
 
 
 class Grid(NamedTuple):
-    """A slab, as compiled loops need it.
+    """A slab, as compiled loops need it: numbers alone, since arrays would be counted at every call.
 
     Attributes
     ----------
@@ -37,10 +39,10 @@ class Grid(NamedTuple):
         Global number of the slab's first plane.
     wraps : bool
         Whether x is periodic.
-    below, above : (planes + 2,) array of int64
-        The plane before and after each plane of an array; the plane itself at a wall.
-    front, back : (rows,) array of int64
-        The row before and after each row of a plane; the row itself at a wall.
+    below, above : int
+        The plane before the first and after the last one of the slab; that plane itself at a wall.
+    front, back : int
+        The row before the first and after the last one of a plane; that row itself at a wall.
     """
 
     planes: int
@@ -49,25 +51,28 @@ class Grid(NamedTuple):
     pitch: int
     first: int
     wraps: bool
-    below: np.ndarray
-    above: np.ndarray
-    front: np.ndarray
-    back: np.ndarray
+    below: int
+    above: int
+    front: int
+    back: int
 
 
 def make_grid(slab):
     """Return the `Grid` of a slab; a slab that holds a whole periodic axis needs no halo planes along it."""
     columns, rows, planes = *slab.cells[:2], slab.planes
-    whole = slab.complete
     pitch = -(-(slab.half + ENDS) // LANES) * LANES
-    below, above = np.arange(planes + 2) - 1, np.arange(planes + 2) + 1
-    if whole and slab.periodic[2]:
-        below[1], above[planes] = planes, 1
-    below[1] += slab.walls[0]
-    above[planes] -= slab.walls[1]
-    front, back = np.arange(rows) - 1, np.arange(rows) + 1
-    front[0], back[-1] = (rows - 1, 0) if slab.periodic[1] else (0, rows - 1)
+    around = planes, 1
+    beyond = int(slab.walls[0]), planes + 1 - slab.walls[1]
+    below, above = around if slab.complete and slab.periodic[2] else beyond
+    front, back = (rows - 1, 0) if slab.periodic[1] else (0, rows - 1)
     return Grid(planes, rows, columns, pitch, slab.first, slab.periodic[0], below, above, front, back)
+
+
+def aligned(table):
+    """Return a flat copy that starts at a cache line: no vector of a table is then loaded from two lines."""
+    copy = aligned_zeros(table.size, table.dtype)
+    copy[:] = table.reshape(-1)
+    return copy
 
 
 def aligned_zeros(shape, dtype):
@@ -84,24 +89,32 @@ def cells_of_rows(columns, pitch, dtype):
     return np.array([place < (columns + 1) // 2, place < columns // 2], dtype)
 
 
-def factors_of_rows(cells, factors, columns, wraps):
-    """Return factors of every place, (4, 2, pitch): see `cpu_sweeps.relax`.
+def walls_of_rows(columns, pitch, wraps):
+    """Return how many walls of x are beside each place, (2, pitch): of rows from x = 0 and x = 1."""
+    walls = np.zeros((2, pitch), int)
+    if not wraps:
+        walls[0, 0] += 1
+        walls[(columns - 1) % 2, (columns - 1) // 2] += 1
+    return walls
+
+
+def tables_of_rows(cells, walls, sign, factors):
+    """Return what sweeps multiply with, flat, (5, 2, pitch): of rows from x = 0 and x = 1.
+
+    First the cells that are added to their neighbours along x, for they have images behind walls, times `sign`. Then
+    what every place changes by, over what its equation lacks: in rows beside no other wall, one of y, one of z, both.
 
     Parameters
     ----------
-    cells : (2, pitch) array
-        From `cells_of_rows`.
+    cells, walls : (2, pitch) array
+        From `cells_of_rows` and `walls_of_rows`.
+    sign : float
+        Of an image.
     factors : (8,) array
         Of a cell: 1 is added to the index for a wall of x beside it, 2 for one of y, 4 for one of z.
-    columns : int
-        Cells of the grid along x.
-    wraps : bool
-        Whether there are no walls of x.
     """
-    at_wall = np.zeros(cells.shape, int)
-    if not wraps:
-        at_wall[0, 0] = at_wall[(columns - 1) % 2, (columns - 1) // 2] = 1
-    return cells * factors[at_wall + 2 * np.arange(4)[:, None, None]]
+    changes = cells * factors[(walls > 0) + 2 * np.arange(4)[:, None, None]]
+    return aligned(np.concatenate([(sign * walls)[None], changes]).astype(cells.dtype))
 
 
 @inlined
@@ -114,6 +127,30 @@ def place_of(colour, z, y, grid):
 def shift_of(colour, z, y, grid):
     """Return 1 if the cells of a colour in a row are x = 1, 3, 5 ..., 0 if they are x = 0, 2, 4 ..."""
     return (colour + y + grid.first + z - 1) & 1
+
+
+@inlined
+def plane_below(z, grid):
+    """Return the plane before one, or that plane itself at a wall."""
+    return grid.below if z == 1 else z - 1
+
+
+@inlined
+def plane_above(z, grid):
+    """Return the plane after one, or that plane itself at a wall."""
+    return grid.above if z == grid.planes else z + 1
+
+
+@inlined
+def row_before(y, grid):
+    """Return the row before one of a plane, or that row itself at a wall."""
+    return grid.front if y == 0 else y - 1
+
+
+@inlined
+def row_after(y, grid):
+    """Return the row after one of a plane, or that row itself at a wall."""
+    return grid.back if y == grid.rows - 1 else y + 1
 
 
 @inlined

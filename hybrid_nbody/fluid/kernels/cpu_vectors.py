@@ -94,6 +94,17 @@ def load_number(typing_context, array, place):
 
 
 @intrinsic
+def store_number(typing_context, array, place, number):
+    """Put a number into a flat array."""
+
+    def generate(context, builder, signature, values):
+        builder.store(values[2], _address(context, builder, array, values, array.dtype))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), generate
+
+
+@intrinsic
 def load(typing_context, array, place):
     """Return LANES numbers of a flat array, the first of them at `place`."""
     vector = Vector(array.dtype)

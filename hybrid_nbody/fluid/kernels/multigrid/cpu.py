@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu_rows import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+)
 
 FEW_CELLS = 1 << 14
 """Up to here, waking threads takes longer than the work."""
@@ -148,10 +156,10 @@ def missing_of_colour(colour, z, y, x, b, system, signs, grid, line, result):
     shift = (colour + y + grid.first + z - 1) & 1
     here, rhs, missing = x[colour, z, y], b[colour, z, y], result[shift]
     number = wrap_colour(here, x[1 - colour, z, y], shift, signs[0], grid, line)
-    front, front_sign = line_of(colour, z, y, (z, grid.front[y]), signs[1], x)
-    back, back_sign = line_of(colour, z, y, (z, grid.back[y]), signs[1], x)
-    below, below_sign = line_of(colour, z, y, (grid.below[z], y), signs[2], x)
-    above, above_sign = line_of(colour, z, y, (grid.above[z], y), signs[2], x)
+    front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs[1], x)
+    back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs[1], x)
+    below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs[2], x)
+    above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs[2], x)
     before, behind = line[shift:], line[shift + 1 :]
     for c in range(number):
         around = (before[c] + behind[c]) + (front_sign * front[c] + back_sign * back[c])
