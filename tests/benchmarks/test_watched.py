@@ -51,7 +51,7 @@ class Nothing:
         self.clock.now += 10
         return self
 
-    allgather = trade = begin = maximum = finish = work
+    allgather = add_up = trade = begin = maximum = finish = work
 
 
 def test_time_is_that_between_the_marks():
@@ -70,6 +70,9 @@ def test_time_is_that_between_the_marks():
     transport.trade([], [])
     transport.maximum(rows)
     assert watch.seconds() == 55
+    transport.add_up(rows, rows[:2], Partition.equal(4, 2))
+    assert watch.seconds() == 66
+    assert (watch.traffic.messages, watch.traffic.bytes) == (3, 2 * 24 + 48 + 48)  # its own rows, of the other rank
     watch.restart()
     assert (watch.seconds(), watch.traffic.exchanges, watch.traffic.bytes) == (0, 0, 0)
 

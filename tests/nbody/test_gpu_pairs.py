@@ -31,13 +31,31 @@ def in_metres(bodies):
     return Bodies(3e16 * bodies.position, 1e3 * bodies.velocity, 2e33 * bodies.mass)
 
 
+def tiny(bodies):
+    """Return a sphere of a nanometre and a femtogram."""
+    return Bodies(1e-9 * bodies.position, bodies.velocity, 1e-18 * bodies.mass)
+
+
+def tracers(bodies):
+    """Return bodies of which every third one pulls no other."""
+    return Bodies(bodies.position, bodies.velocity, np.where(np.arange(len(bodies)) % 3 == 0, 0.0, bodies.mass))
+
+
+def stirred(bodies):
+    """Return bodies that move."""
+    return Bodies(bodies.position, np.random.default_rng(3).normal(size=bodies.position.shape), bodies.mass)
+
+
 BODIES = {
     "just enough": (lambda: plummer(LEAST_BODIES, seed=1), 0.01),
     "a part of a chunk more": (lambda: unequal(plummer(LEAST_BODIES + 77, seed=2)), 0.01),
     "an odd number of chunks": (lambda: unequal(plummer(LEAST_BODIES + 256, seed=3)), 0.05),
-    "clusters far apart": (lambda: clustered(20000), 1e-2),
+    "clusters far apart": (lambda: stirred(clustered(20000)), 1e-2),
     "a tiny softening": (lambda: unequal(plummer(20000, seed=4)), 1e-7),
     "metres": (lambda: in_metres(unequal(plummer(17000, seed=5))), 3e14),
+    "equal masses in metres": (lambda: in_metres(plummer(17000, seed=5)), 3e14),
+    "nanometres": (lambda: tiny(unequal(plummer(17000, seed=6))), 1e-11),
+    "masses of nothing among others": (lambda: tracers(plummer(17000, seed=7)), 0.01),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels import cpu
 from hybrid_nbody.nbody.kernels.pairs.gpu import nothing_to_add
-from hybrid_nbody.nbody.kernels.pairs.units import bounds, rounders
+from hybrid_nbody.nbody.kernels.pairs.units import FINER_BITS, bounds, rounder
 from hybrid_nbody.nbody.pairs import PairGravity
 
 
@@ -14,10 +14,11 @@ def pairs_of_chunks(chunks):
 
 
 def add_exactly(value, by, sums):
-    """Add to sums, (..., 2), as ``pairs.cu`` does."""
-    coarse = (value + by[0]) - by[0]
-    sums[..., 0] += coarse
-    sums[..., 1] += ((value - coarse) + by[1]) - by[1]
+    """Add to sums, (..., words), as ``pairs.cu`` does."""
+    for word in range(sums.shape[-1]):
+        multiple = (value + by) - by
+        sums[..., word] += multiple
+        value, by = value - multiple, by / 2.0**FINER_BITS
 
 
 class Kernels(cpu.Kernels):
@@ -26,17 +27,17 @@ class Kernels(cpu.Kernels):
     def __init__(self, backend, state, precision, softening, G):
         super().__init__(backend, state, precision, softening, G)
         self.softening, self.scale = softening, G
-        self.by = rounders(bounds(len(state.mass), state.heaviest, softening**2)["accelerations"])
+        self.by = rounder(state.heaviest * bounds(len(state.mass), softening)["accelerations"])
 
     def accelerations(self, state, add_up=nothing_to_add):
         """Sum over this rank's share of the pairs of chunks, and bring the sums of all ranks together."""
         number, chunks, own = len(state.mass), int(state.chunks[0]), state.own
-        totals = np.zeros((number, 3, 2))
+        totals = np.zeros((number, 3, 3))
         pairs = pairs_of_chunks(chunks)
         first, last = (len(pairs) * end // number for end in (own.start, own.stop))
         for pair in pairs[first:last]:
             self._meet(state, *(state.order[state.starts[chunk] : state.starts[chunk + 1]] for chunk in pair), totals)
-        mine = add_up(totals, np.zeros((own.stop - own.start, 3, 2)))
+        mine = add_up(totals, np.zeros((own.stop - own.start, 3, 3)))
         state.acceleration[:] = self.scale * mine.sum(axis=2)
 
     def _meet(self, state, targets, sources, totals):

@@ -96,7 +96,6 @@ KINDS = {
     "unsigned": np.dtype("i4"),
     "long": np.dtype("i8"),
     "double": np.dtype("f8"),
-    "Rounders": np.dtype("f8"),
     "GridBarrier": np.dtype("u8"),
     "Ahead": AHEAD,
 }

@@ -7,7 +7,7 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels import gpu
 from hybrid_nbody.nbody.kernels.gpu import THREADS
-from hybrid_nbody.nbody.kernels.pairs.units import bounds, rounders
+from hybrid_nbody.nbody.kernels.pairs.units import FINER_BITS, Units, bounds, rounder
 from hybrid_nbody.nbody.kernels.precision import CHUNK
 
 SOURCE = Path(__file__).with_name("pairs.cu")
@@ -23,10 +23,14 @@ BLOCKS = 5
 COMPONENTS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 6, "potentials": 1}
 """Numbers that a kernel finds for a body."""
 
+WORDS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 4, "potentials": 2}
+"""Units that each of them is counted in: the smaller the softening, the wider is their range."""
 
-def defines() -> dict[str, int]:
+
+def defines() -> dict[str, int | str]:
     """Return the macros that compile ``pairs.cu``."""
-    return {"CHUNK": CHUNK, "TARGETS": TARGETS, "JERK_TARGETS": JERK_TARGETS, "THREADS": THREADS}
+    targets = {"TARGETS": TARGETS, "JERK_TARGETS": JERK_TARGETS}
+    return targets | {"CHUNK": CHUNK, "THREADS": THREADS, "FINER": f"{1 << FINER_BITS}ll"}
 
 
 def nothing_to_add(totals, room):
@@ -50,40 +54,47 @@ class Kernels(gpu.Kernels):
         self.blocks = BLOCKS * backend.facts()["multiprocessors"]
         self.pair_kernel = functools.cache(backend.compile(SOURCE, defines()).get_function)
         self.taken, self.largest = backend.zeros(1, "i8"), backend.zeros(1, "i4")
-        self.of_jerks = backend.zeros(2, "f8")
-        self.bounds = bounds(self.number, state.heaviest, float(self.eps2))
+        self.rounder_of_jerks = backend.zeros(1, "f8")
+        self.units = Units.of(softening, state.heaviest)
+        self.bounds = bounds(self.number, self.units.length * softening)
+        eps2 = np.float32((self.units.length * softening) ** 2)
+        self.held_in = eps2, np.float32(self.units.length), np.float32(self.units.mass)
 
     def accelerations(self, state, add_up=nothing_to_add):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
-        name, scale = self._accelerations(state), self._scale(state)
+        held = self.units.accelerations if state.common_mass is None else self.units.weights
+        name, scale = self._accelerations(state), self._scale(state) / held
         self._sum_pairs(name, state, self.packed, scale, state.acceleration, add_up)
 
     def accelerations_and_jerks(self, state, velocity, jerk, add_up=nothing_to_add):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies, after `pack`."""
         moving, relative = self._pack_moving(state, velocity)
+        per_speed = rounder(self.bounds["jerks per speed"] * self.units.length)
         self._launch_pairs("find_largest", relative.size, np.int32(relative.size), relative, self.largest)
-        self._launch_pairs("set_rounders", 1, *rounders(self.bounds["jerks per speed"]), self.largest, self.of_jerks)
-        both = self._room((len(jerk), 6), "f8")
-        self._sum_pairs("accelerations_and_jerks", state, moving, np.float64(self.G), both, add_up)
+        self._launch_pairs("set_rounder", 1, per_speed, self.largest, self.rounder_of_jerks)
+        both, scale = self._room((len(jerk), 6), "f8"), np.float64(self.G / self.units.accelerations)
+        self._sum_pairs("accelerations_and_jerks", state, moving, scale, both, add_up)
         state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
 
     def potential(self, state, result, add_up=nothing_to_add):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
-        self._sum_pairs("potentials", state, self.packed, np.float64(self.G), result, add_up)
+        scale = np.float64(self.G / self.units.potentials)
+        self._sum_pairs("potentials", state, self.packed, scale, result, add_up)
 
     def _sum_pairs(self, name, state, packed, scale, result, add_up):
         """Sum over this rank's pairs, bring the sums of all ranks together, and scale those of its own bodies."""
-        components, slots = COMPONENTS[name], np.int32(self.slots)
-        sums = self.taken, self._room((2 * components, self.slots), "f8")  # zero before; `gather` clears them
+        components, words, slots = COMPONENTS[name], WORDS[name], np.int32(self.slots)
+        sums = self.taken, self._room((components * words, self.slots), "f8")  # zero before; `gather` clears them
         share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies, units = (state.chunks, self.origin, packed), (*rounders(self.bounds[name]), self.of_jerks)
-        self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, self.eps2, *bodies, *units, slots, *sums))
-        totals = self._room((self.number, components, 2), "f8")
-        room = self._room((self.owned, 2 * components), "f8")  # of another shape: not the same memory
-        size = np.int32(components)
-        self._launch_pairs("gather", self.slots, slots, size, state.order, state.starts, *sums, totals)
+        bodies, counted_in = (state.chunks, self.origin, packed), (rounder(self.bounds[name]), self.rounder_of_jerks)
+        self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums))
+        totals = self._room((self.number, components, words), "f8")
+        room = self._room((self.owned, components * words), "f8")  # of another shape: not the same memory
+        self._launch_pairs(
+            "gather", self.slots, slots, np.int32(components * words), state.order, state.starts, *sums, totals
+        )
         own = add_up(totals, room)
-        self._launch_pairs("combine", result.size, np.int32(result.size), scale, own, result)
+        self._launch_pairs("combine", result.size, np.int32(result.size), np.int32(words), scale, own, result)
 
     def _launch_pairs(self, name, threads, *arguments):
         """Launch a kernel of ``pairs.cu`` as `_launch` does."""

@@ -4,24 +4,33 @@
 // chunk, its targets, with all bodies of the same or of another chunk, its sources. A warp takes it: each lane keeps
 // several targets, and one source of a run of 32. After every step the sums of a source move on to the next lane, where
 // it meets other targets; after 32 steps it is back. What a run adds to a source and a tile to a target is summed in
-// float32, then split into multiples of two units, whose sums in float64 are exact (`units.py`): no order of the tiles,
-// and no share of them among GPUs, changes a bit.
+// float32, then split into multiples of several units, whose sums in float64 are exact (`units.py`): no order of the
+// tiles, and no share of them among GPUs, changes a bit.
 //
-// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), and -DTHREADS (of a block, whose warps have nothing
-// to do with each other).
+// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do
+// with each other), and -DFINER, how much smaller each unit of a sum is than the one before.
 
 #define RUN 32
 #define RUNS (CHUNK / RUN)
 #define ALL_LANES 0xffffffffu
+#define FAR 1e18f  // so far that nothing pulls
 
 struct __align__(16) Body { float x, y, z, mass; };
 struct __align__(16) MovingBody { Body at; float vx, vy, vz, unused; };
 struct Vector { float x, y, z; };
+struct Units { float length, mass; };  // powers of two in which a body is held: any others might leave float32
 
 __device__ inline const Body &place(const Body &b) { return b; }
 __device__ inline const Body &place(const MovingBody &b) { return b.at; }
 __device__ inline Body &place(Body &b) { return b; }
 __device__ inline Body &place(MovingBody &b) { return b.at; }
+
+__device__ inline Body in_units(const Body &b, const Units &u) {
+    return {b.x * u.length, b.y * u.length, b.z * u.length, b.mass * u.mass};
+}
+__device__ inline MovingBody in_units(const MovingBody &b, const Units &u) {
+    return {in_units(b.at, u), b.vx * u.length, b.vy * u.length, b.vz * u.length};
+}
 
 __device__ inline Vector difference(const Body &s, const Body &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
 __device__ inline float dot(const Vector &a, const Vector &b) { return fmaf(a.x, b.x, fmaf(a.y, b.y, a.z * b.z)); }
@@ -39,7 +48,11 @@ __device__ inline void add(float weight, const Vector &d, float *sum) {
 template <bool EQUAL_MASSES>
 struct Acceleration {
     typedef Body Kind;
-    static const int components = 3, targets = TARGETS, least_blocks = 4;
+    static const int components = 3, words = 3, targets = TARGETS, least_blocks = 4;
+    __device__ static Body taken(Body b) {  // where masses are left out, slots without a body are not where bodies are
+        if (EQUAL_MASSES && b.mass == 0) b.x = FAR;
+        return b;
+    }
     __device__ static void add_pair(const Body &s, const Body &t, float eps2, float *to_target, float *to_source) {
         Vector d = difference(s, t);
         float inverse = inverse_root(d, eps2), cube = inverse * (inverse * inverse);
@@ -50,7 +63,8 @@ struct Acceleration {
 
 struct Potential {
     typedef Body Kind;
-    static const int components = 1, targets = TARGETS, least_blocks = 5;
+    static const int components = 1, words = 2, targets = TARGETS, least_blocks = 5;
+    __device__ static Body taken(const Body &b) { return b; }
     __device__ static void add_pair(const Body &s, const Body &t, float eps2, float *to_target, float *to_source) {
         float inverse = inverse_root(difference(s, t), eps2);
         to_target[0] = fmaf(-s.mass, inverse, to_target[0]);
@@ -61,7 +75,8 @@ struct Potential {
 // The jerk is the time derivative of the acceleration: m (dv / r^3 - 3 (d . dv) d / r^5).
 struct AccelerationAndJerk {
     typedef MovingBody Kind;
-    static const int components = 6, targets = JERK_TARGETS, least_blocks = 4;
+    static const int components = 6, words = 4, targets = JERK_TARGETS, least_blocks = 4;
+    __device__ static MovingBody taken(const MovingBody &b) { return b; }
     __device__ static void add_pair(const MovingBody &s, const MovingBody &t, float eps2, float *to_target,
                                     float *to_source) {
         Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
@@ -75,28 +90,29 @@ struct AccelerationAndJerk {
     }
 };
 
-// A number plus and minus 1.5 * 2^52 units is rounded to a multiple of the unit.
-struct Rounders { double coarse, fine; };
-
-__device__ inline double rounded(double value, double rounder) { return (value + rounder) - rounder; }
-
-__device__ inline void add_exactly(double value, const Rounders &by, double *coarse_sum, double *fine_sum) {
-    double coarse = rounded(value, by.coarse);
-    atomicAdd(coarse_sum, coarse);
-    atomicAdd(fine_sum, rounded(value - coarse, by.fine));
-}
-
-// Sums of every slot: component c has its coarse multiples in row 2 c, its fine ones in row 2 c + 1.
+// Sums of every slot: row c * words + w counts component c in its unit w.
 struct Sums {
     int slots;
     double *rows;
-    Rounders rounders, of_jerks;  // of components 0 to 2, and of the others
-
-    __device__ void add(int slot, int component, double value) const {
-        double *row = rows + 2 * (size_t)component * slots + slot;
-        add_exactly(value, component < 3 ? rounders : of_jerks, row, row + slots);
-    }
+    double rounder, rounder_of_jerks;  // of the first unit of components 0 to 2, and of the others
 };
+
+// A number plus and minus 1.5 * 2^52 units is rounded to a multiple of the unit; what is left has fewer digits.
+template <class Sum>
+__device__ inline void add_exactly(double value, double rounder, int slots, double *sum) {
+#pragma unroll
+    for (int word = 0; word < Sum::words; ++word, rounder /= FINER) {
+        double multiple = (value + rounder) - rounder;
+        atomicAdd(sum + (size_t)word * slots, multiple);
+        value -= multiple;
+    }
+}
+
+template <class Sum>
+__device__ inline void add_to_slot(const Sums &sums, int slot, int component, double value) {
+    double *sum = sums.rows + (size_t)component * Sum::words * sums.slots + slot;
+    add_exactly<Sum>(value, component < 3 ? sums.rounder : sums.rounder_of_jerks, sums.slots, sum);
+}
 
 // Move a body, stored about the origin of its chunk, to where it is from another origin; `high` + `low` lead there.
 template <class Kind>
@@ -126,41 +142,43 @@ __device__ inline void meet_run(const typename Sum::Kind *tile, const typename S
 // Meet all sources of a chunk, run by run.
 template <class Sum, bool APART>
 __device__ inline void meet_chunk(int chunk, int first_target, const typename Sum::Kind *t, float eps2,
-                                  const typename Sum::Kind *packed, typename Sum::Kind *tile, const Sums &sums,
-                                  float (*to_targets)[Sum::components]) {
+                                  const Units &units, const typename Sum::Kind *packed, typename Sum::Kind *tile,
+                                  const Sums &sums, float (*to_targets)[Sum::components]) {
     int lane = threadIdx.x % RUN;
 #pragma unroll 1
     for (int run = 0; run < RUNS; ++run) {
         int slot = chunk * CHUNK + run * RUN + lane;
         __syncwarp();
-        tile[lane] = tile[lane + RUN] = packed[slot];
+        tile[lane] = tile[lane + RUN] = Sum::taken(in_units(packed[slot], units));
         __syncwarp();
         float part[Sum::targets][Sum::components] = {}, to_source[Sum::components] = {};
         meet_run<Sum, APART>(tile + lane, t, run - first_target / RUN, eps2, part, to_source);
         for (int k = 0; k < Sum::targets; ++k)
             for (int c = 0; c < Sum::components; ++c) to_targets[k][c] += part[k][c];
         if (APART)
-            for (int c = 0; c < Sum::components; ++c) sums.add(slot, c, to_source[c]);
+            for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot, c, to_source[c]);
     }
 }
 
 template <class Sum>
-__device__ inline void sum_tile(int chunk, int other, int first_target, float eps2, const double *origin,
-                                const typename Sum::Kind *packed, typename Sum::Kind *tile, const Sums &sums) {
+__device__ inline void sum_tile(int chunk, int other, int first_target, float eps2, const Units &units,
+                                const double *origin, const typename Sum::Kind *packed, typename Sum::Kind *tile,
+                                const Sums &sums) {
     int slot = chunk * CHUNK + first_target + threadIdx.x % RUN;
     float high[3], low[3], to_targets[Sum::targets][Sum::components] = {};
     for (int axis = 0; axis < 3; ++axis) {
-        double way = origin[3 * chunk + axis] - origin[3 * other + axis];
+        double way = (origin[3 * chunk + axis] - origin[3 * other + axis]) * units.length;
         high[axis] = (float)way, low[axis] = (float)(way - high[axis]);
     }
     typename Sum::Kind t[Sum::targets];
-    for (int k = 0; k < Sum::targets; ++k) t[k] = packed[slot + k * RUN], move(&t[k], high, low);
-    if (chunk == other)
-        meet_chunk<Sum, false>(other, first_target, t, eps2, packed, tile, sums, to_targets);
-    else
-        meet_chunk<Sum, true>(other, first_target, t, eps2, packed, tile, sums, to_targets);
     for (int k = 0; k < Sum::targets; ++k)
-        for (int c = 0; c < Sum::components; ++c) sums.add(slot + k * RUN, c, to_targets[k][c]);
+        t[k] = Sum::taken(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
+    if (chunk == other)
+        meet_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+    else
+        meet_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+    for (int k = 0; k < Sum::targets; ++k)
+        for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
 }
 
 // Of n chunks, each meets itself and, all of them taken in a circle, the next n / 2; if n is even, only the first half
@@ -175,27 +193,27 @@ __device__ inline long long next_tile(unsigned long long *taken) {
 
 // The tiles of a share [first, last) of `number`.
 template <class Sum>
-__device__ inline void sum_tiles(long long first, long long last, long long number, float eps2, int chunks,
-                                 const double *origin, const typename Sum::Kind *packed, typename Sum::Kind *tile,
-                                 unsigned long long *taken, const Sums &sums) {
+__device__ inline void sum_tiles(long long first, long long last, long long number, float eps2, const Units &units,
+                                 int chunks, const double *origin, const typename Sum::Kind *packed,
+                                 typename Sum::Kind *tile, unsigned long long *taken, const Sums &sums) {
     const int groups = CHUNK / (RUN * Sum::targets);
     long long tiles = pairs_of_chunks(chunks) * groups, start = tiles * first / number, stop = tiles * last / number;
     for (long long i = start + next_tile(taken); i < stop; i = start + next_tile(taken)) {
         long long pair = i / groups;
         int chunk = pair % chunks, other = (chunk + pair / chunks) % chunks;
-        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, origin, packed, tile, sums);
+        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, units, origin, packed, tile, sums);
     }
 }
 
 #define PAIR_KERNEL(name, Sum)                                                                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, Sum::least_blocks)                                           \
-        name(int first, int last, int number, float eps2, const int *chunks, const double *origin,                     \
-             const Sum::Kind *packed, double coarse, double fine, const Rounders *of_jerks, int slots,                 \
-             unsigned long long *taken, double *rows) {                                                                \
+        name(int first, int last, int number, float eps2, float length, float mass, const int *chunks,                 \
+             const double *origin, const Sum::Kind *packed, double rounder, const double *rounder_of_jerks,            \
+             int slots, unsigned long long *taken, double *rows) {                                                     \
         __shared__ Sum::Kind tiles[2 * THREADS];                                                                       \
         Sum::Kind *tile = tiles + threadIdx.x / RUN * 2 * RUN;                                                         \
-        sum_tiles<Sum>(first, last, number, eps2, chunks[0], origin, packed, tile, taken,                              \
-                       {slots, rows, {coarse, fine}, of_jerks[0]});                                                    \
+        sum_tiles<Sum>(first, last, number, eps2, {length, mass}, chunks[0], origin, packed, tile, taken,              \
+                       {slots, rows, rounder, *rounder_of_jerks});                                                     \
     }
 
 typedef Acceleration<false> AnyMasses;
@@ -205,24 +223,27 @@ PAIR_KERNEL(accelerations_of_equal_masses, EqualMasses)
 PAIR_KERNEL(accelerations_and_jerks, AccelerationAndJerk)
 PAIR_KERNEL(potentials, Potential)
 
-// Bring the sums of the slots into the order of the bodies, totals[body][component][coarse, fine], and clear them.
-extern "C" __global__ void gather(int slots, int components, const int *order, const int *starts,
+// Bring the sums of the slots, so many rows, into the order of the bodies, totals[body][row], and clear them.
+extern "C" __global__ void gather(int slots, int number_of_rows, const int *order, const int *starts,
                                   unsigned long long *taken, double *rows, double *totals) {
     int slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot >= slots) return;
     if (slot == 0) *taken = 0;
     int chunk = slot / CHUNK, place = starts[chunk] + slot % CHUNK;
     bool filled = place < starts[chunk + 1];
-    for (int row = 0; row < 2 * components; ++row) {
+    for (int row = 0; row < number_of_rows; ++row) {
         double *sum = rows + (size_t)row * slots + slot;
-        if (filled) totals[(size_t)order[place] * 2 * components + row] = *sum;
+        if (filled) totals[(size_t)order[place] * number_of_rows + row] = *sum;
         *sum = 0;
     }
 }
 
-extern "C" __global__ void combine(int size, double scale, const double *totals, double *result) {
+extern "C" __global__ void combine(int size, int words, double scale, const double *totals, double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < size) result[i] = scale * (totals[2 * i] + totals[2 * i + 1]);
+    if (i >= size) return;
+    double total = 0;
+    for (int word = words - 1; word >= 0; --word) total += totals[(size_t)i * words + word];  // the finest first
+    result[i] = scale * total;
 }
 
 // The largest component of all velocities; `largest` holds its bits, which are in the order of the numbers.
@@ -234,9 +255,7 @@ extern "C" __global__ void find_largest(int size, const double *velocity, unsign
 }
 
 // Jerks are bounded by the speed.
-extern "C" __global__ void set_rounders(double coarse_per_speed, double fine_per_speed, unsigned *largest,
-                                        Rounders *of_jerks) {
-    double power = ldexp(1.0, ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1);
+extern "C" __global__ void set_rounder(double per_speed, unsigned *largest, double *rounder_of_jerks) {
+    *rounder_of_jerks = ldexp(per_speed, ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1);
     *largest = 0;
-    of_jerks[0] = {coarse_per_speed * power, fine_per_speed * power};
 }

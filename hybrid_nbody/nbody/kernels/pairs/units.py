@@ -1,26 +1,71 @@
-"""The units in which sums over pairs are counted, so that they are exact and do not depend on their order.
+"""The units of sums over pairs: those in which bodies are held, and those in which sums are counted.
 
-What a tile of pairs adds to a body is rounded to a multiple of a coarse unit, and the rest to a multiple of a fine one.
-Float64 adds multiples of one unit without rounding up to 2^53 of them. Softening bounds any sum, whatever the
-positions, and the bound gives the units: 2^-49 and 2^-84 of it at most. The method is that of Demmel and Nguyen
+Lengths are held in units in which the softening is about 2^-30, masses in units of about the heaviest one: whatever
+units a user has, float32 then has room for weights m / r^3 down to r = 2^72 softening lengths.
+
+What a tile of pairs adds to a body is rounded to a multiple of a unit, and the rest to a multiple of a smaller one, and
+so on. Float64 adds multiples of one unit without rounding up to 2^53 of them. Softening bounds any sum, whatever the
+positions, and the bound gives the units: 2^-49 of it at most, 2^-84, 2^-119 and 2^-154. In a system of radius R with
+softening eps that leaves the rounding of float32 the larger one: of accelerations, which have three units, as long as
+eps / R > 3e-15, and of jerks, which have four, as long as it is > 4e-13. The method is that of Demmel and Nguyen
 ("Parallel reproducible summation", IEEE Transactions on Computers 64, 2015), with bounds that are known beforehand.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, leaves_out_self
 
 LEAST_BODIES = 1 << 14
 """With fewer bodies there are not enough tiles for all warps of a GPU."""
 
-COARSE_BITS, FINE_BITS = 51, 35
-"""From a bound down to the coarse unit, and from there to the fine one, of which 2^18 tiles may add 2^34 each."""
+SOFTENING_BITS = 30
+"""The softening is between 2^-30 and 2^-29 of the unit of length."""
+
+LARGEST_EXPONENT = 110
+"""Units between 2^-110 and 2^110, and what they divide, are numbers of float32."""
+
+FIRST_BITS, FINER_BITS = 51, 35
+"""From a bound down to the first unit, and from each to the next one, of which 2^18 tiles may add 2^34 each."""
 
 
-def bounds(number: int, heaviest: float, eps2: float) -> dict[str, float]:
-    """Return the most that the sums of each kernel may come to, for G = 1.
+@dataclass(frozen=True)
+class Units:
+    """What lengths and masses are multiplied with: powers of two, so that no digit changes.
+
+    Attributes
+    ----------
+    length, mass : float
+        Velocities are lengths, too: the unit of time is the user's.
+    """
+
+    length: float
+    mass: float
+
+    @classmethod
+    def of(cls, softening: float, heaviest: float) -> "Units":
+        """Return the units for a softening length and the largest mass, both greater than 0."""
+        shift, size = math.frexp(softening)[1] - 1, math.frexp(heaviest)[1]
+        return cls(2.0 ** -(shift + SOFTENING_BITS), 2.0**-size)
+
+    @property
+    def weights(self) -> float:
+        """What accelerations by unit masses are multiplied with."""
+        return 1.0 / self.length**2
+
+    @property
+    def accelerations(self) -> float:
+        """What accelerations, and jerks, for G = 1, are multiplied with."""
+        return self.mass * self.weights
+
+    @property
+    def potentials(self) -> float:
+        """What potentials are multiplied with."""
+        return self.mass / self.length
+
+
+def bounds(number: int, softening: float) -> dict[str, float]:
+    """Return the most that the sums of each kernel may come to, for masses up to 1 and G = 1.
 
     A pair accelerates by m d / (d^2 + eps^2)^(3/2), at most 2 / (3 sqrt(3)) m / eps^2, has the potential m / eps at
     most, and a jerk of at most 4 m u / eps^3, with u the relative speed: at most 4 times the largest component of all
@@ -30,19 +75,16 @@ def bounds(number: int, heaviest: float, eps2: float) -> dict[str, float]:
     ----------
     number : int
         Bodies.
-    heaviest : float
-        Their largest mass.
-    eps2 : float
-        Softening squared, in the working type; not zero.
+    softening : float
+        Not zero.
     """
-    mass, eps = number * heaviest, math.sqrt(eps2)
-    steepest = 2 / (3 * math.sqrt(3)) / eps**2
+    steepest = number * 2 / (3 * math.sqrt(3)) / softening**2
     return {
-        "accelerations": mass * steepest,
-        "accelerations_of_equal_masses": number * steepest,
-        "accelerations_and_jerks": mass * steepest,
-        "potentials": mass / eps,
-        "jerks per speed": 16 * mass / eps**3,
+        "accelerations": steepest,
+        "accelerations_of_equal_masses": steepest,
+        "accelerations_and_jerks": steepest,
+        "potentials": number / softening,
+        "jerks per speed": 16 * number / softening**3,
     }
 
 
@@ -56,16 +98,15 @@ def suits(precision: str, masses: np.ndarray, softening: float) -> bool:
         Of all bodies.
     softening : float
     """
-    eps2, heaviest = PRECISIONS[precision].working(softening**2), float(masses.max(initial=0.0))
-    if precision != "single" or len(masses) < LEAST_BODIES or eps2 == 0 or leaves_out_self(heaviest, eps2):
+    if precision != "single" or len(masses) < LEAST_BODIES or softening <= 0 or masses.max() <= 0:
         return False
-    return all(0 < bound < math.inf for bound in bounds(len(masses), heaviest, float(eps2)).values())
+    units = Units.of(softening, masses.max())
+    return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
 
 
-def rounders(bound: float) -> np.ndarray:
-    """Return what rounds to the units of a bound when it is added and subtracted again, (2,) array of float64.
+def rounder(bound: float) -> np.float64:
+    """Return what rounds to the first unit of a bound when it is added and subtracted again.
 
     Rounding may add one bit to what a bound allows; numbers between 2^52 and 2^53 units have no digits below the unit.
     """
-    coarse = math.frexp(bound)[1] + 1 - COARSE_BITS
-    return np.ldexp(1.5, [coarse + 52, coarse - FINE_BITS + 52])
+    return np.ldexp(1.5, math.frexp(bound)[1] + 1 - FIRST_BITS + 52)
