@@ -27,12 +27,18 @@ def kernels(request):
 
 
 def assembly_of(function, *arguments):
-    """Return the assembly of a function compiled afresh: code from the cache cannot be looked at."""
+    """Return the assembly of a function compiled afresh: code from the cache cannot be looked at.
+
+    It is compiled as loops over planes call it, with addresses in the place of flat arrays.
+    """
     import numba
+    from numba import types
 
     fresh = numba.njit(error_model="numpy")(function.py_func)
-    fresh(*arguments)
-    return next(iter(fresh.inspect_asm().values()))
+    kinds = [numba.typeof(argument) for argument in arguments]
+    fresh.compile(tuple(types.CPointer(kind.dtype) if isinstance(kind, types.Array) else kind for kind in kinds))
+    (assembly,) = fresh.inspect_asm().values()
+    return assembly
 
 
 def blocks_of(assembly):
@@ -93,20 +99,11 @@ def test_a_row_is_traced_in_vector_code(kernels):
 
 def test_no_references_are_counted_plane_by_plane(kernels):
     """Threads would wait for each other's counts."""
-    import numba
-
     from hybrid_nbody.fluid.kernels import cpu_sweeps
-    from hybrid_nbody.fluid.kernels.cpu_vectors import address_of
-
-    planes = numba.njit(error_model="numpy")(cpu_sweeps.sweep_planes.py_func)
-
-    @numba.njit(error_model="numpy")
-    def sweep(x, b, rule, tables, grid):
-        return planes(0, 1, 4, address_of(x), address_of(b), rule, address_of(tables), grid)
 
     stencil = diffusion(0.3, SCALAR)
-    sweep(*kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging), kernels.grid)
-    (assembly,) = planes.inspect_asm().values()
+    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
+    assembly = assembly_of(cpu_sweeps.sweep_planes, 0, 1, 4, *system, kernels.grid)
     assert "sweep_plane" in assembly
     assert "NRT_incref" not in assembly
 

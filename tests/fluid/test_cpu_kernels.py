@@ -113,6 +113,23 @@ def test_bits_do_not_depend_on_ranks(case, dtype, parts):
     assert statistics[0]["early"] == 1
 
 
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_ranks_and_threads_lose_the_same_subnormal_numbers(dtype, parts):
+    cells, boundary, smallest = (34, 5, 8), TURNED, np.finfo(dtype).smallest_normal
+    slab, stencil = whole(cells, boundary), diffusion(0.3, (1, -1, -1))
+    x, b = (20 * smallest * field for field in random_fields(slab, 2, dtype))
+    results = []
+    for threads in (1, 2, 3):
+        kernels = make_kernels(slab, dtype, threads)
+        colours = coloured(kernels, x)
+        kernels.relax(colours, coloured(kernels, b), stencil, 12, 0.0, None)
+        results.append(merged(kernels, colours))
+    results.append(relax_in_parts(cut(cells, boundary, parts), x, b, stencil, 12, 0.0, dtype)[0])
+    assert smallest < np.abs(results[0]).max() < 100 * smallest
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
 def test_a_pass_that_did_too_many_iterations_is_taken_back():
     """Changes of 0.51, 0.062, 0.0021, 0.00013 let the fourth be expected above 0.0008: a fifth is in the same pass."""
     random = np.random.default_rng(54)

@@ -8,6 +8,7 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     row_after,
     row_before,
 )
+from hybrid_nbody.fluid.kernels.cpu_vectors import flush_subnormals, restore_subnormals
 
 
 @compiled
@@ -16,11 +17,13 @@ def relax_in_order(x, b, rule, diagonal, iterations, grid):
 
     What lies behind an end of an axis, mirrored or wrapped, is as it was before the iteration.
     """
+    mode = flush_subnormals()
     for _ in range(iterations):
         before = x.copy()
         for z in range(1, grid.planes + 1):
             for y in range(grid.rows):
                 relax_row_in_order(z, y, x, before, b, rule, diagonal, grid)
+    restore_subnormals(mode)
 
 
 @compiled

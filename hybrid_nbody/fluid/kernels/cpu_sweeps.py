@@ -18,11 +18,13 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     address_of,
+    flush_subnormals,
     keep_rolled,
     larger,
     largest_number,
     load,
     magnitude,
+    restore_subnormals,
     spread,
     store,
 )
@@ -117,15 +119,19 @@ def iterate(x, b, rule, tables, changes, grid):
     """Do a pass of iterations; `changes`, (blocks, iterations), become the largest of each block in each iteration."""
     blocks, count = changes.shape
     for block in prange(blocks):
+        mode = flush_subnormals()
         start, stop = bounds_of(block, blocks, grid)
         system = address_of(x), address_of(b), rule, address_of(tables)
         sweep_inside(start, stop, *system, changes[block], grid)
+        restore_subnormals(mode)
     for half in range(1, 2 * count):
         for block in prange(blocks):
+            mode = flush_subnormals()
             start, stop = bounds_of(block, blocks, grid)
             system = address_of(x), address_of(b), rule, address_of(tables)
             change = sweep_ends(half, start, stop, *system, grid)
             changes[block, half // 2] = max(changes[block, half // 2], change)
+            restore_subnormals(mode)
 
 
 @compiled
@@ -212,6 +218,8 @@ def sweep(colour, x, b, rule, tables, tolerance, grid):
     """Relax the cells of one colour once; return whether one changed by more than the tolerance."""
     moved = 0
     for z in prange(1, grid.planes + 1):
+        mode = flush_subnormals()
         change = sweep_plane(colour, z, address_of(x), address_of(b), rule, address_of(tables), grid)
+        restore_subnormals(mode)
         moved += change > tolerance
     return moved > 0

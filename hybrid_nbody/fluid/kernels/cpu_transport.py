@@ -34,13 +34,16 @@ from hybrid_nbody.fluid.kernels.cpu_vectors import (
     any_of,
     counted_from,
     first_number,
+    flush_subnormals,
     larger,
     load,
     load_number,
     replaced,
+    restore_subnormals,
     smaller,
     spread,
     store,
+    store_number,
 )
 
 
@@ -184,7 +187,7 @@ def advect_narrow_row(ghosted, reach, out, u, v, w, place, y, z, scale, box):
     """The same for a row of less than LANES cells."""
     for x in range(box.nx):
         corners, parts = corners_of_cell(ghosted, reach, u, v, w, place + x, x, y, z, scale, box)
-        out[place + x] = interpolated(corners, *parts)
+        store_number(out, place + x, interpolated(corners, *parts))
 
 
 @inlined
@@ -213,8 +216,9 @@ def correct_narrow_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v
         here = place + x
         corners, parts = corners_of_cell(ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box)
         around, _ = corners_of_cell(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old, new, back = fields[0][here + shift], fields[1][here + shift], interpolated(corners, *parts)
-        out[here] = corrected(old, new, back, type(scale)(0.5), smallest_of(around), largest_of(around))
+        old, new = load_number(fields[0], here + shift), load_number(fields[1], here + shift)
+        back, low, high = interpolated(corners, *parts), smallest_of(around), largest_of(around)
+        store_number(out, here, corrected(old, new, back, type(scale)(0.5), low, high))
 
 
 # ---- All planes ------------------------------------------------------------------------------------------------------
@@ -223,26 +227,25 @@ def correct_narrow_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v
 @compiled
 def advect_plane(z, ghosted, reach, out, u, v, w, scale, box):
     """Fill a plane with what the velocity carries to it."""
-    velocity, plane = (address_of(u), address_of(v), address_of(w)), box.first + z - 1
+    plane = box.first + z - 1
     for y in range(box.ny):
         row = (z * box.ny + y) * box.nx, y, plane, scale, box
         if box.nx >= LANES:
-            advect_row(address_of(ghosted), reach, out, *velocity, *row)
+            advect_row(ghosted, reach, out, u, v, w, *row)
         else:
-            advect_narrow_row(address_of(ghosted), reach, out, *velocity, *row)
+            advect_narrow_row(ghosted, reach, out, u, v, w, *row)
 
 
 @compiled
 def correct_plane(z, ghosted, ghosted_forward, reach, fields, out, u, v, w, scale, box):
     """Fill a plane with MacCormack's correction."""
-    copies, velocity = (address_of(ghosted), address_of(ghosted_forward)), (address_of(u), address_of(v), address_of(w))
     plane, shift = box.first + z - 1, (box.first - 1 - reach.origin) * box.ny * box.nx
     for y in range(box.ny):
         row = (z * box.ny + y) * box.nx, y, plane, scale, box
         if box.nx >= LANES:
-            correct_row(*copies, reach, fields, shift, out, *velocity, *row)
+            correct_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, *row)
         else:
-            correct_narrow_row(*copies, reach, fields, shift, out, *velocity, *row)
+            correct_narrow_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, *row)
 
 
 @compiled_parallel
@@ -262,7 +265,10 @@ def advect(ghosted, origin, out, u, v, w, scale, box):
     """
     reach = Reach(origin, ghosted.size // plane_size(box))
     for z in prange(1, box.planes + 1):
-        advect_plane(z, ghosted, reach, out, u, v, w, scale, box)
+        mode = flush_subnormals()
+        velocity = address_of(u), address_of(v), address_of(w)
+        advect_plane(z, address_of(ghosted), reach, address_of(out), *velocity, scale, box)
+        restore_subnormals(mode)
 
 
 @compiled_parallel
@@ -273,4 +279,8 @@ def correct(ghosted, ghosted_forward, fields, origin, out, u, v, w, scale, box):
     """
     reach = Reach(origin, ghosted.size // plane_size(box))
     for z in prange(1, box.planes + 1):
-        correct_plane(z, ghosted, ghosted_forward, reach, fields, out, u, v, w, scale, box)
+        mode = flush_subnormals()
+        copies = address_of(ghosted), address_of(ghosted_forward)
+        plain, velocity = (address_of(fields[0]), address_of(fields[1])), (address_of(u), address_of(v), address_of(w))
+        correct_plane(z, *copies, reach, plain, address_of(out), *velocity, scale, box)
+        restore_subnormals(mode)
