@@ -14,8 +14,8 @@ from hybrid_nbody.nbody.kernels.pairs import gpu as pairs
 KEPT = "partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] = total[k][c];"
 ADDED = "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, total[k][c]);"
 
-EXACT = "add_exactly<Sum>(value, component < 3 ? sums.rounder : sums.rounder_of_jerks, sums.slots, sum);"
-ROUNDED = "atomicAdd(sum, value);"
+EXACT = "add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);"
+ROUNDED = "atomicAdd(sums.rows + (size_t)component * Sum::words * sums.slots + slot, value);"
 
 
 def replaced(source: Path, old: str, new: str) -> str:

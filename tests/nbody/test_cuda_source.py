@@ -39,7 +39,7 @@ def test_gravity_compiles(precision, architecture, number):
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_pairs_compile(architecture):
     cubin = compile_to_cubin(pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture)
-    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_rounder"):
+    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_speed"):
         assert kernel.encode() + b"\0" in cubin
 
 

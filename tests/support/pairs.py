@@ -4,7 +4,7 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels import cpu
 from hybrid_nbody.nbody.kernels.pairs.gpu import nothing_to_add
-from hybrid_nbody.nbody.kernels.pairs.units import FINER_BITS, bounds, rounder
+from hybrid_nbody.nbody.kernels.pairs.units import bounds, rounders
 from hybrid_nbody.nbody.pairs import PairGravity
 
 
@@ -16,9 +16,9 @@ def pairs_of_chunks(chunks):
 def add_exactly(value, by, sums):
     """Add to sums, (..., words), as ``pairs.cu`` does."""
     for word in range(sums.shape[-1]):
-        multiple = (value + by) - by
+        multiple = (value + by[word]) - by[word]
         sums[..., word] += multiple
-        value, by = value - multiple, by / 2.0**FINER_BITS
+        value = value - multiple
 
 
 class Kernels(cpu.Kernels):
@@ -27,7 +27,7 @@ class Kernels(cpu.Kernels):
     def __init__(self, backend, state, precision, softening, G):
         super().__init__(backend, state, precision, softening, G)
         self.softening, self.scale = softening, G
-        self.by = rounder(state.heaviest * bounds(len(state.mass), softening)["accelerations"])
+        self.by = rounders(state.heaviest * bounds(len(state.mass), softening)["accelerations"])
 
     def accelerations(self, state, add_up=nothing_to_add):
         """Sum over this rank's share of the pairs of chunks, and bring the sums of all ranks together."""

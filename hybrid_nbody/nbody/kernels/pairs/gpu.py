@@ -7,7 +7,7 @@ import numpy as np
 
 from hybrid_nbody.nbody.kernels import gpu
 from hybrid_nbody.nbody.kernels.gpu import THREADS
-from hybrid_nbody.nbody.kernels.pairs.units import FINER_BITS, Units, bounds, rounder
+from hybrid_nbody.nbody.kernels.pairs.units import Units, bounds, rounders
 from hybrid_nbody.nbody.kernels.precision import CHUNK
 
 SOURCE = Path(__file__).with_name("pairs.cu")
@@ -27,10 +27,9 @@ WORDS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_
 """Units that each of them is counted in: the smaller the softening, the wider is their range."""
 
 
-def defines() -> dict[str, int | str]:
+def defines() -> dict[str, int]:
     """Return the macros that compile ``pairs.cu``."""
-    targets = {"TARGETS": TARGETS, "JERK_TARGETS": JERK_TARGETS}
-    return targets | {"CHUNK": CHUNK, "THREADS": THREADS, "FINER": f"{1 << FINER_BITS}ll"}
+    return {"CHUNK": CHUNK, "TARGETS": TARGETS, "JERK_TARGETS": JERK_TARGETS, "THREADS": THREADS}
 
 
 def nothing_to_add(totals, room):
@@ -54,7 +53,7 @@ class Kernels(gpu.Kernels):
         self.blocks = BLOCKS * backend.facts()["multiprocessors"]
         self.pair_kernel = functools.cache(backend.compile(SOURCE, defines()).get_function)
         self.taken, self.largest = backend.zeros(1, "i8"), backend.zeros(1, "i4")
-        self.rounder_of_jerks = backend.zeros(1, "f8")
+        self.speed, self.more = backend.zeros(1, "f4"), backend.zeros(1, "f8")  # what jerks have more in their units
         self.units = Units.of(softening, state.heaviest)
         self.bounds = bounds(self.number, self.units.length * softening)
         eps2 = np.float32((self.units.length * softening) ** 2)
@@ -69,12 +68,12 @@ class Kernels(gpu.Kernels):
     def accelerations_and_jerks(self, state, velocity, jerk, add_up=nothing_to_add):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies, after `pack`."""
         moving, relative = self._pack_moving(state, velocity)
-        per_speed = rounder(self.bounds["jerks per speed"] * self.units.length)
         self._launch_pairs("find_largest", relative.size, np.int32(relative.size), relative, self.largest)
-        self._launch_pairs("set_rounder", 1, per_speed, self.largest, self.rounder_of_jerks)
+        self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, self.speed, self.more)
         both, scale = self._room((len(jerk), 6), "f8"), np.float64(self.G / self.units.accelerations)
         self._sum_pairs("accelerations_and_jerks", state, moving, scale, both, add_up)
-        state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
+        state.acceleration[:] = both[:, :3]
+        self.backend.xp.multiply(both[:, 3:], self.more, out=jerk)
 
     def potential(self, state, result, add_up=nothing_to_add):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
@@ -86,7 +85,7 @@ class Kernels(gpu.Kernels):
         components, words, slots = COMPONENTS[name], WORDS[name], np.int32(self.slots)
         sums = self.taken, self._room((components * words, self.slots), "f8")  # zero before; `gather` clears them
         share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies, counted_in = (state.chunks, self.origin, packed), (rounder(self.bounds[name]), self.rounder_of_jerks)
+        bodies, counted_in = (self.speed, state.chunks, self.origin, packed), rounders(self.bounds[name])
         self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums))
         totals = self._room((self.number, components, words), "f8")
         room = self._room((self.owned, components * words), "f8")  # of another shape: not the same memory

@@ -1,14 +1,14 @@
 // Each pair of bodies once, in float32: what the one does to the other, the other does to it.
 //
-// Bodies lie in slots, CHUNK for each chunk, as `pack` of gravity.cu leaves them. A tile is the pairs of some bodies of a
-// chunk, its targets, with all bodies of the same or of another chunk, its sources. A warp takes it: each lane keeps
+// Bodies lie in slots, CHUNK for each chunk, as `pack` of gravity.cu leaves them. A tile is the pairs of some bodies of
+// a chunk, its targets, with all bodies of the same or of another chunk, its sources. A warp takes it: each lane keeps
 // several targets, and one source of a run of 32. After every step the sums of a source move on to the next lane, where
 // it meets other targets; after 32 steps it is back. What a run adds to a source and a tile to a target is summed in
 // float32, then split into multiples of several units, whose sums in float64 are exact (`units.py`): no order of the
 // tiles, and no share of them among GPUs, changes a bit.
 //
-// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do
-// with each other), and -DFINER, how much smaller each unit of a sum is than the one before.
+// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), and -DTHREADS (of a block, whose warps have nothing
+// to do with each other).
 
 #define RUN 32
 #define RUNS (CHUNK / RUN)
@@ -18,7 +18,7 @@
 struct __align__(16) Body { float x, y, z, mass; };
 struct __align__(16) MovingBody { Body at; float vx, vy, vz, unused; };
 struct Vector { float x, y, z; };
-struct Units { float length, mass; };  // powers of two in which a body is held: any others might leave float32
+struct Units { float length, mass, speed; };  // powers of two that bodies are multiplied with, to stay within float32
 
 __device__ inline const Body &place(const Body &b) { return b; }
 __device__ inline const Body &place(const MovingBody &b) { return b.at; }
@@ -29,7 +29,7 @@ __device__ inline Body in_units(const Body &b, const Units &u) {
     return {b.x * u.length, b.y * u.length, b.z * u.length, b.mass * u.mass};
 }
 __device__ inline MovingBody in_units(const MovingBody &b, const Units &u) {
-    return {in_units(b.at, u), b.vx * u.length, b.vy * u.length, b.vz * u.length};
+    return {in_units(b.at, u), b.vx * u.speed, b.vy * u.speed, b.vz * u.speed};
 }
 
 __device__ inline Vector difference(const Body &s, const Body &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
@@ -90,28 +90,29 @@ struct AccelerationAndJerk {
     }
 };
 
-// Sums of every slot: row c * words + w counts component c in its unit w.
+// Sums of every slot: row c * words + w counts component c in unit w.
 struct Sums {
     int slots;
     double *rows;
-    double rounder, rounder_of_jerks;  // of the first unit of components 0 to 2, and of the others
+    double rounders[4];  // 1.5 * 2^52 of each unit
 };
 
-// A number plus and minus 1.5 * 2^52 units is rounded to a multiple of the unit; what is left has fewer digits.
+// A number plus and minus its rounder is rounded to a multiple of the unit; what is left has fewer digits. Two units
+// leave nothing, unless softening is tiny.
 template <class Sum>
-__device__ inline void add_exactly(double value, double rounder, int slots, double *sum) {
+__device__ inline void add_exactly(double value, const Sums &sums, double *sum) {
 #pragma unroll
-    for (int word = 0; word < Sum::words; ++word, rounder /= FINER) {
-        double multiple = (value + rounder) - rounder;
-        atomicAdd(sum + (size_t)word * slots, multiple);
+    for (int word = 0; word < Sum::words; ++word) {
+        if (word >= 2 && value == 0) return;
+        double multiple = (value + sums.rounders[word]) - sums.rounders[word];
+        atomicAdd(sum + (size_t)word * sums.slots, multiple);
         value -= multiple;
     }
 }
 
 template <class Sum>
 __device__ inline void add_to_slot(const Sums &sums, int slot, int component, double value) {
-    double *sum = sums.rows + (size_t)component * Sum::words * sums.slots + slot;
-    add_exactly<Sum>(value, component < 3 ? sums.rounder : sums.rounder_of_jerks, sums.slots, sum);
+    add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);
 }
 
 // Move a body, stored about the origin of its chunk, to where it is from another origin; `high` + `low` lead there.
@@ -207,13 +208,13 @@ __device__ inline void sum_tiles(long long first, long long last, long long numb
 
 #define PAIR_KERNEL(name, Sum)                                                                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, Sum::least_blocks)                                           \
-        name(int first, int last, int number, float eps2, float length, float mass, const int *chunks,                 \
-             const double *origin, const Sum::Kind *packed, double rounder, const double *rounder_of_jerks,            \
-             int slots, unsigned long long *taken, double *rows) {                                                     \
+        name(int first, int last, int number, float eps2, float length, float mass, const float *speed,                \
+             const int *chunks, const double *origin, const Sum::Kind *packed, double r0, double r1, double r2,        \
+             double r3, int slots, unsigned long long *taken, double *rows) {                                          \
         __shared__ Sum::Kind tiles[2 * THREADS];                                                                       \
         Sum::Kind *tile = tiles + threadIdx.x / RUN * 2 * RUN;                                                         \
-        sum_tiles<Sum>(first, last, number, eps2, {length, mass}, chunks[0], origin, packed, tile, taken,              \
-                       {slots, rows, rounder, *rounder_of_jerks});                                                     \
+        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], origin, packed, tile, taken,      \
+                       {slots, rows, {r0, r1, r2, r3}});                                                               \
     }
 
 typedef Acceleration<false> AnyMasses;
@@ -241,8 +242,8 @@ extern "C" __global__ void gather(int slots, int number_of_rows, const int *orde
 extern "C" __global__ void combine(int size, int words, double scale, const double *totals, double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= size) return;
-    double total = 0;
-    for (int word = words - 1; word >= 0; --word) total += totals[(size_t)i * words + word];  // the finest first
+    double total = 0;  // the finest first
+    for (int word = words - 1; word >= 0; --word) total += totals[(size_t)i * words + word];
     result[i] = scale * total;
 }
 
@@ -254,8 +255,9 @@ extern "C" __global__ void find_largest(int size, const double *velocity, unsign
     if (threadIdx.x % RUN == 0) atomicMax(largest, __float_as_uint(speed));
 }
 
-// Jerks are bounded by the speed.
-extern "C" __global__ void set_rounder(double per_speed, unsigned *largest, double *rounder_of_jerks) {
-    *rounder_of_jerks = ldexp(per_speed, ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1);
+// Velocities are multiplied with a power of two that makes their largest component less than 1: jerks are bounded then.
+extern "C" __global__ void set_speed(double length, unsigned *largest, float *speed, double *jerks_over_accelerations) {
+    int power = ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1;
+    *speed = ldexpf(1.0f, -power), *jerks_over_accelerations = ldexp(length, power);
     *largest = 0;
 }

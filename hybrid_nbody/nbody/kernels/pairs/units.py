@@ -36,7 +36,6 @@ class Units:
     Attributes
     ----------
     length, mass : float
-        Velocities are lengths, too: the unit of time is the user's.
     """
 
     length: float
@@ -55,7 +54,7 @@ class Units:
 
     @property
     def accelerations(self) -> float:
-        """What accelerations, and jerks, for G = 1, are multiplied with."""
+        """What accelerations for G = 1 are multiplied with."""
         return self.mass * self.weights
 
     @property
@@ -68,8 +67,8 @@ def bounds(number: int, softening: float) -> dict[str, float]:
     """Return the most that the sums of each kernel may come to, for masses up to 1 and G = 1.
 
     A pair accelerates by m d / (d^2 + eps^2)^(3/2), at most 2 / (3 sqrt(3)) m / eps^2, has the potential m / eps at
-    most, and a jerk of at most 4 m u / eps^3, with u the relative speed: at most 4 times the largest component of all
-    velocities.
+    most, and a jerk of at most 4 m u / eps^3, with u the relative speed: at most 4, as no component of a velocity
+    exceeds 1.
 
     Parameters
     ----------
@@ -82,9 +81,8 @@ def bounds(number: int, softening: float) -> dict[str, float]:
     return {
         "accelerations": steepest,
         "accelerations_of_equal_masses": steepest,
-        "accelerations_and_jerks": steepest,
+        "accelerations_and_jerks": max(steepest, 16 * number / softening**3),
         "potentials": number / softening,
-        "jerks per speed": 16 * number / softening**3,
     }
 
 
@@ -104,9 +102,10 @@ def suits(precision: str, masses: np.ndarray, softening: float) -> bool:
     return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
 
 
-def rounder(bound: float) -> np.float64:
-    """Return what rounds to the first unit of a bound when it is added and subtracted again.
+def rounders(bound: float) -> np.ndarray:
+    """Return what rounds to each unit of a bound when it is added and subtracted again, (4,) array of float64.
 
     Rounding may add one bit to what a bound allows; numbers between 2^52 and 2^53 units have no digits below the unit.
     """
-    return np.ldexp(1.5, math.frexp(bound)[1] + 1 - FIRST_BITS + 52)
+    first = math.frexp(bound)[1] + 1 - FIRST_BITS
+    return np.ldexp(1.5, first + 52 - FINER_BITS * np.arange(4))
