@@ -11,6 +11,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.pairs import gravity_for
 from hybrid_nbody.nbody.ring import RingGravity
@@ -200,9 +201,14 @@ class NBodyBuilder:
         )
 
     def _gravity(self, placement, exchange, mass):
-        """Return the kind of gravity, the same on all ranks."""
+        """Return the kind of gravity, the same on all ranks.
+
+        Who asks for a ring gets the sums that ranks of a ring compute, even where there is none: on one rank.
+        """
         if exchange.name == RingExchange.name:
             return RingGravity
+        if self.config.compute.exchange == RingExchange.name:
+            return Gravity
         gravity = self.config.gravity
         return gravity_for(placement.kinds, gravity.precision, mass, gravity.softening)
 

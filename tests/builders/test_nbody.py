@@ -10,14 +10,17 @@ from hybrid_nbody.builders.nbody import NBodyBuilder
 from hybrid_nbody.config import loader
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.gravity import Gravity
+from hybrid_nbody.nbody.kernels.pairs.units import LEAST_BODIES
+from hybrid_nbody.nbody.pairs import PairGravity
 from hybrid_nbody.nbody.ring import RingGravity
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
-from hybrid_nbody.parallel.exchange import HostTransport
+from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport
+from hybrid_nbody.parallel.partition import Partition
 
 CONFIG = """
 model: nbody
 bodies: {{kind: plummer, n: 100}}
-gravity: {{softening: 0.1}}
+gravity: {{softening: 0.1, precision: single}}
 time: {{dt: 1e-3, steps: 10}}
 compute: {{backend: cpu, threads: 1, exchange: {exchange}}}
 """
@@ -63,6 +66,23 @@ def test_hybrid_ranks_hold_all_positions(communicator):
         builder(communicator, "ring")._exchange(100, placement)
     assert caught.value.shared
     assert builder(communicator, "auto")._exchange(10**15, placement).name == "allgather"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kinds", "expected"),
+    [
+        ("auto", ("gpu", "gpu"), PairGravity),
+        ("allgather", ("gpu",), PairGravity),
+        ("ring", ("gpu",), Gravity),
+        ("auto", ("gpu", "cpu"), Gravity),
+    ],
+)
+def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(alone, asked, kinds, expected):
+    """A ring's speed on one rank is what its speed on several is compared with."""
+    maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
+    assert maker.config.gravity.precision == "single"
+    exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
+    assert maker._gravity(SimpleNamespace(kinds=kinds), exchange, masses) is expected
 
 
 @pytest.mark.mpi
