@@ -257,12 +257,11 @@ class Stepper:
     def _start_from_nothing(self, field, spare):
         """Guess zero, as the course program does where its scratch arrays are cleared."""
         self.kernels.split(field, self.state.b)
-        self.kernels.fill(self.state.x, 0.0)
+        self.kernels.clear(self.state.x)
 
     def _start_from_carried(self, field, carried):
         """Add what is carried over, and guess that it is the solution, as the course program does."""
-        self.kernels.split_sum(field, self.physics.dt, carried, self.state.b)
-        self.kernels.split(carried, self.state.x)
+        self.kernels.split_carried(field, self.physics.dt, carried, self.state.b, self.state.x)
 
     # --- projection -----------------------------------------------------------------------------------------------
 
@@ -273,7 +272,7 @@ class Stepper:
         """
         kernels, state = self.kernels, self.state
         kernels.divergence(*velocity, -0.5 * self.spacing, state.b)
-        kernels.fill(state.x, 0.0)
+        kernels.clear(state.x)
         self.solver.solve(state.x, state.b, POISSON, room)
         kernels.subtract_gradient(*velocity, state.x, self.gradient_factor)
 

@@ -225,9 +225,12 @@ def test_fields_survive_their_colours(case, dtype):
     slab = whole(*case)
     kernels, (x, other) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     np.testing.assert_array_equal(merged(kernels, coloured(kernels, x)), x[INSIDE])
-    colours = kernels.colours()
-    kernels.split_sum(x, 0.1, other, colours)
-    np.testing.assert_array_equal(merged(kernels, colours), (x + x.dtype.type(0.1) * other)[INSIDE])
+    right_side, guess = kernels.colours(), kernels.colours()
+    kernels.split_carried(x, 0.1, other, right_side, guess)
+    np.testing.assert_array_equal(merged(kernels, right_side), (x + x.dtype.type(0.1) * other)[INSIDE])
+    np.testing.assert_array_equal(merged(kernels, guess), other[INSIDE])
+    kernels.clear(guess)
+    assert not guess.any()
 
 
 def test_colours_are_those_of_the_first_plane():

@@ -5,6 +5,7 @@ are brought into the working type, and solves are counted.
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Kernels:
         size = 4 * slab.shape[0] * slab.shape[1] * self.grid.pitch * self.dtype.itemsize
         self.longest_pass = 1 if size <= BYTES_IN_CACHE else cpu_sweeps.LONGEST_PASS
         self.copies = np.zeros(0, self.dtype)
-        self._tables = functools.cache(self._tables_of)
+        self._signs, self._equations = functools.cache(self._signs_of), functools.cache(self._equations_of)
         self.begin_solve()
         self.reset_statistics()
 
@@ -88,10 +89,14 @@ class Kernels:
         self.split(field, first)
         cpu_sweeps.copy(first.reshape(-1), second.reshape(-1), self.grid)
 
-    def split_sum(self, field, factor, other, colours):
-        """Take ``field + factor * other`` apart."""
-        flat = field.reshape(-1), self.kind(factor), other.reshape(-1), colours.reshape(-1)
-        cpu_colours.split_sum(*flat, self.grid)
+    def split_carried(self, field, factor, carried, b, x):
+        """Take ``field + factor * carried`` apart into b, and `carried` into x."""
+        flat = field.reshape(-1), self.kind(factor), carried.reshape(-1), b.reshape(-1), x.reshape(-1)
+        cpu_colours.split_carried(*flat, self.grid)
+
+    def clear(self, colours):
+        """Let a field taken apart be zero."""
+        cpu_colours.clear(colours.reshape(-1), self.grid)
 
     def merge(self, colours, field):
         """Put a field together, halo planes included."""
@@ -191,24 +196,26 @@ class Kernels:
         for name, number in (("solves", 1), ("iterations", iterations), ("early", early)):
             self.counts[name] += int(number)
 
-    def _signs(self, parity):
-        return tuple(self.kind(sign) for sign in parity)
+    def _signs_of(self, parity):
+        return tuple(map(self.kind, parity))
+
+    def _system(self, x, b, stencil, factors):
+        return x.reshape(-1), b.reshape(-1), *self._equations(stencil, factors)
 
     def _rule(self, stencil):
         return cpu_equations.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
 
-    def _system(self, x, b, stencil, factors):
-        return x.reshape(-1), b.reshape(-1), self._rule(stencil), self._tables(stencil.parity[0], factors)
-
-    def _tables_of(self, sign, factors):
-        return tables_of_rows(self.cells, self.walls, sign, np.array(factors, self.dtype))
+    def _equations_of(self, stencil, factors):
+        factors = np.array(factors, self.dtype)
+        return self._rule(stencil), tables_of_rows(self.cells, self.walls, stencil.parity[0], factors)
 
     # ---- Fields ----
 
     def divergence(self, u, v, w, factor, colours):
         """Store, by colour, `factor` times the sum of the central differences f[i + 1] - f[i - 1] of u, v, w."""
         velocity = (component.reshape(-1) for component in (u, v, w))
-        cpu_colours.divergence(*velocity, self.signs, self.kind(factor), colours.reshape(-1), self.grid)
+        normal = self._signs(tuple(self.signs.diagonal()))
+        cpu_colours.divergence(*velocity, normal, self.kind(factor), colours.reshape(-1), self.grid)
 
     def subtract_gradient(self, u, v, w, p, factor):
         """Subtract `factor` times the central differences of p, an array by colour, from the velocity."""
@@ -280,7 +287,7 @@ class Kernels:
 
     def _memory(self, shape, room):
         """Return an array that lies in `room`, or else in memory of our own, which is kept."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         if room is None or room.size < size:
             if self.copies.size < size:
                 self.copies = np.zeros(size, self.dtype)

@@ -18,13 +18,17 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
 )
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
+    address_of,
     evens,
     first_turns,
+    flush_subnormals,
     last_turns,
     load,
     load_first,
+    load_number,
     odds,
     replaced,
+    restore_subnormals,
     spread,
     store,
     store_first,
@@ -88,15 +92,16 @@ def split_plane(z, field, colours, grid):
 
 
 @compiled
-def split_plane_sum(z, field, factor, other, colours, grid):
-    """Take the sum of a plane and a multiple of another one apart."""
+def split_carried_plane(z, field, factor, carried, b, x, grid):
+    """Take a plane of what is carried over apart, and the sum of another plane and a multiple of it."""
     factors = spread(factor)
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
         for c in range(0, grid.pitch, LANES):
-            first, last = load_cells(field, row + 2 * c, grid.columns - 2 * c)
-            more, most = load_cells(other, row + 2 * c, grid.columns - 2 * c)
-            store_apart(colours, even + c, odd + c, (first + factors * more, last + factors * most))
+            place, count = row + 2 * c, grid.columns - 2 * c
+            cells, more = load_cells(field, place, count), load_cells(carried, place, count)
+            store_apart(b, even + c, odd + c, (cells[0] + factors * more[0], cells[1] + factors * more[1]))
+            store_apart(x, even + c, odd + c, more)
 
 
 @compiled
@@ -116,7 +121,7 @@ def merge_plane(z, colours, field, grid):
 def slope_along_x(p, even, odd, c, grid):
     """Return the next cell less the previous one, of LANES cells of either colour of a row."""
     last, ends_odd = (grid.columns - 1) // 2, (grid.columns - 1) & 1
-    first_value, last_value = p[even], p[(odd if ends_odd else even) + last]
+    first_value, last_value = load_number(p, even), load_number(p, (odd if ends_odd else even) + last)
     start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
     before, middle = replaced(load(p, odd + c - 1), -c, start), load(p, even + c)
     after, behind = load(p, odd + c), load(p, even + c + 1)
@@ -162,7 +167,7 @@ def subtract_in_plane(z, u, v, w, p, factor, grid):
 def difference_along_x(u, row, cell, sign, grid):
     """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
     last, count = grid.columns - 1 - cell, grid.columns - cell
-    first_value, last_value = u[row], u[row + grid.columns - 1]
+    first_value, last_value = load_number(u, row), load_number(u, row + grid.columns - 1)
     start, end = (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
     before, middle = load_cells(u, row + cell - 1, count)
     after, behind = load_cells(u, row + cell + 1, count)
@@ -188,19 +193,15 @@ def signs_at(before, here, after, sign):
 def divergence_plane(z, u, v, w, signs, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
     factors, below, above = spread(factor), plane_below(z, grid), plane_above(z, grid)
-    signs_z = signs_at(below, z, above, signs[2, 2])
+    signs_z = signs_at(below, z, above, signs[2])
     for y in range(grid.rows):
-        (even, odd), row, front, back = (
-            even_and_odd(z, y, grid),
-            cell_of(z, y, grid),
-            row_before(y, grid),
-            row_after(y, grid),
-        )
-        signs_y, front, back = signs_at(front, y, back, signs[1, 1]), cell_of(z, front, grid), cell_of(z, back, grid)
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        before, after = row_before(y, grid), row_after(y, grid)
+        signs_y, front, back = signs_at(before, y, after, signs[1]), cell_of(z, before, grid), cell_of(z, after, grid)
         under, over = cell_of(below, y, grid), cell_of(above, y, grid)
         for c in range(0, grid.pitch, LANES):
             cell, count = 2 * c, grid.columns - 2 * c
-            x = difference_along_x(u, row, cell, signs[0, 0], grid)
+            x = difference_along_x(u, row, cell, signs[0], grid)
             y_part = difference_between(v, front + cell, back + cell, count, signs_y)
             z_part = difference_between(w, under + cell, over + cell, count, signs_z)
             first, last = (x[0] + y_part[0]) + z_part[0], (x[1] + y_part[1]) + z_part[1]
@@ -215,35 +216,51 @@ def split(field, colours, grid):
     """Store a field by colour."""
     clear_around(colours, grid)
     for z in prange(1, grid.planes + 1):
-        split_plane(z, field, colours, grid)
+        split_plane(z, address_of(field), address_of(colours), grid)
 
 
 @compiled_parallel
-def split_sum(field, factor, other, colours, grid):
-    """Store ``field + factor * other`` by colour."""
+def split_carried(field, factor, carried, b, x, grid):
+    """Store ``field + factor * carried`` and `carried` by colour."""
+    clear_around(x, grid)
     for z in prange(1, grid.planes + 1):
-        split_plane_sum(z, field, factor, other, colours, grid)
+        mode = flush_subnormals()
+        fields = address_of(field), factor, address_of(carried)
+        split_carried_plane(z, *fields, address_of(b), address_of(x), grid)
+        restore_subnormals(mode)
+
+
+@compiled_parallel
+def clear(colours, grid):
+    """Store zeros, padding, halo planes and all."""
+    size = grid.rows * grid.pitch
+    for z in prange(2 * (grid.planes + 2)):
+        colours[z * size : (z + 1) * size] = 0
 
 
 @compiled_parallel
 def merge(colours, field, grid):
     """Fill a field from its colours, halo planes included."""
     for z in prange(grid.planes + 2):
-        merge_plane(z, colours, field, grid)
+        merge_plane(z, address_of(colours), address_of(field), grid)
 
 
 @compiled_parallel
 def subtract_gradient(u, v, w, p, factor, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
     for z in prange(1, grid.planes + 1):
-        subtract_in_plane(z, u, v, w, p, factor, grid)
+        mode = flush_subnormals()
+        subtract_in_plane(z, address_of(u), address_of(v), address_of(w), address_of(p), factor, grid)
+        restore_subnormals(mode)
 
 
 @compiled_parallel
 def divergence(u, v, w, signs, factor, colours, grid):
     """Store `factor` times the sum of the central differences of u, v, w by colour.
 
-    `signs`: (4, 3) array of the parities of u, v, w and of a scalar.
+    `signs`: those of u behind walls of x, v behind those of y and w behind those of z.
     """
     for z in prange(1, grid.planes + 1):
-        divergence_plane(z, u, v, w, signs, factor, colours, grid)
+        mode = flush_subnormals()
+        divergence_plane(z, address_of(u), address_of(v), address_of(w), signs, factor, address_of(colours), grid)
+        restore_subnormals(mode)

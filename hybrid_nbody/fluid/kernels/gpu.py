@@ -70,9 +70,14 @@ class Kernels:
         """Sort a field into two arrays of colours."""
         self._pairs("split_twice", field, first, second)
 
-    def split_sum(self, field, factor, other, colours):
-        """Sort ``field + factor * other`` into colours."""
-        self._pairs("split_sum", field, self.number(factor), other, colours)
+    def split_carried(self, field, factor, carried, b, x):
+        """Sort ``field + factor * carried`` into b, and `carried` into x."""
+        self._pairs("split_sum", field, self.number(factor), carried, b)
+        self._pairs("split", carried, x)
+
+    def clear(self, colours):
+        """Set colours to zero, halo planes included."""
+        colours.fill(0)
 
     def merge(self, colours, field):
         """Gather colours into a field, halo planes included."""

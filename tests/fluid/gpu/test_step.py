@@ -14,12 +14,13 @@ def velocity_of(case, dtype, scale=1.0):
     return [rounded(values(case, seed, scale), dtype) for seed in (4, 5, 6)]
 
 
-def test_split_sum(backend, case, dtype):
+def test_what_is_carried_over_is_added_and_guessed(backend, case, dtype):
     kernels = make(backend, case, dtype)
     x, y = values(case, 1), values(case, 2)
-    colours = kernels.colours()
-    kernels.split_sum(upload(kernels, x), 0.25, upload(kernels, y), colours)
-    close(merged(kernels, colours), x + 0.25 * y, dtype)
+    right_side, guess = kernels.colours(), kernels.colours()
+    kernels.split_carried(upload(kernels, x), 0.25, upload(kernels, y), right_side, guess)
+    close(merged(kernels, right_side), x + 0.25 * y, dtype)
+    close(merged(kernels, guess), y, dtype)
 
 
 def test_projection_parts(backend, case, dtype):
