@@ -17,7 +17,7 @@ TARGETS, JERK_TARGETS = 8, 4
 which a run is summed, so that no GPU has others."""
 
 BLOCKS = 5
-"""Blocks that are started for each multiprocessor: as many as may run there at once."""
+"""Blocks that are started for each multiprocessor: as many as may run there at once, with potentials; else one more."""
 
 
 COMPONENTS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 6, "potentials": 1}
@@ -85,13 +85,12 @@ class Kernels(gpu.Kernels):
         components, words, slots = COMPONENTS[name], WORDS[name], np.int32(self.slots)
         sums = self.taken, self._room((components * words, self.slots), "f8")  # zero before; `gather` clears them
         share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies, counted_in = (self.speed, state.chunks, self.origin, packed), rounders(self.bounds[name])
+        bodies, counted_in = (self.speed, state.chunks, state.starts, self.origin, packed), rounders(self.bounds[name])
         self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums))
         totals = self._room((self.number, components, words), "f8")
         room = self._room((self.owned, components * words), "f8")  # of another shape: not the same memory
-        self._launch_pairs(
-            "gather", self.slots, slots, np.int32(components * words), state.order, state.starts, *sums, totals
-        )
+        order = slots, np.int32(components * words), state.order, state.chunks, state.starts
+        self._launch_pairs("gather", self.slots, *order, *sums, totals)
         own = add_up(totals, room)
         self._launch_pairs("combine", result.size, np.int32(result.size), np.int32(words), scale, own, result)
 
