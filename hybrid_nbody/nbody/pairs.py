@@ -37,5 +37,4 @@ def gravity_for(kinds, precision: str, masses, softening: float) -> type[Gravity
     precision, masses, softening
         See `hybrid_nbody.nbody.kernels.pairs.units.suits`.
     """
-    on_gpus = set(kinds) == {"gpu"}
-    return PairGravity if on_gpus and suits(precision, masses, softening) else Gravity
+    return PairGravity if suits(kinds, precision, masses, softening) else Gravity

@@ -11,14 +11,18 @@ from support.bodies import clustered, make_model, whole
 from support.pairs import SlowPairGravity, add_exactly, pairs_of_chunks
 from support.paper import PaperGpu
 
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.benchmarks.problems import massive_box
 from hybrid_nbody.benchmarks.production import ProductionRun
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.kernels.pairs.gpu import Kernels
 from hybrid_nbody.nbody.kernels.pairs.units import LEAST_BODIES, Units, bounds, rounders, suits
 from hybrid_nbody.nbody.pairs import PairGravity, gravity_for
+from hybrid_nbody.nbody.state import make_state
 
 SOFTENING = 0.05
 MASSES = np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
@@ -148,16 +152,28 @@ def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
         assert [gravity_for(*case) for case in cases] == [kind] * len(cases)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_a_device_that_takes_all_from_its_helper_computes_as_it_would_alone(share):
+    problem, main = massive_box(LEAST_BODIES), PaperGpu(lambda *arguments: 1e-3)
+    backend = HybridBackend(main, CpuBackend(1), share)
+    run = ProductionRun(backend, "single", problem)
+    assert isinstance(run.kernels.alone, Kernels)
+    assert not isinstance(run.kernels.main, Kernels)
+    if share == 0:
+        run.force()
+        assert main.launches == ["pack", "accelerations", "gather", "combine"]
+
+
 def test_any_units_will_do():
     for length, mass in ((1.0, 1.0), (3e16, 2e35), (1e-9, 1e-18)):
-        assert suits("single", mass * MASSES, 0.01 * length)
+        assert suits(["gpu"], "single", mass * MASSES, 0.01 * length)
 
 
 def test_what_has_no_units_is_left_to_the_other():
-    assert not suits("single", np.zeros(LEAST_BODIES), 0.01)
-    assert not suits("single", np.zeros(0), 0.01)
-    assert not suits("single", MASSES, 1e-45)
-    assert not suits("single", 1e38 * MASSES, 0.01)
+    assert not suits(["gpu"], "single", np.zeros(LEAST_BODIES), 0.01)
+    assert not suits(["gpu"], "single", np.zeros(0), 0.01)
+    assert not suits(["gpu"], "single", MASSES, 1e-45)
+    assert not suits(["gpu"], "single", 1e38 * MASSES, 0.01)
 
 
 @given(st.floats(1e-20, 1e20), st.floats(1e-20, 1e20))
@@ -187,9 +203,6 @@ def test_a_rank_hands_on_what_it_found_at_all_bodies():
     """And takes what all ranks found at its own."""
     problem, backend = massive_box(LEAST_BODIES), PaperGpu(lambda *arguments: 1e-3)
     bodies = Bodies(problem.position.astype(float), np.zeros((LEAST_BODIES, 3)), problem.mass.astype(float))
-    from hybrid_nbody.nbody.kernels.pairs.gpu import Kernels
-    from hybrid_nbody.nbody.state import make_state
-
     state = make_state(backend, slice(100, 300), bodies.mass)
     shapes = []
     kernels = Kernels(backend, state, "single", 0.01, 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybrid_nbody.nbody.integrators import FORCE
 from hybrid_nbody.nbody.kernels.hybrid_share import FORCES_BETWEEN, WORTHWHILE, Choice, Rates, Readings, best_share
+from hybrid_nbody.nbody.kernels.pairs.units import suits
 from hybrid_nbody.nbody.state import State
 
 TRIAL_SECONDS = 0.02
@@ -60,6 +61,7 @@ class Kernels:
         self.main, self.helper = (
             device.kernels(__package__).Kernels(device, state, precision, softening, G) for device in backend.devices
         )
+        self.alone = self._kernels_alone(state, precision, softening, G)
         self.number, self.owned = len(state.mass), len(state.velocity)
         self.host, self.parts = (None, None, None), (None, None)
         self.room, self.force_seconds = {}, 0.0
@@ -67,6 +69,14 @@ class Kernels:
         self.adapting, self.readings = False, Readings()
         if backend.cpu_share != "auto" or not self.owned:
             self.fix(backend.cpu_share if self.owned else 0.0)
+
+    def _kernels_alone(self, state, precision, softening, G):
+        """Return the kernels with which the main device does everything: each pair once, where a run on it would."""
+        device = self.backend.devices[0]
+        every = len(state.velocity) == len(state.mass)
+        if not every or not suits([device.kind], precision, device.download(state.mass), softening):
+            return self.main
+        return device.kernels(f"{__package__}.pairs").Kernels(device, state, precision, softening, G)
 
     def fix(self, share: float) -> None:
         """Let the helper take `share` of the own bodies from now on."""
@@ -99,7 +109,7 @@ class Kernels:
         if self.adapting and self.readings.forces >= FORCES_BETWEEN and self.count < self.owned:
             self._take(self.readings.adapted(self.share))
         if not self.count:
-            self.main.pack(state)
+            self.alone.pack(state)
             return
         self.arrived = self.backend.fetch(state.position, self._host(state).position)
         self.begun = self.backend.mark()
@@ -109,7 +119,7 @@ class Kernels:
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
         if not self.count:
-            self.main.accelerations(state)
+            self.alone.accelerations(state)
             return
         parts = self._parts(state)
         if self.count < self.owned:
@@ -140,7 +150,7 @@ class Kernels:
     def accelerations_and_jerks(self, state, velocity, jerk):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies; see the twin."""
         if not self.count:
-            self.main.accelerations_and_jerks(state, velocity, jerk)
+            self.alone.accelerations_and_jerks(state, velocity, jerk)
             return
         parts, cut = self._parts(state), self.owned - self.count
         moving, result = self._room("moving", velocity.shape), self._room("jerk", jerk.shape)[cut:]
@@ -154,7 +164,7 @@ class Kernels:
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
         if not self.count:
-            self.main.potential(state, result)
+            self.alone.potential(state, result)
             return
         parts, cut = self._parts(state), self.owned - self.count
         if cut:
@@ -181,7 +191,7 @@ class Kernels:
         if self.share is None:
             self.choose(state)
         if not self.count:
-            return self.main.run(state, stages, dt, steps)
+            return self.alone.run(state, stages, dt, steps)
         step = self._run_on_helper if self.count == self.owned else self._run_on_both
         return step(state, stages, dt, steps)
 

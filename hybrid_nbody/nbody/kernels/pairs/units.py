@@ -16,6 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+KINDS = {"gpu"}
+"""Of backends that have a module here."""
+
 LEAST_BODIES = 1 << 14
 """With fewer bodies there are not enough tiles for all warps of a GPU."""
 
@@ -86,17 +89,21 @@ def bounds(number: int, softening: float) -> dict[str, float]:
     }
 
 
-def suits(precision: str, masses: np.ndarray, softening: float) -> bool:
+def suits(kinds, precision: str, masses: np.ndarray, softening: float) -> bool:
     """Return whether sums over the pairs of bodies can be counted, and are faster than those of each by itself.
 
     Parameters
     ----------
+    kinds : sequence of str
+        The kinds of the backends that compute.
     precision : {"single", "mixed", "double"}
     masses : (N,) array of float64
         Of all bodies.
     softening : float
     """
-    if precision != "single" or len(masses) < LEAST_BODIES or softening <= 0 or masses.max() <= 0:
+    if not set(kinds) <= KINDS or precision != "single":
+        return False
+    if len(masses) < LEAST_BODIES or softening <= 0 or masses.max() <= 0:
         return False
     units = Units.of(softening, masses.max())
     return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
