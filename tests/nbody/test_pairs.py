@@ -20,7 +20,7 @@ from hybrid_nbody.nbody.gravity import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
 from hybrid_nbody.nbody.kernels.pairs.gpu import Kernels
-from hybrid_nbody.nbody.kernels.pairs.units import LEAST_BODIES, Units, bounds, rounders, suits
+from hybrid_nbody.nbody.kernels.pairs.units import LEAST_BODIES, MOST_BODIES, Units, bounds, rounders, suits
 from hybrid_nbody.nbody.pairs import PairGravity, gravity_for
 from hybrid_nbody.nbody.state import make_state
 
@@ -172,6 +172,7 @@ def test_any_units_will_do():
 def test_what_has_no_units_is_left_to_the_other():
     assert not suits(["gpu"], "single", np.zeros(LEAST_BODIES), 0.01)
     assert not suits(["gpu"], "single", np.zeros(0), 0.01)
+    assert not suits(["gpu"], "single", np.broadcast_to(1e-8, MOST_BODIES + 1), 0.01)
     assert not suits(["gpu"], "single", MASSES, 1e-45)
     assert not suits(["gpu"], "single", 1e38 * MASSES, 0.01)
 

@@ -19,7 +19,6 @@ which a run is summed, so that no GPU has others."""
 BLOCKS = 5
 """Blocks that are started for each multiprocessor: as many as may run there at once, with potentials; else one more."""
 
-
 COMPONENTS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 6, "potentials": 1}
 """Numbers that a kernel finds for a body."""
 
@@ -53,7 +52,7 @@ class Kernels(gpu.Kernels):
         self.blocks = BLOCKS * backend.facts()["multiprocessors"]
         self.pair_kernel = functools.cache(backend.compile(SOURCE, defines()).get_function)
         self.taken, self.largest = backend.zeros(1, "i8"), backend.zeros(1, "i4")
-        self.speed, self.more = backend.zeros(1, "f4"), backend.zeros(1, "f8")  # what jerks have more in their units
+        self.speed, self.over_accelerations = backend.zeros(1, "f4"), backend.zeros(1, "f8")  # units of jerks
         self.units = Units.of(softening, state.heaviest)
         self.bounds = bounds(self.number, self.units.length * softening)
         eps2 = np.float32((self.units.length * softening) ** 2)
@@ -69,11 +68,12 @@ class Kernels(gpu.Kernels):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies, after `pack`."""
         moving, relative = self._pack_moving(state, velocity)
         self._launch_pairs("find_largest", relative.size, np.int32(relative.size), relative, self.largest)
-        self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, self.speed, self.more)
+        units = self.speed, self.over_accelerations
+        self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, *units)
         both, scale = self._room((len(jerk), 6), "f8"), np.float64(self.G / self.units.accelerations)
         self._sum_pairs("accelerations_and_jerks", state, moving, scale, both, add_up)
         state.acceleration[:] = both[:, :3]
-        self.backend.xp.multiply(both[:, 3:], self.more, out=jerk)
+        self.backend.xp.multiply(both[:, 3:], self.over_accelerations, out=jerk)
 
     def potential(self, state, result, add_up=nothing_to_add):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""

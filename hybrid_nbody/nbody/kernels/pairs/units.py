@@ -22,6 +22,9 @@ KINDS = {"gpu"}
 LEAST_BODIES = 1 << 14
 """With fewer bodies there are not enough tiles for all warps of a GPU."""
 
+MOST_BODIES = 1 << 24
+"""With more, so many tiles might add to a body that the count of a unit would not fit."""
+
 SOFTENING_BITS = 30
 """The softening is between 2^-30 and 2^-29 of the unit of length."""
 
@@ -103,7 +106,7 @@ def suits(kinds, precision: str, masses: np.ndarray, softening: float) -> bool:
     """
     if not set(kinds) <= KINDS or precision != "single":
         return False
-    if len(masses) < LEAST_BODIES or softening <= 0 or masses.max() <= 0:
+    if not LEAST_BODIES <= len(masses) <= MOST_BODIES or softening <= 0 or masses.max() <= 0:
         return False
     units = Units.of(softening, masses.max())
     return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
