@@ -16,7 +16,7 @@ THREADS = [1, 2, 3]
 @pytest.fixture(params=["f4", "f8"])
 def smallest(request):
     """The smallest normal number of a type."""
-    from hybrid_nbody.fluid.kernels.cpu_vectors import FLUSHES
+    from hybrid_nbody.fluid.kernels.cpu_subnormals import FLUSHES
 
     if not FLUSHES:
         pytest.skip("subnormal numbers stay what they are on this processor")

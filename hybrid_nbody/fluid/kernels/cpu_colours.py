@@ -16,19 +16,18 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     row_before,
     shift_of,
 )
+from hybrid_nbody.fluid.kernels.cpu_subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     address_of,
     evens,
     first_turns,
-    flush_subnormals,
     last_turns,
     load,
     load_first,
     load_number,
     odds,
     replaced,
-    restore_subnormals,
     spread,
     store,
     store_first,

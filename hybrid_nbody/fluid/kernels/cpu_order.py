@@ -8,7 +8,7 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     row_after,
     row_before,
 )
-from hybrid_nbody.fluid.kernels.cpu_vectors import flush_subnormals, restore_subnormals
+from hybrid_nbody.fluid.kernels.cpu_subnormals import flush_subnormals, restore_subnormals
 
 
 @compiled

@@ -15,16 +15,15 @@ from hybrid_nbody.fluid.kernels.cpu_rows import (
     inlined,
     shift_of,
 )
+from hybrid_nbody.fluid.kernels.cpu_subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     address_of,
-    flush_subnormals,
     keep_rolled,
     larger,
     largest_number,
     load,
     magnitude,
-    restore_subnormals,
     spread,
     store,
 )

@@ -27,6 +27,7 @@ from hybrid_nbody.fluid.kernels.cpu_corners import (
 )
 from hybrid_nbody.fluid.kernels.cpu_ghosts import MARGIN
 from hybrid_nbody.fluid.kernels.cpu_rows import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu_subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     address_of,
@@ -34,12 +35,10 @@ from hybrid_nbody.fluid.kernels.cpu_vectors import (
     any_of,
     counted_from,
     first_number,
-    flush_subnormals,
     larger,
     load,
     load_number,
     replaced,
-    restore_subnormals,
     smaller,
     spread,
     store,
