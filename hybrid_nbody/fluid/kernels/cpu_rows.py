@@ -101,8 +101,8 @@ def walls_of_rows(columns, pitch, wraps):
 def tables_of_rows(cells, walls, sign, factors):
     """Return what sweeps multiply with, flat, (5, 2, pitch): of rows from x = 0 and x = 1.
 
-    First the cells that are added to their neighbours along x, for they have images behind walls, times `sign`. Then
-    what every place changes by, over what its equation lacks: in rows beside no other wall, one of y, one of z, both.
+    First how many times a cell is one of its own neighbours along x, as an image behind a wall with a `sign`. Then what
+    a place changes by, over what its equation lacks: in rows beside no other wall, beside one of y, of z, of both.
 
     Parameters
     ----------
