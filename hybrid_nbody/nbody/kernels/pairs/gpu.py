@@ -85,7 +85,7 @@ class Kernels(gpu.Kernels):
         components, words, slots = COMPONENTS[name], WORDS[name], np.int32(self.slots)
         sums = self.taken, self._room((components * words, self.slots), "f8")  # zero before; `gather` clears them
         share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies, counted_in = (self.speed, state.chunks, state.starts, self.origin, packed), rounders(self.bounds[name])
+        bodies, counted_in = (self.speed, state.chunks, self.origin, packed), rounders(self.bounds[name])
         self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums))
         totals = self._room((self.number, components, words), "f8")
         room = self._room((self.owned, components * words), "f8")  # of another shape: not the same memory

@@ -11,6 +11,7 @@
 // to do with each other).
 
 #define RUN 32
+#define RUNS (CHUNK / RUN)
 #define ALL_LANES 0xffffffffu
 #define FAR 1e18f  // so far that nothing pulls
 
@@ -139,14 +140,14 @@ __device__ inline void meet_run(const typename Sum::Kind *tile, const typename S
     }
 }
 
-// Meet the sources of a chunk, so many, run by run.
+// Meet all sources of a chunk, run by run.
 template <class Sum, bool APART>
-__device__ inline void meet_chunk(int chunk, int size, int first_target, const typename Sum::Kind *t, float eps2,
+__device__ inline void meet_chunk(int chunk, int first_target, const typename Sum::Kind *t, float eps2,
                                   const Units &units, const typename Sum::Kind *packed, typename Sum::Kind *tile,
                                   const Sums &sums, float (*to_targets)[Sum::components]) {
     int lane = threadIdx.x % RUN;
 #pragma unroll 1
-    for (int run = 0; run * RUN < size; ++run) {
+    for (int run = 0; run < RUNS; ++run) {
         int slot = chunk * CHUNK + run * RUN + lane;
         __syncwarp();
         tile[lane] = tile[lane + RUN] = Sum::taken(in_units(packed[slot], units));
@@ -161,9 +162,9 @@ __device__ inline void meet_chunk(int chunk, int size, int first_target, const t
 }
 
 template <class Sum>
-__device__ inline void sum_tile(int chunk, int other, int size_of_other, int first_target, float eps2,
-                                const Units &units, const double *origin, const typename Sum::Kind *packed,
-                                typename Sum::Kind *tile, const Sums &sums) {
+__device__ inline void sum_tile(int chunk, int other, int first_target, float eps2, const Units &units,
+                                const double *origin, const typename Sum::Kind *packed, typename Sum::Kind *tile,
+                                const Sums &sums) {
     int slot = chunk * CHUNK + first_target + threadIdx.x % RUN;
     float high[3], low[3], to_targets[Sum::targets][Sum::components] = {};
     for (int axis = 0; axis < 3; ++axis) {
@@ -174,9 +175,9 @@ __device__ inline void sum_tile(int chunk, int other, int size_of_other, int fir
     for (int k = 0; k < Sum::targets; ++k)
         t[k] = Sum::taken(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
     if (chunk == other)
-        meet_chunk<Sum, false>(other, size_of_other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+        meet_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
     else
-        meet_chunk<Sum, true>(other, size_of_other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+        meet_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
     for (int k = 0; k < Sum::targets; ++k)
         for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
 }
@@ -194,30 +195,26 @@ __device__ inline long long next_tile(unsigned long long *taken) {
 // The tiles of a share [first, last) of `number`.
 template <class Sum>
 __device__ inline void sum_tiles(long long first, long long last, long long number, float eps2, const Units &units,
-                                 int chunks, const int *starts, const double *origin,
-                                 const typename Sum::Kind *packed, typename Sum::Kind *tile, unsigned long long *taken,
-                                 const Sums &sums) {
+                                 int chunks, const double *origin, const typename Sum::Kind *packed,
+                                 typename Sum::Kind *tile, unsigned long long *taken, const Sums &sums) {
     const int groups = CHUNK / (RUN * Sum::targets);
     long long tiles = pairs_of_chunks(chunks) * groups, start = tiles * first / number, stop = tiles * last / number;
     for (long long i = start + next_tile(taken); i < stop; i = start + next_tile(taken)) {
         long long pair = i / groups;
-        int one = pair % chunks, two = (one + pair / chunks) % chunks;
-        int size_of_one = starts[one + 1] - starts[one], size_of_two = starts[two + 1] - starts[two];
-        bool turned = size_of_one < size_of_two;  // the smaller one has fewer runs of sources
-        sum_tile<Sum>(turned ? two : one, turned ? one : two, min(size_of_one, size_of_two),
-                      i % groups * RUN * Sum::targets, eps2, units, origin, packed, tile, sums);
+        int chunk = pair % chunks, other = (chunk + pair / chunks) % chunks;
+        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, units, origin, packed, tile, sums);
     }
 }
 
 #define PAIR_KERNEL(name, Sum)                                                                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, Sum::least_blocks)                                           \
         name(int first, int last, int number, float eps2, float length, float mass, const float *speed,                \
-             const int *chunks, const int *starts, const double *origin, const Sum::Kind *packed, double r0,           \
-             double r1, double r2, double r3, int slots, unsigned long long *taken, double *rows) {                    \
+             const int *chunks, const double *origin, const Sum::Kind *packed, double r0, double r1, double r2,        \
+             double r3, int slots, unsigned long long *taken, double *rows) {                                          \
         __shared__ Sum::Kind tiles[2 * THREADS];                                                                       \
         Sum::Kind *tile = tiles + threadIdx.x / RUN * 2 * RUN;                                                         \
-        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], starts, origin, packed, tile,     \
-                       taken, {slots, rows, {r0, r1, r2, r3}});                                                        \
+        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], origin, packed, tile, taken,      \
+                       {slots, rows, {r0, r1, r2, r3}});                                                               \
     }
 
 typedef Acceleration<false> AnyMasses;
