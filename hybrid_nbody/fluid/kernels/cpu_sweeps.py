@@ -80,6 +80,10 @@ def sweep_plane(colour, z, x, b, rule, tables, grid):
 LONGEST_PASS = 4
 """Iterations; beyond that the planes under way do not stay in a cache."""
 
+APART = 32
+"""Numbers between the largest changes of two blocks: threads that note theirs in the same line of a cache wait for each
+other after every plane, which takes longer the further apart their cores are."""
+
 DOUBT = 4
 """A change that is expected to be so many times the tolerance may turn out to be within it."""
 
@@ -163,11 +167,11 @@ def copy(source, target, grid):
 
 
 @compiled
-def repeat(x, b, rule, tables, iterations, kept, blocks, grid):
+def repeat(x, b, rule, tables, iterations, kept, room, grid):
     """Do so many iterations from the first guess that was kept."""
     copy(kept, x, grid)
     for done in range(0, iterations, LONGEST_PASS):
-        iterate(x, b, rule, tables, np.empty((blocks, min(LONGEST_PASS, iterations - done)), x.dtype), grid)
+        iterate(x, b, rule, tables, room[:, : min(LONGEST_PASS, iterations - done)], grid)
 
 
 @compiled
@@ -197,14 +201,14 @@ def relax(x, b, rule, tables, iterations, tolerance, longest, kept, blocks, grid
     """
     if tolerance >= 0 and longest > 1:
         copy(x, kept, grid)
-    done, change, before, room = 0, x.dtype.type(0), x.dtype.type(0), np.empty(blocks * longest, x.dtype)
+    done, change, before, room = 0, x.dtype.type(0), x.dtype.type(0), np.empty((blocks, APART), x.dtype)
     while done < iterations:
         length = length_of_pass(change, before, tolerance, min(longest, iterations - done))
-        changes = room[: blocks * length].reshape(blocks, length)
+        changes = room[:, :length]
         iterate(x, b, rule, tables, changes, grid)
         met = needed(changes, tolerance)
         if 0 < met < length:
-            repeat(x, b, rule, tables, done + met, kept, blocks, grid)
+            repeat(x, b, rule, tables, done + met, kept, room, grid)
         if met > 0:
             return done + met
         before = changes[:, length - 2].max() if length > 1 else change
