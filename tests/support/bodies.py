@@ -74,7 +74,7 @@ def make_model(
     joined = exchange(transport or transport_of(backend, communicator), partition, communicator.rank)
     share = bodies.share(joined.own)
     chosen = gravity_for(communicator.gather(backend.kind), precision, bodies.mass, softening)
-    gravity = gravity or (RingGravity if exchange is RingExchange else chosen)
+    gravity = gravity or (RingGravity if issubclass(exchange, RingExchange) else chosen)
     physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": gravity, "accuracy": accuracy}
     model = NBodyModel(backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics)
     model.begin(share)
