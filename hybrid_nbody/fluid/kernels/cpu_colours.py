@@ -21,6 +21,7 @@ from hybrid_nbody.fluid.kernels.cpu_vectors import (
     LANES,
     address_of,
     evens,
+    fetch,
     first_turns,
     last_turns,
     load,
@@ -47,9 +48,21 @@ def cell_of(z, y, grid):
     return (z * grid.rows + y) * grid.columns
 
 
+AHEAD = 1024
+"""Cells between those that are computed and those that are fetched."""
+
+
+@inlined
+def fetch_ahead(field, place):
+    """Let 2 LANES cells come that will soon be needed: processors do not foresee it where vectors are parts."""
+    fetch(field, place + AHEAD)
+    fetch(field, place + AHEAD + LANES)
+
+
 @inlined
 def load_cells(field, place, count):
     """Return 2 LANES cells of a field, of which there are `count`, as two vectors."""
+    fetch_ahead(field, place)
     return load_first(field, place, count), load_first(field, place + LANES, count - LANES)
 
 
@@ -109,6 +122,7 @@ def merge_plane(z, colours, field, grid):
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
         for c in range(0, (grid.columns + 1) // 2, LANES):
+            fetch_ahead(field, row + 2 * c)
             cells = together(load(colours, even + c), load(colours, odd + c))
             store_cells(field, row + 2 * c, grid.columns - 2 * c, cells)
 

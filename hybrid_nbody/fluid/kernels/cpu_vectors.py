@@ -157,6 +157,20 @@ def store_first(typing_context, array, place, vector, count):
 
 
 @intrinsic
+def fetch(typing_context, array, place):
+    """Let the line of the cache that holds a place of a flat array come; there may be no such place."""
+
+    def generate(context, builder, signature, values):
+        number = ir.IntType(32)
+        address = builder.bitcast(_address(context, builder, array, values, array.dtype), ir.IntType(8).as_pointer())
+        known = _known(builder, "prefetch.p0", ir.VoidType(), address.type, number, number, number)
+        builder.call(known, [address, number(0), number(3), number(1)])  # to be read, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
 def spread(typing_context, number):
     """Return a vector of equal numbers."""
     vector = Vector(number)
