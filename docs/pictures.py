@@ -87,7 +87,11 @@ def draw_runs() -> None:
 
 def draw_benchmark(name: str, results: list[dict]) -> None:
     """Draw the results of a benchmark, files such as ``ladder.json``, as it did itself, with fewer pixels."""
-    from hybrid_nbody.benchmarks import flat_pictures, fluid_pictures, pictures, scaling_pictures, split_pictures
+    from hybrid_nbody.benchmarks.fluid import pictures as fluid_pictures
+    from hybrid_nbody.benchmarks.gravity import split_pictures
+    from hybrid_nbody.benchmarks.harness import pictures
+    from hybrid_nbody.benchmarks.scaling import pictures as scaling_pictures
+    from hybrid_nbody.benchmarks.square import pictures as flat_pictures
 
     target = FOLDER / f"bench-{name}.png"
     modules = pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures

@@ -214,7 +214,7 @@ import resource, sys
 from hybrid_nbody.parallel.communicator import start_mpi
 start_mpi()  # which needs files of its own
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from hybrid_nbody.cli import main
+from hybrid_nbody.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
 

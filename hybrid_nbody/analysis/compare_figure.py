@@ -4,7 +4,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.figures import new_figure
-from hybrid_nbody.analysis.style import BODY_COLOURS, GREY, label, plain, power_of_ten, readable_decades, readable_ticks
+from hybrid_nbody.analysis.style import (
+    BODY_COLOURS,
+    GREY,
+    label,
+    plain,
+    power_of_ten,
+    readable_decades,
+    readable_ticks,
+)
 
 MOST_LINES = len(BODY_COLOURS)
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
 from hybrid_nbody.analysis.passes import counted, counter
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scenes import kinds_of, scene_of
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import place_for, written_beside
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.atomic import place_for, written_beside
+from hybrid_nbody.files.run import open_run
 
 FPS = 25.0
 FASTEST = 120.0

@@ -13,10 +13,10 @@ from hybrid_nbody.analysis import body_figures, fluid_figures, structure_figures
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.passes import counted, counter
-from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import place_for, write_whole
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.atomic import place_for, write_whole
+from hybrid_nbody.files.run import find_trajectory, open_run
 
 FIGURES = {**body_figures.FIGURES, **structure_figures.FIGURES, **fluid_figures.FIGURES}
 """The function that draws each kind of picture."""

@@ -12,13 +12,13 @@ from pathlib import Path
 from string import Template
 
 from hybrid_nbody.analysis.info import last_values
-from hybrid_nbody.analysis.log_file import read_log
 from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.plots import draw, drawable, parts_of, reasons, say_what_is_left_out
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.scene3d import frames_of_view, scene_data, why_not
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.analysis.whole_file import place_for, write_whole
+from hybrid_nbody.files.atomic import place_for, write_whole
+from hybrid_nbody.files.log import read_log
+from hybrid_nbody.files.run import open_run
 
 FILE_NAME = "report.html"
 DPI = 110

@@ -5,12 +5,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
-from hybrid_nbody.analysis.panels import (
-    DOTS,
-    FEW_BODIES,
-    draw_tracks_in_space,
-    view_of,
-)
+from hybrid_nbody.analysis.panels import DOTS, FEW_BODIES, draw_tracks_in_space, view_of
 from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.profiles import BODIES_OF_A_SHELL, FRACTIONS, lagrangian_radii, profile_of
 from hybrid_nbody.analysis.style import (

@@ -16,7 +16,7 @@ class Backend(ABC):
     Attributes
     ----------
     kind : str
-        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the module that holds this backend's kernels.
+        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages that hold this backend's kernels.
     identity : str
         What tells two devices of a node apart, whatever numbers a rank sees them under.
     xp : module
@@ -44,9 +44,9 @@ class Backend(ABC):
         """Return a backend of the same device for a trial in the middle of a run: what it remembers is its own."""
         return self
 
-    def kernels(self, package: str) -> ModuleType:
-        """Return the twin of `package` (a dotted module name) that runs on this backend."""
-        return importlib.import_module(f"{package}.{self.kind}")
+    def kernels(self, package: str, module: str = "kernels") -> ModuleType:
+        """Return a module of the sub-package of `package` (a dotted name) that runs on this backend."""
+        return importlib.import_module(f"{package}.{self.kind}.{module}")
 
     @abstractmethod
     def use(self) -> None:

@@ -4,58 +4,62 @@ The schema decides what is wrong; only the words and the places are made here, b
 knows neither files nor lines and speaks of types and union members.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
-from hybrid_nbody.config.schema import MODELS
 from hybrid_nbody.config.sections import Section
 from hybrid_nbody.config.wording import allowed, allowed_section, choices, kinds, limits, one_of, sections
 from hybrid_nbody.config.yaml_text import Tree
 
 
-def check(tree: Tree) -> Section:
+def check(tree: Tree, models: Mapping[str, type[Section]]) -> Section:
     """Return the configuration that a tree of values describes.
 
     Parameters
     ----------
     tree : Tree
         A mapping at its top.
+    models : mapping of str to type
+        The root of a configuration for each value of ``model:``.
 
     Raises
     ------
     ConfigError
         With every fault of the values, and those that were found when they were read.
     """
-    root = _root(tree)
+    root = _root(tree, models)
     try:
         config = root.model_validate(tree.data)
     except ValidationError as error:
-        tree.faults.extend(_faults(error, root, tree))
+        tree.faults.extend(_faults(error, root, tree, tuple(models)))
     raise_all(tree.faults)
     return config
 
 
-def _root(tree: Tree) -> type[Section]:
+def _root(tree: Tree, models: Mapping[str, type[Section]]) -> type[Section]:
     """Return the model of the configuration: the named one, or a likely one so that its keys are checked as well."""
-    name, known = tree.data.get("model"), tuple(MODELS)
-    likely = max(known, key=lambda model: len(MODELS[model].model_fields.keys() & tree.data.keys()))
+    name, known = tree.data.get("model"), tuple(models)
+    likely = max(known, key=lambda model: len(models[model].model_fields.keys() & tree.data.keys()))
     near = nearest(name, known) if isinstance(name, str) else likely
     if near is None:
         fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
         raise_all([*tree.faults, fault])
-    return MODELS[near]
+    return models[near]
 
 
-def _faults(error: ValidationError, root: type[Section], tree: Tree) -> list[Fault]:
+def _faults(error: ValidationError, root: type[Section], tree: Tree, models: tuple[str, ...]) -> list[Fault]:
     """Return the faults that pydantic found, less those of values that could not be read."""
     faults = []
     for finding in error.errors(include_url=False):
         path = _path(finding, root)
         if finding["type"] == "extra_forbidden" or not _is_spoiled(path, tree):
-            faults.append(Fault(tree.place(path), path, _text(finding, path, root, tree.data)))
+            is_model = path == ("model",)
+            text = _wrong_word(tree.data, "model", models) if is_model else _text(finding, path, root, tree.data)
+            faults.append(Fault(tree.place(path), path, text))
     return faults
 
 
@@ -83,8 +87,6 @@ def _is_short_list(finding: dict[str, Any]) -> bool:
 def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dict[str, Any]) -> str:
     """Return what is wrong and what is allowed."""
     kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
-    if path == ("model",):
-        return _wrong_word(data, "model", tuple(MODELS))
     if kind.startswith("union_tag"):
         return _wrong_word(value, "kind", tuple(kinds(root.model_fields[path[0]].annotation)))
     if kind == "extra_forbidden":

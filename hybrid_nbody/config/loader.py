@@ -4,17 +4,16 @@ All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what
 """
 
 import os.path
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import overrides as override_keys
 from hybrid_nbody.config.checking import check
 from hybrid_nbody.config.faults import ConfigError, Fault, Place, did_you_mean, raise_all, shown
-from hybrid_nbody.config.schema import MODELS, Config
 from hybrid_nbody.config.sections import NOT_GIVEN, Section
 from hybrid_nbody.config.yaml_text import Tree, read, write
-from hybrid_nbody.formats import UTF_16
+from hybrid_nbody.files.names import UTF_16
 
 __all__ = ["ConfigError", "dump", "load", "loads"]
 
@@ -24,20 +23,22 @@ FILES = (("bodies", "path"), ("sources", "file"))
 """Keys that name a file to be read."""
 
 
-def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> Config:
+def load(path: str | os.PathLike, overrides: Sequence[str] = (), *, models: Mapping[str, type[Section]]) -> Section:
     """Read a configuration file.
 
     Parameters
     ----------
     path : str or path-like
         The YAML file. A relative ``bodies.path`` or ``sources.file`` within starts at the folder of this file.
+    models : mapping of str to type
+        The root of a configuration for each value of ``model:``.
     overrides : sequence of str, optional
         ``dotted.key=YAML value``, each taking the place of a key of the file; the name of a file given so starts at
         the current folder.
 
     Returns
     -------
-    NBodyConfig or FluidConfig
+    Section
         The checked configuration, with defaults filled in.
 
     Raises
@@ -46,14 +47,20 @@ def load(path: str | os.PathLike, overrides: Sequence[str] = ()) -> Config:
         If the file cannot be read or anything in it is wrong; one line a fault.
     """
     name = os.fspath(path)
-    tree = _tree(_text(name), name, overrides)
-    config = check(tree)
+    tree = _tree(_text(name), name, models, overrides)
+    config = check(tree, models)
     for key in FILES:
         config = _anchored(config, key, "" if tree.place(key).override else os.path.dirname(name))
     return config
 
 
-def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> Config:
+def loads(
+    text: str,
+    source_name: str,
+    overrides: Sequence[str] = (),
+    *,
+    models: Mapping[str, type[Section]],
+) -> Section:
     """Read a configuration from text, such as a checkpoint holds.
 
     Parameters
@@ -62,6 +69,8 @@ def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> Config:
         YAML. The name of a file within is taken as it is.
     source_name : str
         What messages name in the place of a file.
+    models : mapping of str to type
+        As for `load`.
     overrides : sequence of str, optional
         As for `load`.
 
@@ -70,10 +79,10 @@ def loads(text: str, source_name: str, overrides: Sequence[str] = ()) -> Config:
     ConfigError
         If anything is wrong; one line a fault.
     """
-    return check(_tree(text, source_name, overrides))
+    return check(_tree(text, source_name, models, overrides), models)
 
 
-def dump(config: Config) -> str:
+def dump(config: Section) -> str:
     """Return a configuration as YAML, every default spelt out; `load` reads an equal configuration from it."""
     return write(plain_values(config))
 
@@ -89,23 +98,23 @@ def plain_values(value: Any) -> Any:
     return [plain_values(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _tree(text: str, name: str, overrides: Sequence[str]) -> Tree:
+def _tree(text: str, name: str, models: Mapping[str, type[Section]], overrides: Sequence[str]) -> Tree:
     """Return the values of a document with the overrides in their places."""
     tree = read(text, lambda line: Place.in_file(name, line))
     if not isinstance(tree.data, dict):
-        raise_all(tree.faults or [_not_a_mapping(tree)])
+        raise_all(tree.faults or [_not_a_mapping(tree, models)])
     for number, override in enumerate(overrides, start=1):
         override_keys.apply(tree, number, override)
     return tree
 
 
-def _not_a_mapping(tree: Tree) -> Fault:
+def _not_a_mapping(tree: Tree, models: Mapping[str, type[Section]]) -> Fault:
     what = "is empty" if tree.data is None else f"is no mapping at its top (got {shown(tree.data)})"
-    keys = ", ".join(dict.fromkeys(key for model in MODELS.values() for key in model.model_fields))
+    keys = ", ".join(dict.fromkeys(key for model in models.values() for key in model.model_fields))
     return Fault(tree.place(()), (), f"{what}; must be a mapping of the keys {keys}")
 
 
-def _anchored(config: Config, key: tuple[str, str], folder: str) -> Config:
+def _anchored(config: Section, key: tuple[str, str], folder: str) -> Section:
     """Make a relative file name absolute: the stored configuration means the same file wherever it is read."""
     section = getattr(config, key[0], None)
     path = getattr(section, key[1], None)

@@ -1,13 +1,12 @@
-"""The page that explains every key, made from the schema: ``python -m hybrid_nbody.config.reference``."""
+"""The page that explains every key, made from the schema: ``python -m hybrid_nbody.run.reference``."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from hybrid_nbody.config.loader import plain_values
-from hybrid_nbody.config.schema import MODELS
 from hybrid_nbody.config.sections import NOT_GIVEN
 from hybrid_nbody.config.wording import allowed, kinds, sections, type_name
 from hybrid_nbody.config.yaml_text import write_in_one_line
@@ -43,7 +42,7 @@ output:
 EXAMPLES = {"nbody": NBODY_EXAMPLE, "fluid": FLUID_EXAMPLE}
 
 INTRODUCTION = """\
-<!-- Made from the schema by `python -m hybrid_nbody.config.reference > docs/configuration.md`; do not edit. -->
+<!-- Made from the schema by `python -m hybrid_nbody.run.reference > docs/configuration.md`; do not edit. -->
 
 # Configuration
 
@@ -79,9 +78,9 @@ at a step that the run does not have (the last is `time.steps` - 1).""",
 }
 
 
-def page() -> str:
-    """Return the whole page as Markdown."""
-    return "\n".join([INTRODUCTION, *(line for name, model in MODELS.items() for line in _model(name, model))])
+def page(models: Mapping[str, type[BaseModel]]) -> str:
+    """Return the whole page as Markdown, from the root of a configuration for each value of ``model:``."""
+    return "\n".join([INTRODUCTION, *(line for name, model in models.items() for line in _model(name, model))])
 
 
 def _model(model: str, root: type[BaseModel]) -> Iterator[str]:
@@ -139,7 +138,3 @@ def _default(key: str, field: FieldInfo) -> str:
     if field.default is None and key.rpartition(".")[2] in NOT_GIVEN:
         return "not given"
     return f"`{write_in_one_line(plain_values(field.default))}`"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -8,15 +8,7 @@ from annotated_types import Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from hybrid_nbody.config.faults import nearest
-from hybrid_nbody.config.values import (
-    Allowed,
-    AtLeastOne,
-    Duration,
-    FileName,
-    InOneMessage,
-    Positive,
-    WeightsByEntry,
-)
+from hybrid_nbody.config.values import Allowed, AtLeastOne, Duration, FileName, InOneMessage, Positive, WeightsByEntry
 
 MOST_STEPS = 10**15
 """Up to here, step * dt is exact to the last bit of a float64."""

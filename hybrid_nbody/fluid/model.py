@@ -4,8 +4,8 @@ import numpy as np
 
 from hybrid_nbody.fluid import diagnostics
 from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.solvers.stencil import POISSON
 from hybrid_nbody.fluid.sources import Sources
-from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper, make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
@@ -32,7 +32,7 @@ class FluidModel:
     communicator : Communicator
         All ranks; every method is collective.
     solver : object
-        See `hybrid_nbody.fluid.solvers`.
+        See `hybrid_nbody.fluid.solvers.relaxation`.
     physics : Physics
         What moves the fluid.
     sources : Sources

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hybrid_nbody.errors import NumericalError
-from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
+from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
 
 ROUNDING = 1e-6
 """Relative, of a displacement in the working type: a trace may go so much further than its length in float64."""
@@ -127,7 +127,7 @@ class Stepper:
     halo : HaloExchange
         How ranks see each other's planes.
     solver : object
-        See `hybrid_nbody.fluid.solvers`.
+        See `hybrid_nbody.fluid.solvers.relaxation`.
     state : State
         Changed in place.
     physics : Physics

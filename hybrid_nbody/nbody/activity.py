@@ -5,7 +5,7 @@ import numpy as np
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Field, Role
 
-KERNELS = "hybrid_nbody.nbody.kernels.activity"
+KERNELS = "hybrid_nbody.nbody.kernels"
 
 
 class ActivityMap:
@@ -27,7 +27,7 @@ class ActivityMap:
 
     def __init__(self, backend, communicator, cells: int, number: int):
         self.communicator, self.cells, self.number = communicator, cells, number
-        self.counter = backend.kernels(KERNELS).Counter(backend, cells)
+        self.counter = backend.kernels(KERNELS, "activity").Counter(backend, cells)
         self.own = Partition.equal(cells, communicator.size).share(communicator.rank)
         self.counts = np.zeros((cells, cells), np.int32)
 

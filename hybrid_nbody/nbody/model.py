@@ -4,9 +4,9 @@ import numpy as np
 
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.gravity import Gravity
-from hybrid_nbody.nbody.ordering import Order
-from hybrid_nbody.nbody.stepping import make_stepping
+from hybrid_nbody.nbody.forces.direct import Gravity
+from hybrid_nbody.nbody.forces.sources import Order
+from hybrid_nbody.nbody.integrators.composed import make_stepping
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -37,7 +37,7 @@ class NBodyModel:
     shown : sequence of ActivityMap, optional
         What follows from the positions and is written with the frames.
     accuracy : float, optional
-        Of the substeps of ``hermite4``; see `hybrid_nbody.nbody.hermite.Hermite`.
+        Of the substeps of ``hermite4``; see `hybrid_nbody.nbody.integrators.hermite.Hermite`.
     """
 
     quantities = diagnostics.QUANTITIES

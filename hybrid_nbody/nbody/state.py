@@ -29,7 +29,7 @@ class State:
     order : (N,) array of int32
         Bodies in the order in which the force sums them.
     starts : (capacity + 1,) array of int32
-        Where each chunk starts in `order`; see `hybrid_nbody.nbody.ordering.Order`.
+        Where each chunk starts in `order`; see `hybrid_nbody.nbody.forces.sources.Order`.
     chunks : (1,) array of int32
         How many chunks are in use.
     place : (n,) array of int32

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.formats import CHECKPOINT, CHECKPOINT_FILES, FORMAT_VERSION, USER_BLOCK, check_seal, seal
+from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, FORMAT_VERSION, USER_BLOCK, check_seal, seal
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.formats import CHECKPOINT_FILES
+from hybrid_nbody.files.names import CHECKPOINT_FILES
 from hybrid_nbody.output import checkpoint, hdf5, trajectory
 
 CONFIG = "config.yaml"

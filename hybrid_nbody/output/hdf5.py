@@ -11,7 +11,7 @@ import numpy as np
 
 from hybrid_nbody import __version__
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.formats import FORMAT_VERSION
+from hybrid_nbody.files.names import FORMAT_VERSION
 
 LONGEST_FIXED_TEXT = 60_000
 """Bytes of a text that fits into the head of a data set or file."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from hybrid_nbody.output.report import with_prefix
+from hybrid_nbody.output.summary import with_prefix
 
 
 @dataclass(frozen=True)

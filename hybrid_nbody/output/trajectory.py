@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import DamagedFileError, FileError
-from hybrid_nbody.formats import TRAJECTORY, TRAJECTORY_FILE
+from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of

@@ -10,8 +10,8 @@ from PIL import Image
 from hybrid_nbody.analysis import volume
 from hybrid_nbody.analysis.fluid_panels import colour_norm, round_values
 from hybrid_nbody.analysis.plots import FIGURES, plot_run
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import open_run
 
 DPI = 50
 KINDS = ["diagnostics", "slices", "projection"]

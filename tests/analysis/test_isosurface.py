@@ -5,7 +5,7 @@ import pytest
 
 from hybrid_nbody.analysis import volume
 from hybrid_nbody.analysis.isosurface import coarse_density, isosurface
-from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.files.run import open_run
 
 SIZE = (22, 24, 26)
 CENTRE, RADIUS = np.array([12.0, 11.5, 10.2]), 7.0

@@ -12,10 +12,10 @@ from PIL import Image
 from hybrid_nbody.analysis import encoders, scenes
 from hybrid_nbody.analysis.movie import make_movie
 from hybrid_nbody.analysis.progress import FrameProgress
-from hybrid_nbody.analysis.run import Run, open_run
 from hybrid_nbody.analysis.scenes import scene_of
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.run import Run, open_run
 
 needs_ffmpeg = pytest.mark.skipif(not encoders.has_ffmpeg(), reason="ffmpeg is not on the PATH")
 

@@ -14,9 +14,9 @@ from PIL import Image
 from hybrid_nbody.analysis import figures
 from hybrid_nbody.analysis.panels import density_at, view_of
 from hybrid_nbody.analysis.plots import FIGURES, plot_run
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.analysis.style import BODY_COLOURS, ENERGY_COLOURS, label, our_look, power_of_ten
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.run import open_run
 
 DPI = 50
 

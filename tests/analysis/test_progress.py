@@ -11,7 +11,7 @@ from hybrid_nbody.analysis.compare import compare
 from hybrid_nbody.analysis.export import export_run, source
 from hybrid_nbody.analysis.plots import plot_run
 from hybrid_nbody.analysis.report import make_report
-from hybrid_nbody.cli import main
+from hybrid_nbody.cli.main import main
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 """What a terminal takes to hide its cursor, and to show it again."""

@@ -3,7 +3,7 @@
 import h5py
 import pytest
 
-from hybrid_nbody.cli import main
+from hybrid_nbody.cli.main import main
 
 COMMANDS = {
     "plot": ["plot", "{}"],

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.analysis import scene3d
-from hybrid_nbody.analysis.log_file import read_log
 from hybrid_nbody.analysis.report import make_report
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.log import read_log
+from hybrid_nbody.files.run import open_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

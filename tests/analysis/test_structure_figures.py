@@ -9,8 +9,8 @@ from PIL import Image
 from hybrid_nbody.analysis import structure_figures
 from hybrid_nbody.analysis.plots import FIGURES, plot_run
 from hybrid_nbody.analysis.profiles import FRACTIONS, lagrangian_radii, profile_of
-from hybrid_nbody.analysis.run import open_run
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import open_run
 
 DPI = 50
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hybrid_nbody.backends import tuning
-from hybrid_nbody.nbody.kernels.gpu_layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning, tuning_for
+from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning, tuning_for
 
 MODEL = "NVIDIA Test (80 GB)"
 MEASURED = Tuning(few=64, targets=((1024, 2), (65536, 6)), jerk_targets=4)

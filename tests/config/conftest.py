@@ -1,8 +1,9 @@
 """Configurations written to a file, and the messages that a faulty one gives."""
 
 import pytest
+from support.configs import load
 
-from hybrid_nbody.config.loader import ConfigError, load
+from hybrid_nbody.config.loader import ConfigError
 
 HEAD = "model: nbody\n"
 BODIES = "bodies: {kind: plummer, n: 8}\n"

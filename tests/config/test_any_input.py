@@ -4,8 +4,9 @@ import re
 
 from hypothesis import example, given
 from hypothesis import strategies as some
+from support.configs import loads
 
-from hybrid_nbody.config.loader import ConfigError, dump, loads
+from hybrid_nbody.config.loader import ConfigError, dump
 from hybrid_nbody.config.yaml_text import write
 
 VALID = {

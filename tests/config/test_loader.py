@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from support.configs import load, loads
 
-from hybrid_nbody.config.loader import ConfigError, dump, load, loads
+from hybrid_nbody.config.loader import ConfigError, dump
 
 MINIMAL = "model: nbody\nbodies: {kind: plummer, n: 8}\ntime: {dt: 0.5, end: 1}\n"
 ROOT = Path(__file__).parents[2]

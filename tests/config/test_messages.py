@@ -1,8 +1,9 @@
 """Each kind of bad input, with the exact message that a person reads."""
 
 import pytest
+from support.configs import loads
 
-from hybrid_nbody.config.loader import ConfigError, loads
+from hybrid_nbody.config.loader import ConfigError
 
 KINDS = (
     "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, lagrange-triangle, file"

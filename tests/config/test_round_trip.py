@@ -2,9 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as some
+from support.configs import loads
 
-from hybrid_nbody.config.loader import dump, loads
-from hybrid_nbody.config.nbody import NBodyConfig
+from hybrid_nbody.config.loader import dump
+from hybrid_nbody.nbody.config import NBodyConfig
 
 positive = some.floats(min_value=0, exclude_min=True, allow_infinity=False)
 not_negative = some.floats(min_value=0, allow_infinity=False)

@@ -11,9 +11,9 @@ from support.ranks import same_bits, this_rank
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.kernels.gpu_relax import Passes
-from hybrid_nbody.fluid.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers import Accuracy, Sor
+from hybrid_nbody.fluid.kernels.gpu.red_black import Passes
+from hybrid_nbody.fluid.solvers.multigrid import Multigrid
+from hybrid_nbody.fluid.solvers.relaxation import Accuracy, Sor
 from hybrid_nbody.fluid.sources import Box, Event
 from hybrid_nbody.fluid.step import Stepper
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.ranks import RowsModel, answer_of, rows_at, same_bits, this_rank
 
-from hybrid_nbody import formats
 from hybrid_nbody.errors import FileError
+from hybrid_nbody.files import names as formats
 from hybrid_nbody.output import checkpoint, hdf5
 from hybrid_nbody.parallel import gather
 from hybrid_nbody.parallel.partition import Partition

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hybrid_nbody.output import progress
 from hybrid_nbody.output.progress import BarProgress, LineProgress, Status, duration
-from hybrid_nbody.output.report import OUTPUT_EVENTS, PARTS, rate_line, time_shares, time_table, with_prefix
+from hybrid_nbody.output.summary import OUTPUT_EVENTS, PARTS, rate_line, time_shares, time_table, with_prefix
 from hybrid_nbody.simulation.model import Work
 from hybrid_nbody.simulation.timings import Timings
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from support.ranks import RowsModel, answer_of, rows_at, run_python, same_bits
 
-from hybrid_nbody import __version__, formats
+from hybrid_nbody import __version__
 from hybrid_nbody.errors import DamagedFileError, FileError
+from hybrid_nbody.files import names as formats
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import gather

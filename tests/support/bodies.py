@@ -4,11 +4,11 @@ import numpy as np
 from support.ranks import transport_of
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.gravity import Gravity
+from hybrid_nbody.nbody.forces.direct import Gravity
+from hybrid_nbody.nbody.forces.ring import RingGravity
+from hybrid_nbody.nbody.forces.symmetric import gravity_for
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.model import NBodyModel
-from hybrid_nbody.nbody.pairs import gravity_for
-from hybrid_nbody.nbody.ring import RingGravity
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
 from hybrid_nbody.parallel.partition import Partition

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.nbody.integrators import FORCE
+from hybrid_nbody.nbody.integrators.stages import FORCE
 
 
 class Clock:
@@ -57,7 +57,7 @@ class Main(Helper):
 @cache
 def charging():
     """Return the CPU's kernels, whose forces take the time that a stand-in says; imported once a backend is there."""
-    from hybrid_nbody.nbody.kernels import cpu
+    from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
 
     class Charging(cpu.Kernels):
         def __init__(self, device, backend, *arguments):

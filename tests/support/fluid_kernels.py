@@ -3,8 +3,8 @@
 import numpy as np
 from support.bodies import make_backend
 
+from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
-from hybrid_nbody.fluid.slab import Slab
 
 FREE, STUCK, AROUND = ("free-slip",) * 3, ("no-slip",) * 3, ("periodic",) * 3
 MIXED, TURNED = ("periodic", "no-slip", "free-slip"), ("free-slip", "no-slip", "periodic")

@@ -4,11 +4,11 @@ import numpy as np
 from support.bodies import make_backend
 from support.ranks import transport_of
 
-from hybrid_nbody.fluid import solvers
 from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.slab import Slab
+from hybrid_nbody.fluid.solvers import relaxation as solvers
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.halo import HaloExchange

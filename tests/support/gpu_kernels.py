@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from hybrid_nbody.fluid.kernels import gpu, gpu_relax, gpu_tiles
-from hybrid_nbody.fluid.kernels.gpu_boxes import Boxes
-from hybrid_nbody.fluid.kernels.gpu_layout import LANES
-from hybrid_nbody.fluid.kernels.gpu_tiles import SMALLER, Tiling
-from hybrid_nbody.fluid.slab import Slab
-from hybrid_nbody.fluid.stencil import POISSON, diffusion
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
+from hybrid_nbody.fluid.kernels.gpu import red_black as gpu_relax
+from hybrid_nbody.fluid.kernels.gpu import tiling as gpu_tiles
+from hybrid_nbody.fluid.kernels.gpu.layout import LANES
+from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Boxes
+from hybrid_nbody.fluid.kernels.gpu.tiling import SMALLER, Tiling
+from hybrid_nbody.fluid.solvers.stencil import POISSON, diffusion
 
 CASES = {
     "walls": ((70, 75, 10), ("free-slip", "no-slip", "free-slip")),

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from hybrid_nbody.nbody.kernels import cpu
-from hybrid_nbody.nbody.kernels.pairs.gpu import nothing_to_add
-from hybrid_nbody.nbody.kernels.pairs.units import bounds, rounders
-from hybrid_nbody.nbody.pairs import PairGravity
+from hybrid_nbody.nbody.forces.symmetric import PairGravity
+from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import bounds, rounders
+from hybrid_nbody.nbody.kernels.gpu.symmetric import nothing_to_add
 
 
 def pairs_of_chunks(chunks):
-    """Return the pairs of chunks in the order of ``pairs.cu``."""
+    """Return the pairs of chunks in the order of ``symmetric.cu``."""
     return [(i % chunks, (i % chunks + i // chunks) % chunks) for i in range(chunks * (chunks + 1) // 2)]
 
 
 def add_exactly(value, by, sums):
-    """Add to sums, (..., words), as ``pairs.cu`` does."""
+    """Add to sums, (..., words), as ``symmetric.cu`` does."""
     for word in range(sums.shape[-1]):
         multiple = (value + by[word]) - by[word]
         sums[..., word] += multiple

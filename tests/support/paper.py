@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.fluid.kernels.gpu_neighbours import AHEAD
+from hybrid_nbody.fluid.kernels.gpu.peers import AHEAD
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 MODEL = "Paper GPU"

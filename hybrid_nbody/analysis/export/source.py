@@ -8,13 +8,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from hybrid_nbody.analysis.checkpoint import open_checkpoint
-from hybrid_nbody.analysis.hdf5 import SIGNATURE, attributes, reading
 from hybrid_nbody.analysis.passes import counted, counter, no_step
-from hybrid_nbody.analysis.run import find_trajectory, open_run
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.formats import SEAL_START, USER_BLOCK
+from hybrid_nbody.files.checkpoint import open_checkpoint
+from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, reading
+from hybrid_nbody.files.names import SEAL_START, USER_BLOCK
+from hybrid_nbody.files.run import find_trajectory, open_run
 
 MAPS = {"activity_map": "activity/map"}
 """What frames hold beside bodies: its name in an export, and in a trajectory."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybrid_nbody.analysis.whole_file import written_beside
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.atomic import written_beside
 
 SLACK_BYTES = 1 << 20
 """Room for headers, and for the tables of HDF5 and of archives."""

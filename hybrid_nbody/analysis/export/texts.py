@@ -3,7 +3,7 @@
 import numpy as np
 
 from hybrid_nbody import __version__
-from hybrid_nbody.formats import EXPORT
+from hybrid_nbody.files.names import EXPORT
 
 
 def mark(file, source):

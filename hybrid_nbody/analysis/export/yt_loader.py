@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-from hybrid_nbody.analysis.hdf5 import open_hdf5, reading
+from hybrid_nbody.files.hdf5 import open_hdf5, reading
 
 ROWS = 1 << 20
 """Bodies read at a time."""

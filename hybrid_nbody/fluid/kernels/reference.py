@@ -1,6 +1,6 @@
 """The stable-fluids step in plain NumPy and float64: slow, and what both twins are tested against.
 
-Arrays are (nz, ny, nx) and hold the whole grid; `boundary` and `parity` are those of `hybrid_nbody.fluid.slab`. The
+Arrays are (nz, ny, nx) and hold the whole grid; `boundary` and `parity` are those of `hybrid_nbody.fluid.grid`. The
 method is that of Stam, "Stable Fluids" (SIGGRAPH 1999), on cell centres.
 """
 
@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from hybrid_nbody.fluid.slab import velocity_parity
-from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
+from hybrid_nbody.fluid.grid import velocity_parity
+from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
 
 AXES = (2, 1, 0)
 """The axis of an array that stands for x, y and z."""
@@ -60,7 +60,7 @@ def colour_of(shape):
 
 
 def factors_of_cells(shape, boundary, factors):
-    """Return the factor of every cell: see `hybrid_nbody.fluid.stencil.Factors`."""
+    """Return the factor of every cell: see `hybrid_nbody.fluid.solvers.stencil.Factors`."""
     case = np.zeros(shape, int)
     for axis, kind in enumerate(boundary):
         if kind != "periodic":

@@ -22,7 +22,7 @@ class Precision:
         Type in which an interaction is computed.
     local : bool
         Whether a chunk's origin is one of its bodies, which are then sorted in space
-        (`hybrid_nbody.nbody.ordering`): the rounding of a stored offset is relative to its length. Otherwise the
+        (`hybrid_nbody.nbody.forces.sources`): the rounding of a stored offset is relative to its length. Otherwise the
         origin is that of the coordinates.
     """
 

@@ -7,11 +7,11 @@ import h5py
 import numpy as np
 import pytest
 
-from hybrid_nbody.analysis.bodies_file import read_bodies
 from hybrid_nbody.analysis.export import export_run, source, tables, target
-from hybrid_nbody.analysis.run import open_run
-from hybrid_nbody.cli import main
+from hybrid_nbody.cli.main import main
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.files.run import open_run
 
 SUFFIXES = {"gadget": "hdf5", "vtkhdf": "vtkhdf", "csv": "csv", "npz": "npz"}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.analysis.export import export_run
-from hybrid_nbody.analysis.run import open_run
+from hybrid_nbody.files.run import open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -5,7 +5,7 @@ from support.bodies import make_backend
 from support.fluids import DEFAULT, FREE_SLIP, PERIODIC, make_model, state, stirring
 from support.ranks import communicator, same_bits, this_rank
 
-from hybrid_nbody.fluid.kernels.gpu_neighbours import Messages, Peers
+from hybrid_nbody.fluid.kernels.gpu.peers import Messages, Peers
 
 __all__ = ["communicator"]
 

@@ -6,8 +6,8 @@ from support.gpu_kernels import CASES, STENCILS, WAYS, close, colours_of, make, 
 from support.ranks import on_threads
 
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.solvers import NEVER_MET
-from hybrid_nbody.fluid.stencil import SCALAR, diffusion
+from hybrid_nbody.fluid.solvers.relaxation import NEVER_MET
+from hybrid_nbody.fluid.solvers.stencil import SCALAR, diffusion
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 

@@ -5,7 +5,7 @@ import pytest
 from support.gpu_kernels import CASES, close, colours_of, inner, make, merged, rounded, upload, values
 
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.stencil import SCALAR
+from hybrid_nbody.fluid.solvers.stencil import SCALAR
 
 pytestmark = pytest.mark.gpu
 

@@ -1,0 +1,1 @@
+"""What the fluid model reaches, and the steps that led to it."""

@@ -1,0 +1,1 @@
+"""What the pair force reaches: sizes, limits, tuning, shares."""

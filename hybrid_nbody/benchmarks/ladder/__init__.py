@@ -1,0 +1,1 @@
+"""Every optimisation of the pair force, one rung at a time."""

@@ -1,0 +1,59 @@
+"""The kernels of a run as the last rung of each ladder, on either backend."""
+
+from hybrid_nbody.nbody.forces.direct import KERNELS
+from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
+from hybrid_nbody.nbody.forces.symmetric import gravity_for
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.state import make_state, set_order
+
+
+class ProductionRun:
+    """A step by the kernels that runs use; methods as in `hybrid_nbody.benchmarks.ladder.cpu_rungs.LoopRun`.
+
+    Parameters
+    ----------
+    backend : Backend
+    precision : {"single", "mixed", "double"}
+    problem : Problem
+    gravity : type, optional
+        `Gravity`, or what runs would choose for such bodies.
+    **options
+        More arguments of the twin's ``Kernels``, such as ``tuning``.
+    """
+
+    divisible = False
+
+    def __init__(self, backend, precision, problem, gravity=None, **options):
+        self.backend, self.precision, self.problem, number = backend, precision, problem, problem.number
+        self.state = make_state(backend, slice(0, number), problem.mass.astype("f8"))
+        local = PRECISIONS[precision].local
+        order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
+        set_order(backend, self.state, order)
+        gravity = gravity or gravity_for([backend.kind], precision, problem.mass.astype("f8"), problem.softening)
+        kernels = backend.kernels(KERNELS, gravity.module)
+        self.kernels = kernels.Kernels(backend, self.state, precision, problem.softening, 1.0, **options)
+        self.restart()
+
+    def restart(self):
+        """Go back to the bodies at rest."""
+        self.state.position[:] = self.backend.upload(self.problem.position.astype("f8"))
+        self.state.velocity[:] = 0
+
+    def force(self):
+        """Compute the accelerations of all bodies."""
+        self.kernels.pack(self.state)
+        self.kernels.accelerations(self.state)
+
+    def step(self, targets):
+        """Do a step of all bodies."""
+        self.force()
+        self.kernels.kick(self.state, self.problem.dt)
+        self.kernels.drift(self.state, self.problem.dt)
+
+    def interactions(self, targets):
+        """Return the interactions of a step."""
+        return self.problem.number**2
+
+    def result(self):
+        """Return positions and velocities, (N, 3) arrays."""
+        return self.backend.download(self.state.position), self.backend.download(self.state.velocity)

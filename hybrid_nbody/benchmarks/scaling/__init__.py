@@ -1,0 +1,1 @@
+"""Both models on more and more ranks."""

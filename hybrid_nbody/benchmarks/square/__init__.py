@@ -1,0 +1,1 @@
+"""Bodies in the unit square: kernels of one thread a body and one a pair."""

@@ -1,0 +1,135 @@
+"""What each command takes from the command line."""
+
+import argparse
+from pathlib import Path
+
+PICTURES = (
+    "of bodies energies, snapshot, tracks, tracks-3d, lagrangian, profiles, activity or overview; of a fluid "
+    "diagnostics, slices or projection (default: what fits the run)"
+)
+
+EXPORTS = (
+    "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a fluid for ParaView, in time; "
+    "csv: a table of bodies; npz: bodies or a fluid for NumPy"
+)
+
+
+def _path(text):
+    """Read the name of a file or directory; an empty one, of a shell's variable that is not set, is a mistake."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return Path(text)
+
+
+def _run_arguments(command):
+    command.add_argument("file", help="configuration in YAML")
+    _set_argument(command)
+    command.add_argument("--overwrite", action="store_true", help="replace a run that the output directory holds")
+
+
+def _resume_arguments(command):
+    command.add_argument("directory", type=_path, help="directory of the run")
+    _set_argument(command)
+
+
+def _check_arguments(command):
+    command.add_argument("file", help="configuration in YAML")
+    _set_argument(command)
+
+
+def _set_argument(command):
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="override a key, e.g. time.dt=1e-4",
+    )
+
+
+def _info_arguments(command):
+    command.add_argument("path", type=_path, help="a run's directory, or one file of it")
+
+
+def _plot_arguments(command):
+    command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--kind", help=PICTURES)
+    command.add_argument("--output", type=_path, help="a PNG file or a folder (default: the run's directory)")
+    command.add_argument("--frame", type=int, default=-1, help="which frame it shows (default: the last)")
+
+
+def _export_arguments(command):
+    command.add_argument("path", type=_path, help="a run's directory, its trajectory.h5, or a checkpoint")
+    command.add_argument("--format", required=True, choices=("gadget", "vtkhdf", "csv", "npz"), help=EXPORTS)
+    command.add_argument("--output", type=_path, required=True, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--frame", type=_frame, default=-1, help="which frame, or all of them in vtkhdf and npz (default: the last)"
+    )
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+
+def _frame(text):
+    """Read the number of a frame, or the word all."""
+    try:
+        return "all" if text == "all" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number or all (got '{text}')") from None
+
+
+def _flat_arguments(command):
+    command.add_argument("bodies", metavar="N", help="number of bodies")
+    command.add_argument("cells", metavar="D", help="cells of the activity map along each side")
+    command.add_argument("mode", metavar="MODE", help="cpu (one thread), openmp (all cores) or cuda (a GPU)")
+    command.add_argument("-i", metavar="I", dest="iterations", help="iterations to time; without it, an animation")
+    command.add_argument("-f", type=_path, metavar="FILE", dest="file", help="CSV: x, y, vx, vy, m (default: random)")
+    command.add_argument("--seed", default="1", metavar="S", help="of what is drawn at random (default: 1)")
+    command.add_argument("--animation", metavar="FILE", help="a .gif or .mp4, in place of a window (default: flat.gif)")
+    command.add_argument("--output", type=_path, metavar="DIR", help="keep the whole run there, as run does")
+    command.add_argument("--overwrite", action="store_true", help="replace a run that DIR holds")
+
+
+def _movie_arguments(command):
+    command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--kind", help="bodies, activity or fluid (default: what fits the run)")
+    command.add_argument("--output", type=_path, help="an .mp4 (takes ffmpeg) or .gif file or a folder")
+    command.add_argument("--fps", type=float, default=25.0, help="frames a second (default: 25)")
+    command.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)")
+
+
+def _report_arguments(command):
+    command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("--output", type=_path, help="an HTML file or a folder (default: the run's directory)")
+
+
+def _compare_arguments(command):
+    command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
+    command.add_argument("second", type=_path, help="the other one")
+    command.add_argument("--output", type=_path, help="a picture or a folder (default: the first run's directory)")
+
+
+def _bench_arguments(command):
+    from hybrid_nbody.benchmarks.harness.command import add_arguments
+
+    add_arguments(command, _path)
+
+
+def _doctor_arguments(command):
+    """Doctor takes no arguments."""
+
+
+ARGUMENTS = {
+    "run": _run_arguments,
+    "resume": _resume_arguments,
+    "check": _check_arguments,
+    "info": _info_arguments,
+    "plot": _plot_arguments,
+    "export": _export_arguments,
+    "flat": _flat_arguments,
+    "movie": _movie_arguments,
+    "report": _report_arguments,
+    "compare": _compare_arguments,
+    "bench": _bench_arguments,
+    "doctor": _doctor_arguments,
+}
+"""For each command, the function that adds what it takes to its parser."""

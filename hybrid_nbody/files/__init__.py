@@ -1,0 +1,1 @@
+"""Files that readers and writers share; no MPI."""

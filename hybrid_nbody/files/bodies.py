@@ -1,0 +1,222 @@
+"""Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.bodies_csv import read_csv, short
+from hybrid_nbody.files.checkpoint import open_checkpoint
+from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, reading
+from hybrid_nbody.files.names import SEAL_START, TRAJECTORY_FILE, USER_BLOCK, UTF_16
+from hybrid_nbody.files.run import open_run
+
+DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
+"""What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
+
+ARRAYS = ("position", "velocity", "mass", "id")
+PASSED_OVER = ("activity_map",)
+"""Arrays that an export of ours holds beside the bodies."""
+
+
+@dataclass(frozen=True, eq=False)
+class BodiesTable:
+    """Bodies as they stand in a file, in its order.
+
+    Attributes
+    ----------
+    position : ndarray
+        (N, 3) float64, in the units of length.
+    velocity : ndarray
+        (N, 3) float64, in the units of velocity.
+    mass : ndarray
+        (N,) float64, in the units of mass; none is negative.
+    id : ndarray or None
+        (N,) int64, or None where the file names no identities.
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    mass: np.ndarray
+    id: np.ndarray | None = None
+
+    def __len__(self):
+        return len(self.mass)
+
+    def __repr__(self):
+        return f"BodiesTable of {len(self)} bodies, total mass {self.mass.sum():g}"
+
+
+def read_bodies(path, seed: int = 1) -> BodiesTable:
+    """Read bodies from a file whose kind is decided by its content, whatever its name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments), or one of
+        bodies in a plane in the course's format, see `hybrid_nbody.files.bodies_csv.read_csv`; a NumPy ``.npz``
+        archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), in which the
+        ``activity_map`` of our exports is passed over; a trajectory of ours, whose last frame is taken; or a checkpoint
+        of ours.
+    seed : int, optional
+        Of what a table in the course's format leaves to be drawn.
+
+    Returns
+    -------
+    BodiesTable
+        At least one body, all numbers finite.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable or foreign, or a value in it is impossible; the message names the place.
+    """
+    path = Path(path)
+    try:
+        with reading(path):
+            return _checked(path, _reader_for(path, seed)(path))
+    except FileError as error:
+        raise InputError(str(error)) from error
+
+
+def _reader_for(path, seed):
+    trajectory = path / TRAJECTORY_FILE
+    if trajectory.is_file():
+        raise InputError(f"{path}: a directory, not a file; to take the last frame of its run name {trajectory}")
+    check_regular_file(path)
+    with open(path, "rb") as file:
+        head = file.read(USER_BLOCK + len(SIGNATURE))
+    if not head:
+        raise InputError(f"{path}: an empty file, no bodies in it")
+    if head.startswith(b"\x93NUMPY"):
+        raise InputError(f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez")
+    if head.startswith(b"PK"):
+        return _read_npz
+    if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
+        return _read_checkpoint
+    if head.startswith(SIGNATURE):
+        return _read_last_frame
+    if _is_binary(head):
+        raise InputError(f"{path}: no text; neither a CSV table, nor HDF5, nor a NumPy archive")
+    return partial(_read_csv, seed=seed)
+
+
+def _is_binary(head):
+    """Whether a file begins as no text does, UTF-16 apart: with zeros, or many control bytes."""
+    if head.startswith(UTF_16):
+        return False
+    control = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
+    return b"\0" in head or 10 * control > len(head)
+
+
+# --- CSV ---------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path, seed):
+    table = read_csv(path, seed)
+    return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
+
+
+# --- NumPy ---------------------------------------------------------------------------------------------------------
+
+
+def _read_npz(path):
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return BodiesTable(**_arrays_of(path, archive))
+    except DAMAGED_ARCHIVE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if "allow_pickle" in reason:
+            reason = "it holds Python objects, which are not read for safety"
+        raise InputError(f"{path}: not a readable NumPy archive ({reason})") from error
+
+
+def _arrays_of(path, archive):
+    for name in ARRAYS[:3]:
+        if name not in archive.files:
+            raise InputError(f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}")
+    if {"time", "step"} <= set(archive.files):
+        raise InputError(f"{path}: it holds many frames; export one: hybrid-nbody export … --format npz --frame N")
+    for name in archive.files:
+        if name not in (*ARRAYS, *PASSED_OVER):
+            raise InputError(f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id")
+    return {name: archive[name] for name in archive.files if name in ARRAYS}
+
+
+# --- HDF5 ----------------------------------------------------------------------------------------------------------
+
+
+def _read_checkpoint(path):
+    with open_checkpoint(path) as file:
+        _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
+        arrays = {name: file[f"bodies/{name}"][:] for name in ARRAYS if f"bodies/{name}" in file}
+        return BodiesTable(**arrays)
+
+
+def _read_last_frame(path):
+    with open_run(path) as run:
+        if not run.number_of_bodies:
+            raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
+        if not run.number_of_frames:
+            raise InputError(f"{path}: no complete frame in this trajectory")
+        return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
+
+
+def _check_holds(path, file, *names):
+    for name in names:
+        if name not in file:
+            raise InputError(f"{path}: no data set '{name}' in it; it holds no complete set of bodies")
+
+
+# --- what every table must satisfy ---------------------------------------------------------------------------------
+
+
+def _checked(path, table):
+    """Return the table in float64 and C order, or say which number cannot be."""
+    position = _as_numbers(path, "position", table.position)
+    count = len(position) if position.ndim else 0
+    _check_shape(path, "position", position, (count, 3))
+    if not count:
+        raise InputError(f"{path}: no bodies in it; at least one is needed")
+    velocity, mass = _as_numbers(path, "velocity", table.velocity), _as_numbers(path, "mass", table.mass)
+    _check_shape(path, "velocity", velocity, (count, 3))
+    _check_shape(path, "mass", mass, (count,))
+    if mass.min() < 0:
+        raise InputError(f"{path}: mass[{mass.argmin()}] is negative (got {mass.min():g})")
+    return BodiesTable(position, velocity, mass, _as_identities(path, table.id, count))
+
+
+def _check_shape(path, name, values, shape):
+    if values.shape != shape:
+        bodies = f"for the {shape[0]} bodies of position" if name != "position" else "for N bodies"
+        wanted = "(N, 3)" if name == "position" else shape
+        raise InputError(f"{path}: {name} has the shape {values.shape}; {bodies} it must be {wanted}")
+
+
+def _as_numbers(path, name, values):
+    values = np.asarray(values)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{path}: {name} holds {values.dtype}, not numbers")
+    with np.errstate(over="ignore"):
+        values = np.asarray(values, dtype=np.float64, order="C")
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        place = ", ".join(map(str, bad[0]))
+        raise InputError(f"{path}: {name}[{place}] is not finite (got {values[tuple(bad[0])]})")
+    return values
+
+
+def _as_identities(path, values, count):
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{path}: id holds {values.dtype}, not whole numbers")
+    _check_shape(path, "id", values, (count,))
+    if len(np.unique(values)) != count:
+        raise InputError(f"{path}: id names some bodies twice")
+    return values.astype(np.int64)

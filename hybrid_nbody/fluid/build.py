@@ -1,0 +1,217 @@
+"""Builds the fluid model of a configuration."""
+
+from functools import partial
+
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.events import read_events
+from hybrid_nbody.fluid import config as asked
+from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
+from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.model import FluidModel
+from hybrid_nbody.fluid.solvers import relaxation as solvers
+from hybrid_nbody.fluid.solvers.multigrid import Multigrid
+from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
+from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.parallel.exchange import choose_transport
+from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.shares import CHANGEABLE, Built, check_lists, is_mixed, placement_lines, plural, shares
+
+
+class FluidBuilder:
+    """From a configuration to a grid shared out over all ranks; `NBodyBuilder` has the same methods.
+
+    Parameters
+    ----------
+    config : FluidConfig
+    communicator : Communicator
+        Every rank calls together.
+    connect, place : callable, optional
+        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
+
+    Attributes
+    ----------
+    changeable : tuple of str
+        Keys that a resumed run may change.
+    least : int
+        Planes that a rank has at least where shares follow the speed.
+    """
+
+    changeable = CHANGEABLE
+    least = 1
+
+    def __init__(self, config, communicator, connect=choose_transport, place=place):
+        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
+
+    @staticmethod
+    def resolved(config):
+        """Return the configuration with the events of its file beside the others: a restart needs no file.
+
+        Raises
+        ------
+        InputError
+            If the file is missing or wrong.
+        """
+        sources = config.sources
+        if sources.file is None:
+            return config
+        read = read_events(sources.file, config.time.total_steps)
+        events = [asked.Event(step=event.step, density=event.density, velocity=event.velocity) for event in read]
+        sources = sources.model_copy(update={"events": (*sources.events, *events), "file": None})
+        return config.model_copy(update={"sources": sources})
+
+    def check(self) -> None:
+        """Check that the grid can be shared out.
+
+        Raises
+        ------
+        InputError
+            On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
+        """
+        config, size = self.config, self.communicator.size
+        check_lists(config, size)
+        planes = config.grid.cells[2]
+        if planes < size:
+            raise InputError(
+                f"grid.cells: {planes} planes along z for {size} ranks; a rank needs one plane at least: start at "
+                f"most {planes} ranks, or let z be the longer axis"
+            ).on_all_ranks()
+        if config.solver.method == "lexicographic" and size > 1:
+            raise InputError(
+                f"solver.method: lexicographic goes from cell to cell and runs on one rank ({size} were started); "
+                "use red-black"
+            ).on_all_ranks()
+
+    def initial(self) -> list[Event]:
+        """Return the events of the run."""
+        centre = self.config.grid.centre
+        return [event_of(event, centre) for event in self.config.sources.events]
+
+    def fresh(self, events) -> Built:
+        """Return a model at rest; the root passes the events, the other ranks None."""
+        return self._build(self.communicator.broadcast(events))
+
+    def restored(self, saved) -> Built:
+        """Return a model at the state of a checkpoint; every rank reads its own planes."""
+        return self._restored(saved, self._build(self.initial()))
+
+    def speeds(self, built: Built, seconds: list[float]) -> list[float]:
+        """Return the speed of each rank, measured anew: in a step neighbours wait for each other."""
+        return self._speeds(built.placement)
+
+    def rearranged(self, built: Built, partition, saved) -> Built:
+        """Return a model on the devices of `built` with other shares, at a state that each rank reads its planes of."""
+        transport = built.exchange.transport
+        return self._restored(saved, self._connect(built.placement, transport, partition, self.initial()))
+
+    def _restored(self, saved, built):
+        own = built.exchange.own
+        built.model.restore(lambda name: saved.rows(name, own.start, own.stop), saved.scalars)
+        return built
+
+    def lines(self, built: Built) -> list[str]:
+        """Say what runs where."""
+        config = self.config
+        solver, title = config.solver, config.title or "hybrid_nbody"
+        cells = " x ".join(map(str, config.grid.cells))
+        accuracy = f"at most {solver.max_iterations} iterations, tolerance {solver.tolerance:g}"
+        return [
+            f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
+            f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
+            *placement_lines(config, built, partial(plural, one="plane", many="planes")),
+        ]
+
+    def _build(self, events):
+        """Choose devices, compile kernels, share the planes out and connect the ranks."""
+        config, communicator = self.config, self.communicator
+        placement = self.place(config.compute.backend, config.compute.threads, communicator)
+        self._check_backend(placement.backend)
+        kind = config.fluid.boundary, DTYPES[config.fluid.dtype], physics_of(config), partial(solver_of, config.solver)
+        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
+        partition = shares(config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least)
+        self._check_planes(partition)
+        transport = self.connect(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
+        return self._connect(placement, transport, partition, events)
+
+    def _speeds(self, placement):
+        fluid, mixed = self.config.fluid, is_mixed(placement)
+        return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed)
+
+    def _connect(self, placement, transport, partition, events):
+        """Return the model with these shares, at rest."""
+        halo = HaloExchange(transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic")
+        return Built(self._model(placement, halo, events), placement, halo)
+
+    def _check_backend(self, backend):
+        if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
+            raise InputError(
+                f"solver.method: lexicographic runs on a CPU alone, and this run is on {backend.description}; "
+                "use compute.backend: cpu, or solver.method: red-black"
+            ).on_all_ranks()
+
+    def _check_planes(self, partition):
+        if 0 in partition.counts:
+            raise InputError(
+                f"compute.balance: rank {partition.counts.index(0)} would have no plane of {partition.total}; give it "
+                "more weight"
+            ).on_all_ranks()
+
+    def _model(self, placement, halo, events):
+        config, own, mixed = self.config, halo.own, is_mixed(placement)
+        slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed)
+        kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
+        output, solver = config.output, config.solver
+        planes = None if output.planes is None else tuple(sorted(output.planes))
+        return FluidModel(
+            kernels,
+            halo,
+            self.communicator,
+            solver_of(solver, kernels, halo),
+            physics_of(config),
+            Sources(events),
+            Frames(output.fields, output.stride, planes),
+            solver.max_iterations,
+        )
+
+
+DTYPES = {"float32": "f4", "float64": "f8"}
+SOLVERS = {"red-black": solvers.RedBlack, "lexicographic": solvers.Lexicographic, "multigrid": Multigrid}
+
+
+def solver_of(config, kernels, halo):
+    """Return the solver that a configuration asks for."""
+    accuracy = solvers.Accuracy(config.max_iterations, config.tolerance, config.criterion)
+    if config.method == "sor":
+        return solvers.Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
+    return SOLVERS[config.method](kernels, halo, accuracy)
+
+
+def physics_of(config) -> Physics:
+    """Return what moves the fluid of a configuration."""
+    fluid = config.fluid
+    return Physics(
+        dt=config.time.dt,
+        viscosity=fluid.viscosity,
+        diffusivity=fluid.diffusion,
+        projection=fluid.projection,
+        advection=fluid.advection,
+        lift=tuple(-fluid.buoyancy * component for component in fluid.gravity),
+        confinement=fluid.vorticity_confinement,
+        carry_over=config.sources.carry_over,
+    )
+
+
+def event_of(event, centre) -> Event:
+    """Return an event as the model takes it."""
+    field, values = ("velocity", event.velocity) if event.density is None else ("density", (event.density,))
+    return Event(event.first, event.last, field, values, _region(event, centre), event.mode)
+
+
+def _region(event, centre):
+    if event.box is not None:
+        return Box(tuple(edge for edges in event.box for edge in edges))
+    if event.sphere is not None:
+        return Sphere(event.sphere.centre, event.sphere.radius)
+    return Box.cell(*(event.cell or centre))

@@ -1,0 +1,320 @@
+"""What a configuration of `model: fluid`, stable fluids in three dimensions, may hold."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from hybrid_nbody.config.sections import Compute, Every, ExclusiveSection, Output, Section, Time
+from hybrid_nbody.config.values import (
+    Allowed,
+    AtLeastOne,
+    FileName,
+    InOneMessage,
+    Line,
+    NonNegative,
+    Number,
+    Positive,
+    Switch,
+    Whole,
+)
+from hybrid_nbody.fluid import config_checks as fluid_checks
+
+FEWEST_CELLS, MOST_CELLS = 3, 4096
+MOST_ITERATIONS = 10**6
+
+BOUNDARIES = ("free-slip", "no-slip", "periodic")
+Boundary = Literal["free-slip", "no-slip", "periodic"]
+FieldName = Literal["density", "velocity"]
+
+
+def _for_each_axis(value: Any) -> Any:
+    """Take a single value for all three axes."""
+    return value if isinstance(value, list | tuple) else (value,) * 3
+
+
+def _ascending(values: tuple[int, int]) -> tuple[int, int]:
+    """Refuse a last step that comes before the first."""
+    if values[0] > values[1]:
+        raise ValueError()
+    return values
+
+
+def _not_empty(values: tuple[int, int]) -> tuple[int, int]:
+    """Refuse a half-open range without cells."""
+    if values[0] >= values[1]:
+        raise ValueError()
+    return values
+
+
+def _some_once(values: tuple) -> tuple:
+    """Refuse an empty list, and what is listed twice."""
+    if not values or len(set(values)) < len(values):
+        raise ValueError()
+    return values
+
+
+Count = Annotated[Whole, Ge(0)]
+Cells = Annotated[Whole, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
+Grid3 = Annotated[
+    tuple[Cells, Cells, Cells],
+    BeforeValidator(_for_each_axis),
+    InOneMessage,
+    Allowed(
+        "whole number or list",
+        f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of three of them",
+    ),
+]
+Boundaries = Annotated[
+    tuple[Boundary, Boundary, Boundary],
+    BeforeValidator(_for_each_axis),
+    InOneMessage,
+    Allowed("choice or list", f"one of {', '.join(BOUNDARIES)}, or a list of three of them, for the axes x, y and z"),
+]
+Vector = Annotated[
+    tuple[Number, Number, Number], InOneMessage, Allowed("list", "a list of three numbers, along x, y and z")
+]
+Omega = Annotated[
+    Literal["auto"] | Annotated[Number, Gt(0), Lt(2)],
+    InOneMessage,
+    Allowed("choice or number", "auto or a number greater than 0 and less than 2"),
+]
+Steps = Annotated[
+    tuple[Count, Count],
+    AfterValidator(_ascending),
+    InOneMessage,
+    Allowed("list", "a list of the first and the last step, whole numbers from 0, the last not before the first"),
+]
+Cell = Annotated[
+    tuple[Count, Count, Count], InOneMessage, Allowed("list", "a list of three whole numbers i, j, k, counted from 0")
+]
+Range = Annotated[tuple[Count, Count], AfterValidator(_not_empty)]
+Box = Annotated[
+    tuple[Range, Range, Range],
+    InOneMessage,
+    Allowed("list", "a list of three ranges [first, end] of cells, along x, y and z, end not included"),
+]
+FieldNames = Annotated[
+    tuple[FieldName, ...],
+    AfterValidator(_some_once),
+    InOneMessage,
+    Allowed("list", "a list of density and velocity, or of one of them"),
+]
+Planes = Annotated[
+    tuple[Count, ...],
+    AfterValidator(_some_once),
+    InOneMessage,
+    Allowed("list", "a list of different whole numbers from 0"),
+]
+
+
+class Grid(Section):
+    """The cells of the box: cubes, the longest edge of the box has length 1."""
+
+    cells: Grid3 = Field(description="Number of cells along x, y and z: [nx, ny, nz], or one for all three.")
+
+    @property
+    def centre(self) -> tuple[int, int, int]:
+        """The cell at the centre, counted from 0: cell n // 2 of each axis, counted from 1."""
+        return tuple(number // 2 - 1 for number in self.cells)
+
+
+class Fluid(Section):
+    """What flows, and how a step is computed."""
+
+    viscosity: NonNegative = Field(1e-4, description="Kinematic viscosity, in units of length^2 / time.")
+    diffusion: NonNegative = Field(1e-4, description="Diffusion of the density, in units of length^2 / time.")
+    boundary: Boundaries = Field(
+        "free-slip",
+        validate_default=True,
+        description="What is at the two ends of an axis. free-slip: a wall along which the fluid glides; no-slip: a "
+        "wall to which it sticks; periodic: what leaves at one end enters at the other. One word for all axes, or one "
+        "for each.",
+    )
+    dtype: Literal["float32", "float64"] = Field("float32", description="Type of the numbers on the grid.")
+    projection: Literal["exact", "course"] = Field(
+        "exact",
+        description="How the pressure gradient is subtracted. exact: so that the divergence goes; course: without its "
+        "factor 1/h (h is the edge of a cell), and with diffusion started from zero, as the program of the course "
+        "does; its published totals depend on it.",
+    )
+    advection: Literal["semi-lagrangian", "maccormack"] = Field(
+        "semi-lagrangian",
+        description="semi-lagrangian: first order, never unstable; maccormack: second order with a limiter, keeps "
+        "details for longer at about twice the price of this part.",
+    )
+    buoyancy: Number = Field(
+        0.0,
+        description="Lift of the density: the acceleration is -buoyancy * density * gravity. Greater than 0, dense "
+        "smoke rises against gravity.",
+    )
+    gravity: Vector = Field((0.0, -1.0, 0.0), description="Direction and strength of gravity, for buoyancy alone.")
+    vorticity_confinement: NonNegative = Field(
+        0.0, description="Strength of the force that gives back to small eddies what the grid takes. 0: none."
+    )
+
+
+class Solver(Section):
+    """How the linear systems of diffusion and pressure are solved."""
+
+    method: Literal["lexicographic", "red-black", "sor", "multigrid"] = Field(
+        "red-black",
+        description="red-black: Gauss-Seidel, first the cells of one colour of a chess board, then the others; sor: "
+        "the same with over-relaxation; multigrid: V-cycles, by far the best where the pressure must be exact; "
+        "lexicographic: Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread.",
+    )
+    max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
+        20, description="Most iterations (both colours; cycles of multigrid) of a solve."
+    )
+    tolerance: NonNegative = Field(
+        1e-7, description="A solve stops when what criterion measures is no greater. 0: always max_iterations."
+    )
+    criterion: Literal["change", "residual"] = Field(
+        "change",
+        description="change: the largest change of a cell in an iteration; residual: the largest residual over the "
+        "largest right-hand side.",
+    )
+    omega: Omega = Field(
+        "auto",
+        description="Relaxation factor of sor; with 1 it is red-black but for the cells at walls. auto: the one that "
+        "suits the smoothest mode.",
+    )
+
+
+class Sphere(Section):
+    """The cells whose centres lie within a sphere."""
+
+    centre: Vector = Field(description="Centre, in cells counted from 0: [i, j, k] is the centre of that cell.")
+    radius: Positive = Field(description="Radius, in cells.")
+
+
+class Event(ExclusiveSection):
+    """Density or velocity given to some cells at the beginning of a step."""
+
+    exactly_one = (("step", "steps"), ("density", "velocity"))
+    at_most_one = (("cell", "box", "sphere"),)
+
+    step: Count | None = Field(
+        None, description="The step at whose beginning it happens; the first step is 0. Give either this or steps."
+    )
+    steps: Steps | None = Field(
+        None, description="The first and the last of the steps at which it happens. Give either this or step."
+    )
+    density: Number | None = Field(None, description="Density given to the cells. Give either this or velocity.")
+    velocity: Vector | None = Field(None, description="Velocity given to the cells. Give either this or density.")
+    cell: Cell | None = Field(
+        None,
+        description="The cell, counted from 0. Where neither cell nor box nor sphere is given, it is the one at the "
+        "centre, n // 2 - 1 along each axis.",
+    )
+    box: Box | None = Field(None, description="All cells of a box: [[x0, x1], [y0, y1], [z0, z1]], the ends excluded.")
+    sphere: Sphere | None = Field(None, description="All cells whose centres lie within a sphere.")
+    mode: Literal["set", "add"] = Field(
+        "set", description="set: in the place of what the cells hold; add: added to it, at each step anew."
+    )
+
+    @property
+    def first(self) -> int:
+        """First step at which it happens."""
+        return self.step if self.steps is None else self.steps[0]
+
+    @property
+    def last(self) -> int:
+        """Last step at which it happens."""
+        return self.step if self.steps is None else self.steps[1]
+
+
+Events = Annotated[
+    tuple[Event, ...], Allowed("list", f"a list of events, each a mapping of the keys {', '.join(Event.model_fields)}")
+]
+
+
+class Sources(Section):
+    """What is put into the fluid while it flows. It is at rest and empty at first."""
+
+    carry_over: Switch = Field(
+        False,
+        description="Start each step as the program of the course does, which never cleared its scratch arrays: what "
+        "the step before left there is added to velocity and density, times dt, and solves start from it. Only for "
+        "its published totals.",
+    )
+    events: Events = Field((), description="Events; those of one step happen in this order, before those of file.")
+    file: FileName | None = Field(
+        None,
+        description="A file of events in the format of the course: the number of steps, then lines `source d t` and "
+        "`force x y z t`. A relative path starts at the folder of the YAML file; with --set, at the folder in which "
+        "the command runs.",
+    )
+
+
+class FluidTime(Time):
+    """How time advances, and when the run stops."""
+
+    max_energy_error: ClassVar[None] = None
+    """A fluid has no energy to be kept: no run stops because of it."""
+
+    dt: Positive = Field(
+        description="Time step, in units of time. Any step is stable; details are lost where the fluid crosses many "
+        "cells in a step (see the diagnostic cfl)."
+    )
+
+
+class FluidCompute(Compute):
+    """Where the work is done, and how ranks see each other's planes."""
+
+    exchange: Literal["auto", "halo"] = Field(
+        "auto",
+        description="How ranks see each other's planes. halo: neighbours exchange their outermost ones; auto chooses.",
+    )
+
+    @field_validator("exchange", mode="before")
+    @classmethod
+    def _for_planes(cls, exchange: Any) -> Any:
+        """Say of an exchange of bodies that it is one."""
+        if exchange in ("allgather", "ring"):
+            raise ValueError(f"{exchange} is for bodies, not for a fluid; leave it at auto")
+        return exchange
+
+
+class FluidOutput(Output):
+    """What is written, and where."""
+
+    trajectory: Every | None = Field(
+        Every(every_steps=10), description="When a frame, the chosen fields of the fluid, is written. null: never."
+    )
+    diagnostics: Every | None = Field(
+        Every(every_steps=10),
+        description="When total density, energy, divergence and the like are computed and written. null: never.",
+    )
+    fields: FieldNames = Field(("density", "velocity"), description="Which fields a frame holds.")
+    stride: AtLeastOne = Field(
+        1, description="A frame holds every so many cells along each axis; with planes, along x and y alone."
+    )
+    planes: Planes | None = Field(
+        None, description="Planes of z, counted from 0, that a frame holds. null: all (see stride)."
+    )
+
+
+class FluidConfig(Section):
+    """Stable fluids in three dimensions."""
+
+    model: Literal["fluid"] = Field(description="What is simulated. fluid: smoke in a box, by stable fluids.")
+    title: Line = Field("", description="A name for pictures and summaries.")
+    grid: Grid = Field(description="The cells of the box.")
+    fluid: Fluid = Field(Fluid(), description="What flows, and how a step is computed.")
+    solver: Solver = Field(Solver(), description="How the linear systems are solved.")
+    sources: Sources = Field(Sources(), description="What is put into the fluid while it flows.")
+    time: FluidTime = Field(description="How time advances, and when the run stops.")
+    compute: FluidCompute = Field(FluidCompute(), description="Where the work is done.")
+    output: FluidOutput = Field(FluidOutput(), description="What is written, and where.")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_together(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Report what single keys cannot tell, each fault at its own key."""
+        config = handler(data)
+        faults = list(fluid_checks.faults(config))
+        if faults:
+            raise ValidationError.from_exception_data(cls.__name__, faults)
+        return config

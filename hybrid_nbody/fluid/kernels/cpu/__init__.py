@@ -1,0 +1,1 @@
+"""The fluid's kernels on CPU threads (Numba)."""

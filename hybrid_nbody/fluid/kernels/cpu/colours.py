@@ -1,0 +1,279 @@
+"""Fields and their two colours on CPU threads: 2 LANES cells of a row are LANES cells of either colour.
+
+Fields and colours are flat arrays.
+"""
+
+from numba import prange
+
+from hybrid_nbody.backends.simd import (
+    LANES,
+    address_of,
+    evens,
+    fetch,
+    first_turns,
+    last_turns,
+    load,
+    load_first,
+    load_number,
+    odds,
+    replaced,
+    spread,
+    store,
+    store_first,
+)
+from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    place_of,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+    shift_of,
+)
+
+
+@inlined
+def even_and_odd(z, y, grid):
+    """Return where the cells x = 0, 2, 4 ... and x = 1, 3, 5 ... of a row start, in the flat array of both colours."""
+    even = shift_of(0, z, y, grid)
+    return place_of(even, z, y, grid), place_of(1 - even, z, y, grid)
+
+
+@inlined
+def cell_of(z, y, grid):
+    """Return where a row of a field starts."""
+    return (z * grid.rows + y) * grid.columns
+
+
+AHEAD = 1024
+"""Cells between those that are computed and those that are fetched."""
+
+
+@inlined
+def fetch_ahead(field, place):
+    """Let 2 LANES cells come that will soon be needed: processors do not foresee it where vectors are parts."""
+    fetch(field, place + AHEAD)
+    fetch(field, place + AHEAD + LANES)
+
+
+@inlined
+def load_cells(field, place, count):
+    """Return 2 LANES cells of a field, of which there are `count`, as two vectors."""
+    fetch_ahead(field, place)
+    return load_first(field, place, count), load_first(field, place + LANES, count - LANES)
+
+
+@inlined
+def store_cells(field, place, count, cells):
+    """Store them."""
+    store_first(field, place, cells[0], count)
+    store_first(field, place + LANES, cells[1], count - LANES)
+
+
+@inlined
+def store_apart(colours, even, odd, cells):
+    """Store 2 LANES cells by colour, padding and all."""
+    store(colours, even, evens(cells[0], cells[1]))
+    store(colours, odd, odds(cells[0], cells[1]))
+
+
+@inlined
+def together(even, odd):
+    """Return 2 LANES cells of which either colour is given."""
+    return first_turns(even, odd), last_turns(even, odd)
+
+
+@inlined
+def clear_around(colours, grid):
+    """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
+    for colour in range(2):
+        colours[place_of(colour, 1, 0, grid) - 1] = colours[place_of(colour, grid.planes + 1, 0, grid)] = 0
+
+
+@compiled
+def split_plane(z, field, colours, grid):
+    """Take a plane apart."""
+    for y in range(grid.rows):
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, grid.pitch, LANES):
+            cells = load_cells(field, row + 2 * c, grid.columns - 2 * c)
+            store_apart(colours, even + c, odd + c, cells)
+
+
+@compiled
+def split_carried_plane(z, field, factor, carried, b, x, grid):
+    """Take a plane of what is carried over apart, and the sum of another plane and a multiple of it."""
+    factors = spread(factor)
+    for y in range(grid.rows):
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, grid.pitch, LANES):
+            place, count = row + 2 * c, grid.columns - 2 * c
+            cells, more = load_cells(field, place, count), load_cells(carried, place, count)
+            store_apart(b, even + c, odd + c, (cells[0] + factors * more[0], cells[1] + factors * more[1]))
+            store_apart(x, even + c, odd + c, more)
+
+
+@compiled
+def merge_plane(z, colours, field, grid):
+    """Put a plane together."""
+    for y in range(grid.rows):
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            fetch_ahead(field, row + 2 * c)
+            cells = together(load(colours, even + c), load(colours, odd + c))
+            store_cells(field, row + 2 * c, grid.columns - 2 * c, cells)
+
+
+# ---- Gradient --------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def slope_along_x(p, even, odd, c, grid):
+    """Return the next cell less the previous one, of LANES cells of either colour of a row."""
+    last, ends_odd = (grid.columns - 1) // 2, (grid.columns - 1) & 1
+    first_value, last_value = load_number(p, even), load_number(p, (odd if ends_odd else even) + last)
+    start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
+    before, middle = replaced(load(p, odd + c - 1), -c, start), load(p, even + c)
+    after, behind = load(p, odd + c), load(p, even + c + 1)
+    if ends_odd:
+        behind = replaced(behind, last - c, end)
+    else:
+        after = replaced(after, last - c, end)
+    return after - before, behind - middle
+
+
+@inlined
+def slope_between(p, before, after, c):
+    """Return the cells of one row less those of another, as `slope_along_x`; both are given by their colours."""
+    return load(p, after[0] + c) - load(p, before[0] + c), load(p, after[1] + c) - load(p, before[1] + c)
+
+
+@inlined
+def subtract(field, place, count, factors, slopes):
+    """Subtract multiples of the slopes of either colour from cells."""
+    (first, last), cells = together(slopes[0], slopes[1]), load_cells(field, place, count)
+    store_cells(field, place, count, (cells[0] - factors * first, cells[1] - factors * last))
+
+
+@compiled
+def subtract_in_plane(z, u, v, w, p, factor, grid):
+    """Subtract the differences of p from a plane of the velocity."""
+    factors = spread(factor)
+    for y in range(grid.rows):
+        row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
+        front, back = even_and_odd(z, row_before(y, grid), grid), even_and_odd(z, row_after(y, grid), grid)
+        below, above = even_and_odd(plane_below(z, grid), y, grid), even_and_odd(plane_above(z, grid), y, grid)
+        for c in range(0, (grid.columns + 1) // 2, LANES):
+            place, count = row + 2 * c, grid.columns - 2 * c
+            subtract(u, place, count, factors, slope_along_x(p, even, odd, c, grid))
+            subtract(v, place, count, factors, slope_between(p, front, back, c))
+            subtract(w, place, count, factors, slope_between(p, below, above, c))
+
+
+# ---- Divergence ------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def difference_along_x(u, row, cell, sign, grid):
+    """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
+    last, count = grid.columns - 1 - cell, grid.columns - cell
+    first_value, last_value = load_number(u, row), load_number(u, row + grid.columns - 1)
+    start, end = (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
+    before, middle = load_cells(u, row + cell - 1, count)
+    after, behind = load_cells(u, row + cell + 1, count)
+    before, after = replaced(before, -cell, start), replaced(after, last, end)
+    return after - before, replaced(behind, last - LANES, end) - middle
+
+
+@inlined
+def difference_between(field, before, after, count, signs):
+    """Return the cells of one row times a sign less those of another."""
+    old, new = load_cells(field, before, count), load_cells(field, after, count)
+    back, front = spread(signs[1]), spread(signs[0])
+    return back * new[0] - front * old[0], back * new[1] - front * old[1]
+
+
+@inlined
+def signs_at(before, here, after, sign):
+    """Return the signs of the neighbours before and after a place on an axis; walls are their own."""
+    return (sign if before == here else sign * sign), (sign if after == here else sign * sign)
+
+
+@compiled
+def divergence_plane(z, u, v, w, signs, factor, colours, grid):
+    """Fill a plane of colours with `factor` times the divergence."""
+    factors, below, above = spread(factor), plane_below(z, grid), plane_above(z, grid)
+    signs_z = signs_at(below, z, above, signs[2])
+    for y in range(grid.rows):
+        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        before, after = row_before(y, grid), row_after(y, grid)
+        signs_y, front, back = signs_at(before, y, after, signs[1]), cell_of(z, before, grid), cell_of(z, after, grid)
+        under, over = cell_of(below, y, grid), cell_of(above, y, grid)
+        for c in range(0, grid.pitch, LANES):
+            cell, count = 2 * c, grid.columns - 2 * c
+            x = difference_along_x(u, row, cell, signs[0], grid)
+            y_part = difference_between(v, front + cell, back + cell, count, signs_y)
+            z_part = difference_between(w, under + cell, over + cell, count, signs_z)
+            first, last = (x[0] + y_part[0]) + z_part[0], (x[1] + y_part[1]) + z_part[1]
+            store_apart(colours, even + c, odd + c, (factors * first, factors * last))
+
+
+# ---- All planes ------------------------------------------------------------------------------------------------------
+
+
+@compiled_parallel
+def split(field, colours, grid):
+    """Store a field by colour."""
+    clear_around(colours, grid)
+    for z in prange(1, grid.planes + 1):
+        split_plane(z, address_of(field), address_of(colours), grid)
+
+
+@compiled_parallel
+def split_carried(field, factor, carried, b, x, grid):
+    """Store ``field + factor * carried`` and `carried` by colour."""
+    clear_around(x, grid)
+    for z in prange(1, grid.planes + 1):
+        mode = flush_subnormals()
+        fields = address_of(field), factor, address_of(carried)
+        split_carried_plane(z, *fields, address_of(b), address_of(x), grid)
+        restore_subnormals(mode)
+
+
+@compiled_parallel
+def clear(colours, grid):
+    """Store zeros, padding, halo planes and all."""
+    size = grid.rows * grid.pitch
+    for z in prange(2 * (grid.planes + 2)):
+        colours[z * size : (z + 1) * size] = 0
+
+
+@compiled_parallel
+def merge(colours, field, grid):
+    """Fill a field from its colours, halo planes included."""
+    for z in prange(grid.planes + 2):
+        merge_plane(z, address_of(colours), address_of(field), grid)
+
+
+@compiled_parallel
+def subtract_gradient(u, v, w, p, factor, grid):
+    """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
+    for z in prange(1, grid.planes + 1):
+        mode = flush_subnormals()
+        subtract_in_plane(z, address_of(u), address_of(v), address_of(w), address_of(p), factor, grid)
+        restore_subnormals(mode)
+
+
+@compiled_parallel
+def divergence(u, v, w, signs, factor, colours, grid):
+    """Store `factor` times the sum of the central differences of u, v, w by colour.
+
+    `signs`: those of u behind walls of x, v behind those of y and w behind those of z.
+    """
+    for z in prange(1, grid.planes + 1):
+        mode = flush_subnormals()
+        divergence_plane(z, address_of(u), address_of(v), address_of(w), signs, factor, address_of(colours), grid)
+        restore_subnormals(mode)

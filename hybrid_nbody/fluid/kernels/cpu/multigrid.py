@@ -1,0 +1,328 @@
+"""Multigrid on CPU threads (Numba): coarse grids, and values that pass between grids; twin of ``gpu``.
+
+A coarse grid is a field, not taken apart by colour, with a halo plane at each end. All its axes wrap around; behind a
+wall the coupling to what lies there is 0. Tables are those of `hybrid_nbody.fluid.solvers.coarsening`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+)
+
+FEW_CELLS = 1 << 14
+"""Up to here, waking threads takes longer than the work."""
+
+
+class System(NamedTuple):
+    """A stencil in the working type: see `hybrid_nbody.fluid.solvers.stencil.Stencil`."""
+
+    own: float
+    neighbour: float
+
+
+# ---- Coarse grids ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def wrap(row, line):
+    """Copy a row, with its last cell before it and its first one behind it."""
+    line[0], line[row.size + 1] = row[row.size - 1], row[0]
+    for i in range(row.size):
+        line[i + 1] = row[i]
+
+
+@compiled
+def missing_row(z, y, x, b, system, couplings, line, result):
+    """Fill `result` with what is missing in the equations of a row; return what y and z add to its diagonal."""
+    along_x, along_y, along_z = couplings
+    before, after = along_x[0], along_x[1]
+    to_front, to_back, to_below, to_above = along_y[0, y], along_y[1, y], along_z[0, z - 1], along_z[1, z - 1]
+    front, back = x[z, y - 1 if y else x.shape[1] - 1], x[z, y + 1 if y + 1 < x.shape[1] else 0]
+    below, above, here, rhs = x[z - 1, y], x[z + 1, y], x[z, y], b[z, y]
+    diagonal = along_y[2, y] + along_z[2, z - 1]
+    wrap(here, line)
+    for i in range(here.size):
+        around = (before[i] * line[i] + after[i] * line[i + 2]) + (to_front * front[i] + to_back * back[i])
+        around += to_below * below[i] + to_above * above[i]
+        around -= (along_x[2, i] + diagonal) * here[i]
+        result[i] = (rhs[i] - system.own * here[i]) + system.neighbour * around
+    return diagonal
+
+
+@compiled
+def sweep_plane(z, colour, x, b, system, couplings):
+    """Relax the cells of one colour in a plane."""
+    line, missing = np.empty(x.shape[2] + 2, x.dtype), np.empty(x.shape[2], x.dtype)
+    for y in range(x.shape[1]):
+        diagonal = missing_row(z, y, x, b, system, couplings, line, missing)
+        row, along_x = x[z, y], couplings[0]
+        for i in range(row.size):
+            missing[i] /= system.own + system.neighbour * (along_x[2, i] + diagonal)
+        for i in range((colour + y) & 1, row.size, 2):
+            row[i] += missing[i]
+
+
+@compiled_parallel
+def sweep(colour, first, x, b, system, couplings):
+    """Relax the cells of one colour; `first` is the global number of the first plane."""
+    planes = x.shape[0] - 2
+    if x.size <= FEW_CELLS:
+        for z in range(1, planes + 1):
+            sweep_plane(z, colour + first + z - 1, x, b, system, couplings)
+    else:
+        for z in prange(1, planes + 1):
+            sweep_plane(z, colour + first + z - 1, x, b, system, couplings)
+
+
+# ---- To the coarser grid ---------------------------------------------------------------------------------------------
+
+
+@compiled
+def add_average(weight, row, along_x, result):
+    """Add `weight` times the averages of a row."""
+    index, share = along_x
+    for k in range(result.size):
+        total = share[0, k] * row[index[0, k]] + share[1, k] * row[index[1, k]]
+        result[k] += weight * (total + share[2, k] * row[index[2, k]])
+
+
+@compiled
+def average_plane(z, x, b, system, couplings, along_x, along_y, rows):
+    """Average what is missing in a plane along x and y."""
+    line, missing = np.empty(x.shape[2] + 2, x.dtype), np.empty(x.shape[2], x.dtype)
+    for k in range(rows.shape[1]):
+        rows[z, k] = 0
+        for tap in range(along_y.weight.shape[0]):
+            if along_y.weight[tap, k] > 0:
+                missing_row(z, int(along_y.index[tap, k]), x, b, system, couplings, line, missing)
+                add_average(along_y.weight[tap, k], missing, along_x, rows[z, k])
+
+
+@compiled_parallel
+def average_rows(x, b, system, couplings, along_x, along_y, rows):
+    """Average what is missing in the equations of a coarse grid along x and y."""
+    if x.size <= FEW_CELLS:
+        for z in range(1, x.shape[0] - 1):
+            average_plane(z, x, b, system, couplings, along_x, along_y, rows)
+    else:
+        for z in prange(1, x.shape[0] - 1):
+            average_plane(z, x, b, system, couplings, along_x, along_y, rows)
+
+
+@compiled_parallel
+def average_planes(rows, along_z, coarse):
+    """Average along z what was averaged along x and y, halo planes included."""
+    index, share = along_z
+    for k in prange(coarse.shape[0] - 2):
+        for y in range(coarse.shape[1]):
+            lines = (rows[index[0, k], y], rows[index[1, k], y], rows[index[2, k], y])
+            for i in range(coarse.shape[2]):
+                total = share[0, k] * lines[0][i] + share[1, k] * lines[1][i]
+                coarse[k + 1, y, i] = total + share[2, k] * lines[2][i]
+
+
+@inlined
+def line_of(colour, z, y, neighbour, sign, x):
+    """Return a neighbouring row, (plane, row), and its factor; behind a wall it is the row itself."""
+    if neighbour[0] == z and neighbour[1] == y:
+        return x[colour, z, y], sign
+    return x[1 - colour, neighbour[0], neighbour[1]], sign * sign
+
+
+@compiled
+def wrap_colour(here, others, shift, sign, grid, line):
+    """Copy the other cells of a row, and the ghosts at both ends; return the number of cells in `here`."""
+    number, other_number = (grid.columns - shift + 1) // 2, (grid.columns + shift) // 2
+    line[0] = others[other_number - 1] if grid.wraps else sign * here[0]
+    line[other_number + 1] = others[0] if grid.wraps else sign * here[number - 1]
+    for c in range(other_number):
+        line[c + 1] = others[c]
+    return number
+
+
+@compiled
+def missing_of_colour(colour, z, y, x, b, system, signs, grid, line, result):
+    """Fill `result`, (2, half), at 0 or 1, for even or odd x, with what is missing in the cells of one colour."""
+    shift = (colour + y + grid.first + z - 1) & 1
+    here, rhs, missing = x[colour, z, y], b[colour, z, y], result[shift]
+    number = wrap_colour(here, x[1 - colour, z, y], shift, signs[0], grid, line)
+    front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs[1], x)
+    back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs[1], x)
+    below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs[2], x)
+    above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs[2], x)
+    before, behind = line[shift:], line[shift + 1 :]
+    for c in range(number):
+        around = (before[c] + behind[c]) + (front_sign * front[c] + back_sign * back[c])
+        around += below_sign * below[c] + above_sign * above[c]
+        around -= x.dtype.type(6) * here[c]
+        missing[c] = (rhs[c] - system.own * here[c]) + system.neighbour * around
+
+
+@compiled
+def average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows):
+    """Average what is missing in a plane of the finest grid along x and y."""
+    half = (grid.columns + 1) // 2
+    line, missing = np.empty(half + 2, x.dtype), np.zeros((2, half), x.dtype)
+    for k in range(rows.shape[1]):
+        rows[z, k] = 0
+        for tap in range(along_y.weight.shape[0]):
+            if along_y.weight[tap, k] > 0:
+                for colour in range(2):
+                    missing_of_colour(colour, z, along_y.index[tap, k], x, b, system, signs, grid, line, missing)
+                add_average(along_y.weight[tap, k], missing.reshape(-1), along_x, rows[z, k])
+
+
+@compiled_parallel
+def average_rows_of_colours(x, b, system, signs, grid, along_x, along_y, rows):
+    """Average what is missing in the equations of the finest grid along x and y."""
+    for z in prange(1, grid.planes + 1):
+        average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows)
+
+
+# ---- Back to the finer grid ------------------------------------------------------------------------------------------
+
+
+@compiled
+def interpolate_row(z, y, coarse, along_y, along_z, line):
+    """Fill `line` with coarse values at the place of a fine row."""
+    low, high = along_z.lower[z], along_z.upper[z]
+    front, back = along_y.lower[y], along_y.upper[y]
+    rows = (coarse[low, front], coarse[low, back], coarse[high, front], coarse[high, back])
+    weights = (along_y.lower_weight[y], along_y.upper_weight[y])
+    below, above = along_z.lower_weight[z], along_z.upper_weight[z]
+    for k in range(line.size):
+        lower = weights[0] * rows[0][k] + weights[1] * rows[1][k]
+        line[k] = below * lower + above * (weights[0] * rows[2][k] + weights[1] * rows[3][k])
+
+
+@compiled
+def correct_plane(z, coarse, along_x, along_y, along_z, x):
+    """Add interpolated coarse values to a plane of a coarse grid."""
+    line = np.empty(coarse.shape[2], x.dtype)
+    for y in range(x.shape[1]):
+        interpolate_row(z - 1, y, coarse, along_y, along_z, line)
+        row = x[z, y]
+        for i in range(row.size):
+            row[i] += (
+                along_x.lower_weight[i] * line[along_x.lower[i]] + along_x.upper_weight[i] * line[along_x.upper[i]]
+            )
+
+
+@compiled_parallel
+def correct(coarse, along_x, along_y, along_z, x):
+    """Add interpolated coarse values to a coarse grid."""
+    if x.size <= FEW_CELLS:
+        for z in range(1, x.shape[0] - 1):
+            correct_plane(z, coarse, along_x, along_y, along_z, x)
+    else:
+        for z in prange(1, x.shape[0] - 1):
+            correct_plane(z, coarse, along_x, along_y, along_z, x)
+
+
+@compiled
+def correct_colours_of_row(line, along_x, shift, number, tolerance, row):
+    """Add a line of coarse values to the cells of one colour in a row; return whether one is above `tolerance`."""
+    lower, upper = along_x.lower[shift], along_x.upper[shift]
+    lower_weight, upper_weight = along_x.lower_weight[shift], along_x.upper_weight[shift]
+    changed = 0
+    for c in range(number):
+        change = lower_weight[c] * line[lower[c]] + upper_weight[c] * line[upper[c]]
+        row[c] += change
+        changed |= abs(change) > tolerance
+    return changed
+
+
+@compiled
+def correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x, grid):
+    """Add interpolated coarse values to a plane of the finest grid."""
+    line, changed = np.empty(coarse.shape[2], x.dtype), 0
+    for y in range(grid.rows):
+        interpolate_row(z - 1, y, coarse, along_y, along_z, line)
+        for colour in range(2):
+            shift = (colour + y + grid.first + z - 1) & 1
+            number = (grid.columns - shift + 1) // 2
+            changed |= correct_colours_of_row(line, along_x, shift, number, tolerance, x[colour, z, y])
+    return changed
+
+
+@compiled_parallel
+def correct_colours(coarse, along_x, along_y, along_z, tolerance, x, grid):
+    """Add interpolated coarse values to the finest grid; return how many planes changed by more than `tolerance`."""
+    changed = 0
+    for z in prange(1, grid.planes + 1):
+        changed += correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x, grid)
+    return changed
+
+
+class Transfers:
+    """Work on the coarse grids, and between grids, of the planes of one rank.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Those of the finest grid.
+    """
+
+    def __init__(self, kernels):
+        self.kernels, self.kind = kernels, kernels.kind
+
+    def _system(self, stencil):
+        return System(self.kind(stencil.own), self.kind(stencil.neighbour))
+
+    def clear(self, array):
+        """Fill an array with zeros."""
+        array.fill(0)
+
+    def centre(self, array):
+        """Subtract the average of an array that is whole on every rank, halo planes left aside."""
+        array[1:-1] -= self.kind(array[1:-1].mean(dtype="f8"))
+
+    def sweep(self, colour, first, x, b, stencil, couplings):
+        """Relax the cells of one colour of a coarse grid.
+
+        Parameters
+        ----------
+        colour : int
+            0 for the cells with x + y + z even.
+        first : int
+            Global number of the first plane of x and b.
+        x, b : (planes + 2, ny, nx) array
+            Solution, with valid halo planes, and right-hand side.
+        stencil : Stencil
+            That of the finest grid.
+        couplings : tuple of array
+            Those of x, y and z in `hybrid_nbody.fluid.solvers.coarsening`.
+        """
+        sweep(colour, first, x, b, self._system(stencil), couplings)
+
+    def average_rows(self, x, b, stencil, couplings, along_x, along_y, rows):
+        """Fill `rows`, (planes + 2, my, mx), with the residual of a coarse grid, averaged along x and y."""
+        average_rows(x, b, self._system(stencil), couplings, along_x, along_y, rows)
+
+    def average_rows_of_colours(self, x, b, stencil, along_x, along_y, rows):
+        """Do the same from the finest grid; the table of x is that of `by_colour`."""
+        signs = tuple(self.kind(sign) for sign in stencil.parity)
+        average_rows_of_colours(x, b, self._system(stencil), signs, self.kernels.grid, along_x, along_y, rows)
+
+    def average_planes(self, rows, along_z, coarse):
+        """Fill `coarse`, (m + 2, my, mx), with averages along z of `rows`, whose halo planes are valid."""
+        average_planes(rows, along_z, coarse)
+
+    def correct(self, coarse, along_x, along_y, along_z, x):
+        """Add what is interpolated from `coarse`, halo planes included, to a coarse grid."""
+        correct(coarse, along_x, along_y, along_z, x)
+
+    def correct_colours(self, coarse, along_x, along_y, along_z, tolerance, x):
+        """Do the same to the finest grid, and note in the kernels' `changed` what is above the tolerance."""
+        changed = correct_colours(coarse, along_x, along_y, along_z, self.kind(tolerance), x, self.kernels.grid)
+        self.kernels.changed[0] |= changed > 0

@@ -1,0 +1,1 @@
+"""The fluid's kernels on a GPU (CUDA through CuPy)."""

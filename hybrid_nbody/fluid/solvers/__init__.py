@@ -1,0 +1,1 @@
+"""Solvers of the fluid's linear equations."""

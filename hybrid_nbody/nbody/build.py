@@ -1,0 +1,264 @@
+"""Builds the N-body model of a configuration."""
+
+from functools import partial
+
+import numpy as np
+
+from hybrid_nbody.backends.cpu import available_memory
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.nbody import initial_conditions
+from hybrid_nbody.nbody.activity import ActivityMap
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
+from hybrid_nbody.nbody.forces.direct import Gravity
+from hybrid_nbody.nbody.forces.ring import RingGravity
+from hybrid_nbody.nbody.forces.symmetric import gravity_for
+from hybrid_nbody.nbody.integrators.composed import HERMITE
+from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
+from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
+from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
+from hybrid_nbody.parallel.shares import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
+
+EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
+
+NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
+NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
+NOT_ARGUMENTS = ("kind", "dimensions")
+
+LEAST_BYTES_OF_A_BODY = 150
+"""Of what a body takes while it is drawn, or then in the model, at least."""
+
+LEAST_SECONDS = 0.1
+"""Time of computing forces from which the speeds of ranks are judged."""
+
+
+class NBodyBuilder:
+    """From a configuration to bodies on all ranks; `FluidBuilder` has the same methods.
+
+    Parameters
+    ----------
+    config : NBodyConfig
+    communicator : Communicator
+        Every rank calls together.
+    connect, place : callable, optional
+        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
+
+    Attributes
+    ----------
+    changeable : tuple of str
+        Keys that a resumed run may change.
+    least : int
+        Rows that a rank has at least where shares follow the speed.
+    """
+
+    changeable = (*CHANGEABLE, "time.max_energy_error")
+    least = 0
+
+    def __init__(self, config, communicator, connect=choose_transport, place=place):
+        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
+
+    @staticmethod
+    def resolved(config):
+        """Return the configuration with all that a restart needs: a checkpoint holds the bodies."""
+        return config
+
+    def check(self) -> None:
+        """Check what can be checked before anything is made.
+
+        Raises
+        ------
+        InputError
+            On every rank.
+        """
+        check_lists(self.config, self.communicator.size)
+
+    def initial(self) -> Bodies:
+        """Return all bodies; on the root alone.
+
+        Raises
+        ------
+        InputError
+            If a file of bodies is missing or wrong.
+        """
+        return initial_bodies(self.config)
+
+    def fresh(self, bodies: Bodies | None) -> Built:
+        """Return a model at its initial state; the root passes all bodies, the other ranks None."""
+        communicator = self.communicator
+        number = communicator.broadcast(len(bodies) if communicator.is_root else 0)
+        placement, exchange = self._arrange(number)
+
+        def rows(name, shape, dtype="f8"):
+            return scatter_rows(getattr(bodies, name, None), shape, dtype, exchange.partition, communicator)
+
+        mass = broadcast_array(bodies.mass if bodies else None, (number,), "f8", communicator)
+        ids = rows("id", (number,), "i8")
+        model = self._model(placement, exchange, mass, ids)
+        model.begin(Bodies(rows("position", (number, 3)), rows("velocity", (number, 3)), model.own_mass, ids))
+        return Built(model, placement, exchange)
+
+    def restored(self, saved) -> Built:
+        """Return a model at the state of a checkpoint; every rank reads its own rows."""
+        return self._restored(saved, *self._arrange(saved.number))
+
+    def speeds(self, built: Built, seconds: list[float]) -> list[float] | None:
+        """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell.
+
+        Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would never get any again.
+        """
+        counts = built.exchange.partition.counts
+        if 0 in counts:
+            return self._trial(built.placement, sum(counts))
+        if max(seconds) < LEAST_SECONDS:
+            return None
+        return [count / taken if taken > 0 else 0.0 for count, taken in zip(counts, seconds, strict=True)]
+
+    def rearranged(self, built: Built, partition, saved) -> Built:
+        """Return a model on the devices of `built` with other shares, at a state that each rank reads its rows of."""
+        exchange = type(built.exchange)(built.exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, built.placement, exchange)
+
+    def _restored(self, saved, placement, exchange):
+        start, stop = exchange.own.start, exchange.own.stop
+        mass = saved.rows("bodies/mass", 0, saved.number)
+        model = self._model(placement, exchange, mass, saved.rows("bodies/id", start, stop))
+        model.restore(lambda name: saved.rows(name, start, stop), saved.scalars)
+        return Built(model, placement, exchange)
+
+    def lines(self, built: Built) -> list[str]:
+        """Say what runs where."""
+        gravity, time_axis, total = self.config.gravity, self.config.time, built.exchange.partition.total
+        title = self.config.title or "hybrid_nbody"
+        force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
+        bodies = partial(plural, one="body", many="bodies")
+        return [
+            f"{title}: {bodies(total)}, {time_axis.total_steps} steps of {time_axis.dt:g}",
+            f"{time_axis.integrator}, {force}",
+            *placement_lines(self.config, built, bodies),
+            *self._remarks(built),
+        ]
+
+    def _remarks(self, built):
+        """Say how ranks with two devices share their bodies out among them; all ranks call together."""
+        mine = built.model.gravity.kernels.remark
+        return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(self.communicator.gather(mine)) if remark]
+
+    def _arrange(self, number):
+        """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
+        compute, gravity, communicator = self.config.compute, self.config.gravity, self.communicator
+        placement = self.place(compute.backend, compute.threads, communicator, compute.cpu_share)
+        physics = gravity.precision, gravity.softening
+        kind = *physics, self.config.time.integrator
+        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
+        partition = shares(self.config, number, placement, lambda: self._trial(placement, number))
+        transport = self.connect(compute.transport, placement.backend, communicator, placement.shared_gpus)
+        return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
+
+    def _trial(self, placement, number):
+        """Return the speed of each rank in bodies a second, from a short trial."""
+        backend, gravity = placement.backend, self.config.gravity
+        rates = measured_weights(backend, gravity.precision, gravity.softening, number, self.communicator)
+        return [rate / number for rate in rates]
+
+    def _exchange(self, number, placement):
+        """Return the kind of exchange: as asked for, or a ring where the positions of all bodies take much room."""
+        asked, hybrid = self.config.compute.exchange, "hybrid" in placement.kinds
+        if asked == "ring" and hybrid:
+            text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
+            raise InputError(text).on_all_ranks()
+        if self.communicator.size == 1 or hybrid or self.config.time.integrator == HERMITE:
+            return AllgatherExchange
+        if asked == "auto":
+            return AllgatherExchange if self._have_room(number, placement.backend) else RingExchange
+        return EXCHANGES[asked]
+
+    def _have_room(self, number, backend):
+        """Return whether every device has room for the positions of all bodies, and as much again."""
+        sharing = self.communicator.node.allgather(backend.identity).count(backend.identity)
+        free = self.communicator.minimum(np.array(backend.free_memory() // sharing))
+        return 2 * number * BYTES_OF_A_SOURCE <= free
+
+    def _model(self, placement, exchange, mass, ids):
+        """Return the model, its bodies not yet in place."""
+        gravity, time_axis = self.config.gravity, self.config.time
+        return NBodyModel(
+            placement.backend,
+            self.communicator,
+            exchange,
+            mass,
+            ids,
+            integrator=time_axis.integrator,
+            dt=time_axis.dt,
+            precision=gravity.precision,
+            softening=gravity.softening,
+            G=gravity.G,
+            gravity=self._gravity(placement, exchange, mass),
+            shown=self._shown(placement.backend, len(mass)),
+            accuracy=time_axis.accuracy,
+        )
+
+    def _gravity(self, placement, exchange, mass):
+        """Return the kind of gravity, the same on all ranks.
+
+        Who asks for a ring gets the sums that ranks of a ring compute, even where there is none: on one rank.
+        """
+        if exchange.name == RingExchange.name:
+            return RingGravity
+        if self.config.compute.exchange == RingExchange.name:
+            return Gravity
+        gravity = self.config.gravity
+        return gravity_for(placement.kinds, gravity.precision, mass, gravity.softening)
+
+    def _shown(self, backend, number):
+        """Return what is written with the frames besides the bodies."""
+        chosen = self.config.activity_map
+        return () if chosen is None else (ActivityMap(backend, self.communicator, chosen.cells, number),)
+
+
+def initial_bodies(config) -> Bodies:
+    """Return the bodies that a configuration asks for.
+
+    Raises
+    ------
+    InputError
+        If a file of bodies is missing or wrong, or this machine has no room for so many bodies.
+    """
+    choice = config.bodies
+    if choice.kind == "file":
+        return _bodies_of_file(choice, config.seed)
+    arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
+    arguments |= {"G": config.gravity.G} if choice.kind in NEEDS_G else {}
+    arguments |= {"seed": config.seed} if choice.kind in NEEDS_SEED else {}
+    _check_room(arguments.get("n", 0))
+    return getattr(initial_conditions, choice.kind.replace("-", "_"))(**arguments)
+
+
+def _check_room(number):
+    """Refuse more bodies than this machine has room for: it would end this process, or another, without a word."""
+    needed, free = number * LEAST_BYTES_OF_A_BODY, available_memory()
+    if needed > free:
+        raise InputError(
+            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and {free / 1e9:.3g} GB are "
+            "free on this machine; take fewer"
+        )
+
+
+def _bodies_of_file(choice, seed):
+    table = read_bodies(choice.path, seed)
+    if choice.dimensions == 2:
+        _check_flat(choice.path, table)
+    return Bodies(table.position, table.velocity, table.mass, table.id)
+
+
+def _check_flat(path, table):
+    """Check that bodies lie in the plane z = 0 and move within it."""
+    outside = np.flatnonzero((table.position[:, 2] != 0) | (table.velocity[:, 2] != 0))
+    if len(outside):
+        z, speed = table.position[outside[0], 2], table.velocity[outside[0], 2]
+        raise InputError(
+            f"{path}: body {outside[0]}, counted from 0, has z = {z:g} and vz = {speed:g}; with bodies.dimensions: 2 "
+            "both must be 0 for every body"
+        )

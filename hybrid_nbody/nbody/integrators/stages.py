@@ -1,0 +1,91 @@
+"""Time integrators as sequences of kicks and drifts, the formula beside each stage.
+
+Kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the energy error of a
+bound system oscillates and does not drift. A backend runs many steps without coming back to Python where it can.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+ACTIONS = ("kick", "drift", "force")
+"""In the order of their numbers in compiled code, ``pair_force.cu`` included."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One action on all bodies: ``"kick"``, ``"drift"`` or ``"force"``, over a fraction of the step."""
+
+    action: str
+    fraction: float = 0.0
+
+
+FORCE = Stage("force")  # a = a(x)
+
+
+def kick(fraction: float) -> Stage:
+    """Return the stage v += a (fraction dt)."""
+    return Stage("kick", fraction)
+
+
+def drift(fraction: float) -> Stage:
+    """Return the stage x += v (fraction dt)."""
+    return Stage("drift", fraction)
+
+
+EULER = (  # semi-implicit (symplectic) Euler, order 1
+    FORCE,  # a = a(x)
+    kick(1.0),  # v = v + a dt
+    drift(1.0),  # x = x + v dt
+)
+
+LEAPFROG = (  # kick-drift-kick, order 2, time-reversible
+    kick(0.5),  # v = v + a dt/2
+    drift(1.0),  # x = x + v dt
+    FORCE,  # a = a(x)
+    kick(0.5),  # v = v + a dt/2
+)
+
+W1 = 1 / (2 - 2 ** (1 / 3))
+W0 = 1 - 2 * W1  # negative: a step back
+
+YOSHIDA4 = (  # leapfrogs over W1 dt, W0 dt and W1 dt, order 4 (Yoshida 1990), time-reversible
+    kick(W1 / 2),
+    drift(W1),
+    FORCE,
+    kick((W1 + W0) / 2),  # two kicks by the same forces
+    drift(W0),
+    FORCE,
+    kick((W0 + W1) / 2),
+    drift(W1),
+    FORCE,
+    kick(W1 / 2),
+)
+
+INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG, "yoshida4": YOSHIDA4}
+"""Those of kicks and drifts; ``hermite4`` is another kind: `hybrid_nbody.nbody.integrators.hermite`."""
+
+# ---- Hermite's substeps ----------------------------------------------------------------------------------------------
+
+FIRST_SUBSTEP = 0.1
+"""The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not known yet."""
+
+SMALLEST_SUBSTEP = 2.0**-20
+"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is far too long. A run
+can be stopped between steps, so that there must not be more than a million substeps in one."""
+
+TRIALS = 2
+"""A substep after which one of less than half its length is asked for is done again with that, once."""
+
+
+def next_substep(wanted: float, left: float) -> float:
+    """Return the length of the next substep: as `wanted`, but the last two share what is `left` of the step."""
+    if wanted >= left:
+        return left
+    return left / 2 if 2 * wanted > left else wanted
+
+
+def numbered(stages, dt: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stages of a step for compiled code: numbers in `ACTIONS` (int32) and lengths in time (float64)."""
+    actions = np.array([ACTIONS.index(stage.action) for stage in stages], np.int32)
+    return actions, np.array([stage.fraction * dt for stage in stages])

@@ -1,0 +1,1 @@
+"""Gravity on CPU threads (Numba)."""

@@ -1,0 +1,72 @@
+"""The formulas of a Hermite substep on a CPU (Numba); twin of ``hermite.cu`` and ``gpu_hermite``.
+
+Each for this rank's bodies. What is known at the beginning of a substep is kept in `start`, a (4, n, 3) array of
+positions, velocities, accelerations and jerks; predictions and corrections are written beside it, so that a substep can
+be done again.
+"""
+
+import numpy as np
+from numba import njit
+
+from hybrid_nbody.nbody.integrators.stages import FIRST_SUBSTEP
+
+compiled = njit(cache=True, error_model="numpy")
+
+
+@compiled
+def predict(h, start, position, velocity):
+    """Fill positions and velocities, both (n, 3), a time `h` later, by their Taylor series."""
+    for i in range(position.shape[0]):
+        for axis in range(3):
+            x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
+            position[i, axis] = x + h * (v + h / 2 * (a + h / 3 * j))
+            velocity[i, axis] = v + h * (a + h / 2 * j)
+
+
+@compiled
+def correct(h, start, acceleration, jerk, position, velocity):
+    """Fill positions and velocities a time `h` later, with the forces there (Hut, Makino & McMillan, ApJ 443, 1995)."""
+    for i in range(position.shape[0]):
+        for axis in range(3):
+            x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
+            corrected = v + h / 2 * ((a + acceleration[i, axis]) + h / 6 * (j - jerk[i, axis]))
+            position[i, axis] = x + h / 2 * ((v + corrected) + h / 6 * (a - acceleration[i, axis]))
+            velocity[i, axis] = corrected
+
+
+@compiled
+def first_steps(accuracy, negligible, acceleration, jerk, result):
+    """Fill the (n,) step that each body asks for as long as nothing is known of higher derivatives."""
+    for i in range(result.size):
+        a, j = _norm(acceleration[i]), _norm(jerk[i])
+        result[i] = np.inf if a <= negligible else _number(FIRST_SUBSTEP * np.sqrt(accuracy) * a / j)
+
+
+@compiled
+def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
+    """Fill the (n,) step that each body asks for after one of `h` (Makino & Aarseth 1992).
+
+    The second and third derivatives of its acceleration at the end follow from accelerations and jerks at both ends; a
+    body whose acceleration is at most `negligible` asks for none.
+    """
+    second, third = np.empty(3), np.empty(3)
+    for i in range(result.size):
+        for axis in range(3):
+            change = start[2, i, axis] - acceleration[i, axis]
+            j0, j1 = start[3, i, axis], jerk[i, axis]
+            third[axis] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
+            second[axis] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[axis]
+        a, j, a2, a3 = _norm(acceleration[i]), _norm(jerk[i]), _norm(second), _norm(third)
+        above, below = a * a2 + j * j, j * a3 + a2 * a2
+        result[i] = np.inf if a <= negligible or below == 0 else _number(np.sqrt(accuracy * above / below))
+
+
+@compiled
+def _norm(vector):
+    return np.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
+
+
+@compiled
+def _number(step):
+    """Return a step, or zero where the state is no longer made of numbers."""
+    return step if step == step else 0.0

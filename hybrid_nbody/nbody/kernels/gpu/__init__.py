@@ -1,0 +1,1 @@
+"""Gravity on a GPU (CUDA through CuPy)."""

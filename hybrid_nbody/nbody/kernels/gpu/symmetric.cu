@@ -1,0 +1,263 @@
+// Each pair of bodies once, in float32: what the one does to the other, the other does to it.
+//
+// Bodies lie in slots, CHUNK for each chunk, as `pack` of pair_force.cu leaves them. A tile is the pairs of some bodies of
+// a chunk, its targets, with all bodies of the same or of another chunk, its sources. A warp takes it: each lane keeps
+// several targets, and one source of a run of 32. After every step the sums of a source move on to the next lane, where
+// it meets other targets; after 32 steps it is back. What a run adds to a source and a tile to a target is summed in
+// float32, then split into multiples of several units, whose sums in float64 are exact (`units.py`): no order of the
+// tiles, and no share of them among GPUs, changes a bit.
+//
+// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), and -DTHREADS (of a block, whose warps have nothing
+// to do with each other).
+
+#define RUN 32
+#define RUNS (CHUNK / RUN)
+#define ALL_LANES 0xffffffffu
+#define FAR 1e18f  // so far that nothing pulls
+
+struct __align__(16) Body { float x, y, z, mass; };
+struct __align__(16) MovingBody { Body at; float vx, vy, vz, unused; };
+struct Vector { float x, y, z; };
+struct Units { float length, mass, speed; };  // powers of two that bodies are multiplied with, to stay within float32
+
+__device__ inline const Body &place(const Body &b) { return b; }
+__device__ inline const Body &place(const MovingBody &b) { return b.at; }
+__device__ inline Body &place(Body &b) { return b; }
+__device__ inline Body &place(MovingBody &b) { return b.at; }
+
+__device__ inline Body in_units(const Body &b, const Units &u) {
+    return {b.x * u.length, b.y * u.length, b.z * u.length, b.mass * u.mass};
+}
+__device__ inline MovingBody in_units(const MovingBody &b, const Units &u) {
+    return {in_units(b.at, u), b.vx * u.speed, b.vy * u.speed, b.vz * u.speed};
+}
+
+__device__ inline Vector difference(const Body &s, const Body &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
+__device__ inline float dot(const Vector &a, const Vector &b) { return fmaf(a.x, b.x, fmaf(a.y, b.y, a.z * b.z)); }
+__device__ inline float inverse_root(const Vector &d, float eps2) {
+    return rsqrtf(fmaf(d.x, d.x, fmaf(d.y, d.y, fmaf(d.z, d.z, eps2))));
+}
+__device__ inline void add(float weight, const Vector &d, float *sum) {
+    sum[0] = fmaf(weight, d.x, sum[0]);
+    sum[1] = fmaf(weight, d.y, sum[1]);
+    sum[2] = fmaf(weight, d.z, sum[2]);
+}
+
+// What a pair adds to the sums of its target and of its source.
+
+template <bool EQUAL_MASSES>
+struct Acceleration {
+    typedef Body Kind;
+    static const int components = 3, words = 3, targets = TARGETS, least_blocks = 4;
+    __device__ static Body taken(Body b) {  // where masses are left out, slots without a body are not where bodies are
+        if (EQUAL_MASSES && b.mass == 0) b.x = FAR;
+        return b;
+    }
+    __device__ static void add_pair(const Body &s, const Body &t, float eps2, float *to_target, float *to_source) {
+        Vector d = difference(s, t);
+        float inverse = inverse_root(d, eps2), cube = inverse * (inverse * inverse);
+        add(EQUAL_MASSES ? cube : cube * s.mass, d, to_target);
+        add(EQUAL_MASSES ? -cube : -cube * t.mass, d, to_source);
+    }
+};
+
+struct Potential {
+    typedef Body Kind;
+    static const int components = 1, words = 2, targets = TARGETS, least_blocks = 5;
+    __device__ static Body taken(const Body &b) { return b; }
+    __device__ static void add_pair(const Body &s, const Body &t, float eps2, float *to_target, float *to_source) {
+        float inverse = inverse_root(difference(s, t), eps2);
+        to_target[0] = fmaf(-s.mass, inverse, to_target[0]);
+        to_source[0] = fmaf(-t.mass, inverse, to_source[0]);
+    }
+};
+
+// The jerk is the time derivative of the acceleration: m (dv / r^3 - 3 (d . dv) d / r^5).
+struct AccelerationAndJerk {
+    typedef MovingBody Kind;
+    static const int components = 6, words = 4, targets = JERK_TARGETS, least_blocks = 4;
+    __device__ static MovingBody taken(const MovingBody &b) { return b; }
+    __device__ static void add_pair(const MovingBody &s, const MovingBody &t, float eps2, float *to_target,
+                                    float *to_source) {
+        Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
+        float inverse = inverse_root(d, eps2), square = inverse * inverse, cube = inverse * square;
+        float approach = -3.0f * square * dot(d, dv);
+        Vector change = {fmaf(approach, d.x, dv.x), fmaf(approach, d.y, dv.y), fmaf(approach, d.z, dv.z)};
+        add(cube * s.at.mass, d, to_target);
+        add(cube * s.at.mass, change, to_target + 3);
+        add(-cube * t.at.mass, d, to_source);
+        add(-cube * t.at.mass, change, to_source + 3);
+    }
+};
+
+// Sums of every slot: row c * words + w counts component c in unit w.
+struct Sums {
+    int slots;
+    double *rows;
+    double rounders[4];  // 1.5 * 2^52 of each unit
+};
+
+// A number plus and minus its rounder is rounded to a multiple of the unit; what is left has fewer digits. Two units
+// leave nothing, unless softening is tiny.
+template <class Sum>
+__device__ inline void add_exactly(double value, const Sums &sums, double *sum) {
+#pragma unroll
+    for (int word = 0; word < Sum::words; ++word) {
+        if (word >= 2 && value == 0) return;
+        double multiple = (value + sums.rounders[word]) - sums.rounders[word];
+        atomicAdd(sum + (size_t)word * sums.slots, multiple);
+        value -= multiple;
+    }
+}
+
+template <class Sum>
+__device__ inline void add_to_slot(const Sums &sums, int slot, int component, double value) {
+    add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);
+}
+
+// Move a body, stored about the origin of its chunk, to where it is from another origin; `high` + `low` lead there.
+template <class Kind>
+__device__ inline void move(Kind *body, const float *high, const float *low) {
+    Body &b = place(*body);
+    b.x = (b.x + low[0]) + high[0], b.y = (b.y + low[1]) + high[1], b.z = (b.z + low[2]) + high[2];
+    asm volatile("" : "+f"(b.x), "+f"(b.y), "+f"(b.z));  // kept, where the compiler would sooner add again
+}
+
+// Meet a run of sources, each of which lies in `tile` twice. Sources of another chunk get their sums in `to_source`;
+// among the sources of its own chunk each target meets itself, at first, if it is number `self` of its lane.
+template <class Sum, bool APART>
+__device__ inline void meet_run(const typename Sum::Kind *tile, const typename Sum::Kind *t, int self, float eps2,
+                                float (*to_targets)[Sum::components], float *to_source) {
+    int next_lane = threadIdx.x + 1;
+#pragma unroll 4
+    for (int step = 0; step < RUN; ++step) {
+        typename Sum::Kind s = tile[step];
+#pragma unroll
+        for (int k = 0; k < Sum::targets; ++k)
+            if (APART || step > 0 || k != self) Sum::add_pair(s, t[k], eps2, to_targets[k], to_source);
+        if (APART)
+            for (int c = 0; c < Sum::components; ++c) to_source[c] = __shfl_sync(ALL_LANES, to_source[c], next_lane);
+    }
+}
+
+// Meet all sources of a chunk, run by run.
+template <class Sum, bool APART>
+__device__ inline void meet_chunk(int chunk, int first_target, const typename Sum::Kind *t, float eps2,
+                                  const Units &units, const typename Sum::Kind *packed, typename Sum::Kind *tile,
+                                  const Sums &sums, float (*to_targets)[Sum::components]) {
+    int lane = threadIdx.x % RUN;
+#pragma unroll 1
+    for (int run = 0; run < RUNS; ++run) {
+        int slot = chunk * CHUNK + run * RUN + lane;
+        __syncwarp();
+        tile[lane] = tile[lane + RUN] = Sum::taken(in_units(packed[slot], units));
+        __syncwarp();
+        float part[Sum::targets][Sum::components] = {}, to_source[Sum::components] = {};
+        meet_run<Sum, APART>(tile + lane, t, run - first_target / RUN, eps2, part, to_source);
+        for (int k = 0; k < Sum::targets; ++k)
+            for (int c = 0; c < Sum::components; ++c) to_targets[k][c] += part[k][c];
+        if (APART)
+            for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot, c, to_source[c]);
+    }
+}
+
+template <class Sum>
+__device__ inline void sum_tile(int chunk, int other, int first_target, float eps2, const Units &units,
+                                const double *origin, const typename Sum::Kind *packed, typename Sum::Kind *tile,
+                                const Sums &sums) {
+    int slot = chunk * CHUNK + first_target + threadIdx.x % RUN;
+    float high[3], low[3], to_targets[Sum::targets][Sum::components] = {};
+    for (int axis = 0; axis < 3; ++axis) {
+        double way = (origin[3 * chunk + axis] - origin[3 * other + axis]) * units.length;
+        high[axis] = (float)way, low[axis] = (float)(way - high[axis]);
+    }
+    typename Sum::Kind t[Sum::targets];
+    for (int k = 0; k < Sum::targets; ++k)
+        t[k] = Sum::taken(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
+    if (chunk == other)
+        meet_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+    else
+        meet_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+    for (int k = 0; k < Sum::targets; ++k)
+        for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
+}
+
+// Of n chunks, each meets itself and, all of them taken in a circle, the next n / 2; if n is even, only the first half
+// of them meets the last of these. Counted round after round of the circle, that is n (n + 1) / 2 pairs of chunks.
+__device__ inline long long pairs_of_chunks(long long chunks) { return chunks * (chunks + 1) / 2; }
+
+// Warps take the next tile whenever they are done with one.
+__device__ inline long long next_tile(unsigned long long *taken) {
+    unsigned long long next = threadIdx.x % RUN == 0 ? atomicAdd(taken, 1ull) : 0;
+    return __shfl_sync(ALL_LANES, next, 0);
+}
+
+// The tiles of a share [first, last) of `number`.
+template <class Sum>
+__device__ inline void sum_tiles(long long first, long long last, long long number, float eps2, const Units &units,
+                                 int chunks, const double *origin, const typename Sum::Kind *packed,
+                                 typename Sum::Kind *tile, unsigned long long *taken, const Sums &sums) {
+    const int groups = CHUNK / (RUN * Sum::targets);
+    long long tiles = pairs_of_chunks(chunks) * groups, start = tiles * first / number, stop = tiles * last / number;
+    for (long long i = start + next_tile(taken); i < stop; i = start + next_tile(taken)) {
+        long long pair = i / groups;
+        int chunk = pair % chunks, other = (chunk + pair / chunks) % chunks;
+        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, units, origin, packed, tile, sums);
+    }
+}
+
+#define PAIR_KERNEL(name, Sum)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, Sum::least_blocks)                                           \
+        name(int first, int last, int number, float eps2, float length, float mass, const float *speed,                \
+             const int *chunks, const double *origin, const Sum::Kind *packed, double r0, double r1, double r2,        \
+             double r3, int slots, unsigned long long *taken, double *rows) {                                          \
+        __shared__ Sum::Kind tiles[2 * THREADS];                                                                       \
+        Sum::Kind *tile = tiles + threadIdx.x / RUN * 2 * RUN;                                                         \
+        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], origin, packed, tile, taken,      \
+                       {slots, rows, {r0, r1, r2, r3}});                                                               \
+    }
+
+typedef Acceleration<false> AnyMasses;
+typedef Acceleration<true> EqualMasses;
+PAIR_KERNEL(accelerations, AnyMasses)
+PAIR_KERNEL(accelerations_of_equal_masses, EqualMasses)
+PAIR_KERNEL(accelerations_and_jerks, AccelerationAndJerk)
+PAIR_KERNEL(potentials, Potential)
+
+// Bring the sums of the slots, so many rows, into the order of the bodies, totals[body][row], and clear them.
+extern "C" __global__ void gather(int slots, int number_of_rows, const int *order, const int *chunks, const int *starts,
+                                  unsigned long long *taken, double *rows, double *totals) {
+    int slot = blockIdx.x * THREADS + threadIdx.x, chunk = slot / CHUNK;
+    if (slot == 0) *taken = 0;
+    if (chunk >= chunks[0]) return;  // nothing was added there
+    int place = starts[chunk] + slot % CHUNK;
+    bool filled = place < starts[chunk + 1];
+    for (int row = 0; row < number_of_rows; ++row) {
+        double *sum = rows + (size_t)row * slots + slot;
+        if (filled) totals[(size_t)order[place] * number_of_rows + row] = *sum;
+        *sum = 0;
+    }
+}
+
+extern "C" __global__ void combine(int size, int words, double scale, const double *totals, double *result) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= size) return;
+    double total = 0;  // the finest first
+    for (int word = words - 1; word >= 0; --word) total += totals[(size_t)i * words + word];
+    result[i] = scale * total;
+}
+
+// The largest component of all velocities; `largest` holds its bits, which are in the order of the numbers.
+extern "C" __global__ void find_largest(int size, const double *velocity, unsigned *largest) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    float speed = i < size ? (float)fabs(velocity[i]) : 0.0f;
+    for (int step = RUN / 2; step > 0; step /= 2) speed = fmaxf(speed, __shfl_xor_sync(ALL_LANES, speed, step));
+    if (threadIdx.x % RUN == 0) atomicMax(largest, __float_as_uint(speed));
+}
+
+// Velocities are multiplied with a power of two that makes their largest component less than 1: jerks are bounded then.
+extern "C" __global__ void set_speed(double length, unsigned *largest, float *speed, double *jerks_over_accelerations) {
+    int power = ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1;
+    *speed = ldexpf(1.0f, -power), *jerks_over_accelerations = ldexp(length, power);
+    *largest = 0;
+}

@@ -1,0 +1,1 @@
+"""Gravity on a GPU and CPU threads at the same time."""

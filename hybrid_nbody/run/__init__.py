@@ -1,0 +1,1 @@
+"""Carries a run out, whatever the model."""

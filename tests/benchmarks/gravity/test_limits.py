@@ -1,0 +1,157 @@
+"""``bench limits``: ceilings and what is compared with them, on a GPU on paper; the kernels with atomic adds."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+from support.command import call, refused
+from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.paper import PaperGpu
+
+from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.benchmarks.gravity import atomic, limits
+from hybrid_nbody.benchmarks.harness.machine import Devices
+from hybrid_nbody.benchmarks.harness.peak import INSTRUCTIONS, Peak
+from hybrid_nbody.benchmarks.ladder.problems import massive_box
+from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
+from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
+from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+
+PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
+SECONDS = {"pack": 2e-5, "combine": 1e-5, "pack_moving": 3e-5}
+SUM = 1e-3
+
+
+def paper_seconds(name, macros, arguments):
+    """Return what a kernel takes: the same for every sum, little for the others."""
+    return SECONDS.get(name, SUM)
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """A function that runs ``bench limits`` on paper and returns its rows."""
+
+    def run(sizes=None):
+        devices = Devices(SimpleNamespace(threads=1), PaperGpu(paper_seconds))
+        monkeypatch.setattr(limits, "find_devices", lambda asked: devices)
+        monkeypatch.setattr(limits, "measure_peak", lambda backend: PEAK)
+        assert limits.run(SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)) == 0
+        assert (tmp_path / "out" / "limits.png").read_bytes().startswith(b"\x89PNG")
+        return json.loads((tmp_path / "out" / "limits.json").read_text())["rows"]
+
+    return run
+
+
+def test_every_kernel_against_its_ceiling(rows, capsys):
+    found = {(row["precision"], row["kernel"]): row for row in rows("512")}
+    assert set(found) == {(precision, kernel.name) for precision in PRECISIONS for kernel in limits.KERNELS}
+    row = found["double", limits.EQUAL]
+    assert row["interactions_per_s"] == pytest.approx(512**2 / (SUM + SECONDS["combine"]))
+    assert row["ceiling"] == pytest.approx(15e12 / 15)
+    assert row["share_of_ceiling"] == pytest.approx(row["interactions_per_s"] / 1e12)
+    assert found["single", limits.JERKS]["median_s"] == pytest.approx(SUM + SECONDS["combine"] + 3e-5)
+    assert found["single", limits.ATOMIC]["median_s"] == pytest.approx(SUM)
+    assert "share_of_ceiling" not in found["single", limits.PACK]
+    text = " ".join(capsys.readouterr().out.split())
+    assert PEAK.description in text
+    assert "single, 512 bodies: a fixed order of the sums costs +1.0% over atomic adds" in text
+    assert "mixed, 512 bodies: pack takes 2.0% of the time of the accelerations" in text
+
+
+def test_the_sizes_by_default():
+    chosen = [(precision, number, kernel.name) for precision, number, kernel in limits.chosen(None)]
+    assert chosen[:3] == [("single", number, limits.ACCELERATIONS) for number in (16384, 65536, 131072)]
+    assert len(chosen) == 2 + 3 * len(limits.KERNELS)
+    assert {number for precision, number, _ in chosen if precision != "single"} == {131072}
+
+
+def test_the_smaller_ceiling_counts():
+    assert limits.ceiling(PEAK, "single", limits.POTENTIAL) == (30e12 / 8, "instructions")
+    few_roots = Peak(single=30e12, double=15e12, roots=3e12, copy=4e12)
+    assert limits.ceiling(few_roots, "single", limits.POTENTIAL) == (3e12, "reciprocal roots")
+    assert limits.ceiling(few_roots, "double", limits.ACCELERATIONS) == (15e12 / 16, "instructions")
+
+
+def test_instructions_are_those_of_the_other_benchmarks():
+    """That no more are needed, tests/nbody/kernels/test_machine_code.py shows."""
+    assert limits.INSTRUCTIONS["single"][limits.ACCELERATIONS] == INSTRUCTIONS
+
+
+def test_what_was_not_measured_is_not_told():
+    assert limits.costs("single", 512, 1.0, None, None) == []
+    assert limits.costs("single", 512, None, 1.0, 1.0) == []
+
+
+def test_without_a_gpu(tmp_path):
+    message = refused(tmp_path, "bench", "limits", environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert message.startswith("no GPU can be used: ")
+
+
+# ---- Atomic adds -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_atomic_adds_compile(precision, architecture):
+    macros = gpu.defines(precision, Layout.of(131072), DEFAULTS[precision], 131072, 131072)
+    assert b"accelerations\0" in compile_to_cubin(atomic.atomic_text(), compile_options(macros), architecture)
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_atomic_adds_of_pairs_compile(architecture):
+    cubin = compile_to_cubin(atomic.atomic_pairs_text(), compile_options(pairs.defines()), architecture)
+    assert b"accelerations\0" in cubin
+
+
+def test_a_statement_that_is_gone_is_told(monkeypatch):
+    monkeypatch.setattr(atomic, "KEPT", "no such statement;")
+    with pytest.raises(RuntimeError, match=r"^gravity\.cu does not hold, once, .* no such statement;$"):
+        atomic.atomic_text()
+
+
+def test_atomic_adds_of_pairs_take_the_place_of_exact_ones():
+    backend = PaperGpu(paper_seconds)
+    run = ProductionRun(backend, "single", massive_box(LEAST_BODIES))
+    kernels = atomic.ATOMIC_KERNELS[type(run.kernels)](backend, run.state, "single", 0.01, 1.0)
+    kernels.accelerations(run.state)
+    assert backend.launches == ["accelerations", "gather", "combine"]
+    assert atomic.ROUNDED in kernels.pair_kernel.__wrapped__.__self__.text
+
+
+def test_atomic_adds_need_no_second_kernel():
+    backend = PaperGpu(paper_seconds)
+    run = ProductionRun(backend, "single", massive_box(300))
+    run.kernels = atomic.AtomicKernels(backend, run.state, "single", 0.01, 1.0)
+    run.state.acceleration[:] = 7
+    run.force()
+    assert backend.launches == ["pack", "accelerations"]
+    assert not run.state.acceleration.any()
+    assert "atomicAdd" in run.kernels.kernel.__wrapped__.__self__.text
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("number", [5000, LEAST_BODIES])
+def test_atomic_adds_give_the_same_but_for_rounding(precision, number):
+    backend, problem = make_backend("gpu"), massive_box(number)
+    run = ProductionRun(backend, precision, problem)
+    run.force()
+    expected = backend.download(run.state.acceleration)
+    kernels = atomic.ATOMIC_KERNELS[type(run.kernels)]
+    run.kernels = kernels(backend, run.state, precision, problem.softening, 1.0)
+    run.force()
+    np.testing.assert_allclose(backend.download(run.state.acceleration), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(tmp_path):
+    result = call(tmp_path, "bench", "limits", "--sizes", 16384, "--repeats", 2, timeout=600)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / "output" / "bench-limits" / "limits.json").read_text())["rows"]
+    shares = [row["share_of_ceiling"] * row["times_a_pair"] / 2 for row in rows if "share_of_ceiling" in row]
+    assert all(0.05 < share < 1.02 for share in shares)

@@ -1,0 +1,72 @@
+"""Teams of ranks: devices and transports are made once, whatever their ranks run one after another."""
+
+import pytest
+
+from hybrid_nbody.benchmarks.scaling import runs as scaling_runs
+from hybrid_nbody.benchmarks.scaling.problems import STRONG, Fluid, Gravity
+from hybrid_nbody.benchmarks.scaling.runs import Run, Team, WatchedRun
+from hybrid_nbody.parallel.exchange import choose_transport
+
+SERIES = (Gravity(STRONG, 16, "allgather"), Gravity(STRONG, 24, "ring"), Fluid(STRONG, 8, 2))
+
+
+@pytest.fixture
+def connected(monkeypatch):
+    """The backends and ranks that a transport was chosen for, and what was asked for."""
+    calls = []
+
+    def counted(asked, backend, communicator, gpus_shared):
+        calls.append((asked, backend, communicator))
+        return choose_transport(asked, backend, communicator, gpus_shared)
+
+    monkeypatch.setattr(scaling_runs, "choose_transport", counted)
+    return calls
+
+
+def carried(team, transport):
+    """Run everything on a team, watched and not; return the transports below the exchanges."""
+    found = []
+    for series in SERIES:
+        compute = {"backend": "cpu", "threads": 1, "transport": transport, "exchange": series.exchange}
+        for kind in (Run, WatchedRun):
+            run = kind(series.config(team.ranks) | {"compute": compute}, team)
+            found.append(getattr(run.built.exchange.transport, "carrier", run.built.exchange.transport))
+            run.close()
+    return found
+
+
+@pytest.mark.mpi
+def test_a_team_connects_once_for_each_choice(communicator, connected):
+    teams = [Team(communicator, ranks) for ranks in range(1, communicator.size + 1)]
+    carriers = []
+    for transport in ("auto", "host", "auto"):
+        for team in teams:
+            carriers.append(team.do(lambda team=team, asked=transport: carried(team, asked)))
+    mine = [team for team in teams if team.belongs]
+    assert [(asked, ranks) for asked, _, ranks in connected] == [
+        (asked, team.group) for asked in ("auto", "host") for team in mine
+    ]
+    for found in filter(None, carriers):
+        assert all(carrier is found[0] for carrier in found)
+    first, again = carriers[: len(teams)], carriers[-len(teams) :]
+    assert all(one is None or one[0] is other[0] for one, other in zip(first, again, strict=True))
+
+
+@pytest.mark.mpi
+def test_a_device_is_in_use_again_when_it_is_placed_again(communicator):
+    used, team = [], Team(communicator, communicator.size)
+    first = team.place("cpu", 1, communicator)
+    first.backend.use = lambda: used.append(first.backend)
+    assert team.place("cpu", 1, communicator, "auto") is first
+    assert used == [first.backend]
+    assert team.place("cpu", 2, communicator) is not first
+
+
+@pytest.mark.mpi
+def test_a_closed_run_lets_go_of_other_ranks_arrays(communicator, monkeypatch):
+    team = Team(communicator, communicator.size)
+    run = Run(SERIES[-1].config(team.ranks) | {"compute": {"backend": "cpu", "threads": 1}}, team)
+    released = []
+    monkeypatch.setattr(run.built.exchange.transport, "release", lambda: released.append(run.built))
+    run.close()
+    assert released == [None]  # once, when the model was gone

@@ -1,0 +1,129 @@
+"""The code that the CPU's fluid loops are compiled to: what their speed rests on, and would be lost in silence."""
+
+import platform
+import re
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+from support.command import python
+
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.solvers.stencil import SCALAR, diffusion
+
+ARITHMETIC = r"v(add|sub|mul|max)p[sd]\s"
+SCALAR_ARITHMETIC = r"v?(add|sub|mul|div|max)s[sd]\s"
+
+
+@pytest.fixture(scope="module", params=["f4", "f8"])
+def kernels(request):
+    """Kernels of a small slab, on a processor whose assembly is known here."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"the assembly of {platform.machine()} is not known here")
+    backend = make_backend("cpu")
+    from hybrid_nbody.fluid.kernels.cpu.kernels import Kernels
+
+    return Kernels(backend, Slab((34, 4, 4), ("free-slip",) * 3, 0, 4), request.param)
+
+
+def assembly_of(function, *arguments):
+    """Return the assembly of a function compiled afresh: code from the cache cannot be looked at.
+
+    It is compiled as loops over planes call it, with addresses in the place of flat arrays.
+    """
+    import numba
+    from numba import types
+
+    fresh = numba.njit(error_model="numpy")(function.py_func)
+    kinds = [numba.typeof(argument) for argument in arguments]
+    fresh.compile(tuple(types.CPointer(kind.dtype) if isinstance(kind, types.Array) else kind for kind in kinds))
+    (assembly,) = fresh.inspect_asm().values()
+    return assembly
+
+
+def blocks_of(assembly):
+    """Return the instructions between labels, block by block."""
+    blocks = [[]]
+    for line in assembly.splitlines():
+        if re.match(r"\.?\w+:", line):
+            blocks.append([])
+        elif re.match(r"\t[a-z]", line):
+            blocks[-1].append(line.strip())
+    return blocks
+
+
+def widest_vectors():
+    """Return the name of the widest vector registers."""
+    from numba.core.registry import cpu_target
+
+    features = cpu_target.target_context.codegen().magic_tuple()[2]
+    return "zmm" if "+avx512f" in features else ("ymm" if "+avx" in features else "xmm")
+
+
+def found(pattern, block):
+    return [line for line in block if re.match(pattern, line)]
+
+
+def assert_vector_code(assembly, fewest):
+    """Check the blocks with at least so many arithmetic instructions on vectors of full width: they hold no others."""
+    width = f"%{widest_vectors()}"
+    wide = [[line for line in found(ARITHMETIC, block) if width in line] for block in blocks_of(assembly)]
+    blocks = [block for block, lines in zip(blocks_of(assembly), wide, strict=True) if len(lines) >= fewest]
+    assert blocks
+    for block in blocks:
+        assert all(width in line for line in found(ARITHMETIC, block))
+        assert found(SCALAR_ARITHMETIC, block) == []
+        assert found(r"v?(div|p?gather|fn?m)", block) == []  # nor is anything contracted: bits would depend on the code
+        assert found(r"v?call", block) == []  # references to arrays are counted by calls
+
+
+def test_a_row_is_relaxed_in_vector_code(kernels):
+    from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
+
+    stencil = diffusion(0.3, SCALAR)
+    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
+    assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.grid)
+    assert_vector_code(assembly, 16)
+
+
+def test_a_row_is_traced_in_vector_code(kernels):
+    from hybrid_nbody.fluid.kernels.cpu import advection as cpu_transport
+    from hybrid_nbody.fluid.kernels.cpu import ghosts as cpu_ghosts
+
+    ghosted = np.zeros(cpu_ghosts.ghosted_shape(kernels.field()), kernels.dtype)
+    reach = cpu_transport.Reach(-1, len(ghosted))
+    *velocity, out = np.zeros((4, kernels.field().size), kernels.dtype)
+    plane = ghosted.reshape(-1), reach, out, *velocity, kernels.kind(-1), kernels.box
+    assembly = assembly_of(cpu_transport.advect_plane, 1, *plane)
+    assert_vector_code(assembly, 21)
+
+
+def test_no_references_are_counted_plane_by_plane(kernels):
+    """Threads would wait for each other's counts."""
+    from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
+
+    stencil = diffusion(0.3, SCALAR)
+    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
+    assembly = assembly_of(cpu_sweeps.sweep_planes, 0, 1, 4, *system, kernels.grid)
+    assert "sweep_plane" in assembly
+    assert "NRT_incref" not in assembly
+
+
+STEPS = """
+import hashlib
+from mpi4py import MPI
+from support.fluids import DEFAULT, make_model, state, stirring
+from hybrid_nbody.parallel.communicator import Communicator
+
+model = make_model((37, 9, 11), DEFAULT, Communicator(MPI.COMM_SELF), stirring((37, 9, 11)), dtype="f4")
+model.advance(4)
+print(hashlib.sha256(b"".join(field.tobytes() for field in state(model).values())).hexdigest())
+"""
+
+
+def test_a_processor_without_avx512_gives_the_same_bits(tmp_path):
+    """Compiled for an older processor, which this one can stand in for."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"the older processors of {platform.machine()} are not known here")
+    older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert python(STEPS) == python(STEPS, **older)

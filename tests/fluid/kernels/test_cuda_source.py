@@ -1,0 +1,81 @@
+"""Every CUDA source of the fluid compiles for old and new GPUs, on a machine without one."""
+
+import numpy as np
+import pytest
+from support.nvrtc import H200, architectures, compile_to_cubin
+
+from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
+from hybrid_nbody.fluid.kernels.gpu import multigrid
+from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
+from hybrid_nbody.fluid.kernels.gpu.tiling import tiling_of
+
+KERNELS = {
+    "red_black": (
+        b"sweep",
+        b"residual",
+        b"exceeds",
+        b"begin_solve",
+        b"end_iteration",
+        b"end_solve",
+        b"settle",
+    ),
+    "advection": (b"advect", b"advect_velocity", b"correct"),
+    "cells": (
+        b"split",
+        b"split_twice",
+        b"merge",
+        b"divergence",
+        b"subtract_gradient",
+        b"confine",
+        b"largest",
+        b"plane_sums",
+    ),
+    "multigrid": (b"sweep", b"average_rows", b"average_planes", b"centre", b"correct", b"correct_colours"),
+}
+SOURCES = gpu_layout.SOURCES | {"multigrid": multigrid.SOURCE}
+WALLS = Slab((7, 5, 6), ("free-slip", "no-slip", "free-slip"), 0, 6)
+PERIODIC = Slab((512, 512, 512), ("periodic", "periodic", "periodic"), 0, 512)
+PART = Slab((84, 84, 84), ("free-slip", "no-slip", "periodic"), 20, 30)
+OLD, *_, NEW = architectures()
+
+
+@pytest.mark.parametrize("source", KERNELS)
+@pytest.mark.parametrize("slab", [WALLS, PERIODIC, PART], ids=["walls", "periodic", "part"])
+@pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
+def test_sources_compile(source, slab, dtype, architecture):
+    options = compile_options(gpu_layout.defines(slab, dtype), gpu_layout.OPTIONS)
+    cubin = compile_to_cubin(SOURCES[source].read_text(), options, architecture)
+    for kernel in KERNELS[source]:
+        assert kernel + b"\0" in cubin
+
+
+@pytest.mark.parametrize("slab", [WALLS, PERIODIC, PART], ids=["walls", "periodic", "part"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
+def test_passes_compile(slab, count, dtype, architecture):
+    macros = gpu_layout.defines(slab, dtype) | tiling_of(slab, dtype, count, H200).macros(count)
+    cubin = compile_to_cubin(
+        (gpu_layout.FOLDER / "red_black_tiles.cu").read_text(),
+        compile_options(macros, gpu_layout.OPTIONS),
+        architecture,
+    )
+    assert b"relax\0" in cubin
+    assert (b"redo\0" in cubin) == (count == 1)
+
+
+@pytest.mark.parametrize(
+    ("cells", "boundary", "dtype", "architecture"),
+    [
+        ((168, 168, 168), "periodic", "f4", NEW),
+        ((84, 84, 84), "no-slip", "f8", NEW),
+        ((7, 5, 6), "no-slip", "f4", NEW),
+        ((64, 64, 64), "periodic", "f4", OLD),
+    ],
+)
+def test_resident_solves_compile(cells, dtype, boundary, architecture):
+    slab = Slab.whole(cells, (boundary,) * 3)
+    macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
+    source = (gpu_layout.FOLDER / "red_black_resident.cu").read_text()
+    assert b"relax\0" in compile_to_cubin(source, compile_options(macros, gpu_layout.OPTIONS), architecture)

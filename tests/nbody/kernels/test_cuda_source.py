@@ -1,0 +1,58 @@
+"""Every CUDA source compiles for old and new GPUs, on a machine without one."""
+
+import pytest
+from support.nvrtc import architectures, assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+
+from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
+from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
+from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+
+KERNELS = (
+    b"pack",
+    b"pack_moving",
+    b"accelerations",
+    b"accelerations_of_equal_masses",
+    b"accelerations_and_jerks",
+    b"potentials",
+    b"combine",
+    b"add_scaled",
+)
+
+
+def test_sources_are_the_same_for_all_architectures():
+    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE, pairs.SOURCE)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+@pytest.mark.parametrize("number", [6, 131072])
+def test_gravity_compiles(precision, architecture, number):
+    macros = gpu.defines(precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6)
+    cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architecture)
+    for kernel in KERNELS:
+        assert kernel + b"\0" in cubin
+    assert (b"run_steps\0" in cubin) == (number == 6)
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_pairs_compile(architecture):
+    cubin = compile_to_cubin(pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture)
+    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_speed"):
+        assert kernel.encode() + b"\0" in cubin
+
+
+@pytest.mark.parametrize("architecture", architectures())
+def test_the_formulas_of_hermite_compile(architecture):
+    options = compile_options({"THREADS": gpu_hermite.THREADS})
+    cubin = compile_to_cubin(gpu_hermite.SOURCE.read_text(), options, architecture)
+    for kernel in (b"predict", b"correct", b"first_steps", b"next_steps"):
+        assert kernel + b"\0" in cubin
+
+
+def test_a_fault_in_the_source_is_found():
+    macros = gpu.defines("single", Layout.of(1), DEFAULTS["single"], 1, 1)
+    with pytest.raises(ValueError, match="undefined"):
+        compile_to_cubin(gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options(macros), 90)

@@ -1,0 +1,40 @@
+"""Trials that all ranks do at the same time: each counts its fastest."""
+
+import pytest
+from support.ranks import on_threads
+
+from hybrid_nbody.parallel.calibrate import ROUND_SECONDS, ROUNDS, fastest
+
+
+@pytest.mark.mpi
+def test_the_fastest_of_all_rounds_is_each_ranks_own(communicator):
+    rank = communicator.rank
+    taken = iter([ROUND_SECONDS + rank + trial for trial in reversed(range(ROUNDS))])  # a trial fills a round
+    assert fastest(lambda: next(taken), communicator) == ROUND_SECONDS + rank
+    assert next(taken, None) is None
+
+
+def test_a_round_goes_on_until_it_has_lasted_long_enough(alone):
+    done = []
+
+    def seconds():
+        done.append(1)
+        return 0.3 * ROUND_SECONDS
+
+    assert fastest(seconds, alone) == 0.3 * ROUND_SECONDS
+    assert len(done) == 4 * ROUNDS
+
+
+def test_rounds_begin_together():
+    """A rank that is quick with its trials waits for the others before the next round."""
+    begun = []
+
+    def measuring(rank):
+        def seconds():
+            begun.append(rank.rank)
+            return ROUND_SECONDS / (1 + rank.rank)
+
+        return fastest(seconds, rank)
+
+    assert on_threads(2, measuring) == [ROUND_SECONDS, ROUND_SECONDS / 2]
+    assert [sorted(begun[start : start + 3]) for start in range(0, 3 * ROUNDS, 3)] == [[0, 1, 1]] * ROUNDS

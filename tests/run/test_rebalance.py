@@ -1,0 +1,306 @@
+"""Shares that follow the speed of the ranks during a run: the state moves, and its bits stay."""
+
+import weakref
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support import configs
+from support.ranks import same_bits
+from support.runs import assert_same_run, contents
+
+from hybrid_nbody.fluid import build as fluid
+from hybrid_nbody.nbody import build as nbody
+from hybrid_nbody.nbody.build import NBodyBuilder
+from hybrid_nbody.parallel import calibrate as trials
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.run import job
+from hybrid_nbody.run import start as application
+from hybrid_nbody.run.models import BUILDERS
+from hybrid_nbody.run.rebalance import LEAST_GAIN, Rebalancer, better_shares
+from hybrid_nbody.simulation.model import Role
+
+BODIES = """
+model: nbody
+bodies: {kind: plummer, n: 150}
+gravity: {softening: 0.05, precision: PRECISION}
+time: {dt: 1e-3, steps: 20, integrator: INTEGRATOR}
+compute: {backend: cpu, threads: 1, balance: equal}
+output: {directory: OUT, trajectory: {every_steps: 4}, diagnostics: {every_steps: 2}, checkpoint: {every_steps: 8}}
+"""
+FLUID = """
+model: fluid
+grid: {cells: [10, 8, 13]}
+fluid: {boundary: [free-slip, no-slip, WALL]}
+solver: {method: METHOD, max_iterations: 6}
+sources: {events: [{step: 0, density: 1}, {steps: [0, 3], velocity: [1, 2, -3]}, {step: 11, velocity: [0, 2, 1]}]}
+time: {dt: 0.1, steps: 16}
+compute: {backend: cpu, threads: 1, balance: equal}
+output: {directory: OUT, trajectory: {every_steps: 4}, diagnostics: {every_steps: 2}, checkpoint: {every_steps: 8}}
+"""
+CASES = {
+    "single leapfrog": BODIES.replace("PRECISION", "single").replace("INTEGRATOR", "leapfrog"),
+    "double euler": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "euler"),
+    "double hermite4": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "hermite4"),
+    "red-black": FLUID.replace("METHOD", "red-black").replace("WALL", "free-slip"),
+    "multigrid": FLUID.replace("METHOD", "multigrid").replace("WALL", "no-slip"),
+}
+ON_CPUS = list(CASES)
+CASES |= {f"{name}, GPUs": text.replace("backend: cpu, threads: 1", "backend: gpu") for name, text in CASES.items()}
+EVERYWHERE = [pytest.param(name, marks=() if name in ON_CPUS else pytest.mark.gpu) for name in CASES]
+
+
+def built_of(text, communicator):
+    """Return the builder of a configuration, and what it built."""
+    builder = BUILDERS[(config := configs.loads(text, "test.yaml")).model](config, communicator)
+    return builder, builder.fresh(communicator.only_on_root(builder.initial))
+
+
+def stepped(model, steps):
+    """Advance a model, whose device another one may have left, and return its diagnostics."""
+    model.backend.use()
+    model.advance(steps)
+    return model.diagnostics()
+
+
+def state_of(model):
+    """Return every row of the complete state, on every rank."""
+    fields = [field for field in model.fields().values() if field.role not in (Role.SHOWN, Role.WATCHED)]
+    return {field.name: np.concatenate(model.communicator.gather(field.host(0, field.rows))) for field in fields}
+
+
+def rising(size):
+    return [float(rank + 1) for rank in range(size)]
+
+
+def falling(size):
+    return rising(size)[::-1]
+
+
+def nearly_alone(size):
+    """The second rank gets all bodies, or all planes but one of each other rank."""
+    return [1.0 if rank == 1 else 1e-6 for rank in range(size)]
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communicator, name):
+    _, still = built_of(CASES[name], communicator)
+    builder, built = built_of(CASES[name], communicator)
+    first_step = 505 if name.startswith("single leapfrog") else 0  # so that a sort of the sources lies between
+    for model in (still.model, built.model):
+        model.step = first_step
+    simulation, lines = SimpleNamespace(model=built.model), []
+    rebalancer = Rebalancer(builder, built, lines.append)
+    del built, model
+    for steps, speeds in ((4, rising), (3, nearly_alone), (2, falling), (3, rising)):
+        stepped(still.model, steps)
+        stepped(simulation.model, steps)
+        rebalancer.speeds = None
+        builder.speeds = lambda built, seconds, now=speeds: now(communicator.size)
+        before = weakref.ref(simulation.model.state)
+        rebalancer.look(simulation)
+        assert before() is None  # it would take its memory beside the new one
+    assert len(lines) == 4
+    assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
+    diagnostics = stepped(still.model, 4)
+    assert stepped(simulation.model, 4) == diagnostics
+    moved, expected = state_of(simulation.model), state_of(still.model)
+    assert moved.keys() == expected.keys()
+    for field, rows in expected.items():
+        assert same_bits(moved[field], rows), field
+    assert simulation.model.step == still.model.step == first_step + 16
+
+
+@pytest.mark.mpi(min_size=2)
+def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
+    """With the exchange `ring` the order of sums follows the shares: the last digits differ."""
+    text = CASES["single leapfrog"].replace("threads: 1", "threads: 1, exchange: ring")
+    _, still = built_of(text, communicator)
+    builder, built = built_of(text, communicator)
+    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    builder.speeds = lambda built, seconds: rising(communicator.size)
+    for model in (still.model, simulation.model):
+        model.advance(4)
+    rebalancer.look(simulation)
+    for model in (still.model, simulation.model):
+        model.advance(4)
+    assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
+    moved, expected = state_of(simulation.model)["bodies/position"], state_of(still.model)["bodies/position"]
+    np.testing.assert_allclose(moved, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("name", ["single leapfrog", "red-black"])
+def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(communicator, shared_tmp_path, monkeypatch, name):
+    """Simulation, recorder, guard and schedules go on with the model that takes the place of the other."""
+    outcomes = []
+    for balance in ("equal", "measured"):
+        folder = shared_tmp_path / balance
+        config = shared_tmp_path / f"{balance}.yaml"
+        text = CASES[name].replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
+        communicator.only_on_root(partial(config.write_text, text))
+        calls = iter([rising, falling] * 100)
+        builder = type(built_of(text, communicator)[0])
+        monkeypatch.setattr(builder, "speeds", lambda *_, calls=calls: next(calls)(communicator.size))
+        monkeypatch.setattr(Rebalancer, "_speeds", lambda self: self.builder.speeds(self.built, None))
+        monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
+        outcomes.append(application.run(config, [], False, communicator, 0.0))
+    assert outcomes == [0, 0]
+    if communicator.is_root:
+        assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
+        assert len(contents(shared_tmp_path / "measured")["step"]) > 3
+        log = (shared_tmp_path / "measured" / "log.txt").read_text()
+        assert log.count("shared out anew as") > 3
+        assert "shared out anew" not in (shared_tmp_path / "equal" / "log.txt").read_text()
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [(nbody, CASES["single leapfrog"].replace("n: 150", "n: 1500")), (fluid, CASES["red-black"])],
+    ids=["bodies", "fluid"],
+)
+def test_a_whole_run_by_speeds_that_were_measured(communicator, shared_tmp_path, monkeypatch, module, text):
+    """The first trial alone is made up, so that the run begins with shares that cannot stay."""
+    wrong, measured = iter([[19.0] + [1.0] * (communicator.size - 1)]), module.measured_weights
+    monkeypatch.setattr(module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments))
+    monkeypatch.setattr(nbody, "LEAST_SECONDS", 0.0)  # however fast the machine is
+    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.005)
+    monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
+    for balance in ("equal", "measured"):
+        config, folder = shared_tmp_path / f"{balance}.yaml", shared_tmp_path / balance
+        written = text.replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
+        communicator.only_on_root(partial(config.write_text, written))
+        assert application.run(config, [], False, communicator, 0.0) == 0
+    if communicator.is_root:
+        assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
+        assert "shared out anew as" in (shared_tmp_path / "measured" / "log.txt").read_text()
+
+
+@pytest.mark.mpi(min_size=2)
+def test_timings_go_on_where_they_were(communicator):
+    builder, built = built_of(CASES["double euler"], communicator)
+    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    built.model.advance(3)
+    before = dict(built.model.timings.seconds)
+    builder.speeds = lambda built, seconds: rising(communicator.size)
+    rebalancer.look(simulation)
+    assert simulation.model is not built.model
+    assert before["force"] > 0
+    assert all(simulation.model.timings[name] >= seconds for name, seconds in before.items())
+
+
+# ---- Deciding --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "speeds", "least", "expected", "gain"),
+    [
+        ((50, 50), [1.0, 1.0], 0, (50, 50), 0.0),
+        ((50, 50), [3.0, 1.0], 0, (75, 25), 0.5),
+        ((75, 25), [3.0, 1.0], 0, (75, 25), 0.0),
+        ((5, 5), [99.0, 1.0], 1, (9, 1), 0.8),  # the slow rank keeps a plane
+        ((100, 0), [2.0, 0.0], 0, (100, 0), 0.0),  # nothing is known of a rank without work
+        ((60, 40), None, 0, (60, 40), 0.0),
+    ],
+)
+def test_better_shares(counts, speeds, least, expected, gain):
+    present = Partition((0, *np.cumsum(counts).tolist()))
+    partition, saved = better_shares(present, speeds, least)
+    assert partition.counts == expected
+    assert saved == pytest.approx(gain, abs=1e-12)
+
+
+class Standing:
+    """A builder whose ranks have the speeds that a test says; it must not build."""
+
+    least = 0
+
+    def __init__(self, communicator, *speeds):
+        self.communicator, self.answers, self.heard = communicator, list(speeds), []
+
+    def speeds(self, built, seconds):
+        self.heard.append(seconds)
+        return self.answers.pop(0)
+
+    def rearranged(self, built, partition, saved):
+        pytest.fail(f"moved to {partition.counts}")
+
+
+def standing(alone, *speeds):
+    """Return a rebalancer of two ranks with equal shares, and the timings of its model."""
+    timings = {"force": 0.0}
+    exchange = SimpleNamespace(partition=Partition.equal(100, 2))
+    built = SimpleNamespace(model=SimpleNamespace(timings=timings, step=0), exchange=exchange)
+    return Rebalancer(Standing(alone, *speeds), built, pytest.fail), timings
+
+
+def look_after_a_step(rebalancer):
+    rebalancer.built.model.step += 1
+    rebalancer.look(SimpleNamespace(model=rebalancer.built.model))
+
+
+def test_a_small_gain_moves_nothing(alone):
+    rebalancer, _ = standing(alone, [1.0, 1.0 - 1.5 * LEAST_GAIN])
+    look_after_a_step(rebalancer)
+
+
+def test_nothing_is_measured_before_a_step_is_done(alone):
+    rebalancer, _ = standing(alone, [1.0, 1.0])
+    for _ in range(2):
+        rebalancer.look(SimpleNamespace(model=rebalancer.built.model))
+    assert rebalancer.builder.heard == []
+    look_after_a_step(rebalancer)
+    assert rebalancer.builder.heard == [[0.0]]
+
+
+def test_one_slow_moment_is_averaged_with_what_was_before(alone):
+    rebalancer, _ = standing(alone, [1.0, 1.0], [1.0, 0.9], [1.0, 0.9])
+    for expected in ([1.0, 1.0], [1.0, 0.95], [1.0, 0.925]):
+        look_after_a_step(rebalancer)
+        assert rebalancer.speeds == pytest.approx(expected, rel=1e-12)
+
+
+def test_seconds_count_from_the_last_look_that_could_tell(alone):
+    rebalancer, timings = standing(alone, None, [1.0, 1.0], [1.0, 1.0])
+    for seconds in (0.25, 0.5, 2.0):
+        timings["force"] = seconds
+        look_after_a_step(rebalancer)
+    assert rebalancer.builder.heard == [[0.25], [0.5], [1.5]]
+
+
+def sharing(*weights):
+    """Return what a hundred bodies with such shares run on."""
+    exchange = SimpleNamespace(partition=Partition.weighted(100, weights))
+    return SimpleNamespace(exchange=exchange, placement=SimpleNamespace(backend="a device"))
+
+
+def test_speeds_of_bodies_are_bodies_a_second():
+    assert NBodyBuilder.speeds(None, sharing(3, 1), [1.5, 2.5]) == [50.0, 10.0]
+    assert NBodyBuilder.speeds(None, sharing(3, 1), [0.01, 0.02]) is None
+
+
+def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
+    """Also in bodies a second, however short the forces were."""
+
+    def measured(backend, precision, softening, number, communicator):
+        assert (backend, precision, softening, number, communicator) == ("a device", "single", 0.05, 100, alone)
+        return [9e6, 2e6, 1e6]
+
+    monkeypatch.setattr(nbody, "measured_weights", measured)
+    builder = NBodyBuilder(configs.loads(CASES["single leapfrog"], "test.yaml"), alone)
+    assert builder.speeds(sharing(3, 1, 0), [0.01, 0.02, 0.0]) == [9e4, 2e4, 1e4]
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
+    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.01)
+    weights = [1.0] + [0.0] * (communicator.size - 1)
+    builder, built = built_of(CASES["single leapfrog"].replace("equal", str(weights)), communicator)
+    assert built.exchange.partition.counts[1:] == (0,) * (communicator.size - 1)
+    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    simulation.model.advance(1)
+    rebalancer.look(simulation)
+    assert min(rebalancer.built.exchange.partition.counts) > 0

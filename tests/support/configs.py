@@ -1,0 +1,9 @@
+"""Configurations of the models that the program has."""
+
+from functools import partial
+
+from hybrid_nbody.config import loader
+from hybrid_nbody.run.models import MODELS
+
+load = partial(loader.load, models=MODELS)
+loads = partial(loader.loads, models=MODELS)
