@@ -3,8 +3,9 @@
     python docs/pictures.py
     python docs/pictures.py output/bench-ladder/ladder.json output/bench-sizes/sizes.json
 
-Needs the package and nothing else; takes one or two minutes on two cores. Run it again when plots change. With files of
-results it draws those benchmarks instead, wherever they were measured: a picture each, of the rows of all its files.
+Needs the package and nothing else; takes one or two minutes on two cores. Run it again when plots
+change. With files of results it draws those benchmarks instead, wherever they were measured: a
+picture each, of the rows of all its files.
 """
 
 import argparse
@@ -70,7 +71,12 @@ def main() -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    words.add_argument("results", nargs="*", type=Path, help="JSON files of benchmarks to draw (default: make runs)")
+    words.add_argument(
+        "results",
+        nargs="*",
+        type=Path,
+        help="JSON files of benchmarks to draw (default: make runs)",
+    )
     return words
 
 
@@ -81,7 +87,15 @@ def draw_runs() -> None:
             hybrid_nbody("run", f"input/{name}.yaml", *settings(changes, f"{output}/{run}"))
         for run, kind, frame in PICTURES:
             target = FOLDER / f"{run}-{kind}.png"
-            hybrid_nbody("plot", f"{output}/{run}", "--kind", kind, f"--frame={frame}", "--output", str(target))
+            hybrid_nbody(
+                "plot",
+                f"{output}/{run}",
+                "--kind",
+                kind,
+                f"--frame={frame}",
+                "--output",
+                str(target),
+            )
             make_small(target)
 
 
@@ -96,14 +110,20 @@ def draw_benchmark(name: str, results: list[dict]) -> None:
     target = FOLDER / f"bench-{name}.png"
     modules = pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures
     pictures.DPI = BENCHMARK_DPI
-    draw = next(vars(module)[f"{name}_figure"] for module in modules if f"{name}_figure" in vars(module))
-    pictures.write(draw, [row for result in results for row in result["rows"]], results[0]["machine"], target)
+    draw = next(
+        vars(module)[f"{name}_figure"] for module in modules if f"{name}_figure" in vars(module)
+    )
+    pictures.write(
+        draw, [row for result in results for row in result["rows"]], results[0]["machine"], target
+    )
     make_small(target)
 
 
 def settings(changes, directory: str) -> list[str]:
     """Return the arguments that apply `changes` and write to `directory`."""
-    return [word for change in (*changes, f"output.directory={directory}") for word in ("--set", change)]
+    return [
+        word for change in (*changes, f"output.directory={directory}") for word in ("--set", change)
+    ]
 
 
 def hybrid_nbody(*arguments: str) -> None:

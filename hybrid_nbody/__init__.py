@@ -1,6 +1,7 @@
 """Gravity between bodies and stable fluids, from a laptop to a cluster of GPUs.
 
-``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a GPU.
+``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a
+GPU.
 """
 
 __version__ = "0.1.0"

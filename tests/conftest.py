@@ -1,8 +1,8 @@
 """What all tests share: fixtures over ranks and devices, and a run on several ranks that ends when one of them fails.
 
-``pytest`` runs every test on one rank. ``mpirun -n 3 python -m pytest`` runs those marked `mpi` on three: the root
-reports, and a rank that fails prints its traceback and ends all. pytest-mpi alone would wait for ever in the next
-barrier.
+``pytest`` runs every test on one rank. ``mpirun -n 3 python -m pytest`` runs those marked `mpi` on
+three: the root reports, and a rank that fails prints its traceback and ends all. pytest-mpi alone
+would wait for ever in the next barrier.
 """
 
 import contextlib
@@ -28,18 +28,21 @@ RANKS = max(int(os.environ.get(name) or 1) for name in LAUNCHERS)
 CORES = len(os.sched_getaffinity(0))
 capture = None  # pytest's plugin that holds standard output and error back
 
-# Numba reads its threads when it is imported. One and two threads are compared on any machine; several ranks share it.
-os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, CORES) if RANKS == 1 else max(2, CORES // RANKS)))
+# Numba reads its threads when it is imported. One and two threads are compared on any machine;
+# several ranks share it.
+os.environ.setdefault(
+    "NUMBA_NUM_THREADS", str(max(4, CORES) if RANKS == 1 else max(2, CORES // RANKS))
+)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # More threads than cores: those that wait must not keep the others from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
-# A test file may import Numba before a backend has prepared it: all kernels would be compiled twice, for tests in this
-# process and for runs, and be other code here than there.
+# A test file may import Numba before a backend has prepared it: all kernels would be compiled
+# twice, for tests in this process and for runs, and be other code here than there.
 prepare_numba(threads=1)
 
 
-# ---- Several workers -------------------------------------------------------------------------------------------------
+# ---- Several workers -----------------------------------------------------------------------------
 
 LONG_FILES = (
     "test_fluid_runs.py",
@@ -56,9 +59,9 @@ LONG_FILES = (
     "benchmarks/harness/test_command.py",
     "run_scripts/test_mpirun.py",
 )
-"""Files that take longest, the longest first. A worker gets the next file in this order when it has done with one: the
-last ones should be short, so that all end together. The first two compile what most of the others need, each for one
-model."""
+"""Files that take longest, the longest first. A worker gets the next file in this order when it has
+done with one: the last ones should be short, so that all end together. The first two compile what
+most of the others need, each for one model."""
 
 
 def _long_files_first(items):
@@ -66,7 +69,7 @@ def _long_files_first(items):
     items.sort(key=lambda item: places.get(str(item.path), len(places)))
 
 
-# ---- Several ranks ---------------------------------------------------------------------------------------------------
+# ---- Several ranks -------------------------------------------------------------------------------
 
 
 def world():
@@ -85,19 +88,27 @@ def pytest_configure(config):
     if RANKS == 1:
         return
     if world().size != RANKS:
-        pytest.exit(f"mpirun started {RANKS} processes, but MPI sees {world().size}: it is another library's", 2)
+        pytest.exit(
+            f"mpirun started {RANKS} processes, but MPI sees {world().size}: it is another library's",
+            2,
+        )
     if world().rank > 0:
         config.pluginmanager.unregister(name="terminalreporter")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """On several ranks: leave out tests that are not marked `mpi`. For several workers: long files first."""
+    """On several ranks: leave out tests that are not marked `mpi`.
+
+    For several workers: long files first.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
         _long_files_first(items)
     if RANKS == 1 and not config.getoption("only_mpi"):
         return
-    config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("mpi")])
+    config.hook.pytest_deselected(
+        items=[item for item in items if not item.get_closest_marker("mpi")]
+    )
     items[:] = [item for item in items if item.get_closest_marker("mpi")]
     for item in items:
         _stop_at_first_failing_example(item)
@@ -105,12 +116,16 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish(session):
     """End the run if the ranks are about to run different tests: they would wait for each other."""
-    gc.freeze()  # thousands of tests stay to the end: collecting garbage, which some do on purpose, passes them over
+    # thousands of tests stay to the end: collecting garbage, which some do on purpose, passes them
+    # over
+    gc.freeze()
     if RANKS > 1:
         names = world().allgather([item.nodeid for item in session.items])
         if any(others != names[0] for others in names):
             odd = sorted(set.union(*map(set, names)) - set.intersection(*map(set, names)))
-            end_all_ranks("collection", f"the ranks found different tests, or in another order: {odd}")
+            end_all_ranks(
+                "collection", f"the ranks found different tests, or in another order: {odd}"
+            )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -155,12 +170,15 @@ def _wait_until_read(descriptor, patience=5.0):
     """Wait until mpirun has read what stands in its pipe: at an abort it drops what it has not."""
     end = time.monotonic() + patience
     with contextlib.suppress(OSError):  # no pipe
-        while struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0] and time.monotonic() < end:
+        while (
+            struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0]
+            and time.monotonic() < end
+        ):
             time.sleep(0.01)
     time.sleep(0.2)  # and has passed it on
 
 
-# ---- Hypothesis ------------------------------------------------------------------------------------------------------
+# ---- Hypothesis ----------------------------------------------------------------------------------
 
 
 def _use_hypothesis_profile():
@@ -201,7 +219,7 @@ def _stop_at_first_failing_example(item):
     handle.inner_test = guarded
 
 
-# ---- Devices ---------------------------------------------------------------------------------------------------------
+# ---- Devices -------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -228,7 +246,7 @@ def backend_name(request):
     return request.param
 
 
-# ---- Ranks and files -------------------------------------------------------------------------------------------------
+# ---- Ranks and files -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -262,7 +280,8 @@ def _mpirun():
 def mpirun():
     """Run Python on several ranks from a serial test: ``mpirun(3, "-m", "hybrid_nbody", "run", …)``.
 
-    Returns the completed process, its output as text. One that takes longer than `timeout` seconds fails the test.
+    Returns the completed process, its output as text. One that takes longer than `timeout` seconds
+    fails the test.
     """
     assert RANKS == 1, "a test that starts mpirun runs serially: take its mark `mpi` away"
     return _run_on_ranks
@@ -270,7 +289,12 @@ def mpirun():
 
 def _run_on_ranks(ranks, *arguments, timeout=120, **kwargs):
     command = [*_mpirun(), "-n", str(ranks), sys.executable, *map(str, arguments)]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     with subprocess.Popen(command, **pipes | kwargs) as process:
         try:
             output, errors = process.communicate(timeout=timeout)

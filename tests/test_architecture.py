@@ -28,11 +28,19 @@ def files(*suffixes):
 
 def found(pattern, paths):
     """Return the places, as file:line: text, where a pattern is found."""
-    lines = ((path, n, line) for path in paths for n, line in enumerate(path.read_text().splitlines(), start=1))
-    return [f"{path.relative_to(ROOT)}:{n}: {line.strip()}" for path, n, line in lines if re.search(pattern, line)]
+    lines = (
+        (path, n, line)
+        for path in paths
+        for n, line in enumerate(path.read_text().splitlines(), start=1)
+    )
+    return [
+        f"{path.relative_to(ROOT)}:{n}: {line.strip()}"
+        for path, n, line in lines
+        if re.search(pattern, line)
+    ]
 
 
-# ---- Floors, sizes, paths --------------------------------------------------------------------------------------------
+# ---- Floors, sizes, paths ------------------------------------------------------------------------
 
 
 def test_floors_are_kept(monkeypatch, capsys):
@@ -45,7 +53,9 @@ def test_floors_are_kept(monkeypatch, capsys):
 
 def test_files_are_short():
     too_long = {
-        str(path): count for path in files(*SOURCES) if (count := len(path.read_text().splitlines())) > MOST_LINES
+        str(path): count
+        for path in files(*SOURCES)
+        if (count := len(path.read_text().splitlines())) > MOST_LINES
     }
     assert not too_long
 
@@ -64,7 +74,9 @@ def test_cupy_is_imported_by_the_gpu_backend_alone():
 
 def test_cuda_sources_are_packaged():
     """A .cu file outside a package would be missing from an installation."""
-    assert [path for path in files(".cu", ".cuh") if not (path.parent / "__init__.py").exists()] == []
+    assert [
+        path for path in files(".cu", ".cuh") if not (path.parent / "__init__.py").exists()
+    ] == []
 
 
 def test_the_script_of_the_pictures_says_how_it_is_used():
@@ -74,7 +86,7 @@ def test_the_script_of_the_pictures_says_how_it_is_used():
     assert result.stdout.startswith("usage: pictures.py ")
 
 
-# ---- The commands that documents show --------------------------------------------------------------------------------
+# ---- The commands that documents show ------------------------------------------------------------
 
 
 def commands(document):
@@ -97,14 +109,21 @@ def fault_of(words):
         return None
     program, *rest = words
     if program in ("mpirun", "srun"):
-        return fault_of(list(itertools.dropwhile(lambda word: word not in PROGRAMS_ON_RANKS, rest)) or ["nothing"])
+        return fault_of(
+            list(itertools.dropwhile(lambda word: word not in PROGRAMS_ON_RANKS, rest))
+            or ["nothing"]
+        )
     if program in ("python", "python3") and rest[:2] == ["-m", "hybrid_nbody"]:
         return fault_of_ours(rest[2:])
     if program == "hybrid-nbody":
         return fault_of_ours(rest)
     if program.startswith(("./", "run_scripts/")) or program == "sbatch":
         return fault_of_script(rest if program == "sbatch" else words)
-    return None if program in KNOWN_PROGRAMS else f"unknown program {program}: add it here if it is right"
+    return (
+        None
+        if program in KNOWN_PROGRAMS
+        else f"unknown program {program}: add it here if it is right"
+    )
 
 
 PROGRAMS_ON_RANKS = {"python", "python3", "hybrid-nbody"}
@@ -144,11 +163,17 @@ def fault_of_ours(arguments):
         except SystemExit as ended:  # --help ends with 0
             if ended.code:
                 return said.getvalue().strip().splitlines()[-1]
-    missing = [word for word in arguments if word.startswith("input/") and not (ROOT / word).exists()]
+    missing = [
+        word for word in arguments if word.startswith("input/") and not (ROOT / word).exists()
+    ]
     return f"missing file: {missing}" if missing else None
 
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")),
+]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

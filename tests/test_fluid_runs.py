@@ -60,7 +60,7 @@ def last_total(folder):
         return file["diagnostics/total_density_with_ghosts"][-1]
 
 
-# ---- Totals of the course --------------------------------------------------------------------------------------------
+# ---- Totals of the course ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,10 @@ def last_total(folder):
     ],
 )
 def test_totals_of_the_plume(tmp_path, size, settings, total):
-    options = [f"--set={setting}" for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")]
+    options = [
+        f"--set={setting}"
+        for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")
+    ]
     run(ROOT / "input" / f"plume_{size}.yaml", *options)
     np.testing.assert_allclose(last_total(tmp_path / "out"), total, rtol=1e-4, atol=0)
 
@@ -93,12 +96,15 @@ def test_totals_of_the_courses_own_list(tmp_path, settings, total):
     text = (ROOT / "input" / "plume_42.yaml").read_text()
     head, tail = text[: text.index("  events:")], text[text.index("time:") :]
     path.write_text(f"{head}  file: {COURSE_EVENTS}\n{tail}")
-    options = [f"--set={setting}" for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")]
+    options = [
+        f"--set={setting}"
+        for setting in (*settings, *ONE_THREAD, f"output.directory={tmp_path}/out")
+    ]
     run(path, *options)
     np.testing.assert_allclose(last_total(tmp_path / "out"), total, rtol=1e-4, atol=0)
 
 
-# ---- Bits and restarts -----------------------------------------------------------------------------------------------
+# ---- Bits and restarts ---------------------------------------------------------------------------
 
 
 def test_bits_on_one_to_four_ranks(job, tmp_path, reference_run, mpirun):
@@ -116,8 +122,12 @@ def test_bits_with_uneven_slabs(job, tmp_path, reference_run, mpirun):
 
 
 @pytest.mark.parametrize("settings", [(), ("sources.carry_over=true",)])
-def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(job, tmp_path, settings, mpirun):
-    options = [f"--set={setting}" for setting in (*settings, "output.checkpoint={every_steps: 5, keep: 5}")]
+def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(
+    job, tmp_path, settings, mpirun
+):
+    options = [
+        f"--set={setting}" for setting in (*settings, "output.checkpoint={every_steps: 5, keep: 5}")
+    ]
     run(job, *options)
     shutil.copytree(tmp_path / "out", tmp_path / "reference")
     for step in (10, 15, 20):
@@ -130,18 +140,34 @@ def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(job, t
 def test_a_file_of_events_is_not_needed_to_resume(job, tmp_path):
     events = tmp_path / "events.txt"
     events.write_text("20\nsource 5 2\nforce 1 0 2 15\n")
-    run(job, "--set", f"sources.file={events}", "--set", f"output.directory={tmp_path / 'reference'}")
-    run(job, "--set", f"sources.file={events}", "--set", "time.steps=16", "--set", "output.trajectory=null")
+    run(
+        job,
+        "--set",
+        f"sources.file={events}",
+        "--set",
+        f"output.directory={tmp_path / 'reference'}",
+    )
+    run(
+        job,
+        "--set",
+        f"sources.file={events}",
+        "--set",
+        "time.steps=16",
+        "--set",
+        "output.trajectory=null",
+    )
     events.unlink()
     run("resume", tmp_path / "out", "--set", "time.steps=20")
     assert last_total(tmp_path / "out") == last_total(tmp_path / "reference")
 
 
-# ---- Refusals --------------------------------------------------------------------------------------------------------
+# ---- Refusals ------------------------------------------------------------------------------------
 
 
 def test_fewer_planes_than_ranks_are_refused_with_the_numbers(job, tmp_path, mpirun):
-    result = mpirun(4, "-m", "hybrid_nbody", job, "--set", "grid.cells=[8, 8, 3]", "--set", "sources.events=[]")
+    result = mpirun(
+        4, "-m", "hybrid_nbody", job, "--set", "grid.cells=[8, 8, 3]", "--set", "sources.events=[]"
+    )
     assert result.returncode == 2
     assert re.search(r"grid.cells: 3 planes along z for 4 ranks", result.stderr), result.stderr
     assert not (tmp_path / "out").exists()

@@ -17,7 +17,16 @@ def run_suite(mpirun):
 
     def run(file, *arguments, ranks=3):
         begin = time.monotonic()
-        done = mpirun(ranks, "-m", "pytest", "-p", "no:cacheprovider", SUITES / file, *arguments, timeout=AT_ONCE)
+        done = mpirun(
+            ranks,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            SUITES / file,
+            *arguments,
+            timeout=AT_ONCE,
+        )
         return done.returncode, done.stdout + done.stderr, time.monotonic() - begin
 
     return run
@@ -54,7 +63,9 @@ def test_crash_of_one_rank_ends_the_run(run_suite):
 
 
 def test_rank_that_leaves_a_test_early_ends_the_run(run_suite):
-    status, output, seconds = run_suite("fake_suite.py::test_skip_on_one_rank", "-o", "faulthandler_timeout=3")
+    status, output, seconds = run_suite(
+        "fake_suite.py::test_skip_on_one_rank", "-o", "faulthandler_timeout=3"
+    )
     assert status != 0
     assert "Timeout" in output
     assert "in test_skip_on_one_rank" in output
@@ -91,7 +102,9 @@ def test_one_rank_runs_every_test_or_says_why_not(run_suite):
     status, output, _ = run_suite("fake_serial.py", "-rs", ranks=1)
     assert status == 0, output
     assert "Test requires 2 MPI processes" in output
-    assert "3 passed, 1 skipped" in output or ("2 passed, 2 skipped" in output and "no usable CUDA GPU: " in output)
+    assert "3 passed, 1 skipped" in output or (
+        "2 passed, 2 skipped" in output and "no usable CUDA GPU: " in output
+    )
 
 
 def test_foreign_mpirun_is_refused(mpirun):
@@ -114,4 +127,6 @@ def test_files_that_workers_get_first_are_there():
 def test_ranks_share_a_folder(comm, shared_tmp_path):
     (shared_tmp_path / str(comm.rank)).touch()
     comm.Barrier()
-    assert sorted(path.name for path in shared_tmp_path.iterdir()) == sorted(map(str, range(comm.size)))
+    assert sorted(path.name for path in shared_tmp_path.iterdir()) == sorted(
+        map(str, range(comm.size))
+    )

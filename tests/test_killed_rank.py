@@ -29,7 +29,9 @@ def interrupted(tmp_path):
 
     def kill(job, rank):
         command = [*_mpirun(), "-n", "3", sys.executable, "-m", "hybrid_nbody", str(job)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         wait_for_checkpoint(tmp_path / "out", 100)
         os.kill(pid_of_rank(rank, job), signal.SIGKILL)
         code, text = finished(process, tmp_path, timeout=SECONDS)
@@ -40,7 +42,9 @@ def interrupted(tmp_path):
 
 
 @pytest.mark.parametrize(("model", "rank"), [("nbody", 2), ("fluid", 0)])
-def test_a_killed_rank_ends_all_with_a_message_and_the_run_goes_on(interrupted, mpirun, tmp_path, model, rank):
+def test_a_killed_rank_ends_all_with_a_message_and_the_run_goes_on(
+    interrupted, mpirun, tmp_path, model, rank
+):
     job = write_job(tmp_path, model)
     out, text = interrupted(job, rank)
     assert "signal 9" in text, text  # the launcher's words

@@ -58,7 +58,9 @@ def test_bits_with_uneven_and_empty_shares(job, tmp_path, reference_run, mpirun)
     result = mpirun(3, "-m", "hybrid_nbody", job, "--set", "compute.balance=[3, 0, 1]")
     assert result.returncode == 0, result.stderr
     assert_same_run(tmp_path / "out", reference_run)
-    result = mpirun(2, "-m", "hybrid_nbody", job, "--overwrite", "--set", "compute.balance=measured")
+    result = mpirun(
+        2, "-m", "hybrid_nbody", job, "--overwrite", "--set", "compute.balance=measured"
+    )
     assert result.returncode == 0, result.stderr
     assert_same_run(tmp_path / "out", reference_run)
 
@@ -70,8 +72,13 @@ def test_more_ranks_than_bodies(job, tmp_path, mpirun):
     assert contents(tmp_path / "out")["bodies/position"].shape == (2, 2, 3)
 
 
-def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(job, tmp_path, reference_run, mpirun):
-    out, options = tmp_path / "out", ["compute.exchange=ring", "output.checkpoint={every_steps: 50, keep: 20}"]
+def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(
+    job, tmp_path, reference_run, mpirun
+):
+    out, options = (
+        tmp_path / "out",
+        ["compute.exchange=ring", "output.checkpoint={every_steps: 50, keep: 20}"],
+    )
     result = mpirun(3, "-m", "hybrid_nbody", job, *(f"--set={option}" for option in options))
     assert result.returncode == 0, result.stderr
     assert "exchange ring over host" in result.stdout
@@ -83,19 +90,32 @@ def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(job
     assert "step 350" in result.stdout
     assert_same_run(out, tmp_path / "whole")
     energy = contents(tmp_path / "whole")["diagnostics/total_energy"]
-    np.testing.assert_allclose(energy, contents(reference_run)["diagnostics/total_energy"], rtol=1e-6)
+    np.testing.assert_allclose(
+        energy, contents(reference_run)["diagnostics/total_energy"], rtol=1e-6
+    )
 
 
 def start(ranks, job, *options):
     """Start a run on several ranks; its output can be read line by line."""
     from conftest import _mpirun
 
-    command = [*_mpirun(), "-n", str(ranks), sys.executable, "-m", "hybrid_nbody", str(job), *options]
+    command = [
+        *_mpirun(),
+        "-n",
+        str(ranks),
+        sys.executable,
+        "-m",
+        "hybrid_nbody",
+        str(job),
+        *options,
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewhere(job, tmp_path, mpirun, stop):
+def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewhere(
+    job, tmp_path, mpirun, stop
+):
     out = tmp_path / "out"
     long = ("--set", "time.steps=20000", "--set", "output.trajectory={every_steps: 1000}")
     process = start(3, job, *long)
@@ -108,7 +128,14 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
     end = int(stopped) + 100
     result = mpirun(2, "-m", "hybrid_nbody", "resume", out, "--set", f"time.steps={end}")
     assert result.returncode == 0, result.stderr
-    run(job, *long, "--set", f"time.steps={end}", "--set", f"output.directory={tmp_path / 'reference'}")
+    run(
+        job,
+        *long,
+        "--set",
+        f"time.steps={end}",
+        "--set",
+        f"output.directory={tmp_path / 'reference'}",
+    )
     assert_same_run(out, tmp_path / "reference")
 
 
@@ -128,7 +155,9 @@ def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path,
     assert_same_run(out, tmp_path / "reference")
 
 
-def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_used(job, tmp_path, reference_run):
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_used(
+    job, tmp_path, reference_run
+):
     out = tmp_path / "out"
     run(job)
     newest = out / "checkpoint-0000000600.h5"
@@ -188,7 +217,9 @@ def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(jo
         "--set",
         "time.dt=0.01",
     ]
-    error = run(job, *options, "--set", "output.checkpoint={every_steps: 1}", "--overwrite", check=3).stderr
+    error = run(
+        job, *options, "--set", "output.checkpoint={every_steps: 1}", "--overwrite", check=3
+    ).stderr
     assert "the energy ran away" in error
     assert "step " in error
     assert "body " in error
@@ -202,7 +233,11 @@ def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(jo
 def test_a_collision_that_is_no_number_names_the_body(job, tmp_path):
     bodies = tmp_path / "bodies.csv"
     bodies.write_text("x,y,z,vx,vy,vz,m\n0,0,0,0,0,0,1\n5,0,0,0,0,0,1\n5,0,0,0,0,0,1\n")
-    options = [f"bodies={{kind: file, path: {bodies}}}", "gravity.softening=0", "output.trajectory=null"]
+    options = [
+        f"bodies={{kind: file, path: {bodies}}}",
+        "gravity.softening=0",
+        "output.trajectory=null",
+    ]
     error = run(job, *(word for option in options for word in ("--set", option)), check=3).stderr
     assert "step 0 (t = 0): acceleration of body 1 is not a finite number" in error
     assert "Warning" not in error

@@ -37,7 +37,10 @@ def test_ranks_know_their_node_and_their_place_on_it(hosts):
     assert sorted(node for _, _, node, _, _ in found) == [0, 0, 1, 1]
     assert found[0][2] == 0
     for node in (0, 1):
-        assert [local for _, _, number, local, size in found if number == node and size == 2] == [0, 1]
+        assert [local for _, _, number, local, size in found if number == node and size == 2] == [
+            0,
+            1,
+        ]
     if hosts.folders["one"] != hosts.folders["two"]:
         assert [host for _, host, *_ in found] == ["one", "one", "two", "two"]
 
@@ -49,7 +52,11 @@ RUNS = {
         "output.trajectory={every_steps: 10}",
         "output.checkpoint={every_steps: 20}",
     ],
-    "plume_42.yaml": ["grid.cells=[12, 10, 14]", "sources={events: [{steps: [0, 3], density: 1}]}", "time.steps=8"],
+    "plume_42.yaml": [
+        "grid.cells=[12, 10, 14]",
+        "sources={events: [{steps: [0, 3], density: 1}]}",
+        "time.steps=8",
+    ],
 }
 
 
@@ -73,7 +80,9 @@ def on_one_rank(tmp_path_factory):
 
 
 @pytest.mark.parametrize("file", RUNS)
-def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one_rank(hosts, on_one_rank, tmp_path, file):
+def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one_rank(
+    hosts, on_one_rank, tmp_path, file
+):
     result = hosts.run("-m", "hybrid_nbody", *example(file, tmp_path / "two-hosts"))
     assert result.returncode == 0, result.stdout + result.stderr
     names = re.findall(r"^  rank \d+ +(\S+) ", result.stdout, re.MULTILINE)
@@ -87,7 +96,12 @@ def test_doctor_counts_the_nodes(hosts):
     result = hosts.run("-m", "hybrid_nbody", "doctor")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "  ranks        4 on 2 nodes\n" in result.stdout
-    assert sorted(re.findall(r"^ +[0-3] .*  ([01]) of 2 ", result.stdout, re.MULTILINE)) == ["0", "0", "1", "1"]
+    assert sorted(re.findall(r"^ +[0-3] .*  ([01]) of 2 ", result.stdout, re.MULTILINE)) == [
+        "0",
+        "0",
+        "1",
+        "1",
+    ]
 
 
 COMPILE = """

@@ -22,7 +22,11 @@ def reasons(run) -> dict[str, str]:
     """Say of each kind of picture, but the overview, why a run does not hold enough for it; nothing where it does."""
     number = run.number_of_bodies
     nothing = "" if run.number_of_frames and number else "no frames of bodies"
-    many = f"{number} bodies are too many; at most {FEW_BODIES} are told apart" if number > FEW_BODIES else ""
+    many = (
+        f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
+        if number > FEW_BODIES
+        else ""
+    )
     return {
         "energies": "" if _has_energies(run) else "no energies in the diagnostics",
         "snapshot": nothing,
@@ -115,7 +119,9 @@ def tracks_figure(run, frame=-1) -> Figure:
         few_ticks(axes)
     if run.number_of_bodies <= len(BODY_COLOURS):  # beyond that the colours repeat
         handles, names = panels[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=len(names), handletextpad=0.1)
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=len(names), handletextpad=0.1
+        )
     figure.suptitle(title(run, frame))
     return figure
 
@@ -141,7 +147,7 @@ FIGURES = {
 }
 
 
-# --- their parts ---------------------------------------------------------------------------------------------------
+# --- their parts ----------------------------------------------------------------------------------
 
 
 def _has_energies(run):
@@ -151,7 +157,9 @@ def _has_energies(run):
 
 def _need_energies(run):
     if not _has_energies(run):
-        raise InputError(f"{run.path}: no energies in the diagnostics of this run of model '{run.model}'")
+        raise InputError(
+            f"{run.path}: no energies in the diagnostics of this run of model '{run.model}'"
+        )
 
 
 def _draw_energy_panels(above, below, run):
@@ -164,7 +172,8 @@ def _draw_energy_panels(above, below, run):
 
 def _draw_main_plane(figure, run, frame):
     """Draw the x-y plane for an overview, and return its title."""
-    axes, units = figure.subplots(), run.units("bodies/position")
+    axes = figure.subplots()
+    units = run.units("bodies/position")
     if run.number_of_bodies <= FEW_BODIES:
         tracks = tracks_of(run, frame)
         draw_tracks(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), units), PLANES[0])

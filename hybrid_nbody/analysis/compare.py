@@ -1,7 +1,7 @@
 """Two runs side by side: how far their diagnostics, bodies and fields are apart, over time.
 
-Frames and rows are matched by their times, bodies by their identities. Of bodies and maps as many frames are read at a
-time as there is room for, of a fluid a few planes.
+Frames and rows are matched by their times, bodies by their identities. Of bodies and maps as many
+frames are read at a time as there is room for, of a fluid a few planes.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ TIME_TOLERANCE = 1e-9
 """Times that differ by so little, relative to the longer of the runs, are the same."""
 
 BYTES_AT_ONCE = 4 << 20
-"""Of the frames of a run that are read together: reading one small frame takes as long as reading many."""
+"""Of the frames of a run that are read together: reading one small frame takes as long as reading
+many."""
 
 
 @dataclass
@@ -32,8 +33,8 @@ class Series:
     time : ndarray
         (M,) float64, the times that both runs have.
     largest, rms : ndarray
-        (M,) float64: at each time the largest difference in size, and the root of the mean square, over bodies or
-        cells and components, in `units`.
+        (M,) float64: at each time the largest difference in size, and the root of the mean square,
+        over bodies or cells and components, in `units`.
     scale : float
         The largest value in size of the first run, at those times.
     """
@@ -90,22 +91,27 @@ def compare(first, second, progress=None) -> Comparison:
     Raises
     ------
     InputError
-        There is no such run; they are of two models, of different bodies or cells, or have no time in common.
+        There is no such run; they are of two models, of different bodies or cells, or have no time
+        in common.
     FileError
         One of the runs cannot be read.
     """
     with open_run(first) as a, open_run(second) as b:
         if a.model != b.model:
-            raise InputError(f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare")
+            raise InputError(
+                f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare"
+            )
         found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
         _compare_frames(a, b, found, progress)
         _compare_diagnostics(a, b, found)
         if not found.fields and not found.diagnostics:
-            raise InputError(f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time")
+            raise InputError(
+                f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time"
+            )
         return found
 
 
-# --- matching ------------------------------------------------------------------------------------------------------
+# --- matching -------------------------------------------------------------------------------------
 
 
 def common_times(first, second) -> tuple[np.ndarray, np.ndarray]:
@@ -157,10 +163,12 @@ def _check_cells(first, second, name):
     if cells[0].cells != cells[1].cells or not same:
         texts = [" x ".join(map(str, volume.cells)) for volume in cells]
         more = " of which the frames hold different ones" if texts[0] == texts[1] else ""
-        raise InputError(f"{first.path} has {texts[0]} cells, {second.path} {texts[1]}{more}; they cannot be compared")
+        raise InputError(
+            f"{first.path} has {texts[0]} cells, {second.path} {texts[1]}{more}; they cannot be compared"
+        )
 
 
-# --- differences ---------------------------------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
 def _compare_frames(a, b, found, progress):
@@ -169,13 +177,16 @@ def _compare_frames(a, b, found, progress):
     if not left:
         return
     differences = [_differences(a, b, name) for name in names]
-    step, parts = counter(progress, len(left)), []
+    step = counter(progress, len(left))
+    parts = []
     for i, j in _stretches(left, right, _at_once(a, names)):
         parts.append([of_frames(i, j) for of_frames in differences])
         for _ in range(i.start, i.stop):
             step()
     for name, rows in zip(names, zip(*parts, strict=True), strict=True):
-        found.fields.append(_series(name.partition("/")[2], a.units(name), a.time[left], np.concatenate(rows)))
+        found.fields.append(
+            _series(name.partition("/")[2], a.units(name), a.time[left], np.concatenate(rows))
+        )
 
 
 def _at_once(run, names):
@@ -188,7 +199,9 @@ def _stretches(left, right, most):
     """Yield slices of matched frames that follow each other in both runs, at most so many of them."""
     start = 0
     for end in range(1, len(left) + 1):
-        follows = end < len(left) and left[end] == left[end - 1] + 1 and right[end] == right[end - 1] + 1
+        follows = (
+            end < len(left) and left[end] == left[end - 1] + 1 and right[end] == right[end - 1] + 1
+        )
         if not follows or end - start == most:
             yield slice(left[start], left[end - 1] + 1), slice(right[start], right[end - 1] + 1)
             start = end
@@ -198,12 +211,16 @@ def _differences(a, b, name):
     """Return a function that gives what `_of_rows` does of a field, for a slice of the frames of each run."""
     if name.startswith("fluid/"):
         _check_cells(a, b, name)
-        return lambda i, j: np.array([_of_pieces(_pieces(a, b, name, *pair)) for pair in _one_by_one(i, j)])
+        return lambda i, j: np.array(
+            [_of_pieces(_pieces(a, b, name, *pair)) for pair in _one_by_one(i, j)]
+        )
     if name.startswith("bodies/"):
         rows = order_of(a, b)
         return lambda i, j: _of_rows(a.field(name, i)[:, rows[0]], b.field(name, j)[:, rows[1]])
     if a.shape(name)[1:] != b.shape(name)[1:]:
-        raise InputError(f"{name}: {a.shape(name)[1:]} numbers in {a.path}, {b.shape(name)[1:]} in {b.path}")
+        raise InputError(
+            f"{name}: {a.shape(name)[1:]} numbers in {a.path}, {b.shape(name)[1:]} in {b.path}"
+        )
     return lambda i, j: _of_rows(a.field(name, i), b.field(name, j))
 
 
@@ -219,7 +236,10 @@ def _pieces(a, b, name, i, j):
 
 def _of_pieces(pairs):
     """Return the largest difference, the rms of all, and the largest value of the first run."""
-    largest, square, count, scale = 0.0, 0.0, 0, 0.0
+    largest = 0.0
+    square = 0.0
+    count = 0
+    scale = 0.0
     for one, two in pairs:
         difference = np.abs(np.subtract(one, two, dtype=np.float64))
         largest = max(largest, float(difference.max(initial=0.0)), key=_nan_last)
@@ -238,7 +258,9 @@ def _compare_diagnostics(a, b, found):
         found.notes.append("diagnostics: one of the runs has none")
         return
     left, right = _matched(found, "rows of diagnostics", a.diagnostics.time, b.diagnostics.time)
-    names = [name for name in a.diagnostics if name in b.diagnostics and name not in ("time", "step")]
+    names = [
+        name for name in a.diagnostics if name in b.diagnostics and name not in ("time", "step")
+    ]
     for name in names if left else ():
         rows = _of_rows(a.diagnostics[name][left], b.diagnostics[name][right])
         units = a.units(f"diagnostics/{name}")
@@ -260,12 +282,15 @@ def _series(name, units, time, rows):
     return Series(name.replace("_", " "), units, time, largest, rms, float(scales.max()))
 
 
-# --- text ----------------------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def table_of(found) -> str:
     """Return a comparison as text for the terminal."""
-    lines = [f"{Path(found.paths[0])} against {Path(found.paths[1])}", *(f"  {note}" for note in found.notes)]
+    lines = [
+        f"{Path(found.paths[0])} against {Path(found.paths[1])}",
+        *(f"  {note}" for note in found.notes),
+    ]
     series = [*found.fields, *found.diagnostics]
     width = max(len(one.name) for one in series)
     lines.append(f"  {'':<{width}}     largest    relative     at time         rms   units")

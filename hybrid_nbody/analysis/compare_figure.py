@@ -32,7 +32,9 @@ def compare_figure(found) -> Figure:
     for axes, (name, series) in zip(panels, groups, strict=True):
         _draw(axes, name, series)
     names = [plain(title or path) for title, path in zip(found.titles, found.paths, strict=True)]
-    figure.suptitle(f"{names[0]} against {names[1]}" if names[0] != names[1] else f"two runs of {names[0]}")
+    figure.suptitle(
+        f"{names[0]} against {names[1]}" if names[0] != names[1] else f"two runs of {names[0]}"
+    )
     return figure
 
 
@@ -40,7 +42,15 @@ def _draw(axes, name, series):
     time = series[0].time
     power = power_of_ten(time)
     if not _draw_differences(axes, series, 10.0**power):
-        axes.text(0.5, 0.5, "no difference", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.text(
+            0.5,
+            0.5,
+            "no difference",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color=GREY,
+        )
         axes.set(yticks=[])
     axes.set_ylabel(f"relative difference\n{name}")
     axes.set_xlabel(label("time", "", power))
@@ -50,8 +60,11 @@ def _draw(axes, name, series):
 
 def _draw_differences(axes, series, unit):
     """Draw what differs over time in some unit; return whether anything does."""
-    # What differs most stands first; a quantity that is 0 in the first run has no relative difference.
-    shown = sorted((one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale)
+    # What differs most stands first; a quantity that is 0 in the first run has no relative
+    # difference.
+    shown = sorted(
+        (one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale
+    )
     drawn = [one for one in shown if _finite_peak(one) > 0][:MOST_LINES]
     for one, colour in zip(drawn, BODY_COLOURS, strict=False):
         axes.plot(one.time / unit, _positive(one.largest / one.scale), color=colour, label=one.name)

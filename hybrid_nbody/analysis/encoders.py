@@ -1,4 +1,7 @@
-"""Writing the frames of a movie one after another: MP4 through ffmpeg, or GIF by Pillow. None of them is kept."""
+"""Writing the frames of a movie one after another: MP4 through ffmpeg, or GIF by Pillow.
+
+None of them is kept.
+"""
 
 import shutil
 import subprocess
@@ -15,7 +18,11 @@ from hybrid_nbody.errors import InputError
 
 SUFFIXES = (".mp4", ".gif")
 
-CODECS = (("libx264", ("-preset", "veryfast", "-crf", "20")), ("libopenh264", ("-b:v", "4M")), ("mpeg4", ("-q:v", "3")))
+CODECS = (
+    ("libx264", ("-preset", "veryfast", "-crf", "20")),
+    ("libopenh264", ("-b:v", "4M")),
+    ("mpeg4", ("-q:v", "3")),
+)
 """The encoders of ffmpeg that will do, the best first."""
 
 MOST_HUNDREDTHS = 2**16 - 1
@@ -52,7 +59,8 @@ class Encoder(ABC):
         Parameters
         ----------
         pixels : (height, width, 4) array of uint8
-            Red, green, blue, and transparency, which is not looked at; the first row is the top. It is not kept.
+            Red, green, blue, and transparency, which is not looked at; the first row is the top. It
+            is not kept.
         """
 
     @abstractmethod
@@ -74,9 +82,12 @@ class Mp4(Encoder):
     """
 
     def __init__(self, path, size, fps):
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end; a pipe could fill up and block
+        # noqa: SIM115 - closed at the end; a pipe could fill up and block
+        self._errors = tempfile.TemporaryFile()
         command = _command(path, _codec(), size, fps)
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors
+        )
 
     def add(self, pixels):
         """See `Encoder.add`."""
@@ -105,32 +116,62 @@ class Mp4(Encoder):
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").split("\n")
-        return "; ".join(line.strip() for line in lines if line.strip())[-200:] or f"ffmpeg ended with code {code}"
+        return (
+            "; ".join(line.strip() for line in lines if line.strip())[-200:]
+            or f"ffmpeg ended with code {code}"
+        )
 
 
 def _command(path, codec, size, fps):
-    source = ["-f", "rawvideo", "-pix_fmt", "rgba", "-s", f"{size[0]}x{size[1]}", "-r", f"{fps:g}", "-i", "-"]
-    target = ["-c:v", *codec, "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", str(path)]
+    source = [
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgba",
+        "-s",
+        f"{size[0]}x{size[1]}",
+        "-r",
+        f"{fps:g}",
+        "-i",
+        "-",
+    ]
+    target = [
+        "-c:v",
+        *codec,
+        "-pix_fmt",
+        "yuv420p",
+        "-movflags",
+        "+faststart",
+        "-f",
+        "mp4",
+        str(path),
+    ]
     return ["ffmpeg", "-loglevel", "error", "-y", *source, "-an", *target]
 
 
 def _codec():
     """Return the name of the best encoder there is, and its options."""
     listed = subprocess.run(
-        ["ffmpeg", "-hide_banner", "-encoders"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["ffmpeg", "-hide_banner", "-encoders"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     ).stdout
     for codec, options in CODECS:
         if f" {codec} " in listed:
             return codec, *options
     names = ", ".join(codec for codec, _ in CODECS)
-    raise InputError(f"this ffmpeg has none of the encoders {names}; write a .gif instead of an .mp4")
+    raise InputError(
+        f"this ffmpeg has none of the encoders {names}; write a .gif instead of an .mp4"
+    )
 
 
 class Gif(Encoder):
     """A movie as a GIF that repeats; parameters as of `Encoder`."""
 
     def __init__(self, path, size, fps):
-        # A GIF counts hundredths of a second, and viewers slow down what is shorter than two of them.
+        # A GIF counts hundredths of a second, and viewers slow down what is shorter than two of
+        # them.
         self._hundredths = min(max(2, round(100 / fps)), MOST_HUNDREDTHS)
         screen = b"".join(side.to_bytes(2, "little") for side in size) + b"\x70\x00\x00"
         self._file = open(path, "wb")  # noqa: SIM115 - closed at the end
@@ -138,8 +179,12 @@ class Gif(Encoder):
 
     def add(self, pixels):
         """See `Encoder.add`."""
-        picture = Image.fromarray(np.ascontiguousarray(pixels[..., :3])).quantize(256, Image.Quantize.FASTOCTREE)
-        self._file.writelines(getdata(picture, duration=10 * self._hundredths, include_color_table=True))
+        picture = Image.fromarray(np.ascontiguousarray(pixels[..., :3])).quantize(
+            256, Image.Quantize.FASTOCTREE
+        )
+        self._file.writelines(
+            getdata(picture, duration=10 * self._hundredths, include_color_table=True)
+        )
 
     def close(self):
         """See `Encoder.close`."""

@@ -12,7 +12,8 @@ WIDTH = 7.2
 """Inches: the text of a printed page."""
 
 TRACK_POINTS = 20_000
-"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in memory."""
+"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in
+memory."""
 
 
 def new_figure(height) -> Figure:
@@ -57,7 +58,9 @@ def tracks_of(run, frame) -> np.ndarray:
     """
     last = points_of(run, frame)
     if run.number_of_bodies > FEW_BODIES:
-        raise InputError(f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}")
+        raise InputError(
+            f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}"
+        )
     end = frame % run.number_of_frames
     earlier = run.positions(slice(0, end, -(-(end + 1) // TRACK_POINTS)))
     return np.concatenate([earlier, last[None]])

@@ -29,7 +29,10 @@ SERIES = (
     (
         draw_decades,
         "divergence",
-        {"divergence_before": (VERMILLION, "before projection"), "divergence_after": (BLUE, "after")},
+        {
+            "divergence_before": (VERMILLION, "before projection"),
+            "divergence_after": (BLUE, "after"),
+        },
     ),
     (draw_series, "iterations a solve", {"iterations_per_solve": (GREEN, "")}),
 )
@@ -64,13 +67,21 @@ def diagnostics_figure(run, frame=-1) -> Figure:
         The run holds no such diagnostics.
     """
     if not run.diagnostics.number_of_rows or _missing_series(run):
-        raise InputError(f"{run.path}: no diagnostics of a fluid in this run of model '{run.model}'")
+        raise InputError(
+            f"{run.path}: no diagnostics of a fluid in this run of model '{run.model}'"
+        )
     figure = new_figure(5.4)
     panels = figure.subplots(3, 2, sharex=True)
     for axes, (draw, name, names) in zip(panels.flat, SERIES, strict=True):
         draw(axes, run, names, name)
         if len(names) > 1:
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handlelength=1.5)
+            axes.legend(
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=2,
+                borderaxespad=0.2,
+                handlelength=1.5,
+            )
     for axes in panels[:-1].flat:
         axes.set_xlabel("")
     figure.align_ylabels()
@@ -129,12 +140,16 @@ def _draw_velocities(panels, run, frame, places, volume):
 def projection_figure(run, frame=-1) -> Figure:
     """Draw the density seen through the whole box along each axis: its integral along the line of sight.
 
-    Parameters and errors are those of `slices_figure`; frames that hold a few chosen planes are refused as well.
+    Parameters and errors are those of `slices_figure`; frames that hold a few chosen planes are
+    refused as well.
     """
     volume = _volume(run, frame)
     if not volume.evenly:
-        raise InputError(f"{run.path}: the frames hold a few planes only (output.planes); nothing to look through")
-    sums, places = columns(run, frame), [(axis, 0) for axis in PLANES]
+        raise InputError(
+            f"{run.path}: the frames hold a few planes only (output.planes); nothing to look through"
+        )
+    sums = columns(run, frame)
+    places = [(axis, 0) for axis in PLANES]
     figure, panels = _three_panels(volume, places)
     norm = colour_norm(sums)
     for axes, axis in zip(panels, PLANES, strict=True):
@@ -145,10 +160,14 @@ def projection_figure(run, frame=-1) -> Figure:
     return figure
 
 
-FIGURES = {"diagnostics": diagnostics_figure, "slices": slices_figure, "projection": projection_figure}
+FIGURES = {
+    "diagnostics": diagnostics_figure,
+    "slices": slices_figure,
+    "projection": projection_figure,
+}
 
 
-# --- their parts ---------------------------------------------------------------------------------------------------
+# --- their parts ----------------------------------------------------------------------------------
 
 
 def _missing_series(run):
@@ -172,7 +191,10 @@ def _places(volume):
     if volume.evenly:
         return [(axis, volume.middle(axis)) for axis in PLANES]
     number = len(volume.stored[2])
-    return [(2, index) for index in np.unique(np.linspace(0, number - 1, MOST_SLICES).round().astype(int)).tolist()]
+    return [
+        (2, index)
+        for index in np.unique(np.linspace(0, number - 1, MOST_SLICES).round().astype(int)).tolist()
+    ]
 
 
 def _velocities(run, frame, places):
@@ -189,7 +211,10 @@ def _longest(velocities, places):
         for velocity, (axis, _) in zip(velocities, places, strict=True)
         if velocity is not None
     ]
-    return max((float(np.max(speed, initial=0.0, where=np.isfinite(speed))) for speed in found), default=0.0)
+    return max(
+        (float(np.max(speed, initial=0.0, where=np.isfinite(speed))) for speed in found),
+        default=0.0,
+    )
 
 
 def _upright(values, axis):
@@ -213,4 +238,6 @@ def _size(volume):
 def _colour_bar(figure, drawn, axes, name):
     """Add the scale of colours to the right of `axes`, exactly as high as they are."""
     ticks = round_values(drawn.norm)
-    figure.colorbar(drawn, cax=axes.inset_axes((1.04, 0, 0.05, 1)), label=name, ticks=ticks).minorticks_off()
+    figure.colorbar(
+        drawn, cax=axes.inset_axes((1.04, 0, 0.05, 1)), label=name, ticks=ticks
+    ).minorticks_off()

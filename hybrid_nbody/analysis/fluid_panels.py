@@ -5,7 +5,13 @@ import math
 import numpy as np
 from matplotlib.colors import AsinhNorm
 
-from hybrid_nbody.analysis.style import DENSITY_MAP, label, power_of_ten, readable_decades, readable_ticks
+from hybrid_nbody.analysis.style import (
+    DENSITY_MAP,
+    label,
+    power_of_ten,
+    readable_decades,
+    readable_ticks,
+)
 
 ARROWS = 18
 """Arrows along the longer side of a plane, at most."""
@@ -33,10 +39,14 @@ DECADES = 2
 def colour_norm(planes):
     """Return the scale of colours that the planes of a picture share.
 
-    It is linear near 0 and logarithmic far from it: smoke spreads over many powers of ten, and is 0 where none is.
+    It is linear near 0 and logarithmic far from it: smoke spreads over many powers of ten, and is 0
+    where none is.
     """
-    values = np.concatenate([plane[np.isfinite(plane)].ravel() for plane in planes] or [np.zeros(1)])
-    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    values = np.concatenate(
+        [plane[np.isfinite(plane)].ravel() for plane in planes] or [np.zeros(1)]
+    )
+    low = float(values.min(initial=0.0))
+    high = float(values.max(initial=0.0))
     largest = max(abs(low), abs(high)) or 1.0
     return AsinhNorm(largest / 10**DECADES, vmin=low, vmax=high if high > low else low + largest)
 
@@ -67,7 +77,12 @@ def draw_plane(axes, values, volume, plane, norm):
         From values to colours.
     """
     drawn = axes.imshow(
-        values, origin="lower", extent=volume.extent(plane), cmap=DENSITY_MAP, norm=norm, interpolation="nearest"
+        values,
+        origin="lower",
+        extent=volume.extent(plane),
+        cmap=DENSITY_MAP,
+        norm=norm,
+        interpolation="nearest",
     )
     axes.set(xlim=(0, volume.edge(plane[0])), ylim=(0, volume.edge(plane[1])), aspect="equal")
     axes.set_xlabel(label("xyz"[plane[0]], "length"))
@@ -121,13 +136,25 @@ def draw_series(axes, run, names, name):
         What the axis is called.
     """
     power = power_of_ten(*(run.diagnostics[quantity] for quantity in names))
-    _draw_lines(axes, run, names, label(name, _units(run, names), power), lambda values: values / 10.0**power)
+    _draw_lines(
+        axes,
+        run,
+        names,
+        label(name, _units(run, names), power),
+        lambda values: values / 10.0**power,
+    )
     readable_ticks(axes.yaxis)
 
 
 def draw_decades(axes, run, names, name):
     """Draw diagnostics on a logarithmic axis, as `draw_series` does; what is not greater than 0 leaves a gap."""
-    _draw_lines(axes, run, names, label(name, _units(run, names)), lambda values: np.where(values > 0, values, np.nan))
+    _draw_lines(
+        axes,
+        run,
+        names,
+        label(name, _units(run, names)),
+        lambda values: np.where(values > 0, values, np.nan),
+    )
     if any(np.isfinite(line.get_ydata()).any() for line in axes.lines):
         axes.set_yscale("log")
         readable_decades(axes.yaxis)
@@ -138,7 +165,9 @@ def _draw_lines(axes, run, names, name, scaled):
     power = power_of_ten(time)
     for quantity, (colour, words) in names.items():
         values = scaled(run.diagnostics[quantity])
-        marks = {"marker": "o", "markersize": 4} if len(values) == 1 else {}  # a line through it would not be seen
+        marks = (
+            {"marker": "o", "markersize": 4} if len(values) == 1 else {}
+        )  # a line through it would not be seen
         axes.plot(time / 10.0**power, values, color=colour, label=words, **marks)
     axes.set_ylabel(name)
     axes.set_xlabel(label("time", run.units("diagnostics/time"), power))

@@ -40,7 +40,8 @@ def describe(path) -> str:
     Returns
     -------
     str
-        Aligned lines of text without a final line break. Damaged checkpoints beside a run are named in it.
+        Aligned lines of text without a final line break. Damaged checkpoints beside a run are named
+        in it.
 
     Raises
     ------
@@ -81,10 +82,14 @@ def _head(path):
 def _describe_file(path, head):
     if head == SEAL_START:
         return _describe_checkpoint(path)
-    if head.startswith(SIGNATURE) or (not head and path.suffix in (".h5", ".hdf5")):  # an empty one says so
+    if head.startswith(SIGNATURE) or (
+        not head and path.suffix in (".h5", ".hdf5")
+    ):  # an empty one says so
         return _describe_trajectory(path)
     if path.suffix in (".yaml", ".yml"):
-        raise InputError(f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}")
+        raise InputError(
+            f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}"
+        )
     return _describe_bodies(path)
 
 
@@ -130,7 +135,7 @@ def _describe_bodies(path):
     return "\n".join(lines)
 
 
-# --- a trajectory --------------------------------------------------------------------------------------------------
+# --- a trajectory ---------------------------------------------------------------------------------
 
 
 def _lines_of_run(run):
@@ -142,7 +147,11 @@ def _lines_of_run(run):
     diagnostics = run.diagnostics
     if not diagnostics.number_of_rows:
         return [*lines, _line("diagnostics", "none")]
-    lines.append(_line("diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)))
+    lines.append(
+        _line(
+            "diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)
+        )
+    )
     return lines + _listed("the last ones", _lines_of_values(run))
 
 
@@ -165,9 +174,19 @@ def _product(numbers):
 def _lines_of_origin(found):
     lines = [_line("title", found["title"])] if found.get("title") else []
     lines.append(_line("model", found.get("model", "unknown")))
-    written_by = f", written by hybrid_nbody {found['program_version']}" if "program_version" in found else ""
-    lines.append(_line("format", f"{found['format']}, version {found['format_version']}{written_by}"))
-    machine = [f"{name} {value}" for name, value in found.items() if name not in NAMED_ELSEWHERE and _is_brief(value)]
+    written_by = (
+        f", written by hybrid_nbody {found['program_version']}"
+        if "program_version" in found
+        else ""
+    )
+    lines.append(
+        _line("format", f"{found['format']}, version {found['format_version']}{written_by}")
+    )
+    machine = [
+        f"{name} {value}"
+        for name, value in found.items()
+        if name not in NAMED_ELSEWHERE and _is_brief(value)
+    ]
     return lines + ([_line("ran with", ", ".join(machine))] if machine else [])
 
 
@@ -185,8 +204,14 @@ def _extent(count, times, steps):
 
 def last_values(run) -> list[tuple[str, str]]:
     """Return the quantities of the last row of diagnostics, the most telling first, and their values in words."""
-    values = {name: value for name, value in run.diagnostics.row(-1).items() if name not in ("time", "step")}
-    names = [name for name in SHOWN_FIRST if name in values] + [name for name in values if name not in SHOWN_FIRST]
+    values = {
+        name: value
+        for name, value in run.diagnostics.row(-1).items()
+        if name not in ("time", "step")
+    }
+    names = [name for name in SHOWN_FIRST if name in values] + [
+        name for name in values if name not in SHOWN_FIRST
+    ]
     return [(name, _numbers(values[name])) for name in names]
 
 
@@ -200,12 +225,14 @@ def _numbers(value):
     return "  ".join(f"{number: .6g}" for number in value.ravel()[:6])
 
 
-# --- a checkpoint --------------------------------------------------------------------------------------------------
+# --- a checkpoint ---------------------------------------------------------------------------------
 
 
 def _lines_of_checkpoint(path):
     found, contents = _read_checkpoint(path)
-    lines = _lines_of_origin({name: found[name] for name in found if name not in ("step", "time", "scalars")})
+    lines = _lines_of_origin(
+        {name: found[name] for name in found if name not in ("step", "time", "scalars")}
+    )
     return [*lines, *contents, _line("state at", f"time {found['time']:g}, step {found['step']}")]
 
 
@@ -221,7 +248,9 @@ def _read_checkpoint(path):
     """Return a checkpoint's attributes, and a line on what it holds."""
     with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
-        missing = [name for name in ("step", "time") if not isinstance(found.get(name), (int, float))]
+        missing = [
+            name for name in ("step", "time") if not isinstance(found.get(name), (int, float))
+        ]
         if missing:
             raise FileError(f"{path}: damaged; no attribute '{missing[0]}' in it")
         return found, _contents(file)
@@ -234,7 +263,7 @@ def _contents(file):
     return [_line("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []
 
 
-# --- text ----------------------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def _line(name, text):

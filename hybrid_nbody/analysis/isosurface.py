@@ -10,7 +10,8 @@ CORNERS = np.array([[corner >> 2, corner >> 1 & 1, corner & 1] for corner in ran
 """Offsets (z, y, x) of the corners of a cube."""
 
 TETRAHEDRA = np.array([[0, 1 << a, 1 << a | 1 << b, 7] for a, b, _ in permutations(range(3))])
-"""Six tetrahedra around the diagonal of a cube (Freudenthal's division): those of neighbours share their faces."""
+"""Six tetrahedra around the diagonal of a cube (Freudenthal's division): those of neighbours share
+their faces."""
 
 
 def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
@@ -19,8 +20,8 @@ def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     values : ndarray
-        (nz, ny, nx), the field at the points of a grid; outside of them, and where it is not a number, it is taken to
-        be below the level.
+        (nz, ny, nx), the field at the points of a grid; outside of them, and where it is not a
+        number, it is taken to be below the level.
     level : float
         The value on the surface.
 
@@ -29,14 +30,18 @@ def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
     vertices : ndarray
         (V, 3) float64: x, y, z in units of the spacing, 0 at the first point. Each stands once.
     triangles : ndarray
-        (F, 3) int64, the vertices of each, counter-clockwise if seen from where the field is smaller.
+        (F, 3) int64, the vertices of each, counter-clockwise if seen from where the field is
+        smaller.
 
     Notes
     -----
-    A. Doi and A. Koide, "An efficient method of triangulating equi-valued surfaces by using tetrahedral cells" (1991).
+    A. Doi and A. Koide, "An efficient method of triangulating equi-valued surfaces by using
+    tetrahedral cells" (1991).
     """
     known = np.isfinite(values)
-    below = min(float(np.min(values, initial=level, where=known)), level - 1e-3 * (abs(level) or 1.0))
+    below = min(
+        float(np.min(values, initial=level, where=known)), level - 1e-3 * (abs(level) or 1.0)
+    )
     field = np.pad(np.where(known, values, below).astype(np.float64), 1, constant_values=below)
     corners = _cubes_cut(field > level)
     tetrahedra = corners[:, TETRAHEDRA].reshape(-1, 4)
@@ -47,7 +52,10 @@ def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
 
 def _cubes_cut(inside):
     """Return the flat indices of the corners of every cube that the surface passes through: (M, 8)."""
-    counts = sum(inside[z : z - 1 or None, y : y - 1 or None, x : x - 1 or None].astype(np.int8) for z, y, x in CORNERS)
+    counts = sum(
+        inside[z : z - 1 or None, y : y - 1 or None, x : x - 1 or None].astype(np.int8)
+        for z, y, x in CORNERS
+    )
     cubes = np.argwhere((counts > 0) & (counts < 8))
     return np.ravel_multi_index(tuple((cubes[:, None] + CORNERS).transpose(2, 0, 1)), inside.shape)
 
@@ -72,7 +80,9 @@ def _shared(edges, field, level):
     keys, triangles = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
     inner, outer = field.ravel()[keys].T
     share = ((inner - level) / (inner - outer))[:, None]
-    return _places(keys[:, 0], field) * (1 - share) + _places(keys[:, 1], field) * share, triangles.reshape(-1, 3)
+    return _places(keys[:, 0], field) * (1 - share) + _places(
+        keys[:, 1], field
+    ) * share, triangles.reshape(-1, 3)
 
 
 def _places(points, field):
@@ -112,7 +122,9 @@ def coarse_density(run, frame, most) -> tuple[np.ndarray, np.ndarray]:
     starts = [np.arange(0, size, factor) for size in shape]
     total = np.zeros([len(start) for start in starts])
     for first, block in blocks(run, DENSITY, frame):
-        flat = np.add.reduceat(np.add.reduceat(block, starts[2], axis=2, dtype=np.float64), starts[1], axis=1)
+        flat = np.add.reduceat(
+            np.add.reduceat(block, starts[2], axis=2, dtype=np.float64), starts[1], axis=1
+        )
         np.add.at(total, (first + np.arange(len(block))) // factor, flat)
     cells = [np.diff([*start, size]) for start, size in zip(starts, shape, strict=True)]
     edges = np.array([volume.edge(axis) / shape[2 - axis] * factor for axis in range(3)])

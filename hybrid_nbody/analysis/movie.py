@@ -22,10 +22,11 @@ def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) ->
     path : str or Path
         The run's directory or its trajectory; the run may still be going on.
     output : str or Path, optional
-        A file ending in .mp4 or .gif, or a directory. By default ``movie.mp4`` in the run's directory, or ``movie.gif``
-        where there is no ffmpeg.
+        A file ending in .mp4 or .gif, or a directory. By default ``movie.mp4`` in the run's
+        directory, or ``movie.gif`` where there is no ffmpeg.
     kind : str, optional
-        ``bodies``, ``activity`` or ``fluid``; by default the map of activity if there is one, else what the run holds.
+        ``bodies``, ``activity`` or ``fluid``; by default the map of activity if there is one, else
+        what the run holds.
     fps : float, optional
         Frames a second, up to 120; a GIF shows 50 at most.
     every : int, optional
@@ -70,9 +71,13 @@ def _default_kind(run):
 
 def _target(run, output):
     name = "movie.mp4" if has_ffmpeg() else "movie.gif"
-    target = place_for("movie", Path(output) if output is not None else run.path.parent, name, SUFFIXES)
+    target = place_for(
+        "movie", Path(output) if output is not None else run.path.parent, name, SUFFIXES
+    )
     if target.suffix.lower() == ".mp4" and not has_ffmpeg():
-        raise InputError(f"{target}: an MP4 needs ffmpeg, which is not on the PATH; install it, or write a .gif")
+        raise InputError(
+            f"{target}: an MP4 needs ffmpeg, which is not on the PATH; install it, or write a .gif"
+        )
     return target
 
 

@@ -27,28 +27,38 @@ CELLS = 240
 """Cells of the grid along one side of a picture."""
 
 
-# --- time series ---------------------------------------------------------------------------------------------------
+# --- time series ----------------------------------------------------------------------------------
 
 
 def draw_energies(axes, run):
     """Draw kinetic, potential and total energy against time."""
-    diagnostics, units = run.diagnostics, run.units("diagnostics/total_energy")
+    diagnostics = run.diagnostics
+    units = run.units("diagnostics/total_energy")
     series = {name: diagnostics[f"{name}_energy"] for name in ENERGY_COLOURS}
-    time, power = diagnostics.time, power_of_ten(*series.values())
+    time = diagnostics.time
+    power = power_of_ten(*series.values())
     time_power = power_of_ten(time)
     for name, values in series.items():
         axes.plot(
-            time / 10.0**time_power, values / 10.0**power, color=ENERGY_COLOURS[name], label=name, **_marks(values)
+            time / 10.0**time_power,
+            values / 10.0**power,
+            color=ENERGY_COLOURS[name],
+            label=name,
+            **_marks(values),
         )
     axes.set_ylabel(label("energy", units, power))
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.5)
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.5
+    )
     _fit_time(axes, run, time_power)
 
 
 def draw_energy_error(axes, run):
     """Draw the relative error of the total energy against time, with its largest value in words."""
-    time, error = run.diagnostics.time, run.diagnostics.relative_energy_error
-    time_power, power = power_of_ten(time), power_of_ten(error)
+    time = run.diagnostics.time
+    error = run.diagnostics.relative_energy_error
+    time_power = power_of_ten(time)
+    power = power_of_ten(error)
     axes.axhline(0, color=GREY, linewidth=0.6)
     axes.plot(time / 10.0**time_power, error / 10.0**power, color=BLACK, **_marks(error))
     axes.set_ylabel(label("relative error", "", power))
@@ -67,7 +77,7 @@ def _fit_time(axes, run, power):
     readable_ticks(axes.yaxis)
 
 
-# --- bodies --------------------------------------------------------------------------------------------------------
+# --- bodies ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,15 +108,19 @@ class View:
     def extent(self, plane) -> tuple[float, float, float, float]:
         """Left, right, bottom and top of a plane (two axes), in scaled units."""
         scale = 10.0**self.power
-        sides = [((self.centre[axis] - self.half) / scale, (self.centre[axis] + self.half) / scale) for axis in plane]
+        sides = [
+            ((self.centre[axis] - self.half) / scale, (self.centre[axis] + self.half) / scale)
+            for axis in plane
+        ]
         return (*sides[0], *sides[1])
 
 
 def view_of(points, units) -> View:
     """Choose the cube to show: all bodies, but for a few that are far out, such as ejected ones.
 
-    Along each axis, bodies more than 2.5 times as far from the median as nine tenths of all are left out. So a uniform
-    sphere or box is seen whole, and of a Plummer sphere about 97 % of the bodies.
+    Along each axis, bodies more than 2.5 times as far from the median as nine tenths of all are
+    left out. So a uniform sphere or box is seen whole, and of a Plummer sphere about 97 % of the
+    bodies.
 
     Parameters
     ----------
@@ -155,7 +169,8 @@ def draw_bodies(axes, points, view, plane, norm):
     plane : tuple of int
         The two axes of space that are seen.
     norm : LogNorm or None
-        From bodies per area to colours, see `density_norm`; None gives each of a few bodies its own colour.
+        From bodies per area to colours, see `density_norm`; None gives each of a few bodies its own
+        colour.
     """
     frame_plane(axes, view, plane)
     if norm is None:
@@ -177,13 +192,17 @@ def _draw_dots(axes, points, view, plane, norm):
     order = np.argsort(density, kind="stable")  # the densest on top
     x, y = (points[order][:, list(plane)] / 10.0**view.power).T
     size = float(np.clip(12000 / max(len(points), 1), 0.4, 6.0))
-    return axes.scatter(x, y, s=size, c=density[order], cmap=DENSITY_MAP, norm=norm, linewidths=0, rasterized=True)
+    return axes.scatter(
+        x, y, s=size, c=density[order], cmap=DENSITY_MAP, norm=norm, linewidths=0, rasterized=True
+    )
 
 
 def _draw_grid(axes, points, view, plane, norm):
     counts, _, _ = surface_density(points, view, plane)
     shown = np.ma.masked_less_equal(counts, 0)
-    return axes.imshow(shown.T, origin="lower", extent=view.extent(plane), cmap=DENSITY_MAP, norm=norm)
+    return axes.imshow(
+        shown.T, origin="lower", extent=view.extent(plane), cmap=DENSITY_MAP, norm=norm
+    )
 
 
 def surface_density(points, view, plane):
@@ -222,12 +241,14 @@ def density_norm(points, view, planes):
     if len(points) <= DOTS:
         values = np.concatenate([density_at(points, view, plane) for plane in planes])
     else:
-        values = np.concatenate([surface_density(points, view, plane)[0].ravel() for plane in planes])
+        values = np.concatenate(
+            [surface_density(points, view, plane)[0].ravel() for plane in planes]
+        )
     values = values[values > 0]
     return LogNorm(min(values.min(), values.max() / 100), values.max())
 
 
-# --- tracks --------------------------------------------------------------------------------------------------------
+# --- tracks ---------------------------------------------------------------------------------------
 
 
 def draw_tracks(axes, tracks, names, view, plane):

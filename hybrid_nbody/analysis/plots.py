@@ -1,8 +1,8 @@
 """Pictures of a run, written to files.
 
-Each ``*_figure`` function of `body_figures`, `structure_figures` and `fluid_figures` returns a matplotlib figure that
-belongs to nobody else: no window opens, and neither the user's settings nor ``pyplot`` are touched. `plot_run` writes
-them to files, in the look of `style.our_look`.
+Each ``*_figure`` function of `body_figures`, `structure_figures` and `fluid_figures` returns a
+matplotlib figure that belongs to nobody else: no window opens, and neither the user's settings nor
+``pyplot`` are touched. `plot_run` writes them to files, in the look of `style.our_look`.
 """
 
 import difflib
@@ -26,7 +26,9 @@ DPI = 200
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress=None) -> list[Path]:
+def plot_run(
+    path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress=None
+) -> list[Path]:
     """Draw pictures of a run and write them to files.
 
     Parameters
@@ -34,12 +36,12 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
     path : str or Path
         The run's directory or its trajectory; the run may still be going on.
     kind : str, optional
-        Of bodies ``energies``, ``snapshot``, ``tracks``, ``tracks-3d``, ``lagrangian``, ``profiles``, ``activity`` or
-        ``overview``; of a fluid ``diagnostics``, ``slices`` or ``projection``. By default all but the overview that
-        the run holds enough for.
+        Of bodies ``energies``, ``snapshot``, ``tracks``, ``tracks-3d``, ``lagrangian``,
+        ``profiles``, ``activity`` or ``overview``; of a fluid ``diagnostics``, ``slices`` or
+        ``projection``. By default all but the overview that the run holds enough for.
     output : str or Path, optional
-        A file ending in .png, .pdf or .svg, or a directory for files named after their kind. By default the run's
-        directory.
+        A file ending in .png, .pdf or .svg, or a directory for files named after their kind. By
+        default the run's directory.
     frame : int, optional
         The frame of a snapshot and the like; negative ones count from the end.
     dpi : float, optional
@@ -47,8 +49,8 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
     say : callable, optional
         Takes a line on each kind that is left out by default, and why.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: after each picture, and each frame of those
-        that go through many.
+        Called with the number of parts done, and to be done, after each: after each picture, and
+        each frame of those that go through many.
 
     Returns
     -------
@@ -73,7 +75,9 @@ def plot_run(path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress
         step = counter(progress, parts_of(run, kinds))
         with our_look():
             chosen = counted(zip(kinds, targets, strict=True), step)
-            pictures = [_picture(draw(run, name, frame, step), target, dpi) for name, target in chosen]
+            pictures = [
+                _picture(draw(run, name, frame, step), target, dpi) for name, target in chosen
+            ]
     for target, picture in zip(targets, pictures, strict=True):  # when all of them are drawn
         write_whole(target, picture, "picture")
     return targets
@@ -100,7 +104,8 @@ def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple
     first, second : str or Path
         Runs' directories or trajectories.
     output : str or Path, optional
-        A file ending in .png, .pdf or .svg, or a directory. By default ``compare.png`` in the directory of the first.
+        A file ending in .png, .pdf or .svg, or a directory. By default ``compare.png`` in the
+        directory of the first.
     dpi : float, optional
         Dots an inch.
     progress : callable, optional

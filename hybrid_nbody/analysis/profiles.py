@@ -54,10 +54,12 @@ def lagrangian_radii(positions, mass, fractions=FRACTIONS) -> np.ndarray:
     Returns
     -------
     ndarray
-        (F,) float64: the distance of the first body with which the fraction is reached; nan without mass.
+        (F,) float64: the distance of the first body with which the fraction is reached; nan without
+        mass.
     """
     there = np.isfinite(positions).all(axis=1)
-    positions, mass = positions[there], mass[there]
+    positions = positions[there]
+    mass = mass[there]
     if not mass.sum() > 0:
         return np.full(len(fractions), np.nan)
     radius = distances(positions, mass)
@@ -84,7 +86,9 @@ def profile_of(positions, velocities, mass) -> Profile:
         At most `MOST_SHELLS` shells of at least `BODIES_OF_A_SHELL` bodies, or one.
     """
     there = np.isfinite(positions).all(axis=1) & np.isfinite(velocities).all(axis=1)
-    positions, velocities, mass = positions[there], velocities[there], mass[there]
+    positions = positions[there]
+    velocities = velocities[there]
+    mass = mass[there]
     radius = distances(positions, mass)
     order = np.argsort(radius, kind="stable")
     number = int(np.clip(len(order) // BODIES_OF_A_SHELL, 1, MOST_SHELLS))
@@ -94,20 +98,27 @@ def profile_of(positions, velocities, mass) -> Profile:
     with np.errstate(invalid="ignore", divide="ignore"):
         density = np.array([mass[shell].sum() for shell in shells]) / volume
     middle = np.array([np.median(radius[shell]) if len(shell) else np.nan for shell in shells])
-    return Profile(middle, density, np.array([dispersion_of(velocities[shell], mass[shell]) for shell in shells]))
+    return Profile(
+        middle,
+        density,
+        np.array([dispersion_of(velocities[shell], mass[shell]) for shell in shells]),
+    )
 
 
 def _edges(radius, shells):
     """Return the boundaries of the shells, half-way between the last body of one and the first of the next."""
     inner = [radius[shell[0]] if len(shell) else 0.0 for shell in shells]
     outer = [radius[shell[-1]] if len(shell) else 0.0 for shell in shells]
-    return np.array([0.0, *((a + b) / 2 for a, b in zip(outer[:-1], inner[1:], strict=True)), outer[-1]])
+    return np.array(
+        [0.0, *((a + b) / 2 for a, b in zip(outer[:-1], inner[1:], strict=True)), outer[-1]]
+    )
 
 
 def dispersion_of(velocities, mass) -> float:
     """Return the velocity dispersion in one dimension, weighted by mass; nan without mass.
 
-    It is the root of a third of the mean square of the velocity about its mean, as for an isotropic distribution.
+    It is the root of a third of the mean square of the velocity about its mean, as for an isotropic
+    distribution.
     """
     if not mass.sum() > 0:
         return np.nan

@@ -44,9 +44,12 @@ class FrameProgress:
     """
 
     def __init__(self, stream, what="frame"):
-        self.stream, self.what = Unfailing(stream), what
+        self.stream = Unfailing(stream)
+        self.what = what
         columns = (TextColumn(f"{what}s"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, console=Console(file=self.stream)) if self.stream.isatty() else None
+        self.bar = (
+            Progress(*columns, console=Console(file=self.stream)) if self.stream.isatty() else None
+        )
         self.task = None
 
     def __enter__(self):

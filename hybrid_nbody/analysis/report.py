@@ -1,6 +1,7 @@
 """The report of a run: one HTML page that holds everything and loads nothing, to be opened by double click.
 
-Frames are read one at a time; of the view in space the page holds a bounded number of frames, points and triangles.
+Frames are read one at a time; of the view in space the page holds a bounded number of frames,
+points and triangles.
 """
 
 import base64
@@ -58,8 +59,8 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
     say : callable, optional
         Takes a line on everything that is left out, and why.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: after each frame of the view in space, and as
-        in `plots.plot_run`.
+        Called with the number of parts done, and to be done, after each: after each frame of the
+        view in space, and as in `plots.plot_run`.
 
     Returns
     -------
@@ -84,7 +85,10 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
             ("Diagnostics", _diagnostics(run, say)),
             ("Pictures", _pictures(run, found, say, step)),
             *_of_the_log(run, say),
-            ("Configuration", f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>"),
+            (
+                "Configuration",
+                f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>",
+            ),
         ]
         page = _page(run, [(name, text) for name, text in sections if text])
     write_whole(target, page.encode(), "report")
@@ -100,13 +104,14 @@ def _page(run, sections):
 
 def _summary(run):
     version = run.attributes.get("program_version", "of unknown version")
-    count, time = run.number_of_frames, run.time
+    count = run.number_of_frames
+    time = run.time
     span = f", time {time[0]:g} to {time[-1]:g}" if count else ""
     bodies = f"{run.number_of_bodies} bodies, " if run.number_of_bodies else ""
     return f"Model {run.model}, {bodies}{count} frames{span}; written by hybrid_nbody {version}."
 
 
-# --- sections ------------------------------------------------------------------------------------------------------
+# --- sections -------------------------------------------------------------------------------------
 
 
 def _view(run, say, step):
@@ -125,14 +130,20 @@ def _diagnostics(run, say):
         say("no table of diagnostics: the run holds none")
         return ""
     rows = [("", f"at time {run.diagnostics.time[-1]:g}", "units")]
-    rows += [(name.replace("_", " "), text, run.units(f"diagnostics/{name}")) for name, text in last_values(run)]
+    rows += [
+        (name.replace("_", " "), text, run.units(f"diagnostics/{name}"))
+        for name, text in last_values(run)
+    ]
     return table(rows)
 
 
 def table(rows) -> str:
     """Return rows of texts as a table; the second column is of numbers."""
     kinds = ("", ' class="number"', "")
-    lines = ["".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows]
+    lines = [
+        "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        for row in rows
+    ]
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
 
 
@@ -154,12 +165,19 @@ def _of_the_log(run, say):
     """Return the sections on the machine and on the time, of the last part of the run that the log tells of."""
     log = read_log(run.path.parent / "log.txt")
     if not log.shares:
-        reason = log.reason or "the log has none, the run still goes on, or did not end in good order"
+        reason = (
+            log.reason or "the log has none, the run still goes on, or did not end in good order"
+        )
         say(f"no table of where the time went: {reason}")
-    known = {name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes}
+    known = {
+        name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes
+    }
     machine = table([(name, "", text) for name, text in known.items()]) if known else ""
     machine += f"<pre>{escape(chr(10).join(log.machine))}</pre>" if log.machine else ""
-    return [("Machine", machine), ("Where the time went", _time_table(log.shares) if log.shares else "")]
+    return [
+        ("Machine", machine),
+        ("Where the time went", _time_table(log.shares) if log.shares else ""),
+    ]
 
 
 def _time_table(shares):

@@ -13,14 +13,17 @@ from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
 from hybrid_nbody.analysis.volume import DENSITY, volume_of
 
-FRAMES_OF_BODIES, POINTS = 60, 3000
+FRAMES_OF_BODIES = 60
+POINTS = 3000
 """Frames, and bodies in each, that a page holds at most."""
 
-FRAMES_OF_FLUID, TRIANGLES = 25, 500_000
+FRAMES_OF_FLUID = 25
+TRIANGLES = 500_000
 """Frames of a surface, and triangles of all of them, that a page holds at most."""
 
 GRIDS = (32, 16, 8)
-"""Points along the longest edge of the grid that surfaces are made on: the first that keeps them bounded."""
+"""Points along the longest edge of the grid that surfaces are made on: the first that keeps them
+bounded."""
 
 STEPS = 65_534
 """Places along an edge of the box that a coordinate is rounded to; 65535 is nowhere."""
@@ -41,7 +44,9 @@ def frames_of_view(run) -> list[int]:
     """Return the frames that the view holds, evenly apart; none where there is nothing to show."""
     if why_not(run):
         return []
-    return samples_of(range(run.number_of_frames), FRAMES_OF_BODIES if run.number_of_bodies else FRAMES_OF_FLUID)
+    return samples_of(
+        range(run.number_of_frames), FRAMES_OF_BODIES if run.number_of_bodies else FRAMES_OF_FLUID
+    )
 
 
 def scene_data(run, step=no_step) -> dict:
@@ -57,9 +62,10 @@ def scene_data(run, step=no_step) -> dict:
     Returns
     -------
     dict
-        ``kind`` ("points" or "surface"), ``caption``, ``box`` (its edges, the longest 1), ``times``, ``frames``: of
-        points a text each, of surfaces a pair of texts, and ``colours``. A text is base64 of little-endian uint16: x,
-        y, z of each point on a scale of 0 to 65534 along the longest edge, or three vertices a triangle.
+        ``kind`` ("points" or "surface"), ``caption``, ``box`` (its edges, the longest 1),
+        ``times``, ``frames``: of points a text each, of surfaces a pair of texts, and ``colours``.
+        A text is base64 of little-endian uint16: x, y, z of each point on a scale of 0 to 65534
+        along the longest edge, or three vertices a triangle.
     """
     return (_points if run.number_of_bodies else _surfaces)(run, frames_of_view(run), step)
 
@@ -83,12 +89,18 @@ def _points(run, frames, step):
 def _view_of_tracks(tracks, number, units):
     """Return the cube that shows the bodies in all frames; of many every so many places are looked at."""
     places = tracks.reshape(-1, 3)
-    return view_of(places[:: max(1, len(places) // SAMPLED)] if number > FEW_BODIES else places, units)
+    return view_of(
+        places[:: max(1, len(places) // SAMPLED)] if number > FEW_BODIES else places, units
+    )
 
 
 def _caption(shown, number, view):
     bodies = f"{shown} of {number} bodies" if shown < number else f"{number} bodies"
-    legend = "" if number <= FEW_BODIES else "Colours tell how far from the middle each body was at first."
+    legend = (
+        ""
+        if number <= FEW_BODIES
+        else "Colours tell how far from the middle each body was at first."
+    )
     return f"{bodies}; the box is {2 * view.half:.3g} {view.units} wide. {legend}"
 
 
@@ -96,7 +108,9 @@ def _on_scale(points, view):
     """Return points as whole numbers from 0 to STEPS, and those out of view as STEPS + 1: (N, 3)."""
     inside = np.isfinite(points).all(axis=1) & view.contains(points)
     scaled = np.full(points.shape, STEPS + 1)
-    scaled[inside] = np.rint((points[inside] - view.centre + view.half) / (2 * view.half) * STEPS).clip(0, STEPS)
+    scaled[inside] = np.rint(
+        (points[inside] - view.centre + view.half) / (2 * view.half) * STEPS
+    ).clip(0, STEPS)
     return scaled
 
 
@@ -154,7 +168,9 @@ def _level(fields):
 
 
 def _packed_surface(vertices, triangles, width, box):
-    places = ((vertices + 0.5) * width).clip(0, box)  # the first mean lies half its width into the box
+    places = ((vertices + 0.5) * width).clip(
+        0, box
+    )  # the first mean lies half its width into the box
     return [_packed(np.rint(places * STEPS)), _packed(triangles)]
 
 

@@ -1,6 +1,7 @@
 """What a movie shows: each scene draws its axes once, and then only what moves.
 
-The scale of colours and the cube of space stay the same for the whole movie. They come from a few frames, evenly apart.
+The scale of colours and the cube of space stay the same for the whole movie. They come from a few
+frames, evenly apart.
 """
 
 from collections import deque
@@ -11,17 +12,27 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.fluid_panels import colour_norm, draw_plane, round_values
-from hybrid_nbody.analysis.panels import DOTS, FEW_BODIES, View, density_at, density_norm, frame_plane, surface_density
+from hybrid_nbody.analysis.panels import (
+    DOTS,
+    FEW_BODIES,
+    View,
+    density_at,
+    density_norm,
+    frame_plane,
+    surface_density,
+)
 from hybrid_nbody.analysis.panels import view_of as view_of_points
 from hybrid_nbody.analysis.structure_figures import ACTIVITY, draw_activity
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP, label, plain, scaled_units
 from hybrid_nbody.analysis.volume import DENSITY, column_along_z, slice_of, volume_of
 from hybrid_nbody.errors import InputError
 
-SIZE, DPI = (6.4, 5.6), 120
+SIZE = (6.4, 5.6)
+DPI = 120
 """Inches and dots an inch: 768 x 672 pixels. Encoders want even numbers."""
 
-SAMPLES, SAMPLED = 12, 200_000
+SAMPLES = 12
+SAMPLED = 200_000
 """Frames, and numbers of all of them together, that the scales are chosen from."""
 
 TAIL = 40
@@ -47,7 +58,8 @@ class Scene:
     """
 
     def __init__(self, run, frames):
-        self.run, self.frames = run, frames
+        self.run = run
+        self.frames = frames
         self.figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
         FigureCanvasAgg(self.figure)
         self.axes = self.figure.subplots()
@@ -61,7 +73,8 @@ class Scene:
         Parameters
         ----------
         samples : list of int
-            Some of the frames, from which the scales of space and of colours follow; these then hold for all.
+            Some of the frames, from which the scales of space and of colours follow; these then
+            hold for all.
 
         Returns
         -------
@@ -108,9 +121,13 @@ class FewBodies(Scene):
         self.view = _view(self.run, samples)
         self.tail = deque(maxlen=TAIL)
         frame_plane(self.axes, self.view, XY)
-        colours = [BODY_COLOURS[body % len(BODY_COLOURS)] for body in range(self.run.number_of_bodies)]
+        colours = [
+            BODY_COLOURS[body % len(BODY_COLOURS)] for body in range(self.run.number_of_bodies)
+        ]
         self.lines = [self.axes.plot([], [], color=colour, linewidth=1)[0] for colour in colours]
-        self.dots = self.axes.scatter([0.0] * len(colours), [0.0] * len(colours), s=40, c=colours, linewidths=0)
+        self.dots = self.axes.scatter(
+            [0.0] * len(colours), [0.0] * len(colours), s=40, c=colours, linewidths=0
+        )
         return [*self.lines, self.dots]
 
     def show(self, frame):
@@ -130,7 +147,9 @@ class ManyBodies(Scene):
         frame_plane(self.axes, self.view, XY)
         self.norm = _common_norm(self.run, self.view, samples)
         size = float(np.clip(40_000 / self.run.number_of_bodies, 0.5, 12.0))
-        self.dots = self.axes.scatter([], [], s=size, c=[], cmap=DENSITY_MAP, norm=self.norm, linewidths=0)
+        self.dots = self.axes.scatter(
+            [], [], s=size, c=[], cmap=DENSITY_MAP, norm=self.norm, linewidths=0
+        )
         self._bar(self.dots, _per_area(self.view))
         return [self.dots]
 
@@ -167,9 +186,14 @@ class Activity(Scene):
 
     def build(self, samples):
         maps = [self.run.field(ACTIVITY, frame) for frame in samples]
-        norm, points = colour_norm(maps), self.run.positions(samples[0])
-        self.image, self.dots = draw_activity(self.axes, maps[0], points, self.run.units("bodies/position"), norm)
-        self._bar(self.image, label("activity", self.run.units(ACTIVITY)), ticks=round_values(norm)).minorticks_off()
+        norm = colour_norm(maps)
+        points = self.run.positions(samples[0])
+        self.image, self.dots = draw_activity(
+            self.axes, maps[0], points, self.run.units("bodies/position"), norm
+        )
+        self._bar(
+            self.image, label("activity", self.run.units(ACTIVITY)), ticks=round_values(norm)
+        ).minorticks_off()
         return [self.image, self.dots]
 
     def show(self, frame):
@@ -186,7 +210,9 @@ class Fluid(Scene):
         planes = [self._plane(frame) for frame in samples]
         self.norm = colour_norm(planes)
         self.image = draw_plane(self.axes, planes[0], self.volume, XY, self.norm)
-        name, units = ("column density", "density length") if self.volume.evenly else ("density", "density")
+        name, units = (
+            ("column density", "density length") if self.volume.evenly else ("density", "density")
+        )
         self._bar(self.image, label(name, units), ticks=round_values(self.norm)).minorticks_off()
         return [self.image]
 
@@ -224,7 +250,9 @@ def scene_of(run, kind, frames) -> Scene:
     known = kinds_of(run)
     if kind not in known:
         there = f"there is {', '.join(known)}" if known else "there are no frames yet"
-        raise InputError(f"{run.path}: no movie of kind '{kind}' in this run of model '{run.model}'; {there}")
+        raise InputError(
+            f"{run.path}: no movie of kind '{kind}' in this run of model '{run.model}'; {there}"
+        )
     if kind != "bodies":
         return {"activity": Activity, "fluid": Fluid}[kind](run, frames)
     return _bodies_scene(run.number_of_bodies)(run, frames)
@@ -239,7 +267,9 @@ def _bodies_scene(number):
 def _view(run, samples) -> View:
     """Return the cube that shows the bodies in all the samples; of many bodies every so many are looked at."""
     stride = max(1, run.number_of_bodies * len(samples) // SAMPLED)
-    points = np.concatenate([run.positions(frame)[::stride].copy() for frame in samples])  # a view would keep it all
+    points = np.concatenate(
+        [run.positions(frame)[::stride].copy() for frame in samples]
+    )  # a view would keep it all
     return view_of_points(points, run.units("bodies/position"))
 
 
@@ -256,4 +286,8 @@ def _per_area(view):
     length = scaled_units(view.units, view.power)
     if not length:
         return "bodies per area"
-    return f"bodies per area (1 / ({length})²)" if " " in length else f"bodies per area (1 / {length}²)"
+    return (
+        f"bodies per area (1 / ({length})²)"
+        if " " in length
+        else f"bodies per area (1 / {length}²)"
+    )

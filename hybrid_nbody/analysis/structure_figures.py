@@ -7,7 +7,12 @@ from matplotlib.figure import Figure
 from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
 from hybrid_nbody.analysis.panels import DOTS, FEW_BODIES, draw_tracks_in_space, view_of
 from hybrid_nbody.analysis.passes import counted, no_step
-from hybrid_nbody.analysis.profiles import BODIES_OF_A_SHELL, FRACTIONS, lagrangian_radii, profile_of
+from hybrid_nbody.analysis.profiles import (
+    BODIES_OF_A_SHELL,
+    FRACTIONS,
+    lagrangian_radii,
+    profile_of,
+)
 from hybrid_nbody.analysis.style import (
     BLUE,
     BODY_COLOURS,
@@ -26,21 +31,29 @@ ACTIVITY = "activity/map"
 RADII_FRAMES = 400
 """Frames of which Lagrangian radii are computed, at most: more points of a curve are not seen."""
 
-FEWEST_OF_RADII, FEWEST_OF_PROFILES = 10, 3 * BODIES_OF_A_SHELL
+FEWEST_OF_RADII = 10
+FEWEST_OF_PROFILES = 3 * BODIES_OF_A_SHELL
 
 
 def reasons(run) -> dict[str, str]:
     """Say of each kind of picture why a run does not hold enough for it; nothing where it does."""
     number = run.number_of_bodies
     nothing = "" if run.number_of_frames and number else "no frames of bodies"
-    many = f"{number} bodies are too many; at most {FEW_BODIES} are told apart" if number > FEW_BODIES else ""
+    many = (
+        f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
+        if number > FEW_BODIES
+        else ""
+    )
     once = "a single frame" if run.number_of_frames == 1 else ""
     few = {least: _too_few(number, least) for least in (FEWEST_OF_RADII, FEWEST_OF_PROFILES)}
     return {
         "tracks-3d": nothing or many,
         "lagrangian": nothing or few[FEWEST_OF_RADII] or once,
-        "profiles": nothing or few[FEWEST_OF_PROFILES] or ("the bodies lie in a plane" if _is_flat(run) else ""),
-        "activity": nothing or ("" if ACTIVITY in run.fields else "the frames hold no activity map"),
+        "profiles": nothing
+        or few[FEWEST_OF_PROFILES]
+        or ("the bodies lie in a plane" if _is_flat(run) else ""),
+        "activity": nothing
+        or ("" if ACTIVITY in run.fields else "the frames hold no activity map"),
     }
 
 
@@ -67,7 +80,9 @@ def space_figure(run, frame=-1) -> Figure:
     tracks = tracks_of(run, frame)
     figure = new_figure(5.0)
     axes = figure.add_subplot(projection="3d")
-    draw_tracks_in_space(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), run.units("bodies/position")))
+    draw_tracks_in_space(
+        axes, tracks, run.id, view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
+    )
     if run.number_of_bodies <= len(BODY_COLOURS):
         axes.legend(loc="center left", bbox_to_anchor=(1.15, 0.5))
     figure.suptitle(title(run, frame))
@@ -76,7 +91,9 @@ def space_figure(run, frame=-1) -> Figure:
 
 def frames_of_radii(run) -> list[int]:
     """Return the frames of which Lagrangian radii are computed: `RADII_FRAMES` at most, evenly apart."""
-    return np.unique(np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)).tolist()
+    return np.unique(
+        np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)
+    ).tolist()
 
 
 def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
@@ -97,8 +114,11 @@ def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
         The run holds no bodies, too few of them, or a single frame.
     """
     _need(run, "lagrangian")
-    chosen, mass = frames_of_radii(run), run.mass
-    radii = np.array([lagrangian_radii(run.positions(index), mass) for index in counted(chosen, step)])
+    chosen = frames_of_radii(run)
+    mass = run.mass
+    radii = np.array(
+        [lagrangian_radii(run.positions(index), mass) for index in counted(chosen, step)]
+    )
     figure = new_figure(3.4)
     _draw_radii(figure.subplots(), run, run.time[chosen], radii)
     figure.suptitle(title(run, None, "Lagrangian radii about the centre of mass"))
@@ -106,10 +126,16 @@ def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
 
 
 def _draw_radii(axes, run, time, radii):
-    power, time_power = power_of_ten(radii), power_of_ten(time)
+    power = power_of_ten(radii)
+    time_power = power_of_ten(time)
     for column, fraction in enumerate(FRACTIONS):
         name = f"{fraction:.0%} of the mass"
-        axes.plot(time / 10.0**time_power, radii[:, column] / 10.0**power, color=BODY_COLOURS[column], label=name)
+        axes.plot(
+            time / 10.0**time_power,
+            radii[:, column] / 10.0**power,
+            color=BODY_COLOURS[column],
+            label=name,
+        )
     if (radii > 0).any():
         axes.set_yscale("log")
         readable_decades(axes.yaxis)
@@ -118,7 +144,9 @@ def _draw_radii(axes, run, time, radii):
     axes.margins(x=0)
     readable_ticks(axes.xaxis)
     handles, names = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5))  # as the curves lie
+    axes.legend(
+        handles[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5)
+    )  # as the curves lie
 
 
 def profiles_figure(run, frame=-1) -> Figure:
@@ -142,7 +170,11 @@ def profiles_figure(run, frame=-1) -> Figure:
     figure = new_figure(3.0)
     left, right = figure.subplots(1, 2)
     units = run.units("bodies/position")
-    volume = f"{run.units('bodies/mass')} / ({units})^3" if " " in units else f"{run.units('bodies/mass')} / {units}^3"
+    volume = (
+        f"{run.units('bodies/mass')} / ({units})^3"
+        if " " in units
+        else f"{run.units('bodies/mass')} / {units}^3"
+    )
     _draw_profile(left, found.radius, found.density, VERMILLION, units)
     left.set_ylabel(label("density", volume))
     _draw_profile(right, found.radius, found.dispersion, BLUE, units)
@@ -154,7 +186,10 @@ def profiles_figure(run, frame=-1) -> Figure:
 def _draw_profile(axes, radius, values, colour, units):
     axes.plot(radius, values, "o-", color=colour, markersize=3)
     axes.set_xlabel(label("distance", units))
-    for set_scale, axis, numbers in ((axes.set_xscale, axes.xaxis, radius), (axes.set_yscale, axes.yaxis, values)):
+    for set_scale, axis, numbers in (
+        (axes.set_xscale, axes.xaxis, radius),
+        (axes.set_yscale, axes.yaxis, values),
+    ):
         if (numbers[np.isfinite(numbers)] > 0).any():
             set_scale("log")
             readable_decades(axis)
@@ -204,11 +239,15 @@ def draw_activity(axes, values, points, units, norm=None):
     """
     norm = norm or Normalize(0.0, float(np.max(values, initial=0.0)) or 1.0)
     extent = (0, 1, 0, 1)
-    image = axes.imshow(values, origin="lower", extent=extent, cmap=DENSITY_MAP, norm=norm, interpolation="nearest")
+    image = axes.imshow(
+        values, origin="lower", extent=extent, cmap=DENSITY_MAP, norm=norm, interpolation="nearest"
+    )
     shown = points if len(points) <= DOTS else points[:0]
     size = float(np.clip(4000 / max(len(shown), 1), 0.3, 12.0))
     dots = axes.scatter(shown[:, 0], shown[:, 1], s=size, c="white", linewidths=0, zorder=3)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=label("x", units), ylabel=label("y", units))
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=label("x", units), ylabel=label("y", units)
+    )
     return image, dots
 
 
@@ -220,4 +259,5 @@ FIGURES = {
 }
 
 PASSES = {"lagrangian": frames_of_radii}
-"""The frames that a kind goes through, if they are many; the function that draws it takes a `step`."""
+"""The frames that a kind goes through, if they are many; the function that draws it takes a
+`step`."""

@@ -6,13 +6,20 @@ from contextlib import contextmanager
 
 import numpy as np
 from matplotlib import style
-from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogFormatterSciNotation,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#666666"
 
 BODY_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
-"""Okabe and Ito, "Color universal design" (2008), without the yellow, which is lost on white paper."""
+"""Okabe and Ito, "Color universal design" (2008), without the yellow, which is lost on white
+paper."""
 
 ENERGY_COLOURS = {"kinetic": VERMILLION, "potential": BLUE, "total": BLACK}
 
@@ -38,7 +45,8 @@ LOOK = {
     "ytick.right": True,
     "axes.formatter.useoffset": False,
     "axes.formatter.use_mathtext": True,
-    "agg.path.chunksize": 20000,  # a line of a million points is otherwise more than the renderer takes at once
+    # a line of a million points is otherwise more than the renderer takes at once
+    "agg.path.chunksize": 20000,
     "pdf.fonttype": 42,  # text that stays text in a paper
     "svg.fonttype": "none",
 }
@@ -53,7 +61,9 @@ def our_look():
 
 def power_of_ten(*arrays) -> int:
     """Return the power to take out of numbers so that an axis reads well; 0 if the largest is in 0.05 to 5000."""
-    largest = max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays))
+    largest = max(
+        np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays)
+    )
     if largest == 0 or 0.05 <= largest < 5000:
         return 0
     return math.floor(math.log10(largest))
@@ -71,7 +81,11 @@ def label(name, units="", power=0) -> str:
 
 def scaled_units(units, power=0) -> str:
     """Return units with a power of ten before them, such as ``10^11 m``; empty where there is nothing to say."""
-    units = "" if units in ("1", "none", "dimensionless") else re.sub(r"\^(-?\d+)", r"$^{\1}$", plain(units))
+    units = (
+        ""
+        if units in ("1", "none", "dimensionless")
+        else re.sub(r"\^(-?\d+)", r"$^{\1}$", plain(units))
+    )
     scale = f"$10^{{{power}}}$" if power else ""
     return " ".join(part for part in (scale, units) if part)
 
@@ -93,7 +107,9 @@ def readable_decades(axis):
     wide = high > 200 * low
     axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     if not wide:
-        axis.set_major_formatter(_plain_numbers() if low >= 1e-3 and high < 1e4 else _numbers_with_powers())
+        axis.set_major_formatter(
+            _plain_numbers() if low >= 1e-3 and high < 1e4 else _numbers_with_powers()
+        )
     axis.set_minor_formatter(NullFormatter())
 
 

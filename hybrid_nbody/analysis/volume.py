@@ -1,6 +1,7 @@
 """The frames of a fluid read plane by plane: where their cells are, slices through them, and sums along an axis.
 
-A frame of a large grid need not fit in memory: no more than `BLOCK_BYTES` of it, or one plane, are held at a time.
+A frame of a large grid need not fit in memory: no more than `BLOCK_BYTES` of it, or one plane, are
+held at a time.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from hybrid_nbody.errors import InputError
 
 BLOCK_BYTES = 64 << 20
 
-DENSITY, VELOCITY = "fluid/density", "fluid/velocity"
+DENSITY = "fluid/density"
+VELOCITY = "fluid/velocity"
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,17 @@ def volume_of(run, name=DENSITY) -> Volume:
     if planes is not None:
         stored[2] = np.array(sorted(planes), dtype=np.int64)
     if tuple(len(indices) for indices in reversed(stored)) != shape[1:4]:
-        raise InputError(f"{run.path}: frames of shape {shape[1:4]} do not fit the configuration stored beside them")
+        raise InputError(
+            f"{run.path}: frames of shape {shape[1:4]} do not fit the configuration stored beside them"
+        )
     return Volume(cells, tuple(stored), planes is None)
 
 
 def _choice(run, shape):
     """Return the cells of the grid, the stride and the planes of the frames as the configuration has them."""
     config = run.config
-    grid, output = config.get("grid") or {}, config.get("output") or {}
+    grid = config.get("grid") or {}
+    output = config.get("output") or {}
     cells = grid.get("cells") or reversed(shape[1:4])
     return tuple(cells), output.get("stride", 1), output.get("planes")
 
@@ -112,7 +117,8 @@ def slice_of(run, name, frame, axis, index) -> np.ndarray:
     Returns
     -------
     ndarray
-        The other two axes, the later one first: (ny, nx) of a plane of z; velocities have their component last.
+        The other two axes, the later one first: (ny, nx) of a plane of z; velocities have their
+        component last.
     """
     where = [slice(0, size) for size in run.shape(name)[1:4]]
     where[2 - axis] = index
@@ -152,14 +158,18 @@ def columns(run, frame) -> list[np.ndarray]:
     """
     volume = volume_of(run)
     nx, ny, nz = (len(indices) for indices in volume.stored)
-    along_x, along_y, along_z = np.empty((nz, ny)), np.empty((nz, nx)), np.zeros((ny, nx))
+    along_x = np.empty((nz, ny))
+    along_y = np.empty((nz, nx))
+    along_z = np.zeros((ny, nx))
     for first, block in blocks(run, DENSITY, frame):
         rows = slice(first, first + len(block))
         along_x[rows] = block.sum(axis=2, dtype=np.float64)
         along_y[rows] = block.sum(axis=1, dtype=np.float64)
         along_z += block.sum(axis=0, dtype=np.float64)
     lengths = [volume.edge(axis) / number for axis, number in enumerate((nx, ny, nz))]
-    return [total * length for total, length in zip((along_x, along_y, along_z), lengths, strict=True)]
+    return [
+        total * length for total, length in zip((along_x, along_y, along_z), lengths, strict=True)
+    ]
 
 
 def column_along_z(run, frame) -> np.ndarray:

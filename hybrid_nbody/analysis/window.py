@@ -49,7 +49,8 @@ def show(frames, title: str) -> None:
 
 
 def _play(figure, pyplot, frames, title):
-    axes, largest = figure.subplots(), 0.0
+    axes = figure.subplots()
+    largest = 0.0
     time, position, values = next(frames)
     image, dots = draw_activity(axes, values, position, "length")
     figure.colorbar(image, ax=axes, label=label("activity", "1"))

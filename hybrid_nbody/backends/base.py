@@ -10,13 +10,14 @@ from types import ModuleType
 class Backend(ABC):
     """One device of one rank.
 
-    Everything above this room handles arrays through this class and calls kernels through the twin that
-    `kernels` returns, so that nothing else asks which device it is on.
+    Everything above this room handles arrays through this class and calls kernels through the twin
+    that `kernels` returns, so that nothing else asks which device it is on.
 
     Attributes
     ----------
     kind : str
-        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages that hold this backend's kernels.
+        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages that hold this
+        backend's kernels.
     identity : str
         What tells two devices of a node apart, whatever numbers a rank sees them under.
     xp : module
@@ -72,8 +73,8 @@ class Backend(ABC):
     def on_host(self, array, own: slice) -> AbstractContextManager:
         """Lend `array` to the host for an exchange.
 
-        The rows `own` are valid on entry; the whole array is taken back on exit. A backend whose arrays live on
-        the host lends the array itself.
+        The rows `own` are valid on entry; the whole array is taken back on exit. A backend whose
+        arrays live on the host lends the array itself.
         """
 
     def recorded(self, action: Callable[[], None]) -> Callable[[], None]:

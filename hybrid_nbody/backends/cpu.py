@@ -15,8 +15,8 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 
 SPINS = 10_000
-"""Looks that a thread takes for work, some ten microseconds, before it sleeps: more would keep others of a busy machine
-from working, and each loop would wait for a time slice."""
+"""Looks that a thread takes for work, some ten microseconds, before it sleeps: more would keep
+others of a busy machine from working, and each loop would wait for a time slice."""
 
 
 class CpuBackend(Backend):
@@ -123,7 +123,9 @@ def available_memory() -> int:
 def prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
-    os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")  # omp needs libgomp on the machine
+    os.environ.setdefault(
+        "NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue"
+    )  # omp needs libgomp on the machine
     os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
@@ -145,8 +147,8 @@ def _import_without_blas() -> None:
 def features_with_widest_vectors() -> str:
     """Return the features of this machine's processor for the compiler, its widest vectors allowed.
 
-    For many processors LLVM prefers half of AVX-512, for the sake of programs that use vectors now and then. The loops
-    over pairs do nothing else.
+    For many processors LLVM prefers half of AVX-512, for the sake of programs that use vectors now
+    and then. The loops over pairs do nothing else.
     """
     from llvmlite.binding import get_host_cpu_features
 
@@ -157,8 +159,8 @@ def features_with_widest_vectors() -> str:
 def node_local_cache() -> Path:
     """Return this user's folder for compiled kernels on this node.
 
-    Home folders of clusters are network file systems, on which Numba's cache files race between nodes. Every version
-    has its own: Numba cannot read what names types that are gone.
+    Home folders of clusters are network file systems, on which Numba's cache files race between
+    nodes. Every version has its own: Numba cannot read what names types that are gone.
 
     Raises
     ------
@@ -168,7 +170,9 @@ def node_local_cache() -> Path:
     folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        raise InputError(f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own")
+        raise InputError(
+            f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own"
+        )
     own = folder / __version__
     own.mkdir(exist_ok=True)
     return own

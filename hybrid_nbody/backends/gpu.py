@@ -20,15 +20,22 @@ REMEDY = (
 
 
 FIRST = -5
-"""Priority of the stream of messages, the highest that GPUs know: beside long kernels, it gets the next free room."""
+"""Priority of the stream of messages, the highest that GPUs know: beside long kernels, it gets the
+next free room."""
 
 FLUSH_DENORMALS = ("-ftz=true",)
 """In float32: without it every reciprocal square root costs extra instructions."""
 
 
-def compile_options(defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS) -> tuple[str, ...]:
+def compile_options(
+    defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS
+) -> tuple[str, ...]:
     """Return NVRTC's options for a kernel file with the given macros."""
-    return ("-std=c++17", *options, *(f"-D{name}={value}" for name, value in sorted(defines.items())))
+    return (
+        "-std=c++17",
+        *options,
+        *(f"-D{name}={value}" for name, value in sorted(defines.items())),
+    )
 
 
 def visible_gpus() -> list[str]:
@@ -42,7 +49,9 @@ def visible_gpus() -> list[str]:
     try:
         import cupy
     except ImportError as error:
-        raise InputError(f"no GPU can be used: CuPy is not installed ({error}); {REMEDY}") from error
+        raise InputError(
+            f"no GPU can be used: CuPy is not installed ({error}); {REMEDY}"
+        ) from error
     runtime = cupy.cuda.runtime
     try:
         count = runtime.getDeviceCount()
@@ -50,7 +59,9 @@ def visible_gpus() -> list[str]:
     except runtime.CUDARuntimeError as error:
         raise InputError(f"no GPU can be used: {error}; {REMEDY}") from error
     if not names:
-        raise InputError(f"no GPU can be used: CUDA sees none (CUDA_VISIBLE_DEVICES hides them?); {REMEDY}")
+        raise InputError(
+            f"no GPU can be used: CUDA sees none (CUDA_VISIBLE_DEVICES hides them?); {REMEDY}"
+        )
     return names
 
 
@@ -144,7 +155,8 @@ class GpuBackend(Backend):
 
     def pinned(self, shape, dtype):
         """Return an array in pinned memory, of no defined values."""
-        size, dtype = int(np.prod(shape, dtype=int)), np.dtype(dtype)
+        size = int(np.prod(shape, dtype=int))
+        dtype = np.dtype(dtype)
         memory = self.cupy.cuda.alloc_pinned_memory(max(size * dtype.itemsize, 1))
         return np.frombuffer(memory, dtype, size).reshape(shape)
 
@@ -191,7 +203,9 @@ class GpuBackend(Backend):
         The blocks of a `cooperative` module's kernels all run at once, and may wait for each other.
         """
         words = compile_options(defines, options)
-        return self.cupy.RawModule(code=source.read_text(), options=words, enable_cooperative_groups=cooperative)
+        return self.cupy.RawModule(
+            code=source.read_text(), options=words, enable_cooperative_groups=cooperative
+        )
 
     def facts(self) -> dict[str, str | int]:
         """Return what figures measured on this GPU depend on, and the limits of its kernels."""
@@ -235,7 +249,8 @@ class GpuBackend(Backend):
     def nccl_group(self, size: int, identifier, rank: int) -> "NcclGroup":
         """Join a group of `size` GPUs as member `rank`; every member calls together, in any of its threads.
 
-        Connections are made with the first operation, which is done here: who returns can reach all others.
+        Connections are made with the first operation, which is done here: who returns can reach all
+        others.
         """
         with self.cupy.cuda.Device(self.device), self.stream:  # a new thread knows neither
             side = self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
@@ -254,8 +269,8 @@ class GpuBackend(Backend):
 def never_end(communicator) -> None:
     """Leave a communicator to the end of the process.
 
-    Python would end it with its last name, or among the last objects; NCCL then waits, perhaps for ever, for the other
-    ranks to do the same, and for captured graphs to be destroyed.
+    Python would end it with its last name, or among the last objects; NCCL then waits, perhaps for
+    ever, for the other ranks to do the same, and for captured graphs to be destroyed.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(communicator))
 
@@ -271,7 +286,10 @@ class _Recorded:
     """Work that is captured at its second call."""
 
     def __init__(self, backend, action):
-        self.backend, self.action, self.calls, self.replay = backend, action, 0, None
+        self.backend = backend
+        self.action = action
+        self.calls = 0
+        self.replay = None
 
     def __call__(self):
         self.calls += 1
@@ -286,11 +304,15 @@ class _Recorded:
 class NcclGroup:
     """The GPUs of all ranks as NCCL sees them.
 
-    Collective operations are queued on this rank's stream, messages between two ranks on one beside it.
+    Collective operations are queued on this rank's stream, messages between two ranks on one beside
+    it.
     """
 
     def __init__(self, nccl, communicator, stream, side):
-        self.nccl, self.communicator, self.stream, self.side = nccl, communicator, stream, side
+        self.nccl = nccl
+        self.communicator = communicator
+        self.stream = stream
+        self.side = side
         self.events = []
 
     def all_gather(self, array, start: int, size: int) -> None:
@@ -304,12 +326,15 @@ class NcclGroup:
         for root, (start, size) in enumerate(pieces):
             if size:
                 pointer = array.data.ptr + start
-                self.communicator.broadcast(pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr)
+                self.communicator.broadcast(
+                    pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr
+                )
         self.nccl.groupEnd()
 
     def reduce_scatter(self, array, own) -> None:
         """Fill `own` with this rank's one of the equal pieces of the sum over all ranks of `array`, of float64."""
-        pointers, kind = (array.data.ptr, own.data.ptr), (self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM)
+        pointers = (array.data.ptr, own.data.ptr)
+        kind = (self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM)
         self.communicator.reduceScatter(*pointers, own.size, *kind, self.stream.ptr)
 
     def reduce_each(self, array, own, counts, starts) -> None:
@@ -347,7 +372,12 @@ class NcclGroup:
         kinds = {"f": self.nccl.NCCL_FLOAT, "d": self.nccl.NCCL_DOUBLE, "i": self.nccl.NCCL_INT}
         pointer = array.data.ptr
         self.communicator.allReduce(
-            pointer, pointer, array.size, kinds[array.dtype.char], self.nccl.NCCL_MAX, self.stream.ptr
+            pointer,
+            pointer,
+            array.size,
+            kinds[array.dtype.char],
+            self.nccl.NCCL_MAX,
+            self.stream.ptr,
         )
 
 
@@ -355,7 +385,8 @@ class _Sent:
     """Messages that are queued beside the stream of a group."""
 
     def __init__(self, group, sent):
-        self.group, self.sent = group, sent
+        self.group = group
+        self.sent = sent
 
     def finish(self) -> None:
         """Let what is queued on the stream from here on wait for the messages."""

@@ -18,8 +18,10 @@ class PeerMemory:
     """
 
     def __init__(self, backend, communicator):
-        self.backend, self.communicator = backend, communicator
-        self.runtime, self.driver = backend.cupy.cuda.runtime, ctypes.CDLL(LIBRARY)
+        self.backend = backend
+        self.communicator = communicator
+        self.runtime = backend.cupy.cuda.runtime
+        self.driver = ctypes.CDLL(LIBRARY)
         self.opened = {}
 
     def addresses(self, array) -> list[int]:
@@ -28,9 +30,12 @@ class PeerMemory:
 
     def place(self, array) -> tuple[bytes, int]:
         """Return what others need to reach an array: CuPy hands out parts of allocations, CUDA knows these alone."""
-        base, size = ctypes.c_uint64(), ctypes.c_size_t()
+        base = ctypes.c_uint64()
+        size = ctypes.c_size_t()
         pointer = array.data.ptr
-        code = self.driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(pointer))
+        code = self.driver.cuMemGetAddressRange_v2(
+            ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(pointer)
+        )
         if code != 0:
             raise OSError(f"CUDA does not know the allocation of {pointer:#x} (error {code})")
         return self.runtime.ipcGetMemHandle(base.value), pointer - base.value
@@ -38,7 +43,10 @@ class PeerMemory:
     def reach(self, array, places) -> list[int]:
         """Return where arrays lie for this rank's kernels: its own, and those of other ranks by their places."""
         rank = self.communicator.rank
-        return [array.data.ptr if other == rank else self._open(*place) for other, place in enumerate(places)]
+        return [
+            array.data.ptr if other == rank else self._open(*place)
+            for other, place in enumerate(places)
+        ]
 
     def _open(self, handle, offset):
         """Return where a place lies; an allocation can be opened once."""
@@ -58,11 +66,13 @@ class PeerMemory:
 def peer_memory(backend, communicator) -> PeerMemory | None:
     """Return the memory of the GPUs of all ranks, each of which has its own.
 
-    None, on every rank, where one of them cannot reach another's: on several nodes, or where the system forbids it.
+    None, on every rank, where one of them cannot reach another's: on several nodes, or where the
+    system forbids it.
     """
     if communicator.any(communicator.local_size < communicator.size):
         return None
-    memory, probe = _attempt(lambda: PeerMemory(backend, communicator)), backend.zeros(PROBE_BYTES, "u1")
+    memory = _attempt(lambda: PeerMemory(backend, communicator))
+    probe = backend.zeros(PROBE_BYTES, "u1")
     places = communicator.gather(memory and _attempt(lambda: memory.place(probe)))
     if None in places:
         return None

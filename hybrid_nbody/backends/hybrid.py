@@ -6,7 +6,8 @@ from hybrid_nbody.backends.base import Backend
 class HybridBackend:
     """Two devices of one rank: arrays live on the main one, and all of the contract is its; see `Backend`.
 
-    Its kernels, the module ``hybrid`` of a package, let the helper compute a share at the same time.
+    Its kernels, the module ``hybrid`` of a package, let the helper compute a share at the same
+    time.
 
     Parameters
     ----------
@@ -15,7 +16,8 @@ class HybridBackend:
     helper : Backend
         Computes a share on arrays of the host: a `CpuBackend`.
     cpu_share : "auto" or float
-        The helper's share of a rank's own bodies, 0 to 1; ``auto`` lets the kernels measure which is the fastest.
+        The helper's share of a rank's own bodies, 0 to 1; ``auto`` lets the kernels measure which
+        is the fastest.
 
     Attributes
     ----------
@@ -27,7 +29,9 @@ class HybridBackend:
     kernels = Backend.kernels
 
     def __init__(self, main: Backend, helper: Backend, cpu_share="auto"):
-        self.main, self.helper, self.cpu_share = main, helper, cpu_share
+        self.main = main
+        self.helper = helper
+        self.cpu_share = cpu_share
         self.helping = True
 
     @property

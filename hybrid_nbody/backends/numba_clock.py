@@ -25,7 +25,8 @@ def seconds(typing_context):
         nanoseconds = builder.load(builder.gep(timespec, [i64(1)]))
         real = ir.DoubleType()
         return builder.fadd(
-            builder.sitofp(whole, real), builder.fmul(builder.sitofp(nanoseconds, real), ir.Constant(real, 1e-9))
+            builder.sitofp(whole, real),
+            builder.fmul(builder.sitofp(nanoseconds, real), ir.Constant(real, 1e-9)),
         )
 
     return types.float64(), generate

@@ -1,7 +1,8 @@
 """Vectors of LANES numbers for compiled loops: LLVM keeps them in the widest registers that the processor has.
 
-A `Vector` is loaded from a flat array, has the operators of a number, and is stored again. What a loop does is written
-for one block of cells; nothing is left to whether a compiler finds out that a loop could be vector code.
+A `Vector` is loaded from a flat array, has the operators of a number, and is stored again. What a
+loop does is written for one block of cells; nothing is left to whether a compiler finds out that a
+loop could be vector code.
 """
 
 import operator
@@ -37,14 +38,18 @@ class VectorModel(models.PrimitiveModel):
     """How LLVM sees a vector."""
 
     def __init__(self, manager, kind):
-        element = ir.IntType(1) if kind.dtype == types.boolean else manager.lookup(kind.dtype).get_value_type()
+        element = (
+            ir.IntType(1)
+            if kind.dtype == types.boolean
+            else manager.lookup(kind.dtype).get_value_type()
+        )
         super().__init__(manager, kind, ir.VectorType(element, LANES))
 
 
 NUMBERS = Vector(types.float32), Vector(types.float64)
 CHOICE = Vector(types.boolean)
 
-# ---- Operators -------------------------------------------------------------------------------------------------------
+# ---- Operators -----------------------------------------------------------------------------------
 
 
 def _define(function, kinds, instruction, result=None):
@@ -55,7 +60,9 @@ def _define(function, kinds, instruction, result=None):
         cases = [signature(result or kind, kind, kind) for kind in kinds]
 
     for kind in kinds:
-        lower_builtin(function, kind, kind)(lambda context, builder, signature, values: instruction(builder, *values))
+        lower_builtin(function, kind, kind)(
+            lambda context, builder, signature, values: instruction(builder, *values)
+        )
 
 
 _define(operator.add, NUMBERS, lambda builder, a, b: builder.fadd(a, b))
@@ -67,7 +74,7 @@ _define(operator.lt, NUMBERS, lambda builder, a, b: builder.fcmp_ordered("<", a,
 _define(operator.and_, [CHOICE], lambda builder, a, b: builder.and_(a, b))
 _define(operator.or_, [CHOICE], lambda builder, a, b: builder.or_(a, b))
 
-# ---- Memory ----------------------------------------------------------------------------------------------------------
+# ---- Memory --------------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -110,7 +117,9 @@ def load(typing_context, array, place):
     vector = Vector(array.dtype)
 
     def generate(context, builder, signature, values):
-        return builder.load(_address(context, builder, array, values, vector), align=array.dtype.bitwidth // 8)
+        return builder.load(
+            _address(context, builder, array, values, vector), align=array.dtype.bitwidth // 8
+        )
 
     return vector(array, types.intp), generate
 
@@ -133,9 +142,13 @@ def load_first(typing_context, array, place, count):
     vector = Vector(array.dtype)
 
     def generate(context, builder, signature, values):
-        kind, address = context.get_value_type(vector), _address(context, builder, array, values, vector)
-        lanes, nothing = _lanes_below(builder, values[2]), ir.Constant(kind, None)
-        known = _known(builder, f"masked.load.{_suffix(vector)}.p0", kind, kind.as_pointer(), lanes.type, kind)
+        kind = context.get_value_type(vector)
+        address = _address(context, builder, array, values, vector)
+        lanes = _lanes_below(builder, values[2])
+        nothing = ir.Constant(kind, None)
+        known = _known(
+            builder, f"masked.load.{_suffix(vector)}.p0", kind, kind.as_pointer(), lanes.type, kind
+        )
         return builder.call(known, [address, lanes, nothing])
 
     return vector(array, types.intp, types.intp), generate
@@ -146,7 +159,8 @@ def store_first(typing_context, array, place, vector, count):
     """Put the first `count` numbers of a vector into a flat array."""
 
     def generate(context, builder, signature, values):
-        kind, address = context.get_value_type(vector), _address(context, builder, array, values, vector)
+        kind = context.get_value_type(vector)
+        address = _address(context, builder, array, values, vector)
         lanes = _lanes_below(builder, values[3])
         name = f"masked.store.{_suffix(vector)}.p0"
         known = _known(builder, name, ir.VoidType(), kind, kind.as_pointer(), lanes.type)
@@ -162,9 +176,13 @@ def fetch(typing_context, array, place):
 
     def generate(context, builder, signature, values):
         number = ir.IntType(32)
-        address = builder.bitcast(_address(context, builder, array, values, array.dtype), ir.IntType(8).as_pointer())
+        address = builder.bitcast(
+            _address(context, builder, array, values, array.dtype), ir.IntType(8).as_pointer()
+        )
         known = _known(builder, "prefetch.p0", ir.VoidType(), address.type, number, number, number)
-        builder.call(known, [address, number(0), number(3), number(1)])  # to be read, into all caches, data
+        builder.call(
+            known, [address, number(0), number(3), number(1)]
+        )  # to be read, into all caches, data
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
@@ -181,7 +199,7 @@ def spread(typing_context, number):
     return vector(number), generate
 
 
-# ---- Of every number -------------------------------------------------------------------------------------------------
+# ---- Of every number -----------------------------------------------------------------------------
 
 
 def _of_every_number(name):
@@ -198,7 +216,8 @@ def _of_every_number(name):
     return function
 
 
-magnitude, rounded_down = _of_every_number("fabs"), _of_every_number("floor")
+magnitude = _of_every_number("fabs")
+rounded_down = _of_every_number("floor")
 
 
 @intrinsic
@@ -208,7 +227,9 @@ def counted_from(typing_context, number):
 
     def generate(context, builder, signature, values):
         kind = context.get_value_type(vector)
-        return builder.fadd(_spread(builder, values[0]), ir.Constant(kind, [float(lane) for lane in range(LANES)]))
+        return builder.fadd(
+            _spread(builder, values[0]), ir.Constant(kind, [float(lane) for lane in range(LANES)])
+        )
 
     return vector(number), generate
 
@@ -248,13 +269,16 @@ def replaced(typing_context, vector, lane, number):
     """Return a vector with another number in a lane; there may be no such lane."""
 
     def generate(context, builder, signature, values):
-        lanes, lane = _numbers(), _spread(builder, builder.trunc(values[1], ir.IntType(32)))
-        return builder.select(builder.icmp_signed("==", lanes, lane), _spread(builder, values[2]), values[0])
+        lanes = _numbers()
+        lane = _spread(builder, builder.trunc(values[1], ir.IntType(32)))
+        return builder.select(
+            builder.icmp_signed("==", lanes, lane), _spread(builder, values[2]), values[0]
+        )
 
     return vector(vector, types.intp, vector.dtype), generate
 
 
-# ---- Among numbers ---------------------------------------------------------------------------------------------------
+# ---- Among numbers -------------------------------------------------------------------------------
 
 
 def _picked(places, description):
@@ -263,7 +287,9 @@ def _picked(places, description):
     @intrinsic
     def function(typing_context, first, second):
         def generate(context, builder, signature, values):
-            return builder.shuffle_vector(*values, ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(places)))
+            return builder.shuffle_vector(
+                *values, ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(places))
+            )
 
         return first(first, first), generate
 
@@ -276,7 +302,9 @@ TURNS = [place for lane in range(LANES) for place in (lane, LANES + lane)]
 
 evens = _picked(EVEN, "Return every second number of two vectors, from the first one on.")
 odds = _picked([place + 1 for place in EVEN], "Return the others.")
-first_turns = _picked(TURNS[:LANES], "Return the numbers of two vectors in turns, from the first of the one on.")
+first_turns = _picked(
+    TURNS[:LANES], "Return the numbers of two vectors in turns, from the first of the one on."
+)
 last_turns = _picked(TURNS[LANES:], "Return the others.")
 
 
@@ -317,11 +345,13 @@ def largest_number(typing_context, vector):
     """Return the largest number of a vector without NaN: LLVM's own way takes them one after another."""
 
     def generate(context, builder, signature, values):
-        largest, width = values[0], LANES
+        largest = values[0]
+        width = LANES
         while width > 1:
             width //= 2
             places = ir.Constant(
-                ir.VectorType(ir.IntType(32), LANES), [(lane + width) % LANES for lane in range(LANES)]
+                ir.VectorType(ir.IntType(32), LANES),
+                [(lane + width) % LANES for lane in range(LANES)],
             )
             other = builder.shuffle_vector(largest, largest, places)
             largest = builder.select(builder.fcmp_ordered(">", largest, other), largest, other)
@@ -342,14 +372,16 @@ def keep_rolled(typing_context):
     return types.void(), generate
 
 
-# ---- LLVM ------------------------------------------------------------------------------------------------------------
+# ---- LLVM ----------------------------------------------------------------------------------------
 
 
 def _address(context, builder, array, values, kind):
     """Return where something lies that starts at an element of a flat array, or beyond an address."""
     counted = isinstance(array, types.Array)
     data = context.make_array(array)(context, builder, values[0]).data if counted else values[0]
-    return builder.bitcast(builder.gep(data, [values[1]]), context.get_value_type(kind).as_pointer())
+    return builder.bitcast(
+        builder.gep(data, [values[1]]), context.get_value_type(kind).as_pointer()
+    )
 
 
 def _suffix(kind):
@@ -361,7 +393,9 @@ def _suffix(kind):
 
 def _known(builder, name, result, *arguments):
     """Return a function of LLVM."""
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), f"llvm.{name}")
+    return cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(result, arguments), f"llvm.{name}"
+    )
 
 
 def _numbers():
@@ -373,9 +407,13 @@ def _spread(builder, number):
     """Return a vector of equal numbers."""
     nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(builder.insert_element(nothing, number, ir.IntType(32)(0)), nothing, zeros)
+    return builder.shuffle_vector(
+        builder.insert_element(nothing, number, ir.IntType(32)(0)), nothing, zeros
+    )
 
 
 def _lanes_below(builder, count):
     """Return a choice of the first lanes."""
-    return builder.icmp_signed("<", _numbers(), _spread(builder, builder.trunc(count, ir.IntType(32))))
+    return builder.icmp_signed(
+        "<", _numbers(), _spread(builder, builder.trunc(count, ir.IntType(32)))
+    )

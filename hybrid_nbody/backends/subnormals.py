@@ -1,7 +1,8 @@
 """Subnormal numbers as zeros, in compiled loops of CPUs that can have them so.
 
-Operations with numbers so close to zero are slow, and such numbers are what remains where a fluid has come to rest.
-Loops let them be zero, and leave their thread as they found it. On other processors the functions here do nothing.
+Operations with numbers so close to zero are slow, and such numbers are what remains where a fluid
+has come to rest. Loops let them be zero, and leave their thread as they found it. On other
+processors the functions here do nothing.
 """
 
 import platform
@@ -51,9 +52,13 @@ def restore_subnormals(typing_context, mode):
 
 def _through_memory(builder, instruction, place):
     """Move the register MXCSR to a place, or from there; no access to memory moves across."""
-    address, nothing = builder.bitcast(place, ir.IntType(8).as_pointer()), ir.FunctionType(ir.VoidType(), [])
+    address = builder.bitcast(place, ir.IntType(8).as_pointer())
+    nothing = ir.FunctionType(ir.VoidType(), [])
     kind = ir.FunctionType(ir.VoidType(), [address.type])
     barrier = ir.InlineAsm(nothing, "", "~{memory}", side_effect=True)
     builder.call(barrier, [])
-    builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{instruction}"), [address])
+    builder.call(
+        cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{instruction}"),
+        [address],
+    )
     builder.call(barrier, [])

@@ -13,7 +13,11 @@ from pathlib import Path
 def tuning_file(device: str) -> Path:
     """Return where the measurements of a model of device are kept."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
-    return cache / "hybrid_nbody" / f"tuning-{re.sub(r'[^A-Za-z0-9]+', '-', device).strip('-').lower()}.json"
+    return (
+        cache
+        / "hybrid_nbody"
+        / f"tuning-{re.sub(r'[^A-Za-z0-9]+', '-', device).strip('-').lower()}.json"
+    )
 
 
 def _home() -> Path:

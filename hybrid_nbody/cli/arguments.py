@@ -24,7 +24,9 @@ def _path(text):
 def _run_arguments(command):
     command.add_argument("file", help="configuration in YAML")
     _set_argument(command)
-    command.add_argument("--overwrite", action="store_true", help="replace a run that the output directory holds")
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace a run that the output directory holds"
+    )
 
 
 def _resume_arguments(command):
@@ -55,16 +57,29 @@ def _info_arguments(command):
 def _plot_arguments(command):
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=PICTURES)
-    command.add_argument("--output", type=_path, help="a PNG file or a folder (default: the run's directory)")
-    command.add_argument("--frame", type=int, default=-1, help="which frame it shows (default: the last)")
+    command.add_argument(
+        "--output", type=_path, help="a PNG file or a folder (default: the run's directory)"
+    )
+    command.add_argument(
+        "--frame", type=int, default=-1, help="which frame it shows (default: the last)"
+    )
 
 
 def _export_arguments(command):
-    command.add_argument("path", type=_path, help="a run's directory, its trajectory.h5, or a checkpoint")
-    command.add_argument("--format", required=True, choices=("gadget", "vtkhdf", "csv", "npz"), help=EXPORTS)
-    command.add_argument("--output", type=_path, required=True, metavar="FILE", help="the file to write")
     command.add_argument(
-        "--frame", type=_frame, default=-1, help="which frame, or all of them in vtkhdf and npz (default: the last)"
+        "path", type=_path, help="a run's directory, its trajectory.h5, or a checkpoint"
+    )
+    command.add_argument(
+        "--format", required=True, choices=("gadget", "vtkhdf", "csv", "npz"), help=EXPORTS
+    )
+    command.add_argument(
+        "--output", type=_path, required=True, metavar="FILE", help="the file to write"
+    )
+    command.add_argument(
+        "--frame",
+        type=_frame,
+        default=-1,
+        help="which frame, or all of them in vtkhdf and npz (default: the last)",
     )
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
@@ -80,32 +95,54 @@ def _frame(text):
 def _flat_arguments(command):
     command.add_argument("bodies", metavar="N", help="number of bodies")
     command.add_argument("cells", metavar="D", help="cells of the activity map along each side")
-    command.add_argument("mode", metavar="MODE", help="cpu (one thread), openmp (all cores) or cuda (a GPU)")
-    command.add_argument("-i", metavar="I", dest="iterations", help="iterations to time; without it, an animation")
-    command.add_argument("-f", type=_path, metavar="FILE", dest="file", help="CSV: x, y, vx, vy, m (default: random)")
-    command.add_argument("--seed", default="1", metavar="S", help="of what is drawn at random (default: 1)")
-    command.add_argument("--animation", metavar="FILE", help="a .gif or .mp4, in place of a window (default: flat.gif)")
-    command.add_argument("--output", type=_path, metavar="DIR", help="keep the whole run there, as run does")
+    command.add_argument(
+        "mode", metavar="MODE", help="cpu (one thread), openmp (all cores) or cuda (a GPU)"
+    )
+    command.add_argument(
+        "-i", metavar="I", dest="iterations", help="iterations to time; without it, an animation"
+    )
+    command.add_argument(
+        "-f", type=_path, metavar="FILE", dest="file", help="CSV: x, y, vx, vy, m (default: random)"
+    )
+    command.add_argument(
+        "--seed", default="1", metavar="S", help="of what is drawn at random (default: 1)"
+    )
+    command.add_argument(
+        "--animation",
+        metavar="FILE",
+        help="a .gif or .mp4, in place of a window (default: flat.gif)",
+    )
+    command.add_argument(
+        "--output", type=_path, metavar="DIR", help="keep the whole run there, as run does"
+    )
     command.add_argument("--overwrite", action="store_true", help="replace a run that DIR holds")
 
 
 def _movie_arguments(command):
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help="bodies, activity or fluid (default: what fits the run)")
-    command.add_argument("--output", type=_path, help="an .mp4 (takes ffmpeg) or .gif file or a folder")
+    command.add_argument(
+        "--output", type=_path, help="an .mp4 (takes ffmpeg) or .gif file or a folder"
+    )
     command.add_argument("--fps", type=float, default=25.0, help="frames a second (default: 25)")
-    command.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)")
+    command.add_argument(
+        "--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)"
+    )
 
 
 def _report_arguments(command):
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
-    command.add_argument("--output", type=_path, help="an HTML file or a folder (default: the run's directory)")
+    command.add_argument(
+        "--output", type=_path, help="an HTML file or a folder (default: the run's directory)"
+    )
 
 
 def _compare_arguments(command):
     command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("second", type=_path, help="the other one")
-    command.add_argument("--output", type=_path, help="a picture or a folder (default: the first run's directory)")
+    command.add_argument(
+        "--output", type=_path, help="a picture or a folder (default: the first run's directory)"
+    )
 
 
 def _bench_arguments(command):

@@ -18,7 +18,9 @@ BYTES_PER_BODY_OF_A_FRAME = 48
 BYTES_PER_BODY_OF_A_CHECKPOINT = 69
 BYTES_PER_BODY_OF_A_TRAJECTORY = 16
 
-BYTES_OF_A_TRAJECTORY, BYTES_OF_A_FRAME, BYTES_OF_A_CHECKPOINT = 45_000, 130, 6_600
+BYTES_OF_A_TRAJECTORY = 45_000
+BYTES_OF_A_FRAME = 130
+BYTES_OF_A_CHECKPOINT = 6_600
 """What HDF5 and the names and units of data sets add to the numbers; measured."""
 
 ROWS_AT_ONCE = 1024
@@ -30,7 +32,8 @@ QUANTITIES = {"nbody": OF_BODIES, "fluid": OF_FLUIDS}
 ARRAYS_OF_A_FLUID = 10
 """Arrays of the grid that a rank holds: velocity, density, room for both, and two of the solver."""
 
-SAVED_ARRAYS, CARRIED_ARRAYS = 4, 4
+SAVED_ARRAYS = 4
+CARRIED_ARRAYS = 4
 """Arrays of the grid in a checkpoint, and those that a run which carries over adds."""
 
 
@@ -66,7 +69,9 @@ def check(path, overrides, communicator) -> str:
     config = communicator.on_root(lambda: _resolved(path, overrides))
     builder = BUILDERS[config.model](config, communicator)
     builder.check()
-    communicator.only_on_root(lambda: directory.check(Path(config.output.directory), overwrite=True))
+    communicator.only_on_root(
+        lambda: directory.check(Path(config.output.directory), overwrite=True)
+    )
     initial = communicator.only_on_root(builder.initial)
     placement = place(config.compute.backend, config.compute.threads, communicator)
     if not communicator.is_root:
@@ -87,11 +92,12 @@ def _resolved(path, overrides):
     return BUILDERS[config.model].resolved(config)
 
 
-# --- the models -----------------------------------------------------------------------------------------------------
+# --- the models -----------------------------------------------------------------------------------
 
 
 def _plan_of_bodies(config, bodies, ranks) -> Plan:
-    number, gravity = len(bodies), config.gravity
+    number = len(bodies)
+    gravity = config.gravity
     shares = _shares(config, number, ranks)
     force = f"{gravity.solver}, {gravity.precision} precision, softening {gravity.softening:g}, G = {gravity.G:g}"
     return Plan(
@@ -111,7 +117,9 @@ def _interactions(time, number):
     """Return how many interactions there would be; adaptive substeps make them more."""
     adaptive = time.integrator not in INTEGRATORS
     forces = 2 if adaptive else INTEGRATORS[time.integrator].count(FORCE)
-    return f"{'at least ' if adaptive else ''}{number**2 * time.total_steps * forces:.3g} interactions"
+    return (
+        f"{'at least ' if adaptive else ''}{number**2 * time.total_steps * forces:.3g} interactions"
+    )
 
 
 def _bytes_of_a_map(activity_map):
@@ -121,7 +129,8 @@ def _bytes_of_a_map(activity_map):
 def _plan_of_fluid(config, events, ranks) -> Plan:
     nx, ny, nz = config.grid.cells
     shares = _shares(config, nz, ranks)
-    size, plane = BYTES_OF_A_CELL[config.fluid.dtype], nx * ny * BYTES_OF_A_CELL[config.fluid.dtype]
+    size = BYTES_OF_A_CELL[config.fluid.dtype]
+    plane = nx * ny * BYTES_OF_A_CELL[config.fluid.dtype]
     saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
     memory = readable_size(ARRAYS_OF_A_FLUID * (max(shares) + 2) * plane, digits=3)
     return Plan(
@@ -152,10 +161,19 @@ def _shares(config, number, ranks):
 
 def _method_lines(config):
     """Return how a step of a fluid would be computed."""
-    fluid, solver = config.fluid, config.solver
+    fluid = config.fluid
+    solver = config.solver
     alike = len(set(fluid.boundary)) == 1
-    boundary = f"{fluid.boundary[0]} on all sides" if alike else f"{', '.join(fluid.boundary)} along x, y, z"
-    stop = f"tolerance {solver.tolerance:g} on the {solver.criterion}" if solver.tolerance else "no tolerance"
+    boundary = (
+        f"{fluid.boundary[0]} on all sides"
+        if alike
+        else f"{', '.join(fluid.boundary)} along x, y, z"
+    )
+    stop = (
+        f"tolerance {solver.tolerance:g} on the {solver.criterion}"
+        if solver.tolerance
+        else "no tolerance"
+    )
     return [
         f"  fluid        {boundary}; viscosity {fluid.viscosity:g}, diffusion {fluid.diffusion:g}",
         f"  method       {fluid.advection} advection, {fluid.projection} projection",
@@ -165,10 +183,15 @@ def _method_lines(config):
 
 def _sources(config, events):
     """Return what would be put into a fluid, and when."""
-    carried = "; each step starts from what the one before left (carry_over)" if config.sources.carry_over else ""
+    carried = (
+        "; each step starts from what the one before left (carry_over)"
+        if config.sources.carry_over
+        else ""
+    )
     if not events:
         return f"none: the fluid stays at rest{carried}"
-    first, last = min(event.first for event in events), max(event.last for event in events)
+    first = min(event.first for event in events)
+    last = max(event.last for event in events)
     number = f"{len(events)} event{'s' if len(events) > 1 else ''}"
     return f"{number}, steps {first} to {last}{carried}"
 
@@ -182,7 +205,7 @@ def _cells_of_a_frame(config):
     return numbers * planes * len(range(0, ny, output.stride)) * len(range(0, nx, output.stride))
 
 
-# --- time and output ------------------------------------------------------------------------------------------------
+# --- time and output ------------------------------------------------------------------------------
 
 
 def _time(time):
@@ -190,24 +213,31 @@ def _time(time):
     text = f"{time.total_steps} steps of {time.dt:g}, to t = {end:.10g}"
     if time.end is not None and abs(end - time.end) > 1e-9 * time.end:
         text += f" (time.end = {time.end:g} is no multiple of dt)"
-    return text + (f", at most {duration(time.wall_limit)} of wall-clock time" if time.wall_limit else "")
+    return text + (
+        f", at most {duration(time.wall_limit)} of wall-clock time" if time.wall_limit else ""
+    )
 
 
 def _output_lines(config, plan):
     """Return what would be written where, and how large it would be."""
-    output, steps = config.output, config.time.total_steps
+    output = config.output
+    steps = config.time.total_steps
     frames = _events(output.trajectory, steps, config.time.dt)
     rows = _events(output.diagnostics, steps, config.time.dt)
     kept = output.checkpoint.keep if output.checkpoint else 1
     numbers = 2 + sum(quantity.components for quantity in QUANTITIES[config.model].values())
     tables = 2 * _room(frames) + numbers * _room(rows)
-    trajectory = BYTES_OF_A_TRAJECTORY + frames * (plan.frame + BYTES_OF_A_FRAME) + 8 * tables + plan.once
+    trajectory = (
+        BYTES_OF_A_TRAJECTORY + frames * (plan.frame + BYTES_OF_A_FRAME) + 8 * tables + plan.once
+    )
     size = readable_size(trajectory + kept * (plan.checkpoint + BYTES_OF_A_CHECKPOINT), digits=3)
     folder = Path(output.directory)
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
     lines = [f"  output       {folder}: {files}"]
     if directory.files_of_a_run(folder):
-        lines.append(f"  note         {folder} holds a run already: resume it, or run with --overwrite")
+        lines.append(
+            f"  note         {folder} holds a run already: resume it, or run with --overwrite"
+        )
     return lines
 
 

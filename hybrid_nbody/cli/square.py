@@ -33,23 +33,31 @@ MODES = {
 }
 """What each mode computes on."""
 
-KEYS = {r"^output\.directory:": "--output:", r"\buse compute\.backend: cpu\b": "use MODE cpu or openmp"}
+KEYS = {
+    r"^output\.directory:": "--output:",
+    r"\buse compute\.backend: cpu\b": "use MODE cpu or openmp",
+}
 """How messages call keys of a configuration, and what was typed here in their place."""
 
 GRAVITY = {"G": 9.8, "softening": 2.0}
 DT = 0.01
 
-FRAMES, STEPS_OF_A_FRAME = 100, 3
-"""Of an animation that is saved: 3 units of time, in which bodies at rest fall through the centre to the other side."""
+FRAMES = 100
+STEPS_OF_A_FRAME = 3
+"""Of an animation that is saved: 3 units of time, in which bodies at rest fall through the centre
+to the other side."""
 
 SECONDS_AT_ONCE = 0.5
 """Of a run that is timed: in between it can be stopped."""
 
-FIRST_INTERACTIONS, MOST_FIRST_STEPS = 1e9, 512
+FIRST_INTERACTIONS = 1e9
+MOST_FIRST_STEPS = 512
 """Of the steps done before their pace is known: a second at most on one core."""
 
 ENDINGS = (".gif", ".mp4")
-MOST_BODIES, MOST_CELLS, MOST_STEPS = 10**9, 4096, 10**15
+MOST_BODIES = 10**9
+MOST_CELLS = 4096
+MOST_STEPS = 10**15
 
 
 def run(arguments, communicator, started: float) -> int:
@@ -58,8 +66,8 @@ def run(arguments, communicator, started: float) -> int:
     Parameters
     ----------
     arguments : Namespace
-        As typed: ``bodies``, ``cells``, ``mode``, ``iterations``, ``file``, ``seed``, ``animation``, ``output``,
-        ``overwrite``.
+        As typed: ``bodies``, ``cells``, ``mode``, ``iterations``, ``file``, ``seed``,
+        ``animation``, ``output``, ``overwrite``.
     communicator : Communicator
         Every rank calls together.
     started : float
@@ -94,13 +102,15 @@ def _unkept(arguments, values, communicator):
     guard.check_numbers()
     if arguments.iterations is not None:
         return _timed(model, int(arguments.iterations), communicator, guard)
-    if communicator.on_root(lambda: communicator.size == 1 and arguments.animation is None and can_show()):
+    if communicator.on_root(
+        lambda: communicator.size == 1 and arguments.animation is None and can_show()
+    ):
         show(_frames(model), values["title"])
         return 0
     return _saved(model, values, arguments, communicator, guard)
 
 
-# --- the arguments ----------------------------------------------------------------------------------------------------
+# --- the arguments --------------------------------------------------------------------------------
 
 
 def configuration(arguments) -> dict:
@@ -112,8 +122,11 @@ def configuration(arguments) -> dict:
         Naming every argument that is wrong, and what is allowed.
     """
     _check(arguments)
-    number, cells = int(arguments.bodies), int(arguments.cells)
-    steps = int(arguments.iterations) if arguments.iterations is not None else FRAMES * STEPS_OF_A_FRAME
+    number = int(arguments.bodies)
+    cells = int(arguments.cells)
+    steps = (
+        int(arguments.iterations) if arguments.iterations is not None else FRAMES * STEPS_OF_A_FRAME
+    )
     every = {"every_steps": max(1, steps // FRAMES)}
     return {
         "model": "nbody",
@@ -124,7 +137,11 @@ def configuration(arguments) -> dict:
         "time": {"integrator": "euler", "dt": DT, "steps": steps},
         "activity_map": {"cells": cells},
         "compute": MODES[arguments.mode.lower()],
-        "output": {"directory": str(arguments.output or "output"), "trajectory": every, "diagnostics": every},
+        "output": {
+            "directory": str(arguments.output or "output"),
+            "trajectory": every,
+            "diagnostics": every,
+        },
     }
 
 
@@ -138,7 +155,9 @@ def _faults_of_the_run(arguments):
     yield from _fault_of_number("D", arguments.cells, 1, MOST_CELLS)
     if arguments.mode.lower() not in MODES:
         yield f"MODE: must be cpu, openmp or cuda (got '{arguments.mode}')"
-    yield from _fault_of_number("-i", "1" if arguments.iterations is None else arguments.iterations, 1, MOST_STEPS)
+    yield from _fault_of_number(
+        "-i", "1" if arguments.iterations is None else arguments.iterations, 1, MOST_STEPS
+    )
     yield from _fault_of_number("--seed", arguments.seed, 0, MOST_STEPS)
 
 
@@ -159,7 +178,12 @@ def _faults_of_animation(path, iterations):
 
 
 def _fault_of_number(name, text, least, most):
-    if not text.isascii() or not text.isdecimal() or len(text) > 20 or not least <= int(text) <= most:
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or len(text) > 20
+        or not least <= int(text) <= most
+    ):
         yield f"{name}: must be a whole number from {least} to {most} (got '{text}')"
 
 
@@ -169,11 +193,13 @@ def _bodies(file, number, seed):
         return {"kind": "random-square", "n": number}
     found = len(read_bodies(file, seed))
     if found != number:
-        raise InputError(f"{file}: it holds {found} bodies, but N is {number}; give N = {found}, or another file")
+        raise InputError(
+            f"{file}: it holds {found} bodies, but N is {number}; give N = {found}, or another file"
+        )
     return {"kind": "file", "path": os.path.abspath(file), "dimensions": 2}
 
 
-# --- what is done -----------------------------------------------------------------------------------------------------
+# --- what is done ---------------------------------------------------------------------------------
 
 
 def _timed(model, steps, communicator, guard):
@@ -182,17 +208,21 @@ def _timed(model, steps, communicator, guard):
     guard.check_numbers()
     if communicator.is_root:
         rate = with_prefix(steps * model.work.per_step / seconds)
-        print(f"{_summary(model, communicator)}: {steps} iterations in {seconds:.3g} s, {rate}{model.work.unit}/s")
+        print(
+            f"{_summary(model, communicator)}: {steps} iterations in {seconds:.3g} s, {rate}{model.work.unit}/s"
+        )
     return 0
 
 
 def _seconds(model, steps, communicator):
     """Do the steps, `SECONDS_AT_ONCE` of them at a time; return the seconds that they took."""
-    total, piece = 0.0, max(1, min(int(FIRST_INTERACTIONS / model.work.per_step), MOST_FIRST_STEPS))
+    total = 0.0
+    piece = max(1, min(int(FIRST_INTERACTIONS / model.work.per_step), MOST_FIRST_STEPS))
     while steps:
         piece = min(piece, steps)
         taken = _taken(model, piece, communicator)
-        steps, total = steps - piece, total + taken
+        steps = steps - piece
+        total = total + taken
         piece = max(1, int(piece * SECONDS_AT_ONCE / max(taken, 1e-9)))
     return total
 
@@ -226,7 +256,9 @@ def _whole(field):
 def _saved(model, values, arguments, communicator, guard):
     """Write the frames to a folder that is removed, and make the animation of them."""
     target = Path(arguments.animation or ANIMATION)
-    with tempfile.TemporaryDirectory() as folder:  # of each rank; the root alone puts something there
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # of each rank; the root alone puts something there
         _write_frames(Path(folder) / NAME, model, values, communicator)
         guard.check_numbers()
         with _progress(communicator, "picture") as progress:
@@ -239,7 +271,9 @@ def _saved(model, values, arguments, communicator, guard):
 def _write_frames(path, model, values, communicator):
     """Write the frames of an animation as an ordinary run does."""
     trajectory = Trajectory(path, communicator)
-    trajectory.create(model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)})
+    trajectory.create(
+        model, {"model": "nbody", "title": values["title"], "config": json.dumps(values)}
+    )
     with _progress(communicator, "frame") as progress:
         for frame in range(FRAMES):
             trajectory.write_frame(model)
@@ -257,10 +291,14 @@ def _kept(arguments, values, communicator, started):
     """Do an ordinary run, whose directory stays; without ``-i`` the animation is put into it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "flat.yaml"
-        communicator.only_on_root(lambda: path.write_text(json.dumps(values)))  # every JSON text is YAML
+        communicator.only_on_root(
+            lambda: path.write_text(json.dumps(values))
+        )  # every JSON text is YAML
         code = application.run(path, (), arguments.overwrite, communicator, started)
     if arguments.iterations is None and code == 0:
         target = Path(arguments.animation or arguments.output / ANIMATION)
         with _progress(communicator, "picture") as progress:
-            communicator.only_on_root(lambda: print(make_movie(arguments.output, target, progress=progress)))
+            communicator.only_on_root(
+                lambda: print(make_movie(arguments.output, target, progress=progress))
+            )
     return code

@@ -1,7 +1,7 @@
 """Values checked against the schema, every fault put into words with its place.
 
-The schema decides what is wrong; only the words and the places are made here, because what pydantic says of a value
-knows neither files nor lines and speaks of types and union members.
+The schema decides what is wrong; only the words and the places are made here, because what pydantic
+says of a value knows neither files nor lines and speaks of types and union members.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,15 @@ from pydantic.fields import FieldInfo
 
 from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
 from hybrid_nbody.config.sections import Section
-from hybrid_nbody.config.wording import allowed, allowed_section, choices, kinds, limits, one_of, sections
+from hybrid_nbody.config.wording import (
+    allowed,
+    allowed_section,
+    choices,
+    kinds,
+    limits,
+    one_of,
+    sections,
+)
 from hybrid_nbody.config.yaml_text import Tree
 
 
@@ -42,7 +50,8 @@ def check(tree: Tree, models: Mapping[str, type[Section]]) -> Section:
 
 def _root(tree: Tree, models: Mapping[str, type[Section]]) -> type[Section]:
     """Return the model of the configuration: the named one, or a likely one so that its keys are checked as well."""
-    name, known = tree.data.get("model"), tuple(models)
+    name = tree.data.get("model")
+    known = tuple(models)
     likely = max(known, key=lambda model: len(models[model].model_fields.keys() & tree.data.keys()))
     near = nearest(name, known) if isinstance(name, str) else likely
     if near is None:
@@ -51,14 +60,20 @@ def _root(tree: Tree, models: Mapping[str, type[Section]]) -> type[Section]:
     return models[near]
 
 
-def _faults(error: ValidationError, root: type[Section], tree: Tree, models: tuple[str, ...]) -> list[Fault]:
+def _faults(
+    error: ValidationError, root: type[Section], tree: Tree, models: tuple[str, ...]
+) -> list[Fault]:
     """Return the faults that pydantic found, less those of values that could not be read."""
     faults = []
     for finding in error.errors(include_url=False):
         path = _path(finding, root)
         if finding["type"] == "extra_forbidden" or not _is_spoiled(path, tree):
             is_model = path == ("model",)
-            text = _wrong_word(tree.data, "model", models) if is_model else _text(finding, path, root, tree.data)
+            text = (
+                _wrong_word(tree.data, "model", models)
+                if is_model
+                else _text(finding, path, root, tree.data)
+            )
             faults.append(Fault(tree.place(path), path, text))
     return faults
 
@@ -86,7 +101,9 @@ def _is_short_list(finding: dict[str, Any]) -> bool:
 
 def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dict[str, Any]) -> str:
     """Return what is wrong and what is allowed."""
-    kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
+    kind = finding["type"]
+    value = finding["input"]
+    context = finding.get("ctx", {})
     if kind.startswith("union_tag"):
         return _wrong_word(value, "kind", tuple(kinds(root.model_fields[path[0]].annotation)))
     if kind == "extra_forbidden":
@@ -96,9 +113,15 @@ def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dic
     if kind == "value_error" and str(context["error"]):
         return f"{context['error']}{'' if isinstance(value, dict) else f' (got {shown(value)})'}"
     if isinstance(path[-1], int):
-        return _wrong(value, _allowed_entry(kind, _section(root, path[:-2], data).model_fields[path[-2]]))
+        return _wrong(
+            value, _allowed_entry(kind, _section(root, path[:-2], data).model_fields[path[-2]])
+        )
     field = _section(root, path[:-1], data).model_fields[path[-1]]
-    return _missing(field) if kind == "missing" and not _is_short_list(finding) else _wrong_value(value, field)
+    return (
+        _missing(field)
+        if kind == "missing" and not _is_short_list(finding)
+        else _wrong_value(value, field)
+    )
 
 
 def _section(root: type[Section], path: KeyPath, data: Any) -> type[Section]:
@@ -108,13 +131,17 @@ def _section(root: type[Section], path: KeyPath, data: Any) -> type[Section]:
         data = data[key]
         if isinstance(key, str):  # a number is an entry of a list: all have the same model
             annotation = section.model_fields[key].annotation
-            section = kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
+            section = (
+                kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
+            )
     return section
 
 
 def _allowed_entry(kind: str, field: FieldInfo) -> str:
     """Return what an entry of a list must be."""
-    return allowed_section(field.annotation) or ("finite" if kind == "finite_number" else "a number")
+    return allowed_section(field.annotation) or (
+        "finite" if kind == "finite_number" else "a number"
+    )
 
 
 def _unknown_key(key: str, known: tuple[str, ...]) -> str:
@@ -131,7 +158,11 @@ def _wrong_value(value: Any, field: FieldInfo) -> str:
 
 def _wrong_word(data: dict[str, Any], key: str, known: tuple[str, ...]) -> str:
     """Return what is wrong with the word that decides which keys there are."""
-    return _wrong(data[key], one_of(known), known) if key in data else f"is missing; must be {one_of(known)}"
+    return (
+        _wrong(data[key], one_of(known), known)
+        if key in data
+        else f"is missing; must be {one_of(known)}"
+    )
 
 
 def _wrong(value: Any, what_is_allowed: str, words: tuple[str, ...] = ()) -> str:

@@ -55,14 +55,18 @@ def raise_all(faults: Iterable[Fault]) -> None:
     ConfigError
         If there is a fault.
     """
-    lines = list(dict.fromkeys(str(fault) for fault in sorted(faults, key=lambda fault: fault.place)))
+    lines = list(
+        dict.fromkeys(str(fault) for fault in sorted(faults, key=lambda fault: fault.place))
+    )
     if lines:
         raise ConfigError(in_one_message(lines))
 
 
 def dotted(path: KeyPath) -> str:
     """Return ``compute.balance[1]`` for ``("compute", "balance", 1)``."""
-    parts = (f"[{key}]" if isinstance(key, int) else f".{shortened(printable(key))}" for key in path)
+    parts = (
+        f"[{key}]" if isinstance(key, int) else f".{shortened(printable(key))}" for key in path
+    )
     return "".join(parts).removeprefix(".")
 
 

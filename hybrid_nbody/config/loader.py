@@ -1,6 +1,7 @@
 """From a YAML file to a checked configuration, and back to text that is stored with a run's output.
 
-All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what is wrong and what is allowed``.
+All faults of a file are reported at once, each as ``FILE:LINE: dotted.key: what is wrong and what
+is allowed``.
 """
 
 import os.path
@@ -23,18 +24,21 @@ FILES = (("bodies", "path"), ("sources", "file"))
 """Keys that name a file to be read."""
 
 
-def load(path: str | os.PathLike, overrides: Sequence[str] = (), *, models: Mapping[str, type[Section]]) -> Section:
+def load(
+    path: str | os.PathLike, overrides: Sequence[str] = (), *, models: Mapping[str, type[Section]]
+) -> Section:
     """Read a configuration file.
 
     Parameters
     ----------
     path : str or path-like
-        The YAML file. A relative ``bodies.path`` or ``sources.file`` within starts at the folder of this file.
+        The YAML file. A relative ``bodies.path`` or ``sources.file`` within starts at the folder of
+        this file.
     models : mapping of str to type
         The root of a configuration for each value of ``model:``.
     overrides : sequence of str, optional
-        ``dotted.key=YAML value``, each taking the place of a key of the file; the name of a file given so starts at
-        the current folder.
+        ``dotted.key=YAML value``, each taking the place of a key of the file; the name of a file
+        given so starts at the current folder.
 
     Returns
     -------
@@ -90,7 +94,8 @@ def dump(config: Section) -> str:
 def plain_values(value: Any) -> Any:
     """Return sections as mappings and tuples as lists, as a file would hold them.
 
-    Of ``end`` and ``steps`` (and the like) the one that is not given is left out; any other null means something.
+    Of ``end`` and ``steps`` (and the like) the one that is not given is left out; any other null
+    means something.
     """
     if isinstance(value, Section):
         given = {key: item for key, item in value if item is not None or key not in NOT_GIVEN}
@@ -98,7 +103,9 @@ def plain_values(value: Any) -> Any:
     return [plain_values(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _tree(text: str, name: str, models: Mapping[str, type[Section]], overrides: Sequence[str]) -> Tree:
+def _tree(
+    text: str, name: str, models: Mapping[str, type[Section]], overrides: Sequence[str]
+) -> Tree:
     """Return the values of a document with the overrides in their places."""
     tree = read(text, lambda line: Place.in_file(name, line))
     if not isinstance(tree.data, dict):
@@ -134,7 +141,8 @@ def _text(name: str) -> str:
         byte = f"byte 0x{content[error.start]:02x} at offset {error.start}"
         text = f"is not UTF-8 text ({byte}); save the file as UTF-8"
         if b"\0" in content and not content.startswith(UTF_16):
-            line, text = 1, "is no text; a configuration is YAML"
+            line = 1
+            text = "is no text; a configuration is YAML"
         raise_all([Fault(Place.in_file(name, line), (), text)])
 
 
@@ -146,7 +154,13 @@ def _content(name: str) -> bytes:
     except (OSError, ValueError) as error:
         raise_all([_whole_file(name, _why_unreadable(name, error))])
     if len(content) > MOST_BYTES:
-        raise_all([_whole_file(name, f"is larger than {MOST_BYTES} bytes; a configuration is a short YAML file")])
+        raise_all(
+            [
+                _whole_file(
+                    name, f"is larger than {MOST_BYTES} bytes; a configuration is a short YAML file"
+                )
+            ]
+        )
     return content
 
 
@@ -160,7 +174,9 @@ def _why_unreadable(name: str, error: Exception) -> str:
         return f"no such file{_similar_file(name)}"
     if isinstance(error, IsADirectoryError):
         inside = sorted(Path(name).glob("*.y*ml"))
-        return f"is a directory, not a file{f'; did you mean {str(inside[0])!r}?' if inside else ''}"
+        return (
+            f"is a directory, not a file{f'; did you mean {str(inside[0])!r}?' if inside else ''}"
+        )
     if isinstance(error, PermissionError):
         return "cannot be read: permission denied; check the rights of the file and its folders"
     return f"cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -10,13 +10,14 @@ from hybrid_nbody.config.yaml_text import MOST_LEVELS, Tree, read
 def apply(tree: Tree, number: int, override: str) -> None:
     """Replace a value of a tree by that of an override.
 
-    A section that is missing or null is made. Of two keys that exclude each other, such as ``time.end`` and
-    ``time.steps``, the one of the override replaces that of the file.
+    A section that is missing or null is made. Of two keys that exclude each other, such as
+    ``time.end`` and ``time.steps``, the one of the override replaces that of the file.
 
     Parameters
     ----------
     tree : Tree
-        A mapping at its top; changed in place. Faults of the override are added to those of the tree.
+        A mapping at its top; changed in place. Faults of the override are added to those of the
+        tree.
     number : int
         Which override of the command line this is, counted from 1.
     override : str

@@ -80,7 +80,9 @@ at a step that the run does not have (the last is `time.steps` - 1).""",
 
 def page(models: Mapping[str, type[BaseModel]]) -> str:
     """Return the whole page as Markdown, from the root of a configuration for each value of ``model:``."""
-    return "\n".join([INTRODUCTION, *(line for name, model in models.items() for line in _model(name, model))])
+    return "\n".join(
+        [INTRODUCTION, *(line for name, model in models.items() for line in _model(name, model))]
+    )
 
 
 def _model(model: str, root: type[BaseModel]) -> Iterator[str]:

@@ -5,19 +5,41 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Le
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from hybrid_nbody.config.faults import nearest
-from hybrid_nbody.config.values import Allowed, AtLeastOne, Duration, FileName, InOneMessage, Positive, WeightsByEntry
+from hybrid_nbody.config.values import (
+    Allowed,
+    AtLeastOne,
+    Duration,
+    FileName,
+    InOneMessage,
+    Positive,
+    WeightsByEntry,
+)
 
 MOST_STEPS = 10**15
 """Up to here, step * dt is exact to the last bit of a float64."""
 
-ALTERNATIVES = {"end": "steps", "steps": "end", "every_steps": "every_time", "every_time": "every_steps"}
+ALTERNATIVES = {
+    "end": "steps",
+    "steps": "end",
+    "every_steps": "every_time",
+    "every_time": "every_steps",
+}
 """Keys of which exactly one is given, each with the other one, for `--set`."""
 
 NOT_GIVEN = {*ALTERNATIVES, "step", "density", "velocity", "cell", "box", "sphere"}
-"""Keys whose null means that they are not given: they are left out where a configuration is written."""
+"""Keys whose null means that they are not given: they are left out where a configuration is
+written."""
 
 Threads = Annotated[
     Literal["auto"] | AtLeastOne,
@@ -28,12 +50,17 @@ Balance = Annotated[
     Literal["auto", "equal", "measured"] | tuple[float, ...],
     InOneMessage,
     WeightsByEntry,
-    Allowed("choice or list", "auto, equal, measured or a list of numbers, each at least 0 and not all 0"),
+    Allowed(
+        "choice or list",
+        "auto, equal, measured or a list of numbers, each at least 0 and not all 0",
+    ),
 ]
 Backends = Annotated[
     Literal["auto", "cpu", "gpu", "hybrid"] | tuple[Literal["cpu", "gpu", "hybrid"], ...],
     InOneMessage,
-    Allowed("choice or list", "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"),
+    Allowed(
+        "choice or list", "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
+    ),
 ]
 
 
@@ -71,9 +98,13 @@ def fault(path: tuple[str | int, ...], value: Any, text: str) -> dict[str, Any]:
     return {"type": "value_error", "loc": path, "input": value, "ctx": {"error": ValueError(text)}}
 
 
-def _group_faults(section: type[ExclusiveSection], data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _group_faults(
+    section: type[ExclusiveSection], data: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     """Yield a fault for each group of which a mapping gives too many keys, or too few: a misspelt one was given."""
-    misspelt = {nearest(key, tuple(section.model_fields)) for key in data if key not in section.model_fields}
+    misspelt = {
+        nearest(key, tuple(section.model_fields)) for key in data if key not in section.model_fields
+    }
     for group in (*section.exactly_one, *section.at_most_one):
         given = [key for key in data if key in group and data[key] is not None]
         how_many = "exactly" if group in section.exactly_one else "at most"
@@ -91,7 +122,8 @@ class Time(ExclusiveSection):
 
     dt: Positive = Field(description="Time step, in units of time.")
     end: Positive | None = Field(
-        None, description="Simulated time at which the run ends, rounded up to whole steps. Give either end or steps."
+        None,
+        description="Simulated time at which the run ends, rounded up to whole steps. Give either end or steps.",
     )
     steps: Annotated[AtLeastOne, Le(MOST_STEPS)] | None = Field(
         None, description="Number of steps of the whole run. Give either end or steps."
@@ -115,7 +147,8 @@ class Time(ExclusiveSection):
     def total_steps(self) -> int:
         """Steps from the initial state to the end: ``steps``, or ``end / dt`` rounded up.
 
-        A quotient within 1e-9 (relative) of a whole number is that number: 1.0 / 1e-3 is 1000 steps.
+        A quotient within 1e-9 (relative) of a whole number is that number: 1.0 / 1e-3 is 1000
+        steps.
         """
         if self.steps is not None:
             return self.steps
@@ -127,8 +160,8 @@ class Time(ExclusiveSection):
 
 
 class Compute(Section):
-    """Where the work is done. The result is the same; only the speed differs (and, between CPU and GPU, the last
-    digits)."""
+    """Where the work is done. The result is the same; only the speed differs (and, between CPU and
+    GPU, the last digits)."""
 
     backend: Backends = Field(
         "auto",
@@ -164,14 +197,17 @@ class Every(ExclusiveSection):
         None, description="Write after each so many steps. Give either this or every_time."
     )
     every_time: Positive | None = Field(
-        None, description="Write at the first step at or after each multiple of this simulated time."
+        None,
+        description="Write at the first step at or after each multiple of this simulated time.",
     )
 
 
 class Checkpoints(Every):
     """How often the complete state is saved, and how many of the saved states are kept."""
 
-    keep: AtLeastOne = Field(2, description="Checkpoints that stay on disk; older ones are deleted.")
+    keep: AtLeastOne = Field(
+        2, description="Checkpoints that stay on disk; older ones are deleted."
+    )
 
 
 class Output(Section):
@@ -188,7 +224,8 @@ class Output(Section):
         "null: never.",
     )
     diagnostics: Every | None = Field(
-        Every(every_steps=10), description="When energies and the like are computed and written. null: never."
+        Every(every_steps=10),
+        description="When energies and the like are computed and written. null: never.",
     )
     checkpoint: Checkpoints | None = Field(
         Checkpoints(every_steps=500),

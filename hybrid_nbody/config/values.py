@@ -1,7 +1,7 @@
 """The kinds of values that a configuration holds: finite numbers, whole numbers, durations, lines of text.
 
-A validator raises ``ValueError()`` without words: the message is then made from what is allowed for the key, the
-same words that the documentation prints (see ``wording.py``).
+A validator raises ``ValueError()`` without words: the message is then made from what is allowed for
+the key, the same words that the documentation prints (see ``wording.py``).
 """
 
 import math
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from annotated_types import Ge, Gt
-from pydantic import AfterValidator, AllowInfNan, BeforeValidator, Strict, TypeAdapter, ValidationError, WrapValidator
+from pydantic import (
+    AfterValidator,
+    AllowInfNan,
+    BeforeValidator,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    WrapValidator,
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,9 @@ def _seconds(value: Any) -> Any:
     parts = _DURATION.fullmatch(value)
     if not value or parts is None:
         raise ValueError()
-    return sum(float(part or 0) * seconds for part, seconds in zip(parts.groups(), _SECONDS, strict=True))
+    return sum(
+        float(part or 0) * seconds for part, seconds in zip(parts.groups(), _SECONDS, strict=True)
+    )
 
 
 def _in_one_message(value: Any, handler: Callable[[Any], Any]) -> Any:
@@ -97,7 +107,9 @@ def _file_name(value: str) -> str:
 
 
 Line = Annotated[
-    str, AfterValidator(_one_line), Allowed("text", "one line of text, in quotes if it looks like a number")
+    str,
+    AfterValidator(_one_line),
+    Allowed("text", "one line of text, in quotes if it looks like a number"),
 ]
 FileName = Annotated[
     str,

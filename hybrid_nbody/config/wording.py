@@ -17,7 +17,10 @@ def allowed(field: FieldInfo) -> str:
     annotation, notes, may_be_null = _unwrapped(field.annotation, field.metadata)
     own_words = "".join(note.text for note in notes if isinstance(note, Allowed))
     words = (
-        own_words or allowed_section(annotation) or one_of(choices(annotation)) or _allowed_number(annotation, notes)
+        own_words
+        or allowed_section(annotation)
+        or one_of(choices(annotation))
+        or _allowed_number(annotation, notes)
     )
     return f"{words}, or null" if may_be_null else words
 
@@ -32,7 +35,9 @@ def type_name(field: FieldInfo) -> str:
 
 def limits(bounds: dict[str, Any]) -> str:
     """Return bounds such as ``{"ge": 0, "lt": 1}`` in words, ``at least 0 and less than 1``; other keys are ignored."""
-    return " and ".join(f"{words} {_figure(bounds[name])}" for name, words in _LIMITS.items() if name in bounds)
+    return " and ".join(
+        f"{words} {_figure(bounds[name])}" for name, words in _LIMITS.items() if name in bounds
+    )
 
 
 def choices(annotation: Any) -> tuple[str, ...]:
@@ -57,14 +62,21 @@ def sections(annotation: Any) -> tuple[type[BaseModel], ...]:
 def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     """Return the sections that may stand at a key by the value of their key ``kind``; empty if there is no choice."""
     known = sections(annotation)
-    return {choices(section.model_fields["kind"].annotation)[0]: section for section in known} if len(known) > 1 else {}
+    return (
+        {choices(section.model_fields["kind"].annotation)[0]: section for section in known}
+        if len(known) > 1
+        else {}
+    )
 
 
 def allowed_section(annotation: Any) -> str:
     """Return what a section, or an entry of a list of sections, holds; empty if none may stand there."""
     if kinds(annotation):
         return "a mapping with the key kind and the keys of that kind"
-    return "".join(f"a mapping of the keys {', '.join(section.model_fields)}" for section in sections(annotation))
+    return "".join(
+        f"a mapping of the keys {', '.join(section.model_fields)}"
+        for section in sections(annotation)
+    )
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
@@ -80,13 +92,17 @@ def _unwrapped(annotation: Any, notes: Any = ()) -> tuple[Any, tuple[Any, ...], 
     if get_origin(annotation) is Annotated:
         return _unwrapped(parts[0], (*notes, *annotation.__metadata__))
     if types.NoneType in parts:
-        inner, notes, _ = _unwrapped(next(part for part in parts if part is not types.NoneType), notes)
+        inner, notes, _ = _unwrapped(
+            next(part for part in parts if part is not types.NoneType), notes
+        )
         return inner, notes, True
     return annotation, tuple(notes), False
 
 
 def _allowed_number(annotation: Any, notes: tuple[Any, ...]) -> str:
-    bounds = {name: getattr(note, name) for note in notes for name in _LIMITS if hasattr(note, name)}
+    bounds = {
+        name: getattr(note, name) for note in notes for name in _LIMITS if hasattr(note, name)
+    }
     return ", ".join(part for part in (f"a {_NOUNS[annotation]}", limits(bounds)) if part)
 
 

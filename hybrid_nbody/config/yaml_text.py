@@ -1,8 +1,8 @@
 """YAML text to plain values, each with the place where it was written.
 
-PyYAML alone would take duplicate keys silently, read ``1e-3`` as text, ``off`` as false and ``010`` as 8, and follow
-aliases that expand a few lines to gigabytes. Here numbers are read as people write them, only ``true`` and
-``false`` are booleans, and duplicate keys, tags and aliases are faults.
+PyYAML alone would take duplicate keys silently, read ``1e-3`` as text, ``off`` as false and ``010``
+as 8, and follow aliases that expand a few lines to gigabytes. Here numbers are read as people write
+them, only ``true`` and ``false`` are booleans, and duplicate keys, tags and aliases are faults.
 """
 
 import re
@@ -23,8 +23,18 @@ PlaceOf = Callable[[int], Place]
 
 _ALIAS = "an alias"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None, "true": True, "false": False}
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
+_WORDS = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "false": False,
+}
 
 
 @dataclass
@@ -61,8 +71,8 @@ def read(text: str, place_of: PlaceOf, prefix: KeyPath = ()) -> Tree:
     Returns
     -------
     Tree
-        The values. Of text that is no YAML, holds control characters or several documents, or is nested too deeply, it
-        has only the fault.
+        The values. Of text that is no YAML, holds control characters or several documents, or is
+        nested too deeply, it has only the fault.
     """
     tree = Tree()
     try:
@@ -124,7 +134,11 @@ def _compose(text: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _Unreadable(mark.line + 1, f"cannot be read as YAML: {_problem(error)}") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # PyYAML lets "\UFFFFFFFF" through to chr()
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+    ) as error:  # PyYAML lets "\UFFFFFFFF" through to chr()
         raise _Unreadable(composer.line + 1, f"cannot be read as YAML: {error}") from None
     finally:
         composer.dispose()
@@ -135,19 +149,29 @@ def _refuse_control_characters(text: str) -> None:
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1
-        raise _Unreadable(line, f"holds the control character U+{ord(found.group()):04X}; only text is allowed")
+        raise _Unreadable(
+            line, f"holds the control character U+{ord(found.group()):04X}; only text is allowed"
+        )
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     """Return what PyYAML found, and where the thing began that it was reading."""
     if error.problem == "but found another document":
         return "a second document begins here; only one is allowed"
-    character, cannot_start, _ = error.problem.removeprefix("found character ").partition(" that cannot start")
+    character, cannot_start, _ = error.problem.removeprefix("found character ").partition(
+        " that cannot start"
+    )
     if cannot_start:
-        what = "a tab; indent with spaces" if character == r"'\t'" else f"{character}; put the text in quotes"
+        what = (
+            "a tab; indent with spaces"
+            if character == r"'\t'"
+            else f"{character}; put the text in quotes"
+        )
         return f"a value cannot begin with {what}"
     if error.context and error.context_mark:
-        return f"{error.problem} ({error.context} that begins in line {error.context_mark.line + 1})"
+        return (
+            f"{error.problem} ({error.context} that begins in line {error.context_mark.line + 1})"
+        )
     return error.problem
 
 
@@ -174,7 +198,9 @@ class _Builder:
         if node.tag == _ALIAS:
             text = f"aliases such as *{shortened(node.value)} are not allowed; write the value out"
         self.tree.spoiled.add(path)
-        if node.tag != _ALIAS or not any(fault.text.startswith("aliases") for fault in self.tree.faults):
+        if node.tag != _ALIAS or not any(
+            fault.text.startswith("aliases") for fault in self.tree.faults
+        ):
             self._refuse(node, path, text)
 
     def _entry(self, node: yaml.Node, path: KeyPath) -> Any:
@@ -229,16 +255,34 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(rf"(?:{_INTEGER.pattern})$"), None)
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(rf"(?:{_FLOAT.pattern})$"), None)
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(rf"(?:{_INTEGER.pattern})$"), None
+)
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(rf"(?:{_FLOAT.pattern})$"), None
+)
 
 
 def write(data: Any) -> str:
     """Return plain values as YAML that `read` reads back to the same values."""
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    return yaml.dump(
+        data,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        default_flow_style=None,
+    )
 
 
 def write_in_one_line(value: Any) -> str:
     """Return a plain value as it may stand behind a key."""
-    text = yaml.dump([value], Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1e9, default_flow_style=True)
+    text = yaml.dump(
+        [value],
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=1e9,
+        default_flow_style=True,
+    )
     return text.strip()[1:-1]

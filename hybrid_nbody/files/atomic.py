@@ -31,8 +31,8 @@ def place_for(what: str, output: Path, name: str, endings: Sequence[str]) -> Pat
 def written_beside(target: Path) -> Iterator[Path]:
     """Yield the name of a file to write, which takes the place of `target` when all went well, else nothing is left.
 
-    It is in a new folder beside `target`, hidden and ending in .part: others who write the same file do not meet it.
-    Where `target` is a link, that stays, and what it leads to is replaced.
+    It is in a new folder beside `target`, hidden and ending in .part: others who write the same
+    file do not meet it. Where `target` is a link, that stays, and what it leads to is replaced.
 
     Raises
     ------

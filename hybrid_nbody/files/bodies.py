@@ -15,8 +15,18 @@ from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, reading
 from hybrid_nbody.files.names import SEAL_START, TRAJECTORY_FILE, USER_BLOCK, UTF_16
 from hybrid_nbody.files.run import open_run
 
-DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError, RuntimeError, MemoryError)
-"""What zipfile and NumPy raise on archives that they did not write, or that were cut or changed since."""
+DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    OSError,
+    KeyError,
+    RuntimeError,
+    MemoryError,
+)
+"""What zipfile and NumPy raise on archives that they did not write, or that were cut or changed
+since."""
 
 ARRAYS = ("position", "velocity", "mass", "id")
 PASSED_OVER = ("activity_map",)
@@ -57,10 +67,11 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
     Parameters
     ----------
     path : str or Path
-        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are comments), or one of
-        bodies in a plane in the course's format, see `hybrid_nbody.files.bodies_csv.read_csv`; a NumPy ``.npz``
-        archive of ``position`` (N, 3), ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), in which the
-        ``activity_map`` of our exports is passed over; a trajectory of ours, whose last frame is taken; or a checkpoint
+        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are
+        comments), or one of bodies in a plane in the course's format, see
+        `hybrid_nbody.files.bodies_csv.read_csv`; a NumPy ``.npz`` archive of ``position`` (N, 3),
+        ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), in which the ``activity_map`` of
+        our exports is passed over; a trajectory of ours, whose last frame is taken; or a checkpoint
         of ours.
     seed : int, optional
         Of what a table in the course's format leaves to be drawn.
@@ -73,7 +84,8 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
     Raises
     ------
     InputError
-        The file is missing, unreadable or foreign, or a value in it is impossible; the message names the place.
+        The file is missing, unreadable or foreign, or a value in it is impossible; the message
+        names the place.
     """
     path = Path(path)
     try:
@@ -86,14 +98,18 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
 def _reader_for(path, seed):
     trajectory = path / TRAJECTORY_FILE
     if trajectory.is_file():
-        raise InputError(f"{path}: a directory, not a file; to take the last frame of its run name {trajectory}")
+        raise InputError(
+            f"{path}: a directory, not a file; to take the last frame of its run name {trajectory}"
+        )
     check_regular_file(path)
     with open(path, "rb") as file:
         head = file.read(USER_BLOCK + len(SIGNATURE))
     if not head:
         raise InputError(f"{path}: an empty file, no bodies in it")
     if head.startswith(b"\x93NUMPY"):
-        raise InputError(f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez")
+        raise InputError(
+            f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez"
+        )
     if head.startswith(b"PK"):
         return _read_npz
     if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
@@ -113,7 +129,7 @@ def _is_binary(head):
     return b"\0" in head or 10 * control > len(head)
 
 
-# --- CSV ---------------------------------------------------------------------------------------------------------
+# --- CSV ------------------------------------------------------------------------------------------
 
 
 def _read_csv(path, seed):
@@ -121,7 +137,7 @@ def _read_csv(path, seed):
     return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
 
 
-# --- NumPy ---------------------------------------------------------------------------------------------------------
+# --- NumPy ----------------------------------------------------------------------------------------
 
 
 def _read_npz(path):
@@ -138,16 +154,22 @@ def _read_npz(path):
 def _arrays_of(path, archive):
     for name in ARRAYS[:3]:
         if name not in archive.files:
-            raise InputError(f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}")
+            raise InputError(
+                f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}"
+            )
     if {"time", "step"} <= set(archive.files):
-        raise InputError(f"{path}: it holds many frames; export one: hybrid-nbody export … --format npz --frame N")
+        raise InputError(
+            f"{path}: it holds many frames; export one: hybrid-nbody export … --format npz --frame N"
+        )
     for name in archive.files:
         if name not in (*ARRAYS, *PASSED_OVER):
-            raise InputError(f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id")
+            raise InputError(
+                f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id"
+            )
     return {name: archive[name] for name in archive.files if name in ARRAYS}
 
 
-# --- HDF5 ----------------------------------------------------------------------------------------------------------
+# --- HDF5 -----------------------------------------------------------------------------------------
 
 
 def _read_checkpoint(path):
@@ -169,10 +191,12 @@ def _read_last_frame(path):
 def _check_holds(path, file, *names):
     for name in names:
         if name not in file:
-            raise InputError(f"{path}: no data set '{name}' in it; it holds no complete set of bodies")
+            raise InputError(
+                f"{path}: no data set '{name}' in it; it holds no complete set of bodies"
+            )
 
 
-# --- what every table must satisfy ---------------------------------------------------------------------------------
+# --- what every table must satisfy ----------------------------------------------------------------
 
 
 def _checked(path, table):
@@ -182,7 +206,8 @@ def _checked(path, table):
     _check_shape(path, "position", position, (count, 3))
     if not count:
         raise InputError(f"{path}: no bodies in it; at least one is needed")
-    velocity, mass = _as_numbers(path, "velocity", table.velocity), _as_numbers(path, "mass", table.mass)
+    velocity = _as_numbers(path, "velocity", table.velocity)
+    mass = _as_numbers(path, "mass", table.mass)
     _check_shape(path, "velocity", velocity, (count, 3))
     _check_shape(path, "mass", mass, (count,))
     if mass.min() < 0:
@@ -194,7 +219,9 @@ def _check_shape(path, name, values, shape):
     if values.shape != shape:
         bodies = f"for the {shape[0]} bodies of position" if name != "position" else "for N bodies"
         wanted = "(N, 3)" if name == "position" else shape
-        raise InputError(f"{path}: {name} has the shape {values.shape}; {bodies} it must be {wanted}")
+        raise InputError(
+            f"{path}: {name} has the shape {values.shape}; {bodies} it must be {wanted}"
+        )
 
 
 def _as_numbers(path, name, values):

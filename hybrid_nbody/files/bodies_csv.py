@@ -13,7 +13,8 @@ from hybrid_nbody.errors import InputError
 COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
 PLANE_COLUMNS = ("x", "y", "vx", "vy", "m")
 RANDOM_SPEED = 0.5
-"""Components of a velocity that is drawn at random lie within plus and minus this: it is as wide as the square."""
+"""Components of a velocity that is drawn at random lie within plus and minus this: it is as wide as
+the square."""
 
 
 def read_csv(path, seed: int) -> np.ndarray:
@@ -22,9 +23,10 @@ def read_csv(path, seed: int) -> np.ndarray:
     Parameters
     ----------
     path : Path
-        With the header row ``x,y,z,vx,vy,vz,m``, or in the course's format: ``x,y,vx,vy,m``, with a header row or
-        without, where a number may carry a trailing ``f`` and an empty cell is drawn at random. Columns stand in the
-        order of the header; lines that start with ``#`` are comments.
+        With the header row ``x,y,z,vx,vy,vz,m``, or in the course's format: ``x,y,vx,vy,m``, with a
+        header row or without, where a number may carry a trailing ``f`` and an empty cell is drawn
+        at random. Columns stand in the order of the header; lines that start with ``#`` are
+        comments.
     seed : int
         Of the random numbers: a body's depend on this and on its place in the file alone.
 
@@ -40,11 +42,16 @@ def read_csv(path, seed: int) -> np.ndarray:
     """
     lines = _lines(path)
     number, line = next(lines, (1, ""))
-    where, cells = f"{path}:{number}", _cells(line)
+    where = f"{path}:{number}"
+    cells = _cells(line)
     layout = SPACE if SPACE.owns(cells) else PLANE
     titled = bool(set(cells) & set(COLUMNS))
-    columns = _header(where, cells, layout.columns) if titled else layout.untitled(where, line, cells)
-    values = array("d", [] if titled else layout.row(where, columns, line))  # 8 bytes a number: 56 MB a million bodies
+    columns = (
+        _header(where, cells, layout.columns) if titled else layout.untitled(where, line, cells)
+    )
+    values = array(
+        "d", [] if titled else layout.row(where, columns, line)
+    )  # 8 bytes a number: 56 MB a million bodies
     for number, line in lines:
         values.extend(layout.row(f"{path}:{number}", columns, line))
     table = np.array(values).reshape(-1, len(columns))
@@ -55,7 +62,9 @@ def _lines(path):
     """Yield (line number, text) of the lines that say something."""
     with open(path, "rb") as file:
         for number, raw in enumerate(file, 1):
-            line = _decoded(f"{path}:{number}", raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).strip()
+            line = _decoded(
+                f"{path}:{number}", raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            ).strip()
             if line and not line.startswith("#"):
                 yield number, line
 
@@ -85,11 +94,13 @@ def _header(where, names, columns):
             raise InputError(f"{where}: column '{name}' appears {names.count(name)} times")
     missing = [name for name in columns if name not in names]
     if missing:
-        raise InputError(f"{where}: missing column {', '.join(map(repr, missing))}; the columns are {wanted}")
+        raise InputError(
+            f"{where}: missing column {', '.join(map(repr, missing))}; the columns are {wanted}"
+        )
     return names
 
 
-# --- rows -----------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -104,10 +115,11 @@ class Layout:
     untitled : callable
         Takes place, text and cells of a first line that is no header; returns the columns.
     number : callable
-        Takes a cell that Python does not read as a number; returns a number, NaN for one to be drawn, or raises
-        ValueError.
+        Takes a cell that Python does not read as a number; returns a number, NaN for one to be
+        drawn, or raises ValueError.
     complete : callable
-        Takes the table, its columns in the order of `columns`, and a seed; returns the (N, 7) table of all columns.
+        Takes the table, its columns in the order of `columns`, and a seed; returns the (N, 7) table
+        of all columns.
     """
 
     columns: tuple[str, ...]
@@ -120,7 +132,9 @@ class Layout:
         """Return the numbers of a line, or raise an InputError that names place and column."""
         cells = _cells(line)
         if len(cells) > len(columns):
-            raise InputError(f"{where}: {len(cells)} cells, but the header has {len(columns)} columns")
+            raise InputError(
+                f"{where}: {len(cells)} cells, but the header has {len(columns)} columns"
+            )
         try:
             numbers = [float(cell) for cell in cells]
         except ValueError:
@@ -128,7 +142,9 @@ class Layout:
         if len(numbers) != len(columns) or "_" in line or not all(map(math.isfinite, numbers)):
             numbers = self._slowly(where, columns, cells)
         if numbers[columns.index("m")] < 0:
-            raise InputError(f"{where}: column 'm': negative mass (got '{cells[columns.index('m')]}')")
+            raise InputError(
+                f"{where}: column 'm': negative mass (got '{cells[columns.index('m')]}')"
+            )
         return numbers
 
     def _slowly(self, where, columns, cells):
@@ -169,12 +185,16 @@ def short(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[:length] + "…"
 
 
-# --- in space -------------------------------------------------------------------------------------------------------
+# --- in space -------------------------------------------------------------------------------------
 
 
 def _names_space(cells):
     """Return whether a first line has names of space, or is neither a header nor a row of bodies in a plane."""
-    return not set(cells) <= set(PLANE_COLUMNS) if set(cells) & set(COLUMNS) else len(cells) != len(PLANE_COLUMNS)
+    return (
+        not set(cells) <= set(PLANE_COLUMNS)
+        if set(cells) & set(COLUMNS)
+        else len(cells) != len(PLANE_COLUMNS)
+    )
 
 
 def _header_needed(where, line, cells):
@@ -189,7 +209,7 @@ def _no_other_number(cell):
 SPACE = Layout(COLUMNS, _names_space, _header_needed, _no_other_number, lambda table, seed: table)
 
 
-# --- in a plane -----------------------------------------------------------------------------------------------------
+# --- in a plane -----------------------------------------------------------------------------------
 
 _WITH_F = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fF]")
 
@@ -215,4 +235,10 @@ def _lifted(table, seed):
     return np.column_stack([x, y, nothing, vx, vy, nothing, mass])
 
 
-PLANE = Layout(PLANE_COLUMNS, lambda cells: not _names_space(cells), lambda *_: PLANE_COLUMNS, _course_number, _lifted)
+PLANE = Layout(
+    PLANE_COLUMNS,
+    lambda cells: not _names_space(cells),
+    lambda *_: PLANE_COLUMNS,
+    _course_number,
+    _lifted,
+)

@@ -8,8 +8,8 @@ import numpy as np
 class Diagnostics(Mapping):
     """The diagnostics of a run as arrays: ``diagnostics["total_energy"]`` or ``diagnostics.total_energy``.
 
-    Every array is read when it is asked for: (D,) or (D, 3) float64, `step` (D,) int64. The rows are not the frames:
-    their times are ``diagnostics.time``.
+    Every array is read when it is asked for: (D,) or (D, 3) float64, `step` (D,) int64. The rows
+    are not the frames: their times are ``diagnostics.time``.
 
     Attributes
     ----------

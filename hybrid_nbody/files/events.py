@@ -39,8 +39,8 @@ def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
     Parameters
     ----------
     path : str or Path
-        A text file: first the number of steps, then a line an event, ``source d t`` or ``force x y z t``; empty lines
-        and what follows a ``#`` are comments.
+        A text file: first the number of steps, then a line an event, ``source d t`` or ``force x y
+        z t``; empty lines and what follows a ``#`` are comments.
     run_steps : int, optional
         Steps of the run: an event at or after this step is refused as well.
 
@@ -66,7 +66,9 @@ def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
 def _events(path, run_steps):
     lines = list(_lines(path))
     if not lines:
-        raise InputError(f"{path}: an empty list of events; its first line must be the number of steps")
+        raise InputError(
+            f"{path}: an empty list of events; its first line must be the number of steps"
+        )
     faults = list(_faults(lines, run_steps))
     if faults:
         raise InputError(in_one_message(faults))
@@ -106,7 +108,8 @@ def _faults(lines, run_steps) -> Iterator[str]:
 
 
 def _faults_of_event(words, steps, run_steps):
-    kind, values = words[0], words[1:]
+    kind = words[0]
+    values = words[1:]
     names = NUMBERS.get(kind)
     if names is None:
         known = " or ".join(f"'{' '.join((name, *names))}'" for name, names in NUMBERS.items())
@@ -131,13 +134,19 @@ def _faults_of_step(word, steps, run_steps):
 
 def _event(kind, *values):
     *numbers, step = *map(float, values[:-1]), int(values[-1])
-    return FileEvent(step, density=numbers[0]) if kind == "source" else FileEvent(step, velocity=tuple(numbers))
+    return (
+        FileEvent(step, density=numbers[0])
+        if kind == "source"
+        else FileEvent(step, velocity=tuple(numbers))
+    )
 
 
 def _is_finite(word):
     """Return whether a word is a finite number."""
     try:
-        return "_" not in word and math.isfinite(float(word))  # Python reads 1_000, other programs do not
+        return "_" not in word and math.isfinite(
+            float(word)
+        )  # Python reads 1_000, other programs do not
     except ValueError:
         return False
 

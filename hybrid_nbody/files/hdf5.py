@@ -22,11 +22,14 @@ from hybrid_nbody.files.names import (
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
 
-ATTEMPTS, PAUSE = 5, 0.02
+ATTEMPTS = 5
+PAUSE = 0.02
 """How often to try, and the seconds between, where a file may be in the middle of a flush."""
 
-RECENT, QUIET = 2.0, 0.01
-"""A file touched within RECENT seconds may have a writer; one untouched for QUIET seconds is not in mid-flush."""
+RECENT = 2.0
+QUIET = 0.01
+"""A file touched within RECENT seconds may have a writer; one untouched for QUIET seconds is not in
+mid-flush."""
 
 
 def open_hdf5(path) -> h5py.File:
@@ -79,7 +82,9 @@ def check_regular_file(path):
     if not path.exists():
         raise FileError(f"{path}: no such file")
     if not path.is_file():
-        raise FileError(f"{path}: {'a directory' if path.is_dir() else 'a pipe or a device'}, not a file")
+        raise FileError(
+            f"{path}: {'a directory' if path.is_dir() else 'a pipe or a device'}, not a file"
+        )
 
 
 def being_written(path) -> bool:
@@ -122,8 +127,14 @@ def _what_is_wrong(path, error):
         return "not an HDF5 file"
     if "truncated file" in text:
         wanted = re.search(r"stored_eof = (\d+)", text)
-        size = f"{Path(path).stat().st_size} of {wanted[1]}" if wanted else f"only {Path(path).stat().st_size}"
-        return f"truncated, {size} bytes are there; copy it again, or use an older one{_way_on(path)}"
+        size = (
+            f"{Path(path).stat().st_size} of {wanted[1]}"
+            if wanted
+            else f"only {Path(path).stat().st_size}"
+        )
+        return (
+            f"truncated, {size} bytes are there; copy it again, or use an older one{_way_on(path)}"
+        )
     return f"damaged or unreadable ({text or type(error).__name__})"
 
 
@@ -138,9 +149,10 @@ def _way_on(path):
 class WatchedFile:
     """An HDF5 file that another program may be writing: each read sees the file as it is by then, or fails.
 
-    HDF5 keeps what it has read of a file's index. Mixed with what a writer has changed since, or is just changing, that
-    gives errors or, worse, zeros. So a file that has changed is opened anew, and a read waits for a moment without
-    writing; only where none comes, in a file that is written all the time, it makes do with counting rows.
+    HDF5 keeps what it has read of a file's index. Mixed with what a writer has changed since, or is
+    just changing, that gives errors or, worse, zeros. So a file that has changed is opened anew,
+    and a read waits for a moment without writing; only where none comes, in a file that is written
+    all the time, it makes do with counting rows.
     """
 
     def __init__(self, path):
@@ -220,7 +232,9 @@ class WatchedFile:
         self.check_open()
         with reading(self.path):
             return patiently(
-                self.path, lambda: self._read_now(name, rows), lambda: self._read_now(name, rows, settled=False)
+                self.path,
+                lambda: self._read_now(name, rows),
+                lambda: self._read_now(name, rows, settled=False),
             )
 
     def _read_now(self, name, rows, settled=True):
@@ -230,7 +244,8 @@ class WatchedFile:
         try:
             _check_rows(dataset, dataset.shape[0] if end is None else end, self._live)
             if settled and self._live:
-                self._check_settled()  # by now the index is in memory: what is written during the read does no harm
+                # by now the index is in memory: what is written during the read does no harm
+                self._check_settled()
             return dataset[rows]
         except OSError:
             self._stamp = None  # open it anew at the next attempt
@@ -250,10 +265,15 @@ class WatchedFile:
 def _check_rows(dataset, end, live):
     """Refuse rows that are not in the file, of which HDF5 makes nothing or zeros without a word."""
     if end > dataset.shape[0]:
-        raise OSError(f"{dataset.name[1:]} has {dataset.shape[0]} rows by now, row {end - 1} is gone")
+        raise OSError(
+            f"{dataset.name[1:]} has {dataset.shape[0]} rows by now, row {end - 1} is gone"
+        )
     if live and dataset.chunks is not None and dataset.ndim:
         # The index of a data set in the middle of a flush may lag behind its length.
-        pieces = [-(-size // chunk) for size, chunk in zip((end, *dataset.shape[1:]), dataset.chunks, strict=True)]
+        pieces = [
+            -(-size // chunk)
+            for size, chunk in zip((end, *dataset.shape[1:]), dataset.chunks, strict=True)
+        ]
         if dataset.id.get_num_chunks() < math.prod(pieces):
             raise OSError(f"{dataset.name[1:]} is not yet written up to row {end - 1}")
 
@@ -289,7 +309,9 @@ def check_format(file, path, *allowed):
 
 def _check_version(path, version):
     if not isinstance(version, int) or version < 1:
-        raise FileError(f"{path}: damaged; its format_version is {version!r}, not a whole number from 1")
+        raise FileError(
+            f"{path}: damaged; its format_version is {version!r}, not a whole number from 1"
+        )
     if version > FORMAT_VERSION:
         raise FileError(
             f"{path}: written in format version {version}; this hybrid_nbody reads up to version {FORMAT_VERSION}, "

@@ -9,7 +9,8 @@ RANK = re.compile(r"^ {2}ranks? +\d")
 SHARE = re.compile(r"^ {2}(\w+) +(\d+\.\d+) s +\d+\.\d+%$")
 HEADING = "where the time went"
 
-MOST_LINES, MOST_BYTES = 64, 1 << 20
+MOST_LINES = 64
+MOST_BYTES = 1 << 20
 """Lines about ranks that are kept, and bytes at the end of a log that are looked at."""
 
 

@@ -28,7 +28,8 @@ def open_run(path) -> "Run":
     Returns
     -------
     Run
-        Nothing but the number of frames has been read yet. Use it in a ``with`` statement or call ``close()``.
+        Nothing but the number of frames has been read yet. Use it in a ``with`` statement or call
+        ``close()``.
 
     Raises
     ------
@@ -78,8 +79,9 @@ def _holdings(directory, shown=4):
 class Run:
     """The output of one run. Made by `open_run`.
 
-    Arrays are read from the file when they are asked for and not kept: hold on to what you use often.
-    In a run that is still being written only complete frames and rows are seen; `refresh` looks for new ones.
+    Arrays are read from the file when they are asked for and not kept: hold on to what you use
+    often. In a run that is still being written only complete frames and rows are seen; `refresh`
+    looks for new ones.
 
     Attributes
     ----------
@@ -117,14 +119,18 @@ class Run:
         self._shapes = _shapes_of(file)
         # What is stored frame by frame has a time axis, an axis of bodies or cells, and one more.
         is_field = {
-            name: len(shape) >= 3 and not name.startswith("diagnostics/") for name, shape in self._shapes.items()
+            name: len(shape) >= 3 and not name.startswith("diagnostics/")
+            for name, shape in self._shapes.items()
         }
         self._fields = sorted(filter(is_field.get, self._shapes))
-        # A writer may be stopped between two data sets (/step and /time are its last): only what all have counts.
+        # A writer may be stopped between two data sets (/step and /time are its last): only what
+        # all have counts.
         self.number_of_frames = self._common_length(["time", "step", *self._fields])
         rows = sorted(name for name in self._shapes if name.startswith("diagnostics/"))
         count = self._common_length(["diagnostics/time", "diagnostics/step", *rows])
-        self.diagnostics = Diagnostics(self._read, [name.removeprefix("diagnostics/") for name in rows], count)
+        self.diagnostics = Diagnostics(
+            self._read, [name.removeprefix("diagnostics/") for name in rows], count
+        )
 
     def _common_length(self, names):
         return min((self._shapes.get(name) or (0,))[0] for name in names)
@@ -218,11 +224,14 @@ class Run:
         return self._shapes[name]
 
     def _index(self, frame):
-        index, count = operator.index(frame), self.number_of_frames
+        index = operator.index(frame)
+        count = self.number_of_frames
         if not count:
             raise IndexError(f"frame {index}: {self.path} has no complete frame yet")
         if not -count <= index < count:
-            raise IndexError(f"frame {index}: {self.path} has {count} frames, 0 to {count - 1} or {-count} to -1")
+            raise IndexError(
+                f"frame {index}: {self.path} has {count} frames, 0 to {count - 1} or {-count} to -1"
+            )
         return index % count
 
     def _read_slice(self, name, frames):
@@ -246,7 +255,8 @@ class Run:
         Frame
             Its arrays are read when they are asked for.
         """
-        times, steps = self.time, self.step
+        times = self.time
+        steps = self.step
         for index in range(len(times))[which]:
             yield Frame(self, index, float(times[index]), int(steps[index]))
 
@@ -310,7 +320,9 @@ class Run:
     def _check_name(self, name):
         self._source.check_open()
         if name not in self._shapes:
-            raise InputError(f"{self.path}: no data set '{name}' in this run of model '{self.model}'{self._hint(name)}")
+            raise InputError(
+                f"{self.path}: no data set '{name}' in this run of model '{self.model}'{self._hint(name)}"
+            )
 
     def _hint(self, name):
         near = difflib.get_close_matches(name, self._shapes, 1)
@@ -331,8 +343,13 @@ class Run:
         return "\n".join(lines)
 
     def _span(self):
-        times, steps = self.time, self.step
-        return f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}" if len(times) else ""
+        times = self.time
+        steps = self.step
+        return (
+            f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
+            if len(times)
+            else ""
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +391,11 @@ class Frame:
 
 def _shapes_of(file):
     shapes = {}
-    file.visititems(lambda name, node: shapes.update({name: node.shape}) if isinstance(node, h5py.Dataset) else None)
+    file.visititems(
+        lambda name, node: (
+            shapes.update({name: node.shape}) if isinstance(node, h5py.Dataset) else None
+        )
+    )
     return shapes
 
 

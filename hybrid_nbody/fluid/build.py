@@ -17,7 +17,15 @@ from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.placement import place
-from hybrid_nbody.parallel.shares import CHANGEABLE, Built, check_lists, is_mixed, placement_lines, plural, shares
+from hybrid_nbody.parallel.shares import (
+    CHANGEABLE,
+    Built,
+    check_lists,
+    is_mixed,
+    placement_lines,
+    plural,
+    shares,
+)
 
 
 class FluidBuilder:
@@ -29,7 +37,8 @@ class FluidBuilder:
     communicator : Communicator
         Every rank calls together.
     connect, place : callable, optional
-        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
+        Return what carries the exchange, and where the ranks compute, in the place of
+        `choose_transport` and `place`.
 
     Attributes
     ----------
@@ -43,7 +52,10 @@ class FluidBuilder:
     least = 1
 
     def __init__(self, config, communicator, connect=choose_transport, place=place):
-        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
+        self.config = config
+        self.communicator = communicator
+        self.connect = connect
+        self.place = place
 
     @staticmethod
     def resolved(config):
@@ -58,7 +70,10 @@ class FluidBuilder:
         if sources.file is None:
             return config
         read = read_events(sources.file, config.time.total_steps)
-        events = [asked.Event(step=event.step, density=event.density, velocity=event.velocity) for event in read]
+        events = [
+            asked.Event(step=event.step, density=event.density, velocity=event.velocity)
+            for event in read
+        ]
         sources = sources.model_copy(update={"events": (*sources.events, *events), "file": None})
         return config.model_copy(update={"sources": sources})
 
@@ -70,7 +85,8 @@ class FluidBuilder:
         InputError
             On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
         """
-        config, size = self.config, self.communicator.size
+        config = self.config
+        size = self.communicator.size
         check_lists(config, size)
         planes = config.grid.cells[2]
         if planes < size:
@@ -104,7 +120,9 @@ class FluidBuilder:
     def rearranged(self, built: Built, partition, saved) -> Built:
         """Return a model on the devices of `built` with other shares, at a state that each rank reads its planes of."""
         transport = built.exchange.transport
-        return self._restored(saved, self._connect(built.placement, transport, partition, self.initial()))
+        return self._restored(
+            saved, self._connect(built.placement, transport, partition, self.initial())
+        )
 
     def _restored(self, saved, built):
         own = built.exchange.own
@@ -114,7 +132,8 @@ class FluidBuilder:
     def lines(self, built: Built) -> list[str]:
         """Say what runs where."""
         config = self.config
-        solver, title = config.solver, config.title or "hybrid_nbody"
+        solver = config.solver
+        title = config.title or "hybrid_nbody"
         cells = " x ".join(map(str, config.grid.cells))
         accuracy = f"at most {solver.max_iterations} iterations, tolerance {solver.tolerance:g}"
         return [
@@ -125,23 +144,40 @@ class FluidBuilder:
 
     def _build(self, events):
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
-        config, communicator = self.config, self.communicator
+        config = self.config
+        communicator = self.communicator
         placement = self.place(config.compute.backend, config.compute.threads, communicator)
         self._check_backend(placement.backend)
-        kind = config.fluid.boundary, DTYPES[config.fluid.dtype], physics_of(config), partial(solver_of, config.solver)
-        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
-        partition = shares(config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least)
+        kind = (
+            config.fluid.boundary,
+            DTYPES[config.fluid.dtype],
+            physics_of(config),
+            partial(solver_of, config.solver),
+        )
+        communicator.first_on_node(
+            lambda device: compile_kernels(device, *kind), placement.backend.devices
+        )
+        partition = shares(
+            config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least
+        )
         self._check_planes(partition)
-        transport = self.connect(config.compute.transport, placement.backend, communicator, placement.shared_gpus)
+        transport = self.connect(
+            config.compute.transport, placement.backend, communicator, placement.shared_gpus
+        )
         return self._connect(placement, transport, partition, events)
 
     def _speeds(self, placement):
-        fluid, mixed = self.config.fluid, is_mixed(placement)
-        return measured_weights(placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed)
+        fluid = self.config.fluid
+        mixed = is_mixed(placement)
+        return measured_weights(
+            placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed
+        )
 
     def _connect(self, placement, transport, partition, events):
         """Return the model with these shares, at rest."""
-        halo = HaloExchange(transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic")
+        halo = HaloExchange(
+            transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic"
+        )
         return Built(self._model(placement, halo, events), placement, halo)
 
     def _check_backend(self, backend):
@@ -159,10 +195,15 @@ class FluidBuilder:
             ).on_all_ranks()
 
     def _model(self, placement, halo, events):
-        config, own, mixed = self.config, halo.own, is_mixed(placement)
-        slab = Slab(config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed)
+        config = self.config
+        own = halo.own
+        mixed = is_mixed(placement)
+        slab = Slab(
+            config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed
+        )
         kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
-        output, solver = config.output, config.solver
+        output = config.output
+        solver = config.solver
         planes = None if output.planes is None else tuple(sorted(output.planes))
         return FluidModel(
             kernels,
@@ -177,14 +218,20 @@ class FluidBuilder:
 
 
 DTYPES = {"float32": "f4", "float64": "f8"}
-SOLVERS = {"red-black": solvers.RedBlack, "lexicographic": solvers.Lexicographic, "multigrid": Multigrid}
+SOLVERS = {
+    "red-black": solvers.RedBlack,
+    "lexicographic": solvers.Lexicographic,
+    "multigrid": Multigrid,
+}
 
 
 def solver_of(config, kernels, halo):
     """Return the solver that a configuration asks for."""
     accuracy = solvers.Accuracy(config.max_iterations, config.tolerance, config.criterion)
     if config.method == "sor":
-        return solvers.Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
+        return solvers.Sor(
+            kernels, halo, accuracy, None if config.omega == "auto" else config.omega
+        )
     return SOLVERS[config.method](kernels, halo, accuracy)
 
 
@@ -205,7 +252,9 @@ def physics_of(config) -> Physics:
 
 def event_of(event, centre) -> Event:
     """Return an event as the model takes it."""
-    field, values = ("velocity", event.velocity) if event.density is None else ("density", (event.density,))
+    field, values = (
+        ("velocity", event.velocity) if event.density is None else ("density", (event.density,))
+    )
     return Event(event.first, event.last, field, values, _region(event, centre), event.mode)
 
 

@@ -29,7 +29,8 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
         ``make_solver(kernels, halo)`` returns the run's solver.
     """
     kernels = make_kernels(backend, Slab.whole(REHEARSED_CELLS, boundary), dtype)
-    halo, state = Whole(REHEARSED_CELLS[2], boundary[2] == "periodic"), make_state(kernels)
+    halo = Whole(REHEARSED_CELLS[2], boundary[2] == "periodic")
+    state = make_state(kernels)
     stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
     stepper.step(lambda b: kernels.largest(b))
     kernels.residual(state.x, state.b, POISSON)

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from hybrid_nbody.config.sections import Compute, Every, ExclusiveSection, Output, Section, Time
 from hybrid_nbody.config.values import (
@@ -21,7 +28,8 @@ from hybrid_nbody.config.values import (
 )
 from hybrid_nbody.fluid import config_checks as fluid_checks
 
-FEWEST_CELLS, MOST_CELLS = 3, 4096
+FEWEST_CELLS = 3
+MOST_CELLS = 4096
 MOST_ITERATIONS = 10**6
 
 BOUNDARIES = ("free-slip", "no-slip", "periodic")
@@ -70,10 +78,15 @@ Boundaries = Annotated[
     tuple[Boundary, Boundary, Boundary],
     BeforeValidator(_for_each_axis),
     InOneMessage,
-    Allowed("choice or list", f"one of {', '.join(BOUNDARIES)}, or a list of three of them, for the axes x, y and z"),
+    Allowed(
+        "choice or list",
+        f"one of {', '.join(BOUNDARIES)}, or a list of three of them, for the axes x, y and z",
+    ),
 ]
 Vector = Annotated[
-    tuple[Number, Number, Number], InOneMessage, Allowed("list", "a list of three numbers, along x, y and z")
+    tuple[Number, Number, Number],
+    InOneMessage,
+    Allowed("list", "a list of three numbers, along x, y and z"),
 ]
 Omega = Annotated[
     Literal["auto"] | Annotated[Number, Gt(0), Lt(2)],
@@ -84,16 +97,23 @@ Steps = Annotated[
     tuple[Count, Count],
     AfterValidator(_ascending),
     InOneMessage,
-    Allowed("list", "a list of the first and the last step, whole numbers from 0, the last not before the first"),
+    Allowed(
+        "list",
+        "a list of the first and the last step, whole numbers from 0, the last not before the first",
+    ),
 ]
 Cell = Annotated[
-    tuple[Count, Count, Count], InOneMessage, Allowed("list", "a list of three whole numbers i, j, k, counted from 0")
+    tuple[Count, Count, Count],
+    InOneMessage,
+    Allowed("list", "a list of three whole numbers i, j, k, counted from 0"),
 ]
 Range = Annotated[tuple[Count, Count], AfterValidator(_not_empty)]
 Box = Annotated[
     tuple[Range, Range, Range],
     InOneMessage,
-    Allowed("list", "a list of three ranges [first, end] of cells, along x, y and z, end not included"),
+    Allowed(
+        "list", "a list of three ranges [first, end] of cells, along x, y and z, end not included"
+    ),
 ]
 FieldNames = Annotated[
     tuple[FieldName, ...],
@@ -112,7 +132,9 @@ Planes = Annotated[
 class Grid(Section):
     """The cells of the box: cubes, the longest edge of the box has length 1."""
 
-    cells: Grid3 = Field(description="Number of cells along x, y and z: [nx, ny, nz], or one for all three.")
+    cells: Grid3 = Field(
+        description="Number of cells along x, y and z: [nx, ny, nz], or one for all three."
+    )
 
     @property
     def centre(self) -> tuple[int, int, int]:
@@ -123,8 +145,12 @@ class Grid(Section):
 class Fluid(Section):
     """What flows, and how a step is computed."""
 
-    viscosity: NonNegative = Field(1e-4, description="Kinematic viscosity, in units of length^2 / time.")
-    diffusion: NonNegative = Field(1e-4, description="Diffusion of the density, in units of length^2 / time.")
+    viscosity: NonNegative = Field(
+        1e-4, description="Kinematic viscosity, in units of length^2 / time."
+    )
+    diffusion: NonNegative = Field(
+        1e-4, description="Diffusion of the density, in units of length^2 / time."
+    )
     boundary: Boundaries = Field(
         "free-slip",
         validate_default=True,
@@ -132,7 +158,9 @@ class Fluid(Section):
         "wall to which it sticks; periodic: what leaves at one end enters at the other. One word for all axes, or one "
         "for each.",
     )
-    dtype: Literal["float32", "float64"] = Field("float32", description="Type of the numbers on the grid.")
+    dtype: Literal["float32", "float64"] = Field(
+        "float32", description="Type of the numbers on the grid."
+    )
     projection: Literal["exact", "course"] = Field(
         "exact",
         description="How the pressure gradient is subtracted. exact: so that the divergence goes; course: without its "
@@ -149,9 +177,12 @@ class Fluid(Section):
         description="Lift of the density: the acceleration is -buoyancy * density * gravity. Greater than 0, dense "
         "smoke rises against gravity.",
     )
-    gravity: Vector = Field((0.0, -1.0, 0.0), description="Direction and strength of gravity, for buoyancy alone.")
+    gravity: Vector = Field(
+        (0.0, -1.0, 0.0), description="Direction and strength of gravity, for buoyancy alone."
+    )
     vorticity_confinement: NonNegative = Field(
-        0.0, description="Strength of the force that gives back to small eddies what the grid takes. 0: none."
+        0.0,
+        description="Strength of the force that gives back to small eddies what the grid takes. 0: none.",
     )
 
 
@@ -168,7 +199,8 @@ class Solver(Section):
         20, description="Most iterations (both colours; cycles of multigrid) of a solve."
     )
     tolerance: NonNegative = Field(
-        1e-7, description="A solve stops when what criterion measures is no greater. 0: always max_iterations."
+        1e-7,
+        description="A solve stops when what criterion measures is no greater. 0: always max_iterations.",
     )
     criterion: Literal["change", "residual"] = Field(
         "change",
@@ -185,7 +217,9 @@ class Solver(Section):
 class Sphere(Section):
     """The cells whose centres lie within a sphere."""
 
-    centre: Vector = Field(description="Centre, in cells counted from 0: [i, j, k] is the centre of that cell.")
+    centre: Vector = Field(
+        description="Centre, in cells counted from 0: [i, j, k] is the centre of that cell."
+    )
     radius: Positive = Field(description="Radius, in cells.")
 
 
@@ -196,22 +230,31 @@ class Event(ExclusiveSection):
     at_most_one = (("cell", "box", "sphere"),)
 
     step: Count | None = Field(
-        None, description="The step at whose beginning it happens; the first step is 0. Give either this or steps."
+        None,
+        description="The step at whose beginning it happens; the first step is 0. Give either this or steps.",
     )
     steps: Steps | None = Field(
-        None, description="The first and the last of the steps at which it happens. Give either this or step."
+        None,
+        description="The first and the last of the steps at which it happens. Give either this or step.",
     )
-    density: Number | None = Field(None, description="Density given to the cells. Give either this or velocity.")
-    velocity: Vector | None = Field(None, description="Velocity given to the cells. Give either this or density.")
+    density: Number | None = Field(
+        None, description="Density given to the cells. Give either this or velocity."
+    )
+    velocity: Vector | None = Field(
+        None, description="Velocity given to the cells. Give either this or density."
+    )
     cell: Cell | None = Field(
         None,
         description="The cell, counted from 0. Where neither cell nor box nor sphere is given, it is the one at the "
         "centre, n // 2 - 1 along each axis.",
     )
-    box: Box | None = Field(None, description="All cells of a box: [[x0, x1], [y0, y1], [z0, z1]], the ends excluded.")
+    box: Box | None = Field(
+        None, description="All cells of a box: [[x0, x1], [y0, y1], [z0, z1]], the ends excluded."
+    )
     sphere: Sphere | None = Field(None, description="All cells whose centres lie within a sphere.")
     mode: Literal["set", "add"] = Field(
-        "set", description="set: in the place of what the cells hold; add: added to it, at each step anew."
+        "set",
+        description="set: in the place of what the cells hold; add: added to it, at each step anew.",
     )
 
     @property
@@ -226,7 +269,10 @@ class Event(ExclusiveSection):
 
 
 Events = Annotated[
-    tuple[Event, ...], Allowed("list", f"a list of events, each a mapping of the keys {', '.join(Event.model_fields)}")
+    tuple[Event, ...],
+    Allowed(
+        "list", f"a list of events, each a mapping of the keys {', '.join(Event.model_fields)}"
+    ),
 ]
 
 
@@ -239,7 +285,9 @@ class Sources(Section):
         "the step before left there is added to velocity and density, times dt, and solves start from it. Only for "
         "its published totals.",
     )
-    events: Events = Field((), description="Events; those of one step happen in this order, before those of file.")
+    events: Events = Field(
+        (), description="Events; those of one step happen in this order, before those of file."
+    )
     file: FileName | None = Field(
         None,
         description="A file of events in the format of the course: the number of steps, then lines `source d t` and "
@@ -281,7 +329,8 @@ class FluidOutput(Output):
     """What is written, and where."""
 
     trajectory: Every | None = Field(
-        Every(every_steps=10), description="When a frame, the chosen fields of the fluid, is written. null: never."
+        Every(every_steps=10),
+        description="When a frame, the chosen fields of the fluid, is written. null: never.",
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
@@ -289,7 +338,8 @@ class FluidOutput(Output):
     )
     fields: FieldNames = Field(("density", "velocity"), description="Which fields a frame holds.")
     stride: AtLeastOne = Field(
-        1, description="A frame holds every so many cells along each axis; with planes, along x and y alone."
+        1,
+        description="A frame holds every so many cells along each axis; with planes, along x and y alone.",
     )
     planes: Planes | None = Field(
         None, description="Planes of z, counted from 0, that a frame holds. null: all (see stride)."
@@ -299,7 +349,9 @@ class FluidOutput(Output):
 class FluidConfig(Section):
     """Stable fluids in three dimensions."""
 
-    model: Literal["fluid"] = Field(description="What is simulated. fluid: smoke in a box, by stable fluids.")
+    model: Literal["fluid"] = Field(
+        description="What is simulated. fluid: smoke in a box, by stable fluids."
+    )
     title: Line = Field("", description="A name for pictures and summaries.")
     grid: Grid = Field(description="The cells of the box.")
     fluid: Fluid = Field(Fluid(), description="What flows, and how a step is computed.")

@@ -34,12 +34,19 @@ def _backend(config) -> Faults:
             "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with one backend a "
             "rank, such as [gpu, cpu], whose planes are shared out by speed"
         )
-        yield fault(("compute", "backend"), backend if isinstance(backend, str) else list(backend), text)
+        yield fault(
+            ("compute", "backend"), backend if isinstance(backend, str) else list(backend), text
+        )
 
 
 def _boundary(config) -> Faults:
-    cells, periodic = config.grid.cells, [kind == "periodic" for kind in config.fluid.boundary]
-    odd = [axis for axis, number, wraps in zip("xyz", cells, periodic, strict=True) if wraps and number % 2]
+    cells = config.grid.cells
+    periodic = [kind == "periodic" for kind in config.fluid.boundary]
+    odd = [
+        axis
+        for axis, number, wraps in zip("xyz", cells, periodic, strict=True)
+        if wraps and number % 2
+    ]
     if odd:
         text = f"must be even along periodic axes, so that the colours alternate across the edge: {', '.join(odd)}"
         yield fault(("grid", "cells"), list(cells), text)
@@ -47,7 +54,9 @@ def _boundary(config) -> Faults:
         yield fault(("solver", "method"), "lexicographic", "knows no periodic axes; take red-black")
     if config.compute.backend == "gpu" and config.solver.method == "lexicographic":
         yield fault(
-            ("solver", "method"), "lexicographic", "runs on the CPU alone; take red-black, or compute.backend cpu"
+            ("solver", "method"),
+            "lexicographic",
+            "runs on the CPU alone; take red-black, or compute.backend cpu",
         )
 
 
@@ -61,8 +70,10 @@ def _carry_over(config) -> Faults:
 
 
 def _tolerance(config) -> Faults:
-    solver, dtype = config.solver, config.fluid.dtype
-    rounding, smallest = ROUNDING[dtype], SMALLEST[dtype]
+    solver = config.solver
+    dtype = config.fluid.dtype
+    rounding = ROUNDING[dtype]
+    smallest = SMALLEST[dtype]
     if solver.criterion == "residual" and 0 < solver.tolerance < rounding:
         text = f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, where criterion is residual"
         yield fault(("solver", "tolerance"), solver.tolerance, text)
@@ -74,11 +85,16 @@ def _tolerance(config) -> Faults:
 def _omega(config) -> Faults:
     solver = config.solver
     if solver.omega != "auto" and solver.method != "sor":
-        yield fault(("solver", "omega"), solver.omega, f"{solver.method} has no relaxation factor; leave it at auto")
+        yield fault(
+            ("solver", "omega"),
+            solver.omega,
+            f"{solver.method} has no relaxation factor; leave it at auto",
+        )
 
 
 def _planes(config) -> Faults:
-    planes, number = config.output.planes, config.grid.cells[2]
+    planes = config.output.planes
+    number = config.grid.cells[2]
     if planes is not None and max(planes) >= number:
         text = f"must lie in the grid, which has the planes 0 to {number - 1}"
         yield fault(("output", "planes"), list(planes), text)
@@ -91,11 +107,14 @@ def _events(config) -> Faults:
 
 def _one_event(event, path, config) -> Faults:
     """Check that an event happens during the run and within the grid."""
-    steps, cells = config.time.total_steps, config.grid.cells
+    steps = config.time.total_steps
+    cells = config.grid.cells
     size = " x ".join(map(str, cells))
     if event.last >= steps:
         key, value = ("step", event.step) if event.steps is None else ("steps", list(event.steps))
-        yield fault((*path, key), value, f"lies past the end of the run, whose steps are 0 to {steps - 1}")
+        yield fault(
+            (*path, key), value, f"lies past the end of the run, whose steps are 0 to {steps - 1}"
+        )
     for keys, value, corner in _place(event):
         if any(not 0 <= cell < number for cell, number in zip(corner, cells, strict=True)):
             yield fault((*path, *keys), value, f"lies outside the grid of {size} cells")

@@ -6,17 +6,27 @@ from hybrid_nbody.simulation.model import Quantity
 
 QUANTITIES = {
     "total_density": Quantity("density", "sum of the density over all cells"),
-    "total_density_with_ghosts": Quantity("density", "the same, the ghost cells behind walls included"),
+    "total_density_with_ghosts": Quantity(
+        "density", "the same, the ghost cells behind walls included"
+    ),
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
     ),
-    "max_speed": Quantity("length / time", "largest component of the velocity, in edges of the box"),
+    "max_speed": Quantity(
+        "length / time", "largest component of the velocity, in edges of the box"
+    ),
     "cfl": Quantity("1", "cells that the fastest component moves in a step"),
-    "divergence_before": Quantity("1 / time", "largest divergence before the last projection of the step"),
+    "divergence_before": Quantity(
+        "1 / time", "largest divergence before the last projection of the step"
+    ),
     "divergence_after": Quantity("1 / time", "largest divergence of the velocity"),
-    "poisson_residual": Quantity("1", "largest residual over largest right-hand side of the last pressure"),
+    "poisson_residual": Quantity(
+        "1", "largest residual over largest right-hand side of the last pressure"
+    ),
     "iterations_per_solve": Quantity("1", "iterations of a linear solve, mean since the last row"),
-    "early_share": Quantity("1", "share of the solves since the last row that stopped before their last iteration"),
+    "early_share": Quantity(
+        "1", "share of the solves since the last row that stopped before their last iteration"
+    ),
 }
 
 

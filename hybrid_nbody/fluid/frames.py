@@ -64,5 +64,9 @@ class Frames:
             return np.empty((0, *array[0, :: self.stride, :: self.stride].shape), array.dtype)
         step = int(planes[1] - planes[0]) if len(planes) > 1 else 1
         if np.all(np.diff(planes) == step):
-            return backend.download(array[planes[0] : planes[-1] + 1 : step, :: self.stride, :: self.stride])
-        return np.stack([backend.download(array[plane, :: self.stride, :: self.stride]) for plane in planes])
+            return backend.download(
+                array[planes[0] : planes[-1] + 1 : step, :: self.stride, :: self.stride]
+            )
+        return np.stack(
+            [backend.download(array[plane, :: self.stride, :: self.stride]) for plane in planes]
+        )

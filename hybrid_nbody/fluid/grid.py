@@ -4,15 +4,20 @@ from dataclasses import dataclass
 
 from hybrid_nbody.fluid.solvers.stencil import SCALAR
 
-MIRRORED = {"free-slip": lambda axis, component: axis == component, "no-slip": lambda axis, component: True}
-"""Whether a wall of an axis mirrors a component of the velocity with a minus sign: its normal one, or every one."""
+MIRRORED = {
+    "free-slip": lambda axis, component: axis == component,
+    "no-slip": lambda axis, component: True,
+}
+"""Whether a wall of an axis mirrors a component of the velocity with a minus sign: its normal one,
+or every one."""
 
 
 @dataclass(frozen=True)
 class Slab:
     """Planes of z of a grid of cubic cells; the longest edge of the whole box has length 1.
 
-    Arrays of cells are laid out as (z, y, x), with a halo plane below and one above those that the rank owns.
+    Arrays of cells are laid out as (z, y, x), with a halo plane below and one above those that the
+    rank owns.
 
     Attributes
     ----------
@@ -23,7 +28,8 @@ class Slab:
     first, planes : int
         The rank owns planes first ... first + planes - 1.
     mixed : bool
-        Whether ranks compute on devices of several kinds, which must lay planes out and end solves alike.
+        Whether ranks compute on devices of several kinds, which must lay planes out and end solves
+        alike.
     """
 
     cells: tuple[int, int, int]

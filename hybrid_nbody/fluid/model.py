@@ -50,15 +50,30 @@ class FluidModel:
     }
 
     def __init__(
-        self, kernels, halo, communicator, solver, physics: Physics, sources: Sources, frames: Frames, iterations
+        self,
+        kernels,
+        halo,
+        communicator,
+        solver,
+        physics: Physics,
+        sources: Sources,
+        frames: Frames,
+        iterations,
     ):
-        self.kernels, self.halo, self.communicator, self.backend = kernels, halo, communicator, kernels.backend
-        self.physics, self.sources, self.frames = physics, sources, frames
+        self.kernels = kernels
+        self.halo = halo
+        self.communicator = communicator
+        self.backend = kernels.backend
+        self.physics = physics
+        self.sources = sources
+        self.frames = frames
         self.step = 0
         self.seen = {"divergence_before": 0.0, "poisson_residual": 0.0}
         self.counted = {"solves": 0, "iterations": 0, "early": 0}
         self.timings = Timings()
-        self.work = Work("cells", float(np.prod(kernels.slab.cells)), SOLVES * iterations * OPERATIONS_PER_CELL)
+        self.work = Work(
+            "cells", float(np.prod(kernels.slab.cells)), SOLVES * iterations * OPERATIONS_PER_CELL
+        )
         self.state = make_state(kernels)
         self.stepper = Stepper(kernels, halo, solver, self.state, physics)
 
@@ -67,7 +82,7 @@ class FluidModel:
         """Simulated time; a multiple of dt, so that rounding does not add up."""
         return self.step * self.physics.dt
 
-    # --- stepping -------------------------------------------------------------------------------------------------
+    # --- stepping ---------------------------------------------------------------------------------
 
     def advance(self, steps: int) -> None:
         """See `Model.advance`; the last of the steps is looked at more closely, for the diagnostics."""
@@ -94,17 +109,23 @@ class FluidModel:
         self.seen["divergence_before"] = largest / self.kernels.slab.spacing**2
         self.seen["poisson_residual"] = residual / largest if largest else 0.0
 
-    # --- diagnostics ----------------------------------------------------------------------------------------------
+    # --- diagnostics ------------------------------------------------------------------------------
 
     def diagnostics(self):
         """See `Model.diagnostics`."""
-        state, kernels, slab = self.state, self.kernels, self.kernels.slab
+        state = self.state
+        kernels = self.kernels
+        slab = self.kernels.slab
         fastest = self._fastest()
         energy = diagnostics.total(kernels.plane_squares(*state.velocity), self.communicator)
         ghosts = kernels.plane_sums_with_ghosts(state.density)
         return {
-            "total_density": diagnostics.total(kernels.plane_sums(state.density), self.communicator),
-            "total_density_with_ghosts": diagnostics.total_with_ghosts(ghosts, not slab.periodic[2], self.communicator),
+            "total_density": diagnostics.total(
+                kernels.plane_sums(state.density), self.communicator
+            ),
+            "total_density_with_ghosts": diagnostics.total_with_ghosts(
+                ghosts, not slab.periodic[2], self.communicator
+            ),
             "kinetic_energy": 0.5 * energy * slab.spacing**3,
             "max_speed": fastest,
             "cfl": fastest * self.physics.dt / slab.spacing,
@@ -115,14 +136,19 @@ class FluidModel:
 
     def _fastest(self):
         """Return the largest component of the velocity."""
-        return max(self.halo.largest(self.kernels.largest(component)) for component in self.state.velocity)
+        return max(
+            self.halo.largest(self.kernels.largest(component)) for component in self.state.velocity
+        )
 
     def _divergence(self):
         """Return the largest divergence of the velocity."""
-        state, kernels = self.state, self.kernels
+        state = self.state
+        kernels = self.kernels
         self.halo.fill(state.velocity[2])
         kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, state.b)
-        cells = state.rooms.of_solver[: int(np.prod(kernels.slab.shape))].reshape(kernels.slab.shape)
+        cells = state.rooms.of_solver[: int(np.prod(kernels.slab.shape))].reshape(
+            kernels.slab.shape
+        )
         kernels.merge(state.b, cells)  # into x: the solver's arrays are free between steps
         return self.halo.largest(kernels.largest(cells))
 
@@ -132,13 +158,18 @@ class FluidModel:
         self.kernels.reset_statistics()
         self.counted = dict.fromkeys(counts, 0)
         solves = max(counts["solves"], 1)
-        return {"iterations_per_solve": counts["iterations"] / solves, "early_share": counts["early"] / solves}
+        return {
+            "iterations_per_solve": counts["iterations"] / solves,
+            "early_share": counts["early"] / solves,
+        }
 
     def _counts(self):
         """Return what the solver did since the last row of diagnostics, before a restart included."""
-        return {name: count + self.counted[name] for name, count in self.kernels.statistics().items()}
+        return {
+            name: count + self.counted[name] for name, count in self.kernels.statistics().items()
+        }
 
-    # --- output ---------------------------------------------------------------------------------------------------
+    # --- output -----------------------------------------------------------------------------------
 
     def fields(self):
         """See `Model.fields`."""

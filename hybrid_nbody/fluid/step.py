@@ -1,6 +1,7 @@
 """One step of stable fluids: velocity, then density, each by sources, diffusion, projection and advection.
 
-Stam, "Stable Fluids" (SIGGRAPH 1999), and "Real-Time Fluid Dynamics for Games" (GDC 2003), whose order this is.
+Stam, "Stable Fluids" (SIGGRAPH 1999), and "Real-Time Fluid Dynamics for Games" (GDC 2003), whose
+order this is.
 """
 
 import math
@@ -12,7 +13,8 @@ from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
 
 ROUNDING = 1e-6
-"""Relative, of a displacement in the working type: a trace may go so much further than its length in float64."""
+"""Relative, of a displacement in the working type: a trace may go so much further than its length
+in float64."""
 
 MOST_TURNS = 16
 """Times that fluid may go round a periodic axis in a step, on several ranks."""
@@ -24,11 +26,13 @@ class Rooms(NamedTuple):
     Attributes
     ----------
     velocity : tuple of flat array
-        For the diffusion of u, v and w: the component itself, the right-hand side by then, and its spare array.
+        For the diffusion of u, v and w: the component itself, the right-hand side by then, and its
+        spare array.
     density : flat array
         The same for the density.
     of_spare, of_velocity : flat array
-        For the projection of the spare velocity, and for that of the velocity: two components of the other one.
+        For the projection of the spare velocity, and for that of the velocity: two components of
+        the other one.
     of_solver : flat array
         For advection: x and b.
     """
@@ -50,7 +54,8 @@ class State:
         u, v and w.
     density : array
     spare_velocity : tuple of array
-        Room; between steps of a run that carries over, what the next velocity step starts by adding.
+        Room; between steps of a run that carries over, what the next velocity step starts by
+        adding.
     spare_density : array
         The same for the density.
     x, b : array
@@ -80,7 +85,9 @@ def make_state(kernels) -> State:
     pairs = [fields[first : first + 2].reshape(-1) for first in range(7)]
     system = kernels.colours(2)
     diffusion = pairs[0], pairs[2], pairs[4]
-    rooms = Rooms(diffusion, pairs[6], of_spare=pairs[3], of_velocity=pairs[1], of_solver=system.reshape(-1))
+    rooms = Rooms(
+        diffusion, pairs[6], of_spare=pairs[3], of_velocity=pairs[1], of_solver=system.reshape(-1)
+    )
     return State((u, v, w), density, (spare_u, spare_v, spare_w), spare_density, *system, rooms)
 
 
@@ -95,8 +102,8 @@ class Physics:
     viscosity, diffusivity : float
         Of velocity and density, in edges of the box squared over time.
     projection : {"exact", "course"}
-        Whether the gradient of the pressure is divided by the spacing, as it should be, or not; as the course program
-        does, diffusion then starts from zero.
+        Whether the gradient of the pressure is divided by the spacing, as it should be, or not; as
+        the course program does, diffusion then starts from zero.
     advection : {"semi-lagrangian", "maccormack"}
         See `hybrid_nbody.fluid.kernels.reference`.
     lift : tuple of float
@@ -135,20 +142,28 @@ class Stepper:
     """
 
     def __init__(self, kernels, halo, solver, state: State, physics: Physics):
-        self.kernels, self.halo, self.solver, self.state, self.physics = kernels, halo, solver, state, physics
+        self.kernels = kernels
+        self.halo = halo
+        self.solver = solver
+        self.state = state
+        self.physics = physics
         self.windows = {}
         slab = kernels.slab
         self.spacing = slab.spacing
         self.parities = [slab.velocity_parity(component) for component in range(3)]
         self.gradient_factor = {"exact": 0.5 / slab.spacing, "course": 0.5}[physics.projection]
-        fresh = {"exact": self._start_from_field, "course": self._start_from_nothing}[physics.projection]
+        fresh = {"exact": self._start_from_field, "course": self._start_from_nothing}[
+            physics.projection
+        ]
         self.start = self._start_from_carried if physics.carry_over else fresh
         schemes = {
             "semi-lagrangian": (self._advect, self._advect_velocity),
             "maccormack": (self._advect_maccormack, self._advect_components),
         }
         self.advect, self.advect_velocity = schemes[physics.advection]
-        self.ratios = [physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)]
+        self.ratios = [
+            physics.dt * nu / slab.spacing**2 for nu in (physics.viscosity, physics.diffusivity)
+        ]
         step_together = self._step_ahead if halo.recordable else self._step_in_parts
         self.step_once = kernels.backend.recorded(self.step) if halo.alone else step_together
         record = kernels.backend.recorded if halo.recordable else lambda action: action
@@ -193,8 +208,11 @@ class Stepper:
     def _spread_velocity(self):
         """Add forces, diffuse and project into the spare arrays."""
         self._add_forces()
-        state, rooms = self.state, self.state.rooms
-        for *arrays, parity in zip(state.velocity, state.spare_velocity, rooms.velocity, self.parities, strict=True):
+        state = self.state
+        rooms = self.state.rooms
+        for *arrays, parity in zip(
+            state.velocity, state.spare_velocity, rooms.velocity, self.parities, strict=True
+        ):
             self._diffuse(*arrays, self.ratios[0], parity)
         self._project(state.spare_velocity, rooms.of_spare)
         self.halo.fill(*state.spare_velocity)
@@ -211,18 +229,28 @@ class Stepper:
             watch(divergence)
         if self.physics.carry_over:
             self.kernels.merge(state.x, pressure)
-        self._diffuse(state.density, state.spare_density, state.rooms.density, self.ratios[1], SCALAR)
+        self._diffuse(
+            state.density, state.spare_density, state.rooms.density, self.ratios[1], SCALAR
+        )
 
     def _carry_density(self, depth):
         """Advect the density from the spare array, which keeps what it holds where it is carried over."""
         state = self.state
-        self.advect(state.spare_density, state.density, state.velocity, SCALAR, depth, state.spare_velocity[0])
+        self.advect(
+            state.spare_density,
+            state.density,
+            state.velocity,
+            SCALAR,
+            depth,
+            state.spare_velocity[0],
+        )
 
-    # --- sources --------------------------------------------------------------------------------------------------
+    # --- sources ----------------------------------------------------------------------------------
 
     def _add_forces(self):
         """Add buoyancy and vorticity confinement over a step."""
-        state, dt = self.state, self.physics.dt
+        state = self.state
+        dt = self.physics.dt
         if any(self.physics.lift):
             factors = [dt * component for component in self.physics.lift]
             self.kernels.buoyancy(*state.velocity, state.density, factors)
@@ -230,7 +258,8 @@ class Stepper:
             self._confine(dt * self.physics.confinement)
 
     def _confine(self, strength):
-        state, length = self.state, self.state.spare_density
+        state = self.state
+        length = self.state.spare_density
         self.halo.fill(*state.velocity)
         self.kernels.curl_length(*state.velocity, length)
         self.halo.fill(length)
@@ -238,14 +267,15 @@ class Stepper:
         for field, room in zip(state.velocity, state.spare_velocity, strict=True):
             field[...] = room
 
-    # --- diffusion ------------------------------------------------------------------------------------------------
+    # --- diffusion --------------------------------------------------------------------------------
 
     def _diffuse(self, field, spare, room, ratio, parity):
         """Leave in `spare` what `field` becomes, halo planes included; it may hold what is carried over.
 
         `room` is that of both.
         """
-        x, b = self.state.x, self.state.b
+        x = self.state.x
+        b = self.state.b
         self.start(field, spare)
         self.solver.solve(x, b, diffusion(ratio, parity), room)
         self.kernels.merge(x, spare)
@@ -263,47 +293,56 @@ class Stepper:
         """Add what is carried over, and guess that it is the solution, as the course program does."""
         self.kernels.split_carried(field, self.physics.dt, carried, self.state.b, self.state.x)
 
-    # --- projection -----------------------------------------------------------------------------------------------
+    # --- projection -------------------------------------------------------------------------------
 
     def _project(self, velocity, room):
         """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b.
 
         The halo planes of its component along z are valid before, those of no component after.
         """
-        kernels, state = self.kernels, self.state
+        kernels = self.kernels
+        state = self.state
         kernels.divergence(*velocity, -0.5 * self.spacing, state.b)
         kernels.clear(state.x)
         self.solver.solve(state.x, state.b, POISSON, room)
         kernels.subtract_gradient(*velocity, state.x, self.gradient_factor)
 
-    # --- advection ------------------------------------------------------------------------------------------------
+    # --- advection --------------------------------------------------------------------------------
 
     def _advect_velocity(self, depth):
         """Let the velocity in the spare arrays carry itself back: all at once where nothing else has to be gathered."""
-        state, scale = self.state, self.physics.dt / self.spacing
+        state = self.state
+        scale = self.physics.dt / self.spacing
         if depth == 1:
-            self.kernels.advect_velocity(state.velocity, *state.spare_velocity, scale, state.rooms.of_solver)
+            self.kernels.advect_velocity(
+                state.velocity, *state.spare_velocity, scale, state.rooms.of_solver
+            )
         else:
             self._advect_components(depth)
 
     def _advect_components(self, depth):
         """Let the velocity in the spare arrays carry its components back, one after another."""
         state = self.state
-        for field, room, parity in zip(state.velocity, state.spare_velocity, self.parities, strict=True):
+        for field, room, parity in zip(
+            state.velocity, state.spare_velocity, self.parities, strict=True
+        ):
             self.advect(room, field, state.spare_velocity, parity, depth, state.spare_density)
 
     def _advect(self, source, target, velocity, parity, depth, room):
         """Leave in `target` what `velocity` brings from `source`, whose halo planes are valid; `room` is not needed."""
         planes = self._reach(source, depth, 0)
-        scale, memory = self.physics.dt / self.spacing, self.state.rooms.of_solver
+        scale = self.physics.dt / self.spacing
+        memory = self.state.rooms.of_solver
         self.kernels.advect(planes, depth, target, *velocity, scale, parity, memory)
 
     def _advect_maccormack(self, source, target, velocity, parity, depth, room):
         """The same, corrected by what comes back; the uncorrected result is in `room` meanwhile."""
         self._advect(source, room, velocity, parity, depth, None)
         self.halo.fill(room)
-        planes, forward = self._reach(source, depth, 0), self._reach(room, depth, 1)
-        scale, memory = self.physics.dt / self.spacing, self.state.rooms.of_solver
+        planes = self._reach(source, depth, 0)
+        forward = self._reach(room, depth, 1)
+        scale = self.physics.dt / self.spacing
+        memory = self.state.rooms.of_solver
         self.kernels.correct(planes, forward, depth, target, *velocity, scale, parity, memory)
 
     def _reach(self, source, depth, number):
@@ -312,7 +351,9 @@ class Stepper:
             return source
         size = len(source) + 2 * depth - 2
         if len(self.windows.get(number, ())) < size:
-            self.windows[number] = self.kernels.backend.zeros((size, *source.shape[1:]), source.dtype)
+            self.windows[number] = self.kernels.backend.zeros(
+                (size, *source.shape[1:]), source.dtype
+            )
         room = self.windows[number][:size]
         self.halo.window(source, depth, room)
         return room
@@ -320,14 +361,16 @@ class Stepper:
     def _depth(self, velocity):
         """Return a function that returns how many planes beyond a slab the fastest fluid comes from, at least the next.
 
-        The device begins to look for it here, and goes on with what is queued after. The function raises
-        `NumericalError`, on every rank, if the fluid goes round the grid several times in a step: a window would not
-        fit in memory.
+        The device begins to look for it here, and goes on with what is queued after. The function
+        raises `NumericalError`, on every rank, if the fluid goes round the grid several times in a
+        step: a window would not fit in memory.
         """
         if self.halo.alone:
             return lambda: 1
         known_largest = self.kernels.largest_later(velocity[2])
-        return lambda: self._planes_beyond(self.halo.largest(known_largest()) * self.physics.dt / self.spacing)
+        return lambda: self._planes_beyond(
+            self.halo.largest(known_largest()) * self.physics.dt / self.spacing
+        )
 
     def _planes_beyond(self, reach):
         """Return the planes beyond a slab that fluid comes from, which moves so many cells along z at most."""

@@ -11,7 +11,8 @@ KERNELS = "hybrid_nbody.nbody.kernels"
 class ActivityMap:
     """The map of all ranks' bodies, each rank the owner of some of its rows.
 
-    A cell holds D / N times the number of bodies in it, of N bodies in all and D cells along a side of the square.
+    A cell holds D / N times the number of bodies in it, of N bodies in all and D cells along a side
+    of the square.
 
     Parameters
     ----------
@@ -26,7 +27,9 @@ class ActivityMap:
     """
 
     def __init__(self, backend, communicator, cells: int, number: int):
-        self.communicator, self.cells, self.number = communicator, cells, number
+        self.communicator = communicator
+        self.cells = cells
+        self.number = number
         self.counter = backend.kernels(KERNELS, "activity").Counter(backend, cells)
         self.own = Partition.equal(cells, communicator.size).share(communicator.rank)
         self.counts = np.zeros((cells, cells), np.int32)

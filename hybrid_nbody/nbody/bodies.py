@@ -32,7 +32,9 @@ class Bodies:
 
     def share(self, own: slice) -> "Bodies":
         """Return copies of the bodies in `own`."""
-        return Bodies(*(array[own].copy() for array in (self.position, self.velocity, self.mass, self.id)))
+        return Bodies(
+            *(array[own].copy() for array in (self.position, self.velocity, self.mass, self.id))
+        )
 
 
 def centred(position, velocity, mass) -> Bodies:

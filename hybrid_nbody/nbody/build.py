@@ -20,7 +20,14 @@ from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
 from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
-from hybrid_nbody.parallel.shares import CHANGEABLE, Built, check_lists, placement_lines, plural, shares
+from hybrid_nbody.parallel.shares import (
+    CHANGEABLE,
+    Built,
+    check_lists,
+    placement_lines,
+    plural,
+    shares,
+)
 
 EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
 
@@ -44,7 +51,8 @@ class NBodyBuilder:
     communicator : Communicator
         Every rank calls together.
     connect, place : callable, optional
-        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
+        Return what carries the exchange, and where the ranks compute, in the place of
+        `choose_transport` and `place`.
 
     Attributes
     ----------
@@ -58,7 +66,10 @@ class NBodyBuilder:
     least = 0
 
     def __init__(self, config, communicator, connect=choose_transport, place=place):
-        self.config, self.communicator, self.connect, self.place = config, communicator, connect, place
+        self.config = config
+        self.communicator = communicator
+        self.connect = connect
+        self.place = place
 
     @staticmethod
     def resolved(config):
@@ -92,12 +103,18 @@ class NBodyBuilder:
         placement, exchange = self._arrange(number)
 
         def rows(name, shape, dtype="f8"):
-            return scatter_rows(getattr(bodies, name, None), shape, dtype, exchange.partition, communicator)
+            return scatter_rows(
+                getattr(bodies, name, None), shape, dtype, exchange.partition, communicator
+            )
 
         mass = broadcast_array(bodies.mass if bodies else None, (number,), "f8", communicator)
         ids = rows("id", (number,), "i8")
         model = self._model(placement, exchange, mass, ids)
-        model.begin(Bodies(rows("position", (number, 3)), rows("velocity", (number, 3)), model.own_mass, ids))
+        model.begin(
+            Bodies(
+                rows("position", (number, 3)), rows("velocity", (number, 3)), model.own_mass, ids
+            )
+        )
         return Built(model, placement, exchange)
 
     def restored(self, saved) -> Built:
@@ -107,14 +124,18 @@ class NBodyBuilder:
     def speeds(self, built: Built, seconds: list[float]) -> list[float] | None:
         """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell.
 
-        Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would never get any again.
+        Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would
+        never get any again.
         """
         counts = built.exchange.partition.counts
         if 0 in counts:
             return self._trial(built.placement, sum(counts))
         if max(seconds) < LEAST_SECONDS:
             return None
-        return [count / taken if taken > 0 else 0.0 for count, taken in zip(counts, seconds, strict=True)]
+        return [
+            count / taken if taken > 0 else 0.0
+            for count, taken in zip(counts, seconds, strict=True)
+        ]
 
     def rearranged(self, built: Built, partition, saved) -> Built:
         """Return a model on the devices of `built` with other shares, at a state that each rank reads its rows of."""
@@ -122,7 +143,8 @@ class NBodyBuilder:
         return self._restored(saved, built.placement, exchange)
 
     def _restored(self, saved, placement, exchange):
-        start, stop = exchange.own.start, exchange.own.stop
+        start = exchange.own.start
+        stop = exchange.own.stop
         mass = saved.rows("bodies/mass", 0, saved.number)
         model = self._model(placement, exchange, mass, saved.rows("bodies/id", start, stop))
         model.restore(lambda name: saved.rows(name, start, stop), saved.scalars)
@@ -130,7 +152,9 @@ class NBodyBuilder:
 
     def lines(self, built: Built) -> list[str]:
         """Say what runs where."""
-        gravity, time_axis, total = self.config.gravity, self.config.time, built.exchange.partition.total
+        gravity = self.config.gravity
+        time_axis = self.config.time
+        total = built.exchange.partition.total
         title = self.config.title or "hybrid_nbody"
         force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
         bodies = partial(plural, one="body", many="bodies")
@@ -144,28 +168,42 @@ class NBodyBuilder:
     def _remarks(self, built):
         """Say how ranks with two devices share their bodies out among them; all ranks call together."""
         mine = built.model.gravity.kernels.remark
-        return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(self.communicator.gather(mine)) if remark]
+        return [
+            f"  rank {rank:<4} {remark}"
+            for rank, remark in enumerate(self.communicator.gather(mine))
+            if remark
+        ]
 
     def _arrange(self, number):
         """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
-        compute, gravity, communicator = self.config.compute, self.config.gravity, self.communicator
+        compute = self.config.compute
+        gravity = self.config.gravity
+        communicator = self.communicator
         placement = self.place(compute.backend, compute.threads, communicator, compute.cpu_share)
         physics = gravity.precision, gravity.softening
         kind = *physics, self.config.time.integrator
-        communicator.first_on_node(lambda device: compile_kernels(device, *kind), placement.backend.devices)
+        communicator.first_on_node(
+            lambda device: compile_kernels(device, *kind), placement.backend.devices
+        )
         partition = shares(self.config, number, placement, lambda: self._trial(placement, number))
-        transport = self.connect(compute.transport, placement.backend, communicator, placement.shared_gpus)
+        transport = self.connect(
+            compute.transport, placement.backend, communicator, placement.shared_gpus
+        )
         return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
 
     def _trial(self, placement, number):
         """Return the speed of each rank in bodies a second, from a short trial."""
-        backend, gravity = placement.backend, self.config.gravity
-        rates = measured_weights(backend, gravity.precision, gravity.softening, number, self.communicator)
+        backend = placement.backend
+        gravity = self.config.gravity
+        rates = measured_weights(
+            backend, gravity.precision, gravity.softening, number, self.communicator
+        )
         return [rate / number for rate in rates]
 
     def _exchange(self, number, placement):
         """Return the kind of exchange: as asked for, or a ring where the positions of all bodies take much room."""
-        asked, hybrid = self.config.compute.exchange, "hybrid" in placement.kinds
+        asked = self.config.compute.exchange
+        hybrid = "hybrid" in placement.kinds
         if asked == "ring" and hybrid:
             text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
             raise InputError(text).on_all_ranks()
@@ -183,7 +221,8 @@ class NBodyBuilder:
 
     def _model(self, placement, exchange, mass, ids):
         """Return the model, its bodies not yet in place."""
-        gravity, time_axis = self.config.gravity, self.config.time
+        gravity = self.config.gravity
+        time_axis = self.config.time
         return NBodyModel(
             placement.backend,
             self.communicator,
@@ -203,7 +242,8 @@ class NBodyBuilder:
     def _gravity(self, placement, exchange, mass):
         """Return the kind of gravity, the same on all ranks.
 
-        Who asks for a ring gets the sums that ranks of a ring compute, even where there is none: on one rank.
+        Who asks for a ring gets the sums that ranks of a ring compute, even where there is none: on
+        one rank.
         """
         if exchange.name == RingExchange.name:
             return RingGravity
@@ -215,7 +255,11 @@ class NBodyBuilder:
     def _shown(self, backend, number):
         """Return what is written with the frames besides the bodies."""
         chosen = self.config.activity_map
-        return () if chosen is None else (ActivityMap(backend, self.communicator, chosen.cells, number),)
+        return (
+            ()
+            if chosen is None
+            else (ActivityMap(backend, self.communicator, chosen.cells, number),)
+        )
 
 
 def initial_bodies(config) -> Bodies:
@@ -238,7 +282,8 @@ def initial_bodies(config) -> Bodies:
 
 def _check_room(number):
     """Refuse more bodies than this machine has room for: it would end this process, or another, without a word."""
-    needed, free = number * LEAST_BYTES_OF_A_BODY, available_memory()
+    needed = number * LEAST_BYTES_OF_A_BODY
+    free = available_memory()
     if needed > free:
         raise InputError(
             f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and {free / 1e9:.3g} GB are "
@@ -257,7 +302,8 @@ def _check_flat(path, table):
     """Check that bodies lie in the plane z = 0 and move within it."""
     outside = np.flatnonzero((table.position[:, 2] != 0) | (table.velocity[:, 2] != 0))
     if len(outside):
-        z, speed = table.position[outside[0], 2], table.velocity[outside[0], 2]
+        z = table.position[outside[0], 2]
+        speed = table.velocity[outside[0], 2]
         raise InputError(
             f"{path}: body {outside[0]}, counted from 0, has z = {z:g} and vz = {speed:g}; with bodies.dimensions: 2 "
             "both must be 0 for every body"

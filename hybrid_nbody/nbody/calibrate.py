@@ -14,7 +14,8 @@ from hybrid_nbody.parallel.calibrate import fastest
 MOST_BODIES = 1 << 17
 """Sources that a trial has at most: with more, no device is much faster."""
 
-FIRST_TARGETS, GROWTH = 1024, 8
+FIRST_TARGETS = 1024
+GROWTH = 8
 LONG_ENOUGH = 0.01
 """Seconds that a force of a trial takes at least, unless all bodies take less."""
 
@@ -33,7 +34,9 @@ def trial(backend, number, precision, softening, targets):
     return kernels, state
 
 
-def compile_kernels(backend, precision: str, softening: float, integrator: str = "leapfrog") -> None:
+def compile_kernels(
+    backend, precision: str, softening: float, integrator: str = "leapfrog"
+) -> None:
     """Run every kernel of a device once, so that all are compiled (and cached on disk) before time counts.
 
     Those of Hermite's scheme only if it is the integrator: they are many.
@@ -49,7 +52,9 @@ def compile_kernels(backend, precision: str, softening: float, integrator: str =
     backend.synchronize()
 
 
-def measured_weights(backend, precision: str, softening: float, number: int, communicator) -> list[float]:
+def measured_weights(
+    backend, precision: str, softening: float, number: int, communicator
+) -> list[float]:
     """Return the speed of each rank in interactions a second, measured by all of them at the same time.
 
     Parameters

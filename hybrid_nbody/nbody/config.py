@@ -7,7 +7,16 @@ from annotated_types import Ge, Le, Lt
 from pydantic import Field, ValidationError, model_validator
 
 from hybrid_nbody.config.sections import Compute, Output, Section, Time, fault
-from hybrid_nbody.config.values import Allowed, AtLeastOne, FileName, InOneMessage, Line, NonNegative, Positive, Whole
+from hybrid_nbody.config.values import (
+    Allowed,
+    AtLeastOne,
+    FileName,
+    InOneMessage,
+    Line,
+    NonNegative,
+    Positive,
+    Whole,
+)
 
 MOST_BODIES = 10**9
 MOST_MAP_CELLS = 4096
@@ -23,14 +32,18 @@ Share = Annotated[
 ]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
 Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
-TwoMasses = Annotated[tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")]
+TwoMasses = Annotated[
+    tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")
+]
 
 
 class PlummerBodies(Section):
-    """A Plummer sphere in virial equilibrium, in standard units: total mass 1, total energy -1/4, scale length
-    3 pi / 16 (G = 1), centred and at rest as a whole."""
+    """A Plummer sphere in virial equilibrium, in standard units: total mass 1, total energy -1/4,
+    scale length 3 pi / 16 (G = 1), centred and at rest as a whole."""
 
-    kind: Literal["plummer"] = Field(description="A Plummer sphere, the standard model of a star cluster.")
+    kind: Literal["plummer"] = Field(
+        description="A Plummer sphere, the standard model of a star cluster."
+    )
     n: BodyCount = Field(description="Number of bodies.")
 
 
@@ -39,7 +52,9 @@ class UniformSphereBodies(Section):
 
     kind: Literal["uniform-sphere"] = Field(description="A uniform sphere with random velocities.")
     n: BodyCount = Field(description="Number of bodies.")
-    mass: Positive = Field(1.0, description="Total mass of the sphere; each body has the same share.")
+    mass: Positive = Field(
+        1.0, description="Total mass of the sphere; each body has the same share."
+    )
     radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
     virial_ratio: NonNegative = Field(
         1.0,
@@ -53,7 +68,9 @@ class ColdSphereBodies(Section):
 
     kind: Literal["cold-sphere"] = Field(description="A uniform sphere at rest, for cold collapse.")
     n: BodyCount = Field(description="Number of bodies.")
-    mass: Positive = Field(1.0, description="Total mass of the sphere; each body has the same share.")
+    mass: Positive = Field(
+        1.0, description="Total mass of the sphere; each body has the same share."
+    )
     radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
 
 
@@ -71,7 +88,9 @@ class RandomBoxBodies(Section):
 class RandomSquareBodies(Section):
     """Bodies at rest, scattered evenly in the unit square [0, 1]^2 of the plane z = 0, of total mass 1."""
 
-    kind: Literal["random-square"] = Field(description="Bodies scattered evenly in the unit square, at rest.")
+    kind: Literal["random-square"] = Field(
+        description="Bodies scattered evenly in the unit square, at rest."
+    )
     n: BodyCount = Field(description="Number of bodies; each has the mass 1/n.")
     dimensions: Annotated[Literal[2], InOneMessage, Allowed("choice", "2")] = Field(
         2, description="2: these bodies stay in the plane z = 0."
@@ -83,9 +102,12 @@ class TwoBodies(Section):
 
     kind: Literal["two-body"] = Field(description="Two bodies on a Kepler orbit.")
     masses: TwoMasses = Field((1.0, 1.0), description="The two masses.")
-    semi_major_axis: Positive = Field(1.0, description="Semi-major axis of the relative orbit, in units of length.")
+    semi_major_axis: Positive = Field(
+        1.0, description="Semi-major axis of the relative orbit, in units of length."
+    )
     eccentricity: Annotated[NonNegative, Lt(1)] = Field(
-        0.0, description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller time.dt."
+        0.0,
+        description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller time.dt.",
     )
 
 
@@ -98,14 +120,16 @@ class FigureEightBodies(Section):
 class LagrangeTriangleBodies(Section):
     """Three equal masses at the corners of an equilateral triangle that turns as a rigid body."""
 
-    kind: Literal["lagrange-triangle"] = Field(description="Three bodies on a turning equilateral triangle.")
+    kind: Literal["lagrange-triangle"] = Field(
+        description="Three bodies on a turning equilateral triangle."
+    )
     side: Positive = Field(1.0, description="Side of the triangle, in units of length.")
     mass: Positive = Field(1.0, description="Mass of each of the three bodies.")
 
 
 class FileBodies(Section):
-    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, CSV of bodies in a plane, `x,y,vx,vy,m`, a
-    trajectory or checkpoint of this program (HDF5), or NumPy npz."""
+    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, CSV of bodies in a
+    plane, `x,y,vx,vy,m`, a trajectory or checkpoint of this program (HDF5), or NumPy npz."""
 
     kind: Literal["file"] = Field(description="Bodies read from a file.")
     path: FileName = Field(
@@ -135,14 +159,18 @@ Bodies = (
 class Gravity(Section):
     """The force between bodies."""
 
-    G: Positive = Field(1.0, description="Gravitational constant. Leave it at 1 in standard N-body units.")
+    G: Positive = Field(
+        1.0, description="Gravitational constant. Leave it at 1 in standard N-body units."
+    )
     softening: NonNegative = Field(
         0.0,
         description="Plummer softening length, in units of length: two bodies at distance r attract as if they were "
         "sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for orbits of a few bodies; a cluster needs some, 0.01 "
         "for the Plummer sphere of the examples, or close pairs spoil the energy.",
     )
-    solver: Literal["direct"] = Field("direct", description="How forces are found: direct sums over all pairs.")
+    solver: Literal["direct"] = Field(
+        "direct", description="How forces are found: direct sums over all pairs."
+    )
     precision: Literal["single", "mixed", "double"] = Field(
         "single",
         description="Precision of the force between a pair; positions and velocities are always float64. single is "
@@ -193,7 +221,9 @@ class NBodyTime(Time):
         time = handler(data)
         if time.accuracy != ACCURACY and time.integrator != "hermite4":
             text = f"is for integrator hermite4; leave it at {ACCURACY:g}, or take time.integrator: hermite4"
-            raise ValidationError.from_exception_data(cls.__name__, [fault(("accuracy",), time.accuracy, text)])
+            raise ValidationError.from_exception_data(
+                cls.__name__, [fault(("accuracy",), time.accuracy, text)]
+            )
         return time
 
 
@@ -221,7 +251,9 @@ class NBodyCompute(Compute):
         kinds = (compute.backend,) if isinstance(compute.backend, str) else compute.backend
         if compute.cpu_share != "auto" and "hybrid" not in kinds:
             text = "is for backend hybrid; leave it at auto, or take compute.backend: hybrid"
-            raise ValidationError.from_exception_data(cls.__name__, [fault(("cpu_share",), compute.cpu_share, text)])
+            raise ValidationError.from_exception_data(
+                cls.__name__, [fault(("cpu_share",), compute.cpu_share, text)]
+            )
         return compute
 
 
@@ -231,13 +263,15 @@ class NBodyConfig(Section):
     model: Literal["nbody"] = Field(description="What is simulated. nbody: gravity between bodies.")
     title: Line = Field("", description="A name for pictures and summaries.")
     seed: Annotated[Whole, Ge(0)] = Field(
-        1, description="Seed of the random numbers: the same seed makes the same bodies on any number of ranks."
+        1,
+        description="Seed of the random numbers: the same seed makes the same bodies on any number of ranks.",
     )
     bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
     time: NBodyTime = Field(description="How time advances, and when the run stops.")
     activity_map: ActivityMap | None = Field(
-        None, description="A map of the bodies in the unit square, written with each frame. null: none."
+        None,
+        description="A map of the bodies in the unit square, written with each frame. null: none.",
     )
     compute: NBodyCompute = Field(NBodyCompute(), description="Where the work is done.")
     output: Output = Field(Output(), description="What is written, and where.")
@@ -253,7 +287,8 @@ class NBodyConfig(Section):
 
 
 def _hermite_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
-    accuracy, precision = config.time.accuracy, config.gravity.precision
+    accuracy = config.time.accuracy
+    precision = config.gravity.precision
     if accuracy < (least := LEAST_ACCURACY[precision]):
         advice = "" if precision == "double" else ", or take gravity.precision: double"
         text = f"must be at least {least:g} where forces are of {precision} precision{advice}"

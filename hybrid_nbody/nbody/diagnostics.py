@@ -7,18 +7,24 @@ from hybrid_nbody.simulation.model import Quantity
 
 QUANTITIES = {
     "kinetic_energy": Quantity("mass length^2 / time^2", "sum of m v^2 / 2"),
-    "potential_energy": Quantity("mass length^2 / time^2", "sum of m phi / 2, softened, each pair once"),
+    "potential_energy": Quantity(
+        "mass length^2 / time^2", "sum of m phi / 2, softened, each pair once"
+    ),
     "total_energy": Quantity("mass length^2 / time^2", "kinetic plus potential energy"),
     "relative_energy_error": Quantity("1", "(E - E0) / |E0|, E0 the energy of the initial state"),
     "momentum": Quantity("mass length / time", "sum of m v", 3),
     "angular_momentum": Quantity("mass length^2 / time", "sum of m x cross v", 3),
     "center_of_mass": Quantity("length", "sum of m x / sum of m", 3),
     "virial_ratio": Quantity("1", "2 K / |W|; 1 in equilibrium"),
-    "half_mass_radius": Quantity("length", "radius about the centre of mass that holds half the mass"),
+    "half_mass_radius": Quantity(
+        "length", "radius about the centre of mass that holds half the mass"
+    ),
 }
 
 
-def measure(position, velocity, mass, potential, number, communicator) -> dict[str, float | tuple[float, ...]]:
+def measure(
+    position, velocity, mass, potential, number, communicator
+) -> dict[str, float | tuple[float, ...]]:
     """Return the global quantities, except the energy error, on every rank.
 
     Parameters
@@ -54,5 +60,7 @@ def measure(position, velocity, mass, potential, number, communicator) -> dict[s
         "angular_momentum": tuple(sums[9:12].tolist()),
         "center_of_mass": tuple(center.tolist()),
         "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else np.nan,
-        "half_mass_radius": reproducible_median(radius, mass, number, communicator) if total > 0 else np.nan,
+        "half_mass_radius": reproducible_median(radius, mass, number, communicator)
+        if total > 0
+        else np.nan,
     }

@@ -5,7 +5,8 @@ import numpy as np
 from hybrid_nbody.nbody.bodies import Bodies, centred
 
 PLUMMER_SCALE = 3 * np.pi / 16
-"""Scale radius of a Plummer sphere in standard units: M = 1, E = -1/4 at G = 1 (Heggie & Mathieu 1986)."""
+"""Scale radius of a Plummer sphere in standard units: M = 1, E = -1/4 at G = 1 (Heggie & Mathieu
+1986)."""
 
 PLUMMER_MASS_WITHIN = 0.999
 """Bodies are drawn from this inner part of the mass: the model has no edge."""
@@ -14,8 +15,8 @@ PLUMMER_MASS_WITHIN = 0.999
 def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
     """Return a Plummer sphere of total mass 1 in standard units, centred, in virial equilibrium.
 
-    Radii and speeds are drawn as in Aarseth, Hénon & Wielen, Astron. Astrophys. 37, 183 (1974); speeds scale with
-    ``sqrt(G)``.
+    Radii and speeds are drawn as in Aarseth, Hénon & Wielen, Astron. Astrophys. 37, 183 (1974);
+    speeds scale with ``sqrt(G)``.
     """
     random = np.random.default_rng(seed)
     enclosed = random.uniform(0, PLUMMER_MASS_WITHIN, n)
@@ -23,19 +24,24 @@ def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
     escape_speed = np.sqrt(2) * (1 + radius**2) ** -0.25
     position = radius[:, None] * isotropic(random, n)
     velocity = (escape_speed * _plummer_speeds(random, n))[:, None] * isotropic(random, n)
-    return centred(PLUMMER_SCALE * position, np.sqrt(G / PLUMMER_SCALE) * velocity, np.full(n, 1 / n))
+    return centred(
+        PLUMMER_SCALE * position, np.sqrt(G / PLUMMER_SCALE) * velocity, np.full(n, 1 / n)
+    )
 
 
 def _plummer_speeds(random, n):
     """Draw speeds, in units of the escape speed, from g(q) = q^2 (1 - q^2)^(7/2) by rejection."""
     accepted = np.empty(0)
     while len(accepted) < n:
-        q, height = random.uniform(0, 1, 2 * n), random.uniform(0, 0.1, 2 * n)
+        q = random.uniform(0, 1, 2 * n)
+        height = random.uniform(0, 0.1, 2 * n)
         accepted = np.append(accepted, q[height < q**2 * (1 - q**2) ** 3.5])
     return accepted[:n]
 
 
-def uniform_sphere(n: int, seed: int, mass=1.0, radius=1.0, virial_ratio=1.0, G: float = 1.0) -> Bodies:
+def uniform_sphere(
+    n: int, seed: int, mass=1.0, radius=1.0, virial_ratio=1.0, G: float = 1.0
+) -> Bodies:
     """Return a homogeneous sphere of the given total mass, with isotropic normal velocities.
 
     The velocity dispersion follows from 2 K = virial_ratio |W| with W = -3 G M^2 / (5 R).
@@ -54,7 +60,9 @@ def cold_sphere(n: int, seed: int, mass=1.0, radius=1.0) -> Bodies:
 def random_box(n: int, seed: int, half_width=1.0, mass=1.0) -> Bodies:
     """Return bodies of `mass` each, at rest, uniform in [-half_width, half_width]^3."""
     random = np.random.default_rng(seed)
-    return Bodies(random.uniform(-half_width, half_width, (n, 3)), np.zeros((n, 3)), np.full(n, float(mass)))
+    return Bodies(
+        random.uniform(-half_width, half_width, (n, 3)), np.zeros((n, 3)), np.full(n, float(mass))
+    )
 
 
 def random_square(n: int, seed: int) -> Bodies:
@@ -69,8 +77,10 @@ def two_body(masses=(1.0, 1.0), semi_major_axis=1.0, eccentricity=0.0, G: float 
     mass = np.array(masses, dtype=float)
     distance = semi_major_axis * (1 - eccentricity)
     speed = np.sqrt(G * mass.sum() * (1 + eccentricity) / distance)
-    position, velocity = np.zeros((2, 3)), np.zeros((2, 3))
-    position[1, 0], velocity[1, 1] = distance, speed
+    position = np.zeros((2, 3))
+    velocity = np.zeros((2, 3))
+    position[1, 0] = distance
+    velocity[1, 1] = speed
     return centred(position, velocity, mass)
 
 
@@ -86,7 +96,8 @@ def figure_eight(G: float = 1.0) -> Bodies:
 def lagrange_triangle(side=1.0, mass=1.0, G: float = 1.0) -> Bodies:
     """Return three equal masses on a rotating equilateral triangle; omega = sqrt(3 G m / side^3)."""
     angle = 2 * np.pi * np.arange(3) / 3
-    radius, omega = side / np.sqrt(3), np.sqrt(3 * G * mass / side**3)
+    radius = side / np.sqrt(3)
+    omega = np.sqrt(3 * G * mass / side**3)
     position = radius * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(3)])
     velocity = omega * radius * np.column_stack([-np.sin(angle), np.cos(angle), np.zeros(3)])
     return Bodies(position, velocity, np.full(3, float(mass)))
@@ -94,6 +105,7 @@ def lagrange_triangle(side=1.0, mass=1.0, G: float = 1.0) -> Bodies:
 
 def isotropic(random, n: int) -> np.ndarray:
     """Return n random unit vectors, an (n, 3) array."""
-    height, angle = random.uniform(-1, 1, n), random.uniform(0, 2 * np.pi, n)
+    height = random.uniform(-1, 1, n)
+    angle = random.uniform(0, 2 * np.pi, n)
     ring = np.sqrt(1 - height**2)
     return np.column_stack([ring * np.cos(angle), ring * np.sin(angle), height])

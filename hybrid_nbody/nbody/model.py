@@ -62,17 +62,25 @@ class NBodyModel:
         shown=(),
         accuracy=None,
     ):
-        self.backend, self.communicator, self.exchange = backend, communicator, exchange
-        self.step, self.dt = 0, dt
+        self.backend = backend
+        self.communicator = communicator
+        self.exchange = exchange
+        self.step = 0
+        self.dt = dt
         self.initial_energy = None
         self.timings = Timings()
         self.number = len(mass)
-        self.own_mass, self.ids = mass[exchange.own].copy(), ids
+        self.own_mass = mass[exchange.own].copy()
+        self.ids = ids
         self.shown = tuple(shown)
         self.state = gravity.make_state(backend, exchange.own, mass)
         physics = (precision, softening, G)
-        self.gravity = gravity(backend, exchange, self.state, *physics, self.timings, self._agreement())
-        self.stepping = make_stepping(integrator, self.gravity, communicator, ids, dt, accuracy, precision)
+        self.gravity = gravity(
+            backend, exchange, self.state, *physics, self.timings, self._agreement()
+        )
+        self.stepping = make_stepping(
+            integrator, self.gravity, communicator, ids, dt, accuracy, precision
+        )
 
     @property
     def time(self) -> float:
@@ -83,14 +91,18 @@ class NBodyModel:
     def work(self) -> Work:
         """Cost of a step; of adaptive substeps, on average so far."""
         stepping = self.stepping
-        return Work("interactions", stepping.forces_per_step * float(self.number) ** 2, stepping.operations)
+        return Work(
+            "interactions", stepping.forces_per_step * float(self.number) ** 2, stepping.operations
+        )
 
     def _agreement(self):
         """Return what makes all ranks use the root's order of the sources where their devices are of several kinds."""
         if len(set(self.communicator.gather(self.backend.kind))) == 1:
             return None
         return lambda order: self.communicator.broadcast(
-            Order(self.backend.download(order.bodies), order.starts) if self.communicator.is_root else None
+            Order(self.backend.download(order.bodies), order.starts)
+            if self.communicator.is_root
+            else None
         )
 
     def begin(self, own: Bodies) -> None:
@@ -138,20 +150,55 @@ class NBodyModel:
         if self.initial_energy is None:
             self.initial_energy = values["total_energy"]
         change = values["total_energy"] - self.initial_energy
-        values["relative_energy_error"] = change / abs(self.initial_energy) if self.initial_energy else change
+        values["relative_energy_error"] = (
+            change / abs(self.initial_energy) if self.initial_energy else change
+        )
         return values
 
     def fields(self):
         """See `Model.fields`."""
-        number, state, gravity = self.number, self.state, self.gravity
+        number = self.number
+        state = self.state
+        gravity = self.gravity
         fields = (
-            self._field("bodies/position", (number, 3), "f8", "length", "position of each body", state.own_position),
-            self._field("bodies/velocity", (number, 3), "f8", "length / time", "velocity of each body", state.velocity),
-            self._field("bodies/mass", (number,), "f8", "mass", "mass of each body", self.own_mass, Role.STATIC),
-            self._field("bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC),
-            self._field("bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED),
+            self._field(
+                "bodies/position",
+                (number, 3),
+                "f8",
+                "length",
+                "position of each body",
+                state.own_position,
+            ),
+            self._field(
+                "bodies/velocity",
+                (number, 3),
+                "f8",
+                "length / time",
+                "velocity of each body",
+                state.velocity,
+            ),
+            self._field(
+                "bodies/mass",
+                (number,),
+                "f8",
+                "mass",
+                "mass of each body",
+                self.own_mass,
+                Role.STATIC,
+            ),
+            self._field(
+                "bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC
+            ),
+            self._field(
+                "bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED
+            ),
             self._internal("gravity/order", "i4", "bodies in summing order", gravity.order_rows),
-            self._internal("gravity/chunk_head", "u1", "whether a chunk of sources starts here", gravity.head_rows),
+            self._internal(
+                "gravity/chunk_head",
+                "u1",
+                "whether a chunk of sources starts here",
+                gravity.head_rows,
+            ),
             *(shown.field() for shown in self.shown),
         )
         return {field.name: field for field in fields}

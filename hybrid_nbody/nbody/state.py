@@ -8,8 +8,9 @@ import numpy as np
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
 BYTES_OF_A_SOURCE = 512
-"""Most memory that a rank needs for each body whose position it holds: position, mass and order take 36 bytes, packed
-sources up to 64, sums over pairs up to 208 (`hybrid_nbody.nbody.kernels.pairs`), and sorting the rest for a while."""
+"""Most memory that a rank needs for each body whose position it holds: position, mass and order
+take 36 bytes, packed sources up to 64, sums over pairs up to 208
+(`hybrid_nbody.nbody.kernels.pairs`), and sorting the rest for a while."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def make_own_state(backend, own: slice, mass) -> State:
 
 
 def _state(backend, own, mass, all_masses):
-    number, owned = len(mass), own.stop - own.start
+    number = len(mass)
+    owned = own.stop - own.start
     return State(
         position=backend.zeros((number, 3), "f8"),
         own=own,
@@ -94,7 +96,8 @@ def _state(backend, own, mass, all_masses):
 def set_order(backend, state: State, order) -> None:
     """Let the force sum the sources of `state` in `order` from now on."""
     state.orders[:] += 1
-    xp, own = backend.xp, state.own
+    xp = backend.xp
+    own = state.own
     state.order[:] = xp.asarray(order.bodies)
     state.starts[:] = xp.asarray(order.starts)
     state.chunks[:] = order.chunks

@@ -11,7 +11,9 @@ class Laps:
     """
 
     def __init__(self, backend):
-        self.backend, self.marks, self.names = backend, [backend.mark()], []
+        self.backend = backend
+        self.marks = [backend.mark()]
+        self.names = []
 
     def lap(self, name: str) -> None:
         """End a lap: what was queued since the last one counts under `name`."""

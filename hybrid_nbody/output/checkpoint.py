@@ -12,7 +12,14 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, FORMAT_VERSION, USER_BLOCK, check_seal, seal
+from hybrid_nbody.files.names import (
+    CHECKPOINT,
+    CHECKPOINT_FILES,
+    FORMAT_VERSION,
+    USER_BLOCK,
+    check_seal,
+    seal,
+)
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.gather import write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of
@@ -36,7 +43,8 @@ def checkpoints(folder: Path) -> list[Path]:
 def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
     """Write a checkpoint, verify it, put it in place, then drop all but the newest `keep`.
 
-    The root holds one slab of another rank's rows at a time, whatever the number of bodies. Collective.
+    The root holds one slab of another rank's rows at a time, whatever the number of bodies.
+    Collective.
 
     Raises
     ------
@@ -51,7 +59,11 @@ def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
             with hdf5.file_errors(path, "writing the checkpoint"):
                 file = _create(part, model, header)
         for field in fields_of(model, *SAVED_ROLES):
-            write_slabs(field, communicator, lambda start, rows, name=field.name: _put(file, path, name, start, rows))
+            write_slabs(
+                field,
+                communicator,
+                lambda start, rows, name=field.name: _put(file, path, name, start, rows),
+            )
         if communicator.is_root:
             _put_in_place(file, part, path)
             _prune(path, keep)
@@ -164,7 +176,9 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
         except FileError as error:
             tried.append(str(error))
     if not tried:
-        raise FileError(f"{folder}: no checkpoint to resume from: there is no {CHECKPOINT_FILES} in it")
+        raise FileError(
+            f"{folder}: no checkpoint to resume from: there is no {CHECKPOINT_FILES} in it"
+        )
     raise FileError("\n  ".join([f"{folder}: no checkpoint to resume from", *tried]))
 
 
@@ -186,7 +200,9 @@ def _open(path):
 
 def _number_of_rows(file):
     """Return the length of the first axis, along which ranks share every data set out: that of any of them."""
-    number = file.visititems(lambda name, item: len(item) if isinstance(item, h5py.Dataset) else None)
+    number = file.visititems(
+        lambda name, item: len(item) if isinstance(item, h5py.Dataset) else None
+    )
     if number is None:
         raise KeyError("no data set in it")
     return number

@@ -18,7 +18,11 @@ def files_of_a_run(folder: Path) -> list[Path]:
     """Return the files of a run that `folder` holds."""
     if not folder.is_dir():
         return []
-    own = [*folder.glob(trajectory.NAME), *checkpoint.checkpoints(folder), *folder.glob(f"{CHECKPOINT_FILES}.part")]
+    own = [
+        *folder.glob(trajectory.NAME),
+        *checkpoint.checkpoints(folder),
+        *folder.glob(f"{CHECKPOINT_FILES}.part"),
+    ]
     with_own = (CONFIG, LOG, f"{CONFIG}.part", ANIMATION)
     return own + [folder / name for name in with_own if own and (folder / name).exists()]
 
@@ -39,15 +43,23 @@ def check(folder: Path, overwrite: bool) -> None:
 
 
 def _check(folder, overwrite):
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    existing = next(
+        path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()
+    )
     if not existing.is_dir():
-        raise InputError(f"output.directory: {_relative(existing, folder)} is a file, not a directory")
+        raise InputError(
+            f"output.directory: {_relative(existing, folder)} is a file, not a directory"
+        )
     if files_of_a_run(folder) and not overwrite:
         raise InputError(
             f"output.directory: {folder} holds a run already; continue it with `hybrid-nbody resume {folder}`, "
             "choose another directory, or give --overwrite to replace it"
         )
-    foreign = [folder / name for name in (CONFIG, LOG) if (folder / name).exists() and not files_of_a_run(folder)]
+    foreign = [
+        folder / name
+        for name in (CONFIG, LOG)
+        if (folder / name).exists() and not files_of_a_run(folder)
+    ]
     if foreign:
         raise InputError(
             f"output.directory: {folder} holds no run but {foreign[0]}, which would be replaced; "
@@ -78,7 +90,9 @@ def lock(folder: Path) -> None:
         descriptor = os.open(folder, os.O_RDONLY)  # stays open, and with it the lock
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise InputError(f"{folder}: another process is running in this directory; wait for it, or stop it") from error
+        raise InputError(
+            f"{folder}: another process is running in this directory; wait for it, or stop it"
+        ) from error
     except (OSError, ValueError) as error:
         if not folder.is_dir():
             reason = getattr(error, "strerror", None) or error

@@ -52,14 +52,17 @@ def reason(error: Exception) -> str:
 
 def write_header(file: h5py.File, kind: str, header: dict) -> None:
     """Store what a reader must know first as attributes of the file."""
-    write_attributes(file, {"format": kind, "format_version": FORMAT_VERSION, "program_version": __version__} | header)
+    write_attributes(
+        file,
+        {"format": kind, "format_version": FORMAT_VERSION, "program_version": __version__} | header,
+    )
 
 
 def write_attributes(item, values: dict) -> None:
     """Store attributes of a file or data set, texts with a fixed length.
 
-    HDF5 keeps texts of variable length in a heap; one flipped bit there can make a reader hang. Only there, though, is
-    room for very long ones.
+    HDF5 keeps texts of variable length in a heap; one flipped bit there can make a reader hang.
+    Only there, though, is room for very long ones.
     """
     for name, value in values.items():
         if isinstance(value, str) and len(value.encode()) < LONGEST_FIXED_TEXT:
@@ -77,8 +80,9 @@ def text(value) -> str:
 def reserve(file: h5py.File, size: int) -> None:
     """Make sure that the file system has room for `size` more bytes before HDF5 touches the file.
 
-    A write that fails half-way would leave HDF5's tables broken; this way a full disk is met while the file is whole.
-    The room is taken and given back at once: HDF5 does not know of it, cuts some of it off and would leave the rest.
+    A write that fails half-way would leave HDF5's tables broken; this way a full disk is met while
+    the file is whole. The room is taken and given back at once: HDF5 does not know of it, cuts some
+    of it off and would leave the rest.
 
     Raises
     ------
@@ -103,7 +107,9 @@ def chunk_shape(shape: tuple[int, ...], dtype) -> tuple[int, ...]:
     return (1, -(-shape[0] // pieces), *shape[1:])  # equal pieces: the last wastes nothing
 
 
-def growing(group, name: str, shape: tuple[int, ...], dtype, units: str, description: str) -> h5py.Dataset:
+def growing(
+    group, name: str, shape: tuple[int, ...], dtype, units: str, description: str
+) -> h5py.Dataset:
     """Create a data set of rows of `shape` to which rows are added one by one."""
     small = int(np.prod(shape, dtype=int)) <= 3
     chunks = (1024, *shape) if small else chunk_shape(shape, dtype)

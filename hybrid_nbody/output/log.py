@@ -32,7 +32,9 @@ class Log:
     def say(self, text: str) -> None:
         """Write `text` to the terminal and to the file."""
         if self.console is not None:
-            with suppress(OSError):  # a lost terminal or a full disk under it must not end a simulation
+            with suppress(
+                OSError
+            ):  # a lost terminal or a full disk under it must not end a simulation
                 self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
             self.note(text)
 

@@ -30,12 +30,29 @@ class Recorder:
         Shows the state on the root; None elsewhere.
     """
 
-    def __init__(self, simulation, guard, trajectory: Trajectory, folder: Path, header, keep, last_step, progress):
-        self.simulation, self.communicator = simulation, simulation.communicator
-        self.guard, self.trajectory, self.progress = guard, trajectory, progress
-        self.folder, self.header, self.keep, self.last_step = folder, header, keep, last_step
+    def __init__(
+        self,
+        simulation,
+        guard,
+        trajectory: Trajectory,
+        folder: Path,
+        header,
+        keep,
+        last_step,
+        progress,
+    ):
+        self.simulation = simulation
+        self.communicator = simulation.communicator
+        self.guard = guard
+        self.trajectory = trajectory
+        self.progress = progress
+        self.folder = folder
+        self.header = header
+        self.keep = keep
+        self.last_step = last_step
         self.first_step = self.saved_step = self.measured_step = None
-        self.diagnostics, self.energy_error = {}, None
+        self.diagnostics = {}
+        self.energy_error = None
 
     @property
     def model(self):
@@ -44,7 +61,8 @@ class Recorder:
 
     def begin(self, saved_step: int | None) -> None:
         """Remember where this part of the run starts, its energy, and which step is saved already."""
-        self.first_step, self.saved_step = self.model.step, saved_step
+        self.first_step = self.model.step
+        self.saved_step = saved_step
         self.check()
         self._checked_diagnostics()
 
@@ -61,7 +79,8 @@ class Recorder:
         if self.measured_step != self.model.step:
             values = self.model.diagnostics()
             self.guard.check_energy(values)
-            self.diagnostics, self.measured_step = values, self.model.step
+            self.diagnostics = values
+            self.measured_step = self.model.step
             self.energy_error = values.get("relative_energy_error")
         return self.diagnostics
 

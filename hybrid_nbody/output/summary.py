@@ -30,7 +30,8 @@ def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
     Returns
     -------
     list of (str, float)
-        Each of `PARTS` and each output event that took time, then ``rest``, which makes up the total.
+        Each of `PARTS` and each output event that took time, then ``rest``, which makes up the
+        total.
     """
     rows = [(name, parts[name]) for name in PARTS if parts[name] > 0]
     rows += [(name, events[name]) for name in OUTPUT_EVENTS if events[name] > 0]

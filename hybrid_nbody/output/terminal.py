@@ -12,10 +12,12 @@ LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte")
 def launcher_output() -> str | None:
     """Return where the standard output of the launcher goes that started this process; None without a launcher.
 
-    A rank's own standard output does not tell: MPICH's ``mpirun`` collects it through a pipe although a person may be
-    looking, Open MPI's through a terminal of its own although it may end in a file (Linux; None elsewhere).
+    A rank's own standard output does not tell: MPICH's ``mpirun`` collects it through a pipe
+    although a person may be looking, Open MPI's through a terminal of its own although it may end
+    in a file (Linux; None elsewhere).
     """
-    output, process = None, os.getppid()
+    output = None
+    process = os.getppid()
     while process > 1:
         try:
             if Path(f"/proc/{process}/comm").read_text().startswith(LAUNCHERS):

@@ -27,9 +27,10 @@ BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
 class Trajectory:
     """The frames and diagnostics of one run.
 
-    The root alone holds the file; other ranks send it their rows in slabs (`hybrid_nbody.parallel.gather`), so that its
-    memory does not grow with the number of bodies of the others. The numbers ``step`` and ``time`` of a row are
-    written last: a reader counts rows by them.
+    The root alone holds the file; other ranks send it their rows in slabs
+    (`hybrid_nbody.parallel.gather`), so that its memory does not grow with the number of bodies of
+    the others. The numbers ``step`` and ``time`` of a row are written last: a reader counts rows by
+    them.
 
     Parameters
     ----------
@@ -48,7 +49,11 @@ class Trajectory:
         """Create the file with the data sets that `model` needs, and write its static fields."""
         self.communicator.on_root(lambda: self._create(model, header))
         for field in fields_of(model, Role.STATIC):
-            write_slabs(field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows))
+            write_slabs(
+                field,
+                self.communicator,
+                lambda start, rows, name=field.name: self._put(name, start, rows),
+            )
         self._flush()
 
     def _create(self, model, header):
@@ -63,10 +68,19 @@ class Trajectory:
             for field in static:
                 hdf5.fixed(self.file, field)
             for field in fields_of(model, *FRAME_ROLES):
-                hdf5.growing(self.file, field.name, field.shape, field.dtype, field.units, field.description)
+                hdf5.growing(
+                    self.file, field.name, field.shape, field.dtype, field.units, field.description
+                )
             for name, quantity in model.quantities.items():
                 shape = _row_shape(quantity)
-                hdf5.growing(self.file["diagnostics"], name, shape, "f8", quantity.units, quantity.description)
+                hdf5.growing(
+                    self.file["diagnostics"],
+                    name,
+                    shape,
+                    "f8",
+                    quantity.units,
+                    quantity.description,
+                )
 
     def reopen(self, model, header: dict) -> None:
         """Open the file of an earlier part of the run and cut off every row after the step of `model`.
@@ -87,14 +101,18 @@ class Trajectory:
                 rows = int(np.searchsorted(self.file[f"{prefix}step"][:], model.step, side="right"))
                 for dataset in self._datasets_of_rows(prefix):
                     if len(dataset) < rows:
-                        raise ValueError(f"{dataset.name} has {len(dataset)} rows instead of {rows}")
+                        raise ValueError(
+                            f"{dataset.name} has {len(dataset)} rows instead of {rows}"
+                        )
                     dataset.resize(rows, axis=0)
             self.file.flush()
         except UNREADABLE as error:
             with suppress(*UNREADABLE):
                 self.file.close()
             self.file = None
-            raise DamagedFileError(f"{self.path}: not a complete trajectory of ours ({error})") from error
+            raise DamagedFileError(
+                f"{self.path}: not a complete trajectory of ours ({error})"
+            ) from error
 
     def _open(self):
         """Open the file, and tell damage from what another process or the file system is the cause of."""
@@ -104,13 +122,18 @@ class Trajectory:
             return h5py.File(self.path, "r+")
         except OSError as error:
             if hdf5.system_error(error):
-                raise FileError(f"{self.path}: opening the file failed: {hdf5.reason(error)}") from error
+                raise FileError(
+                    f"{self.path}: opening the file failed: {hdf5.reason(error)}"
+                ) from error
             raise DamagedFileError(f"{self.path}: {_damage(error)}") from error
 
     def _check_holds(self, model):
         """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
         shapes = {field.name: field.shape for field in fields_of(model, *FRAME_ROLES)}
-        shapes |= {f"diagnostics/{name}": _row_shape(quantity) for name, quantity in model.quantities.items()}
+        shapes |= {
+            f"diagnostics/{name}": _row_shape(quantity)
+            for name, quantity in model.quantities.items()
+        }
         for name, shape in shapes.items():
             if self.file[name].shape[1:] != shape:
                 raise KeyError(f"{name} has rows of shape {self.file[name].shape[1:]}, not {shape}")
@@ -136,7 +159,9 @@ class Trajectory:
         for field in fields:
             self._resize(field.name, row)
             write_slabs(
-                field, self.communicator, lambda start, rows, name=field.name: self._put(name, start, rows, row)
+                field,
+                self.communicator,
+                lambda start, rows, name=field.name: self._put(name, start, rows, row),
             )
         self._finish_row("", row, model)
 
@@ -183,7 +208,11 @@ class Trajectory:
     def _put(self, name, start, rows, row=None):
         """Write `rows` from `start` on into a static data set, or into row `row` of a growing one."""
         with hdf5.file_errors(self.path, f"writing {name}"):
-            target = np.s_[start : start + len(rows)] if row is None else np.s_[row, start : start + len(rows)]
+            target = (
+                np.s_[start : start + len(rows)]
+                if row is None
+                else np.s_[row, start : start + len(rows)]
+            )
             self.file[name][target] = rows
 
     def _flush(self):
@@ -203,7 +232,11 @@ def _damage(error):
     """Say in plain words why HDF5 cannot open a file."""
     if "truncated file" in str(error):
         return "truncated: its end is missing"
-    return "not an HDF5 file any more" if "signature not found" in str(error) else "damaged: HDF5 cannot open it"
+    return (
+        "not an HDF5 file any more"
+        if "signature not found" in str(error)
+        else "damaged: HDF5 cannot open it"
+    )
 
 
 def _row_shape(quantity) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ ROUND_SECONDS = 0.1
 def fastest(seconds: Callable[[], float], communicator) -> float:
     """Return the seconds of this rank's fastest trial, done while the other ranks do theirs.
 
-    Ranks of a node slow each other down. So they begin a round together, and all go on for as long; what disturbs one
-    round may spare the other.
+    Ranks of a node slow each other down. So they begin a round together, and all go on for as long;
+    what disturbs one round may spare the other.
 
     Parameters
     ----------
@@ -30,8 +30,10 @@ def fastest(seconds: Callable[[], float], communicator) -> float:
 
 
 def _fastest_of_a_round(seconds):
-    least, left = math.inf, ROUND_SECONDS
+    least = math.inf
+    left = ROUND_SECONDS
     while left > 0:
         taken = seconds()
-        least, left = min(least, taken), left - taken
+        least = min(least, taken)
+        left = left - taken
     return least

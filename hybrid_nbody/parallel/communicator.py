@@ -18,8 +18,13 @@ from hybrid_nbody.parallel.waiting import wait
 T = TypeVar("T")
 
 OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
-LAUNCHERS = (("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"), OPEN_MPI, ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"))
-"""Environment variables in which launchers tell a process how many ranks it is one of, and which."""
+LAUNCHERS = (
+    ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
+    OPEN_MPI,
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
+)
+"""Environment variables in which launchers tell a process how many ranks it is one of, and
+which."""
 
 
 MESSAGE_SECONDS = 0.5
@@ -58,7 +63,9 @@ class Communicator:
         self.local_size = self.node.size
         firsts = comm.allgather(self.node.bcast(comm.rank))
         self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
-        self._max, self._min, self._sum = MPI.MAX, MPI.MIN, MPI.SUM
+        self._max = MPI.MAX
+        self._min = MPI.MIN
+        self._sum = MPI.SUM
 
     @property
     def is_root(self) -> bool:
@@ -196,7 +203,8 @@ def start_mpi() -> Communicator:
     """
     import mpi4py
 
-    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = True
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
@@ -207,14 +215,18 @@ def start_mpi() -> Communicator:
     library = MPI.Get_library_version()
     if "Open MPI" not in library:
         refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # our own message says more
+    with warnings.catch_warnings(
+        action="ignore", category=RuntimeWarning
+    ):  # our own message says more
         if not MPI.Is_initialized():
             MPI.Init()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return Communicator(MPI.COMM_WORLD)
 
 
-def refuse_foreign_launcher(size: int, library: str, launchers: Sequence[tuple[str, str, str]] = LAUNCHERS) -> None:
+def refuse_foreign_launcher(
+    size: int, library: str, launchers: Sequence[tuple[str, str, str]] = LAUNCHERS
+) -> None:
     """Refuse to run N copies of a one-rank job under another library's mpirun.
 
     Parameters
@@ -229,7 +241,8 @@ def refuse_foreign_launcher(size: int, library: str, launchers: Sequence[tuple[s
     Raises
     ------
     InputError
-        If a launcher's variables promise more ranks than MPI sees. Only the launcher's rank 0 carries a message.
+        If a launcher's variables promise more ranks than MPI sees. Only the launcher's rank 0
+        carries a message.
     """
     for size_variable, rank_variable, launcher in launchers:
         promised = int(os.environ.get(size_variable) or 1)

@@ -11,7 +11,8 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.waiting import in_time, wait
 
 NCCL_SECONDS = 120.0
-"""Time that ranks are given to find each other through NCCL: one that another rank leaves alone would wait for ever."""
+"""Time that ranks are given to find each other through NCCL: one that another rank leaves alone
+would wait for ever."""
 
 
 class Messages(Protocol):
@@ -56,8 +57,9 @@ class Transport(ABC):
         Parameters
         ----------
         sends, receives : list of (int, array)
-            The other rank and contiguous rows; what two ranks send each other arrives in the order of the lists. Until
-            the messages are finished, the rows sent must not change and those received not be read.
+            The other rank and contiguous rows; what two ranks send each other arrives in the order
+            of the lists. Until the messages are finished, the rows sent must not change and those
+            received not be read.
         """
 
     def trade(self, sends, receives) -> None:
@@ -84,7 +86,9 @@ class MpiTransport(Transport):
 
         self.backend = backend
         self.communicator = communicator
-        self.in_place, self.largest, self.total = MPI.IN_PLACE, MPI.MAX, MPI.SUM
+        self.in_place = MPI.IN_PLACE
+        self.largest = MPI.MAX
+        self.total = MPI.SUM
 
 
 class HostTransport(MpiTransport):
@@ -95,7 +99,11 @@ class HostTransport(MpiTransport):
     def allgather(self, array, partition):
         """See `Transport`; shares may be uneven or empty."""
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
-            wait(self.communicator.comm.Iallgatherv(self.in_place, [host, rows_of_ranks(array, partition)]))
+            wait(
+                self.communicator.comm.Iallgatherv(
+                    self.in_place, [host, rows_of_ranks(array, partition)]
+                )
+            )
 
     def add_up(self, array, own, partition):
         """See `Transport`; shares may be uneven or empty."""
@@ -105,9 +113,16 @@ class HostTransport(MpiTransport):
 
     def begin(self, sends, receives):
         """See `Transport`; the host waits until the rows sent are computed, and the messages go on without it."""
-        comm, backend, lent = self.communicator.comm, self.backend, ExitStack()
-        requests = [comm.Isend(lent.enter_context(backend.to_host(rows)), dest=rank) for rank, rows in sends]
-        requests += [comm.Irecv(lent.enter_context(backend.from_host(rows)), source=rank) for rank, rows in receives]
+        comm = self.communicator.comm
+        backend = self.backend
+        lent = ExitStack()
+        requests = [
+            comm.Isend(lent.enter_context(backend.to_host(rows)), dest=rank) for rank, rows in sends
+        ]
+        requests += [
+            comm.Irecv(lent.enter_context(backend.from_host(rows)), source=rank)
+            for rank, rows in receives
+        ]
         return MpiMessages(requests, lent)
 
     def maximum(self, array):
@@ -120,7 +135,8 @@ class MpiMessages:
     """Messages of MPI on their way, and the memory on the host that is lent to them."""
 
     def __init__(self, requests, lent: ExitStack):
-        self.requests, self.lent = requests, lent
+        self.requests = requests
+        self.lent = lent
 
     def finish(self):
         """See `Messages`."""
@@ -132,8 +148,8 @@ class MpiMessages:
 class CudaMpiTransport(MpiTransport):
     """MPI on the arrays of GPUs themselves, for a library that takes them.
 
-    MPI knows nothing of streams: before it reads or writes, the host waits for the device. Collective operations are
-    the blocking ones, which more libraries offer for GPUs.
+    MPI knows nothing of streams: before it reads or writes, the host waits for the device.
+    Collective operations are the blocking ones, which more libraries offer for GPUs.
     """
 
     name = "cuda-mpi"
@@ -172,7 +188,8 @@ class NcclTransport(Transport):
         On every rank, if NCCL cannot be started on one of them, saying why.
     """
 
-    name, recordable = "nccl", True
+    name = "nccl"
+    recordable = True
 
     def __init__(self, backend, communicator):
         self.rank = communicator.rank
@@ -185,7 +202,10 @@ class NcclTransport(Transport):
     def allgather(self, array, partition):
         """See `Transport`; uneven shares travel as one broadcast a rank, grouped into one operation."""
         row = array.nbytes // max(len(array), 1)
-        pieces = [(start * row, count * row) for start, count in zip(partition.offsets, partition.counts, strict=False)]
+        pieces = [
+            (start * row, count * row)
+            for start, count in zip(partition.offsets, partition.counts, strict=False)
+        ]
         if partition.even:
             self.nccl.all_gather(array, *pieces[self.rank])
         else:
@@ -214,7 +234,9 @@ class NcclTransport(Transport):
 def rows_of_ranks(array, partition: Partition) -> tuple[list[int], list[int]]:
     """Return how many elements of `array` each rank owns, and where they start, as MPI takes them."""
     width = array.size // max(len(array), 1)
-    return [count * width for count in partition.counts], [start * width for start in partition.offsets[:-1]]
+    return [count * width for count in partition.counts], [
+        start * width for start in partition.offsets[:-1]
+    ]
 
 
 def _told(action):
@@ -243,7 +265,9 @@ class Exchange:
     name: str
 
     def __init__(self, transport: Transport, partition: Partition, rank: int):
-        self.transport, self.partition, self.rank = transport, partition, rank
+        self.transport = transport
+        self.partition = partition
+        self.rank = rank
         self.own = partition.share(rank)
         self.alone = partition.size == 1
         self.recordable = self.alone or transport.recordable
@@ -288,14 +312,17 @@ class RingExchange(Exchange):
 
     def __init__(self, transport: Transport, partition: Partition, rank: int):
         super().__init__(transport, partition, rank)
-        self.next, self.previous = (rank + 1) % partition.size, (rank - 1) % partition.size
+        self.next = (rank + 1) % partition.size
+        self.previous = (rank - 1) % partition.size
 
     def begin(self, outgoing, incoming) -> Messages:
         """Start to hand `outgoing` to the next rank and to take `incoming`, of one size, from the one before."""
         return self.transport.begin([(self.next, outgoing)], [(self.previous, incoming)])
 
 
-TRANSPORTS = {transport.name: transport for transport in (NcclTransport, CudaMpiTransport, HostTransport)}
+TRANSPORTS = {
+    transport.name: transport for transport in (NcclTransport, CudaMpiTransport, HostTransport)
+}
 """The fastest first."""
 
 
@@ -321,7 +348,9 @@ def choose_transport(asked: str, backend, communicator, gpus_shared: bool) -> Tr
     obstacles = _obstacles(backend, communicator, gpus_shared)
     if asked == "auto":
         usable = [name for name in TRANSPORTS if name not in obstacles]
-        return _first_that_starts(usable if communicator.size > 1 else ["host"], backend, communicator)
+        return _first_that_starts(
+            usable if communicator.size > 1 else ["host"], backend, communicator
+        )
     try:
         if asked in obstacles:
             raise InputError(obstacles[asked])
@@ -340,7 +369,10 @@ def _obstacles(backend, communicator, gpus_shared) -> dict[str, str]:
     if gpus_shared:
         found.setdefault("nccl", "two ranks share a GPU")
     if not aware:
-        found.setdefault("cuda-mpi", "the MPI library does not say that it takes GPU arrays (see hybrid-nbody doctor)")
+        found.setdefault(
+            "cuda-mpi",
+            "the MPI library does not say that it takes GPU arrays (see hybrid-nbody doctor)",
+        )
     return found
 
 

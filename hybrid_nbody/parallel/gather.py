@@ -15,8 +15,9 @@ TAG = 7
 def slabs(field, communicator) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the rows of a distributed array on the root, in global order.
 
-    The root never holds more than one slab of `SLAB_BYTES` (or one row, if that is larger) beyond its own share: every
-    other rank sends its rows in pieces of that size, and the next piece is received when the root asks for it.
+    The root never holds more than one slab of `SLAB_BYTES` (or one row, if that is larger) beyond
+    its own share: every other rank sends its rows in pieces of that size, and the next piece is
+    received when the root asks for it.
 
     Parameters
     ----------
@@ -34,7 +35,11 @@ def slabs(field, communicator) -> Iterator[tuple[int, np.ndarray]]:
     """
     shares = communicator.gather_integers(field.start, field.rows).tolist()
     step = max(1, SLAB_BYTES // max(field.row_bytes, 1))
-    room = np.empty((min(step, field.shape[0]), *field.shape[1:]), field.dtype) if communicator.is_root else None
+    room = (
+        np.empty((min(step, field.shape[0]), *field.shape[1:]), field.dtype)
+        if communicator.is_root
+        else None
+    )
     for rank, (start, rows) in enumerate(shares):
         for first in range(0, rows, step):
             last = min(first + step, rows)

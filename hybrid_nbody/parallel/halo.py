@@ -21,10 +21,15 @@ class Whole:
         Whether the last plane is followed by the first.
     """
 
-    alone, recordable, rank, transport, communicator = True, True, 0, None, None
+    alone = True
+    recordable = True
+    rank = 0
+    transport = None
+    communicator = None
 
     def __init__(self, planes: int, periodic: bool):
-        self.partition, self.periodic = Partition.equal(planes, 1), periodic
+        self.partition = Partition.equal(planes, 1)
+        self.periodic = periodic
         self.own = self.partition.share(0)
 
     def fill(self, *arrays) -> None:
@@ -75,7 +80,8 @@ class HaloExchange(Exchange):
 
     def __init__(self, transport, partition: Partition, communicator, periodic: bool):
         super().__init__(transport, partition, communicator.rank)
-        self.communicator, self.periodic = communicator, periodic
+        self.communicator = communicator
+        self.periodic = periodic
         self._messages = cache(self._messages_of)
 
     def fill(self, *arrays, depth: int = 1) -> None:
@@ -104,9 +110,11 @@ class HaloExchange(Exchange):
     def _trade(self, pairs, depth):
         """Bring the planes within `depth` of the slab from the first array of each pair, each rank's, to the second."""
         copies, sends, receives = self._messages(depth)
-        sending, receiving = [], []
+        sending = []
+        receiving = []
         for source, target in pairs:
-            first, place = self._beyond(source), self._beyond(target)
+            first = self._beyond(source)
+            place = self._beyond(target)
             for here, there in copies:
                 target[shifted(there, place)] = source[shifted(here, first)]
             sending += [(rank, source[shifted(here, first)]) for rank, here in sends]
@@ -122,7 +130,9 @@ class HaloExchange(Exchange):
 
         Planes are counted from its first one.
         """
-        copies, sends, receives = [], [], []
+        copies = []
+        sends = []
+        receives = []
         for rank in range(self.partition.size):
             for owner, first, last, place in self._pieces(rank, depth):
                 here = slice(first - self.own.start, last - self.own.start)
@@ -136,11 +146,20 @@ class HaloExchange(Exchange):
         return copies, sends, receives
 
     def _pieces(self, rank, depth):
-        """Yield the planes first ... last - 1 of `owner` that `rank` needs, and where they belong among its own."""
-        share, number = self.partition.share(rank), self.partition.total
-        for wanted in (range(share.start - depth, share.start), range(share.stop, share.stop + depth)):
+        """Yield the planes first ...
+
+        last - 1 of `owner` that `rank` needs, and where they belong among its own.
+        """
+        share = self.partition.share(rank)
+        number = self.partition.total
+        for wanted in (
+            range(share.start - depth, share.start),
+            range(share.stop, share.stop + depth),
+        ):
             planes = [plane for plane in wanted if self.periodic or 0 <= plane < number]
-            for (owner, turn), run in groupby(planes, lambda plane: (self._owner(plane % number), plane // number)):
+            for (owner, turn), run in groupby(
+                planes, lambda plane: (self._owner(plane % number), plane // number)
+            ):
                 run = list(run)
                 first = run[0] - turn * number
                 yield owner, first, first + len(run), run[0] - share.start

@@ -28,8 +28,8 @@ class Partition:
     def weighted(cls, total: int, weights: Sequence[float], least: int = 0) -> "Partition":
         """Share `total` items in proportion to `weights`, one a rank, by the largest remainder.
 
-        Each share is within one item of its exact value, and the shares add up to `total`. Where one is smaller than
-        `least`, what it lacks is taken from the largest.
+        Each share is within one item of its exact value, and the shares add up to `total`. Where
+        one is smaller than `least`, what it lacks is taken from the largest.
         """
         weights = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
         exact = total * weights / np.sum(weights)
@@ -54,7 +54,9 @@ class Partition:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """Number of items of each rank."""
-        return tuple(end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False))
+        return tuple(
+            end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False)
+        )
 
     @cached_property
     def even(self) -> bool:

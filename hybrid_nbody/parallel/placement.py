@@ -45,8 +45,8 @@ def place(asked, threads: str | int, communicator, cpu_share="auto") -> Placemen
     Parameters
     ----------
     asked : {"auto", "cpu", "gpu", "hybrid"} or sequence of str
-        For all ranks, or for each. ``auto`` gives the GPUs of a node to its first ranks, one each, and CPU threads to
-        the others.
+        For all ranks, or for each. ``auto`` gives the GPUs of a node to its first ranks, one each,
+        and CPU threads to the others.
     threads : "auto" or int
         CPU threads of a rank.
     communicator : Communicator
@@ -62,12 +62,16 @@ def place(asked, threads: str | int, communicator, cpu_share="auto") -> Placemen
     kinds, reason = _kinds(asked, communicator)
     kind = kinds[communicator.rank]
     threads = _threads(threads, kind, communicator)
-    gpu = _turn(communicator.together(lambda: gpu_identities() if kind in ON_GPUS else []), communicator).gpu
+    gpu = _turn(
+        communicator.together(lambda: gpu_identities() if kind in ON_GPUS else []), communicator
+    ).gpu
     backend = communicator.together(lambda: BUILDERS[kind](gpu, threads, cpu_share))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
     identities = communicator.gather((kind in ON_GPUS, communicator.node_number, backend.identity))
     users = Counter(identity for identity in identities if identity[0])
-    return Placement(backend, reason, table, any(number > 1 for number in users.values()), tuple(kinds))
+    return Placement(
+        backend, reason, table, any(number > 1 for number in users.values()), tuple(kinds)
+    )
 
 
 def _kinds(asked, communicator):
@@ -80,19 +84,26 @@ def _kinds(asked, communicator):
 
 def _best_kinds(communicator):
     """Return GPUs for the ranks that can have one to themselves, CPUs for the others."""
-    seen, problem = [], ""
+    seen = []
+    problem = ""
     try:
         seen = gpu_identities()
     except InputError as error:
         problem = str(error).split(";")[0]
     alone = _turn(seen, communicator).alone
-    problems = communicator.gather("" if alone else problem or "no GPU is left for the other ranks of its node")
+    problems = communicator.gather(
+        "" if alone else problem or "no GPU is left for the other ranks of its node"
+    )
     kinds = ["cpu" if problem else "gpu" for problem in problems]
     why = next((problem for problem in problems if problem), "")
     if not why:
         return kinds, "backend auto chose gpu: every rank sees one"
     cpus = kinds.count("cpu")
-    ranks = "cpu" if cpus == len(kinds) else f"gpu on {len(kinds) - cpus} and cpu on {cpus} of {len(kinds)} ranks"
+    ranks = (
+        "cpu"
+        if cpus == len(kinds)
+        else f"gpu on {len(kinds) - cpus} and cpu on {cpus} of {len(kinds)} ranks"
+    )
     return kinds, f"backend auto chose {ranks}: {why}"
 
 
@@ -116,7 +127,8 @@ def turns(seen: Sequence[Sequence[str]]) -> list[Turn]:
     seen : sequence of sequences of str
         The identities of the GPUs that each rank sees.
     """
-    users, result = Counter(), []
+    users = Counter()
+    result = []
     for mine in seen:
         gpu = min(range(len(mine)), key=lambda number: users[mine[number]], default=None)
         result.append(Turn(gpu, gpu is not None and not users[mine[gpu]]))
@@ -137,16 +149,21 @@ ON_GPUS = ("gpu", "hybrid")
 BUILDERS = {
     "cpu": lambda gpu, threads, cpu_share: CpuBackend(threads),
     "gpu": lambda gpu, threads, cpu_share: GpuBackend(gpu),
-    "hybrid": lambda gpu, threads, cpu_share: HybridBackend(GpuBackend(gpu), CpuBackend(threads), cpu_share),
+    "hybrid": lambda gpu, threads, cpu_share: HybridBackend(
+        GpuBackend(gpu), CpuBackend(threads), cpu_share
+    ),
 }
 
 
 def free_cores(communicator, kind: str = "cpu") -> int:
     """Return the share of the cores it may run on that a rank computes with; all ranks of a node call together.
 
-    Ranks pinned to cores of their own do not share them. One that computes on a GPU alone takes one core.
+    Ranks pinned to cores of their own do not share them. One that computes on a GPU alone takes one
+    core.
     """
     cores = os.sched_getaffinity(0)
-    kinds = [other for other, theirs in communicator.node.allgather((kind, cores)) if cores & theirs]
+    kinds = [
+        other for other, theirs in communicator.node.allgather((kind, cores)) if cores & theirs
+    ]
     feeding = kinds.count("gpu")
     return 1 if kind == "gpu" else max(1, (len(cores) - feeding) // (len(kinds) - feeding))

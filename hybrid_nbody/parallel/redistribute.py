@@ -20,14 +20,24 @@ def moved_rows(field, wanted: slice, communicator) -> np.ndarray:
         Every rank calls together.
     """
     owned = slice(field.start, field.start + field.rows)
-    shares = communicator.gather_integers(owned.start, owned.stop, wanted.start, wanted.stop).tolist()
+    shares = communicator.gather_integers(
+        owned.start, owned.stop, wanted.start, wanted.stop
+    ).tolist()
     result = np.empty((wanted.stop - wanted.start, *field.shape[1:]), field.dtype)
-    incoming = {rank: result[rows] for rank, rows in _common(wanted, [share[:2] for share in shares])}
-    outgoing = {rank: _rows(field, rows) for rank, rows in _common(owned, [share[2:] for share in shares])}
+    incoming = {
+        rank: result[rows] for rank, rows in _common(wanted, [share[:2] for share in shares])
+    }
+    outgoing = {
+        rank: _rows(field, rows) for rank, rows in _common(owned, [share[2:] for share in shares])
+    }
     if communicator.rank in incoming:
         incoming.pop(communicator.rank)[:] = outgoing.pop(communicator.rank)
-    requests = [communicator.comm.Irecv(rows, source=rank, tag=TAG) for rank, rows in incoming.items()]
-    requests += [communicator.comm.Isend(rows, dest=rank, tag=TAG) for rank, rows in outgoing.items()]
+    requests = [
+        communicator.comm.Irecv(rows, source=rank, tag=TAG) for rank, rows in incoming.items()
+    ]
+    requests += [
+        communicator.comm.Isend(rows, dest=rank, tag=TAG) for rank, rows in outgoing.items()
+    ]
     for request in requests:
         wait(request)
     return result

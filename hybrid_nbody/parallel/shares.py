@@ -16,7 +16,8 @@ CHANGEABLE = (
     "output.diagnostics",
     "output.checkpoint",
 )
-"""What ``resume --set`` may change whatever the model: not the physics that the part already done was computed with."""
+"""What ``resume --set`` may change whatever the model: not the physics that the part already done
+was computed with."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +83,21 @@ def shares(config, number: int, placement: Placement, measure, least: int = 0) -
     if is_measured(config, placement):
         return Partition.weighted(number, measure(), least)
     balance = config.compute.balance
-    return Partition.weighted(number, [1.0] * len(placement.kinds) if isinstance(balance, str) else balance)
+    return Partition.weighted(
+        number, [1.0] * len(placement.kinds) if isinstance(balance, str) else balance
+    )
 
 
 def placement_lines(config, built: Built, count) -> list[str]:
     """Say where the ranks compute, and what ``count(number)`` each has."""
-    placement, exchange = built.placement, built.exchange
+    placement = built.placement
+    exchange = built.exchange
     how = "" if exchange.alone else f"; exchange {exchange.name} over {exchange.transport.name}"
     how += "; shares by speed" if is_measured(config, placement) and not exchange.alone else ""
     lines = [f"{placement.reason}{how}"]
-    for (rank, host, device), number in zip(placement.table, exchange.partition.counts, strict=True):
+    for (rank, host, device), number in zip(
+        placement.table, exchange.partition.counts, strict=True
+    ):
         lines.append(f"  rank {rank:<4} {host:<20} {device:<28} {count(number)}")
     if placement.shared_gpus:
         lines.append("warning: ranks share a GPU; start one rank a GPU for full speed")

@@ -1,7 +1,8 @@
 """Sums whose bits depend on the terms alone, not on how ranks share or order them.
 
-Every term is cut into two integers on a grid fixed by the largest term; integers add exactly in any order
-(the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Summation", ARITH 2013).
+Every term is cut into two integers on a grid fixed by the largest term; integers add exactly in any
+order (the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Summation", ARITH
+2013).
 """
 
 import numpy as np
@@ -34,12 +35,14 @@ def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray
     Returns
     -------
     (…) array of float64
-        NaN if any term is not finite. Before its final rounding, each sum is within ``4 * number**3 * 2**-124`` of the
-        largest term, if that is above 1e-280.
+        NaN if any term is not finite. Before its final rounding, each sum is within ``4 * number**3
+        * 2**-124`` of the largest term, if that is above 1e-280.
     """
     terms = np.asarray(terms, dtype=np.float64)
     bits = _bits(number)
-    largest = communicator.maximum(np.maximum(terms.max(axis=0, initial=0.0), -terms.min(axis=0, initial=0.0)))
+    largest = communicator.maximum(
+        np.maximum(terms.max(axis=0, initial=0.0), -terms.min(axis=0, initial=0.0))
+    )
     if not np.isfinite(largest).all():
         return np.full(largest.shape, np.nan)
     exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
@@ -63,12 +66,14 @@ def _bits(number: int) -> int:
     return TERM_BITS - max(number, 1).bit_length()
 
 
-def reproducible_median(values: np.ndarray, weights: np.ndarray, number: int, communicator) -> float:
+def reproducible_median(
+    values: np.ndarray, weights: np.ndarray, number: int, communicator
+) -> float:
     """Return the smallest value at which the weights of all ranks reach half their total, the same for any shares.
 
-    Nothing is gathered: each round counts the weights up to `THRESHOLDS` bit patterns, whose order is that of the
-    non-negative numbers that they stand for, and narrows the search to one interval between them. Weights are counted
-    on an integer grid, hence exactly.
+    Nothing is gathered: each round counts the weights up to `THRESHOLDS` bit patterns, whose order
+    is that of the non-negative numbers that they stand for, and narrows the search to one interval
+    between them. Weights are counted on an integer grid, hence exactly.
 
     Parameters
     ----------
@@ -87,12 +92,15 @@ def reproducible_median(values: np.ndarray, weights: np.ndarray, number: int, co
     patterns = np.abs(values[order]).view(np.int64)
     grid = np.rint(np.ldexp(weights[order], _bits(number) - np.frexp(heaviest)[1])).astype(np.int64)
     reached = np.concatenate([[0], np.cumsum(grid)])
-    low, high, half = -1, int(largest.view(np.int64)), None
+    low = -1
+    high = int(largest.view(np.int64))
+    half = None
     while high - low > 1:
         step = -(-(high - low) // THRESHOLDS)
         thresholds = np.minimum(low + step * np.arange(THRESHOLDS + 1), high)
         counts = communicator.sum(reached[np.searchsorted(patterns, thresholds, side="right")])
         half = (int(counts[-1]) + 1) // 2 if half is None else half
         found = int(np.searchsorted(counts[1:], half))
-        low, high = int(thresholds[found]), int(thresholds[found + 1])
+        low = int(thresholds[found])
+        high = int(thresholds[found + 1])
     return float(np.int64(high).view(np.float64))

@@ -1,6 +1,7 @@
 """Waiting for messages without taking a core from those who compute.
 
-MPI's own waits spin. Where ranks outnumber cores, as on a laptop, that keeps the rank that is waited for from running.
+MPI's own waits spin. Where ranks outnumber cores, as on a laptop, that keeps the rank that is
+waited for from running.
 """
 
 import os

@@ -14,7 +14,14 @@ from hybrid_nbody.output.progress import BarProgress, LineProgress
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
-from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps, EveryTime, EveryWall, StopRequested
+from hybrid_nbody.simulation.schedule import (
+    AtStep,
+    Either,
+    EverySteps,
+    EveryTime,
+    EveryWall,
+    StopRequested,
+)
 
 PROGRESS_SECONDS = 0.2
 
@@ -46,8 +53,11 @@ class Job:
     """
 
     def __init__(self, config, folder, model, communicator, log, started, signals, rebalancer=None):
-        self.config, self.folder, self.rebalancer = config, folder, rebalancer
-        self.communicator, self.log = communicator, log
+        self.config = config
+        self.folder = folder
+        self.rebalancer = rebalancer
+        self.communicator = communicator
+        self.log = log
         self.last_step = config.time.total_steps
         self.simulation = Simulation(model, communicator, signals, started)
         self.header = self._header()
@@ -86,10 +96,12 @@ class Job:
 
     def _add_events(self):
         """Say what happens when; what is due together happens in this order."""
-        output, record = self.config.output, self.recorder
+        output = self.config.output
+        record = self.recorder
         stop = StopRequested(self.config.time.wall_limit or math.inf)
         last = AtStep(self.last_step)
-        frame, measure = self._when(output.trajectory), self._when(output.diagnostics)
+        frame = self._when(output.trajectory)
+        measure = self._when(output.diagnostics)
         save = Either(*self._when(output.checkpoint), last, stop)
         self.simulation.events = [
             Event("guard", Either(*frame, *measure, save), record.check),
@@ -101,7 +113,9 @@ class Job:
             Event("finish", last, lambda: self.simulation.stop("finished")),
         ]
         if self.rebalancer:
-            self.simulation.events.append(Event("balance", EveryWall(BALANCE_SECONDS), self._rebalance))
+            self.simulation.events.append(
+                Event("balance", EveryWall(BALANCE_SECONDS), self._rebalance)
+            )
 
     def _rebalance(self):
         """Share the work out anew if that pays, unless the run ends here."""
@@ -119,10 +133,15 @@ class Job:
     def run(self, saved_step: int | None) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
         if self.model.step == self.last_step:
-            self.log.say(f"nothing left to do at step {self.last_step}; go on with --set time.steps or time.end")
+            self.log.say(
+                f"nothing left to do at step {self.last_step}; go on with --set time.steps or time.end"
+            )
         self.recorder.begin(saved_step)
-        self.communicator.only_on_root(lambda: directory.write_config(self.folder, self.header["config"]))
-        first_step, start = self.model.step, time.perf_counter()
+        self.communicator.only_on_root(
+            lambda: directory.write_config(self.folder, self.header["config"])
+        )
+        first_step = self.model.step
+        start = time.perf_counter()
         try:
             outcome = self.simulation.run()
         except HybridNBodyError as error:
@@ -148,7 +167,9 @@ class Job:
         else:
             signal = self.simulation.signals.received or "a signal to another rank"
             why = signal if self.simulation.signalled else "time.wall_limit"
-            self.log.say(f"stopped early ({why}) at {place}; continue with: hybrid-nbody resume {self.folder}")
+            self.log.say(
+                f"stopped early ({why}) at {place}; continue with: hybrid-nbody resume {self.folder}"
+            )
         self.log.close()
 
 

@@ -26,7 +26,9 @@ class Moved:
     """
 
     def __init__(self, model, partition: Partition, communicator):
-        self.number, self.scalars, self.communicator = partition.total, model.scalars(), communicator
+        self.number = partition.total
+        self.scalars = model.scalars()
+        self.communicator = communicator
         self.own = partition.share(communicator.rank)
         fields = fields_of(model, *SAVED_ROLES)
         self._rows = {field.name: moved_rows(field, self.own, communicator) for field in fields}
@@ -58,24 +60,30 @@ class Rebalancer:
     """
 
     def __init__(self, builder, built, say):
-        self.builder, self.built, self.say = builder, built, say
-        self.speeds, self.before, self.looked = None, 0.0, built.model.step
+        self.builder = builder
+        self.built = built
+        self.say = say
+        self.speeds = None
+        self.before = 0.0
+        self.looked = built.model.step
 
     def look(self, simulation) -> None:
         """Share out anew if that pays, and give `simulation` the new model; all ranks call together.
 
-        The state moves without loss of a bit. The root decides. Where no step was done since the last look, there is
-        nothing new to see.
+        The state moves without loss of a bit. The root decides. Where no step was done since the
+        last look, there is nothing new to see.
         """
         if simulation.model.step == self.looked:
             return
-        self.looked, present = simulation.model.step, self.built.exchange.partition
+        self.looked = simulation.model.step
+        present = self.built.exchange.partition
         better = better_shares(present, self._speeds(), self.builder.least)
         partition, gain = self.builder.communicator.broadcast(better)
         if gain > LEAST_GAIN:
             simulation.model = None  # so that its memory is free for the new one
             simulation.model = self._moved_to(partition)
-            step, counts = simulation.model.step, ", ".join(map(str, partition.counts))
+            step = simulation.model.step
+            counts = ", ".join(map(str, partition.counts))
             self.say(f"step {step}: shared out anew as {counts}: steps should take {gain:.0%} less")
 
     def _speeds(self):
@@ -90,9 +98,11 @@ class Rebalancer:
 
     def _moved_to(self, partition):
         """Return the model with other shares."""
-        model, built = self.built.model, replace(self.built, model=None)
+        model = self.built.model
+        built = replace(self.built, model=None)
         self.built = built
-        moved, seconds = Moved(model, partition, self.builder.communicator), model.timings.seconds
+        moved = Moved(model, partition, self.builder.communicator)
+        seconds = model.timings.seconds
         del model
         gc.collect()  # its parts name each other: it would stay, beside the new one
         built.exchange.transport.release()
@@ -109,18 +119,21 @@ def better_shares(present: Partition, speeds, least: int) -> tuple[Partition, fl
     present : Partition
         The shares now.
     speeds : sequence of float or None
-        Rows a second of each rank; those of one that had nothing to do are not known and 0. None where nothing was
-        measured.
+        Rows a second of each rank; those of one that had nothing to do are not known and 0. None
+        where nothing was measured.
     least : int
         Rows that a rank has at least.
     """
     if speeds is None or not any(speeds):
         return present, 0.0
     better = Partition.weighted(present.total, speeds, least)
-    now, then = _seconds(present, speeds), _seconds(better, speeds)
+    now = _seconds(present, speeds)
+    then = _seconds(better, speeds)
     return better, 1.0 - then / now
 
 
 def _seconds(partition, speeds):
     """Return the time of a step with these shares: that of the slowest rank."""
-    return max(count / speed for count, speed in zip(partition.counts, speeds, strict=True) if speed > 0)
+    return max(
+        count / speed for count, speed in zip(partition.counts, speeds, strict=True) if speed > 0
+    )

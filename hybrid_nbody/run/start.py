@@ -63,7 +63,11 @@ def introduce(builder, built, log: Log) -> None:
 def rebalancer(builder, built, log: Log) -> Rebalancer | None:
     """Return what shares the work out anew during a run, where shares follow the speed of several ranks."""
     several = builder.communicator.size > 1
-    return Rebalancer(builder, built, log.say) if several and is_measured(builder.config, built.placement) else None
+    return (
+        Rebalancer(builder, built, log.say)
+        if several and is_measured(builder.config, built.placement)
+        else None
+    )
 
 
 def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: float) -> int:
@@ -101,7 +105,16 @@ def run(path, overrides: Sequence[str], overwrite: bool, communicator, started: 
         introduce(builder, built, log)
         communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-        job = Job(config, folder, built.model, communicator, log, started, signals, rebalancer(builder, built, log))
+        job = Job(
+            config,
+            folder,
+            built.model,
+            communicator,
+            log,
+            started,
+            signals,
+            rebalancer(builder, built, log),
+        )
         del built  # the job's model alone is kept: it may be replaced
         job.trajectory.create(job.model, job.header)
         log.open(folder / directory.LOG)
@@ -120,7 +133,8 @@ def build(values: dict, source_name: str, communicator, connect=choose_transport
     communicator : Communicator
         Every rank calls together.
     connect, place : callable, optional
-        Return what carries the exchange, and where the ranks compute, in the place of `choose_transport` and `place`.
+        Return what carries the exchange, and where the ranks compute, in the place of
+        `choose_transport` and `place`.
 
     Returns
     -------
@@ -131,7 +145,9 @@ def build(values: dict, source_name: str, communicator, connect=choose_transport
     InputError
         On every rank.
     """
-    config = communicator.on_root(lambda: loader.loads(json.dumps(values), source_name, models=MODELS))
+    config = communicator.on_root(
+        lambda: loader.loads(json.dumps(values), source_name, models=MODELS)
+    )
     builder = BUILDERS[config.model](config, communicator, connect, place)
     builder.check()
     return builder.fresh(communicator.only_on_root(builder.initial))
@@ -168,8 +184,19 @@ def resume(folder: Path, overrides: Sequence[str], communicator, started: float)
         for warning in warnings:
             log.say(f"warning: {warning}; the checkpoint before it is used")
         introduce(builder, built, log)
-        log.say(f"resuming {folder} at step {model.step}, t = {model.time:g}, from {saved.path.name}")
-        job = Job(config, folder, model, communicator, log, started, signals, rebalancer(builder, built, log))
+        log.say(
+            f"resuming {folder} at step {model.step}, t = {model.time:g}, from {saved.path.name}"
+        )
+        job = Job(
+            config,
+            folder,
+            model,
+            communicator,
+            log,
+            started,
+            signals,
+            rebalancer(builder, built, log),
+        )
         del built, model  # the job's model alone is kept: it may be replaced
         log.open(folder / directory.LOG)
         _continue_trajectory(job)
@@ -186,7 +213,9 @@ def _saved_run(folder, overrides):
         BUILDERS[loader.loads(saved.config, str(saved.path), models=MODELS).model].changeable,
     )
     config = loader.loads(saved.config, str(saved.path), overrides, models=MODELS)
-    config = config.model_copy(update={"output": config.output.model_copy(update={"directory": str(folder)})})
+    config = config.model_copy(
+        update={"output": config.output.model_copy(update={"directory": str(folder)})}
+    )
     if config.time.total_steps < saved.scalars["step"]:
         raise InputError(
             f"time: the run is at step {saved.scalars['step']:.0f} already, past the end asked for "
@@ -199,7 +228,9 @@ def _refuse_changed_physics(overrides, changeable):
     for override in overrides:
         key = override.split("=")[0].strip()
         if not any(key == name or key.startswith(f"{name}.") for name in changeable):
-            raise InputError(f"--set {override}: a resumed run can only change {', '.join(changeable)}")
+            raise InputError(
+                f"--set {override}: a resumed run can only change {', '.join(changeable)}"
+            )
 
 
 def _continue_trajectory(job):
@@ -212,6 +243,8 @@ def _continue_trajectory(job):
         job.trajectory.reopen(job.model, job.header)
     except DamagedFileError as error:
         aside = job.trajectory.path.with_suffix(".damaged.h5")
-        job.log.say(f"warning: {error}; it is kept as {aside.name}, and a new trajectory begins here")
+        job.log.say(
+            f"warning: {error}; it is kept as {aside.name}, and a new trajectory begins here"
+        )
         job.communicator.only_on_root(lambda: directory.put_aside(job.trajectory.path, aside))
         job.trajectory.create(job.model, job.header)

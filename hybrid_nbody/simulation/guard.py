@@ -25,7 +25,9 @@ class Guard:
         self.simulation = simulation
         self.communicator = communicator
         self.max_energy_error = max_energy_error
-        self.good_step = self.calm_step = self.model.step  # the last whose numbers, and whose energy, were good
+        self.good_step = self.calm_step = (
+            self.model.step
+        )  # the last whose numbers, and whose energy, were good
 
     @property
     def model(self):
@@ -41,7 +43,9 @@ class Guard:
             On every rank, naming the step and the first bad row.
         """
         fields = [field for field in self.model.fields().values() if field.role is not Role.SHOWN]
-        first = self.communicator.minimum(np.array([_first_bad_row(field) for field in fields], dtype=np.int64))
+        first = self.communicator.minimum(
+            np.array([_first_bad_row(field) for field in fields], dtype=np.int64)
+        )
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
                 group, name = field.name.split("/")
@@ -72,7 +76,9 @@ class Guard:
         if self.model.step == 0:
             advice = self.model.advice["start"]
         else:
-            known = f"; the state was good at step {good_step}" if good_step < self.model.step else ""
+            known = (
+                f"; the state was good at step {good_step}" if good_step < self.model.step else ""
+            )
             advice = f"{self.model.advice['run']}; checkpoints written before are kept"
             where += known
         return NumericalError(f"{where}. {advice}").on_all_ranks()

@@ -23,7 +23,8 @@ class Simulation:
     Parameters
     ----------
     model : Model
-        The workload. An event may put another one in its place, at the same step: whoever needs it asks for it here.
+        The workload. An event may put another one in its place, at the same step: whoever needs it
+        asks for it here.
     communicator : Communicator
         Its ranks.
     signals : StopSignals
@@ -36,7 +37,8 @@ class Simulation:
     events : list of Event
         What happens, in this order where several are due.
     timings : Timings
-        Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each event.
+        Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each
+        event.
     signalled : bool
         Whether a signal asked any rank to stop.
     outcome : str

@@ -37,12 +37,13 @@ class Field:
     rows : int
         Number of rows of this rank.
     host : callable
-        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from its first, as a NumPy array.
+        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from its first, as
+        a NumPy array.
     role : Role
         Where the field is written.
     check : callable, optional
-        ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row is: for the guard,
-        which else looks at the rows themselves.
+        ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
+        is: for the guard, which else looks at the rows themselves.
     """
 
     name: str

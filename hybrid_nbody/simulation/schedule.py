@@ -1,6 +1,7 @@
 """When things happen: schedules are pure rules about a clock, and they compose.
 
-Schedules are asked on the root alone and its answer is sent to every rank, so they may look at the wall clock.
+Schedules are asked on the root alone and its answer is sent to every rank, so they may look at the
+wall clock.
 """
 
 import math
@@ -91,7 +92,8 @@ class EveryTime:
     def _ratio(self):
         """Steps in an interval as a fraction of whole numbers, so that no rounding adds up however long the run.
 
-        Denominators below 1e9 take 0.3 / 0.1 for the 3 that it means. More than one event a step is one event a step.
+        Denominators below 1e9 take 0.3 / 0.1 for the 3 that it means. More than one event a step is
+        one event a step.
         """
         ratio = Fraction(str(self.interval)) / Fraction(str(self.dt))
         ratio = max(ratio.limit_denominator(10**9), Fraction(1))

@@ -11,7 +11,8 @@ class StopSignals:
     Parameters
     ----------
     say : callable, optional
-        Called with the name of the first signal when it comes: compiling kernels, say, may take long after that.
+        Called with the name of the first signal when it comes: compiling kernels, say, may take
+        long after that.
 
     Attributes
     ----------
@@ -32,7 +33,9 @@ class StopSignals:
 
     def __exit__(self, *exception):
         for number, handler in self._previous.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not Python's
+            signal.signal(
+                number, signal.SIG_DFL if handler is None else handler
+            )  # None: not Python's
 
     def _note(self, number, frame):
         if self.received and number == signal.SIGINT:

@@ -38,8 +38,22 @@ def refused(in_folder):
 def write_run(in_folder):
     """Return a function that writes a run into a folder and returns the folder."""
 
-    def write(name="out", *, frames=3, bodies=4, rows=5, positions=None, diagnostics=None, more=None, **attributes):
-        positions = positions_of(frames, bodies) if positions is None else np.asarray(positions, dtype=float)
+    def write(
+        name="out",
+        *,
+        frames=3,
+        bodies=4,
+        rows=5,
+        positions=None,
+        diagnostics=None,
+        more=None,
+        **attributes,
+    ):
+        positions = (
+            positions_of(frames, bodies)
+            if positions is None
+            else np.asarray(positions, dtype=float)
+        )
         frames, bodies = positions.shape[:2]
         (in_folder / name).mkdir(exist_ok=True)
         with h5py.File(in_folder / name / "trajectory.h5", "w") as file:
@@ -73,7 +87,10 @@ ATTRIBUTES = {
 
 def fixed(attributes):
     """Return texts at a fixed length; of damaged ones at variable length, HDF5 2.0 can search for ever."""
-    return {name: np.bytes_(value.encode()) if isinstance(value, str) else value for name, value in attributes.items()}
+    return {
+        name: np.bytes_(value.encode()) if isinstance(value, str) else value
+        for name, value in attributes.items()
+    }
 
 
 def positions_of(frames, bodies):
@@ -103,7 +120,9 @@ def diagnostics_of(rows):
 def put(file, name, values, units, grows=True):
     """Write a data set that can grow, as the run does."""
     values = np.asarray(values)
-    data = file.create_dataset(name, data=values, maxshape=(None, *values.shape[1:]) if grows else None)
+    data = file.create_dataset(
+        name, data=values, maxshape=(None, *values.shape[1:]) if grows else None
+    )
     data.attrs.update(fixed({"units": units, "description": f"what {name.split('/')[-1]} is"}))
 
 
@@ -111,16 +130,33 @@ def put(file, name, values, units, grows=True):
 def write_fluid(in_folder):
     """Return a function that writes a run of a fluid into a folder and returns the folder."""
 
-    def write(name="smoke", *, cells=(12, 16, 8), frames=2, rows=5, stride=1, planes=None, fields=FIELDS, **changed):
+    def write(
+        name="smoke",
+        *,
+        cells=(12, 16, 8),
+        frames=2,
+        rows=5,
+        stride=1,
+        planes=None,
+        fields=FIELDS,
+        **changed,
+    ):
         (in_folder / name).mkdir(exist_ok=True)
         config = {"grid": {"cells": list(cells)}, "output": {"stride": stride, "planes": planes}}
-        stored = np.s_[:, range(0, cells[2], stride) if planes is None else sorted(planes), ::stride, ::stride]
+        stored = np.s_[
+            :, range(0, cells[2], stride) if planes is None else sorted(planes), ::stride, ::stride
+        ]
         with h5py.File(in_folder / name / "trajectory.h5", "w") as file:
             attributes = {"model": "fluid", "title": "Smoke", "config": json.dumps(config)}
             file.attrs.update(fixed(ATTRIBUTES | attributes))
             for field in fields:
                 values = changed.get(field, FLOWS[field](cells, max(frames, 1))[:frames])
-                put(file, f"fluid/{field}", values[stored], {"density": "density"}.get(field, "length / time"))
+                put(
+                    file,
+                    f"fluid/{field}",
+                    values[stored],
+                    {"density": "density"}.get(field, "length / time"),
+                )
             for quantity, values in diagnostics_of_fluid(rows).items():
                 put(file, f"diagnostics/{quantity}", values, UNITS_OF_FLUID.get(quantity, "1"))
             put(file, "step", 10 * np.arange(frames), "1")
@@ -165,14 +201,19 @@ def velocity_of(cells, frames):
     v = np.cos(2 * phase[0]) * np.sin(phase[1]) * np.cos(2 * phase[2])
     u = -np.sin(2 * phase[0]) * np.cos(phase[1]) / 4
     w = -np.sin(2 * phase[2]) * np.cos(phase[1]) / 4
-    return np.array([(1 + frame) * np.stack([u, v, w], axis=-1) for frame in range(frames)], dtype="f4")
+    return np.array(
+        [(1 + frame) * np.stack([u, v, w], axis=-1) for frame in range(frames)], dtype="f4"
+    )
 
 
 FLOWS = {"density": density_of, "velocity": velocity_of}
 
 
 def diagnostics_of_fluid(rows):
-    """Return the diagnostics of a run of a fluid, by name: (D,). The first row is of a fluid at rest."""
+    """Return the diagnostics of a run of a fluid, by name: (D,).
+
+    The first row is of a fluid at rest.
+    """
     time = 0.25 * np.arange(rows)
     speed = 0.8 * time * np.exp(-time)
     return {
@@ -198,7 +239,9 @@ def write_checkpoint(in_folder, seal):
     def write(name="checkpoint-0000000020.h5", *, step=20, time=1.0, bodies=4, **attributes):
         path = in_folder / name
         with h5py.File(path, "w", userblock_size=512) as file:
-            file.attrs.update(fixed(ATTRIBUTES | {"format": "hybrid_nbody checkpoint", "scalars": "{}"}))
+            file.attrs.update(
+                fixed(ATTRIBUTES | {"format": "hybrid_nbody checkpoint", "scalars": "{}"})
+            )
             file.attrs.update({"step": step, "time": time} | attributes)
             put(file, "bodies/position", positions_of(1, bodies)[0], "length", grows=False)
             put(file, "bodies/velocity", -positions_of(1, bodies)[0], "length / time", grows=False)
@@ -216,7 +259,12 @@ def write_fluid_checkpoint(in_folder, seal):
 
     def write(name="checkpoint-0000000020.h5", *, cells=(12, 16, 8)):
         with h5py.File(in_folder / name, "w", userblock_size=512) as file:
-            origin = {"format": "hybrid_nbody checkpoint", "model": "fluid", "title": "Smoke", "scalars": "{}"}
+            origin = {
+                "format": "hybrid_nbody checkpoint",
+                "model": "fluid",
+                "title": "Smoke",
+                "scalars": "{}",
+            }
             file.attrs.update(fixed(ATTRIBUTES | origin) | {"step": 20, "time": 2.0})
             put(file, "state/density", density_of(cells, 1)[0], "1", grows=False)
             for component in "uvw":

@@ -117,7 +117,9 @@ def test_what_is_not_a_number_is_told(write_run):
     change(write_run("b"), "bodies/position", (1, 2, 0), np.nan)
     found = compare("a", "b")
     assert np.isnan(named(found.fields)["position"].largest[1])
-    assert ["position", "nan", "nan", "0.5", "nan", "length"] in map(str.split, table_of(found).splitlines())
+    assert ["position", "nan", "nan", "0.5", "nan", "length"] in map(
+        str.split, table_of(found).splitlines()
+    )
 
 
 def test_fluids_plane_by_plane(write_fluid, monkeypatch):
@@ -168,7 +170,9 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
         "a/trajectory.h5 and none/trajectory.h5: no frame and no row of diagnostics at the same time"
     )
     assert refused(InputError, compare, "a", "nowhere") == "nowhere: no such file or directory"
-    assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith("nowhere/x.png: cannot write")
+    assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith(
+        "nowhere/x.png: cannot write"
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -182,7 +186,9 @@ def test_what_is_not_finite_in_the_first_run_is_no_scale(write_run, value):
         assert not np.isfinite(series.largest[series.worst])
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.integers(1, 5)
+)
 def test_stretches_are_the_matched_frames_in_their_order(gaps, most):
     left, right = (np.cumsum([1 + gap[side] for gap in gaps]).tolist() for side in (0, 1))
     found = list(_stretches(left, right, most))

@@ -36,7 +36,7 @@ def images_of(figure):
     return [np.asarray(axes.images[0].get_array()) for axes in figure.axes[:3]]
 
 
-# --- what is written ------------------------------------------------------------------------------------------------
+# --- what is written ------------------------------------------------------------------------------
 
 
 def test_by_default_all_that_fits_goes_into_the_runs_directory(write_fluid):
@@ -59,7 +59,7 @@ def test_size_and_content(write_fluid, kind, cells):
     assert (picture[:, [0, -1]] == 255).all()
 
 
-# --- what they show -------------------------------------------------------------------------------------------------
+# --- what they show -------------------------------------------------------------------------------
 
 
 def test_slices_go_through_the_middle_and_stand_upright(write_fluid):
@@ -70,8 +70,16 @@ def test_slices_go_through_the_middle_and_stand_upright(write_fluid):
     np.testing.assert_array_equal(xy, values[1, 3])  # rows y, columns x
     np.testing.assert_array_equal(xz, values[1, :, 7])
     np.testing.assert_array_equal(zy, values[1, :, :, 5].T)
-    assert [axes.get_xlabel() for axes in figure.axes[:3]] == ["x (length)", "x (length)", "z (length)"]
-    assert [axes.get_ylabel() for axes in figure.axes[:3]] == ["y (length)", "z (length)", "y (length)"]
+    assert [axes.get_xlabel() for axes in figure.axes[:3]] == [
+        "x (length)",
+        "x (length)",
+        "z (length)",
+    ]
+    assert [axes.get_ylabel() for axes in figure.axes[:3]] == [
+        "y (length)",
+        "z (length)",
+        "y (length)",
+    ]
     assert [axes.get_title() for axes in figure.axes[:3]] == ["z = 0.219", "y = 0.469", "x = 0.344"]
     for axes, (right, top) in zip(figure.axes[:3], [(0.75, 1), (0.75, 0.5), (0.5, 1)], strict=True):
         assert (*axes.get_xlim(), *axes.get_ylim()) == (0, right, 0, top)
@@ -93,7 +101,10 @@ def test_arrows_show_the_velocity_within_the_plane(write_fluid):
 
 
 def test_a_fluid_at_rest_has_no_arrows(write_fluid):
-    for name, options in {"rest": {"velocity": np.zeros((1, 8, 16, 12, 3))}, "none": {"fields": ["density"]}}.items():
+    for name, options in {
+        "rest": {"velocity": np.zeros((1, 8, 16, 12, 3))},
+        "none": {"fields": ["density"]},
+    }.items():
         with open_run(write_fluid(name, frames=1, **options)) as run:
             figure = FIGURES["slices"](run)
         assert not any(axes.collections for axes in figure.axes[:3])
@@ -104,7 +115,11 @@ def test_chosen_planes_are_drawn_themselves(write_fluid):
     values = numbered()
     with open_run(write_fluid(density=values, planes=[6, 0, 2, 3, 7])) as run:
         figure = FIGURES["slices"](run, 0)
-    assert [axes.get_title() for axes in figure.axes[:3]] == ["z = 0.0312", "z = 0.219", "z = 0.469"]
+    assert [axes.get_title() for axes in figure.axes[:3]] == [
+        "z = 0.0312",
+        "z = 0.219",
+        "z = 0.469",
+    ]
 
 
 @pytest.mark.parametrize("block_bytes", [1, 4000, 1 << 20])
@@ -171,7 +186,7 @@ def test_diagnostics_of_one_row(write_fluid):
     assert plot_run(write_fluid(rows=1), "diagnostics", dpi=DPI)
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_what_a_fluid_does_not_hold(write_fluid, write_run, refused):

@@ -44,7 +44,11 @@ def test_a_trajectory(write_run):
     write_run(frames=1, rows=0)
     lines = without_sizes(describe("out/trajectory.h5"))
     assert lines[0] == "out/trajectory.h5: the trajectory of a run"
-    assert lines[-3:] == ["  frames        1, at time 0, step 0", "  diagnostics   none", "  size          SIZE"]
+    assert lines[-3:] == [
+        "  frames        1, at time 0, step 0",
+        "  diagnostics   none",
+        "  size          SIZE",
+    ]
 
 
 def test_a_checkpoint(write_checkpoint):
@@ -133,8 +137,13 @@ def test_checkpoints_are_described_without_a_trajectory(write_run, write_checkpo
     assert lines[2] == "  checkpoints   checkpoint-0000000020.h5  time 1, step 20"
 
 
-def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(write_run, write_checkpoint, cut, refused):
-    path, way = write_run() / "trajectory.h5", "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint"
+def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(
+    write_run, write_checkpoint, cut, refused
+):
+    path, way = (
+        write_run() / "trajectory.h5",
+        "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint",
+    )
     size = path.stat().st_size
     cut(path, 3000)
     reason = f"truncated, 3000 of {size} bytes are there; copy it again, or use an older one"
@@ -144,7 +153,9 @@ def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(write_run, wri
     assert refused(FileError, describe, "out/trajectory.h5") == f"out/trajectory.h5: {reason}{way}"
 
 
-def test_an_empty_trajectory_is_called_so_by_both_its_names(write_run, write_checkpoint, cut, refused):
+def test_an_empty_trajectory_is_called_so_by_both_its_names(
+    write_run, write_checkpoint, cut, refused
+):
     cut(write_run() / "trajectory.h5", 0)
     reason = "an empty file; its writer was stopped before the first flush"
     assert f"  trajectory    {reason}" in describe("out").splitlines()
@@ -152,7 +163,14 @@ def test_an_empty_trajectory_is_called_so_by_both_its_names(write_run, write_che
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [(0, "0 bytes"), (999, "999 bytes"), (217_950, "218 kB"), (999_999, "1 MB"), (5.81e9, "5.81 GB")]
+    ("size", "words"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (217_950, "218 kB"),
+        (999_999, "1 MB"),
+        (5.81e9, "5.81 GB"),
+    ],
 )
 def test_sizes_in_words(size, words):
     assert readable_size(size, digits=3) == words
@@ -165,7 +183,10 @@ def test_a_run_without_checkpoints(write_run):
 def test_what_cannot_be_described(write_run, write_checkpoint, cut, refused, in_folder):
     assert refused(InputError, describe, "x") == "x: no such file or directory"
     (in_folder / "empty").mkdir()
-    assert refused(InputError, describe, "empty") == "empty: no trajectory.h5 here; the directory is empty"
+    assert (
+        refused(InputError, describe, "empty")
+        == "empty: no trajectory.h5 here; the directory is empty"
+    )
     (in_folder / "x.yaml").write_text("model: nbody\n")
     assert refused(InputError, describe, "x.yaml") == (
         "x.yaml: a configuration, not an output; look at it with: hybrid-nbody check x.yaml"
@@ -185,7 +206,10 @@ def test_a_damaged_checkpoint(write_checkpoint, refused):
     contents = bytearray(path.read_bytes())
     contents[3000] ^= 4
     path.write_bytes(contents)
-    assert refused(FileError, describe, "c.h5") == "c.h5: damaged: its contents do not match its digest"
+    assert (
+        refused(FileError, describe, "c.h5")
+        == "c.h5: damaged: its contents do not match its digest"
+    )
 
 
 def test_a_checkpoint_of_a_newer_program(write_checkpoint, refused):

@@ -36,8 +36,12 @@ def enclosed(vertices, triangles):
 def test_a_sphere():
     vertices, triangles = isosurface(ball(), 0.0)
     distance = np.linalg.norm(vertices - CENTRE, axis=1)
-    np.testing.assert_allclose(distance, RADIUS, atol=0.06)  # a chord of length 1.7 at most, of a circle of radius 7
-    assert enclosed(vertices, triangles) == pytest.approx(4 / 3 * np.pi * RADIUS**3, rel=0.015)  # positive: faces out
+    np.testing.assert_allclose(
+        distance, RADIUS, atol=0.06
+    )  # a chord of length 1.7 at most, of a circle of radius 7
+    assert enclosed(vertices, triangles) == pytest.approx(
+        4 / 3 * np.pi * RADIUS**3, rel=0.015
+    )  # positive: faces out
     assert is_closed(triangles)
     assert len(vertices) - len(edges_of(triangles)) // 2 + len(triangles) == 2  # Euler
 
@@ -59,7 +63,9 @@ def test_noise_is_closed_and_faces_outwards():
     assert enclosed(vertices, triangles) > 0
 
 
-@pytest.mark.parametrize("values", [np.zeros((3, 3, 3)), np.full((2, 2, 2), np.nan), np.full((1, 1, 1), -1.0)])
+@pytest.mark.parametrize(
+    "values", [np.zeros((3, 3, 3)), np.full((2, 2, 2), np.nan), np.full((1, 1, 1), -1.0)]
+)
 def test_nothing_above_the_level(values):
     vertices, triangles = isosurface(values, 1.0)
     assert (vertices.shape, triangles.shape) == ((0, 3), (0, 3))

@@ -67,7 +67,9 @@ def test_every_other_frame_shows_the_same_as_in_the_whole_movie(cluster):
     whole, _ = pictures_of(make_movie(cluster, "whole.gif"))
     some, _ = pictures_of(make_movie(cluster, "some.gif", every=3))
     assert len(some) == 2
-    assert np.abs(some[0] - whole[0]).mean() < 1.5  # of 255: the scale of colours comes from other frames
+    assert (
+        np.abs(some[0] - whole[0]).mean() < 1.5
+    )  # of 255: the scale of colours comes from other frames
 
 
 @needs_ffmpeg
@@ -75,7 +77,17 @@ def test_an_mp4(cluster):
     path = make_movie(cluster, fps=5)
     assert path.name == "movie.mp4"
     entries = "stream=nb_read_frames,width,height,avg_frame_rate"
-    command = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", entries, "-of", "csv=p=0", str(path)]
+    command = [
+        "ffprobe",
+        "-v",
+        "error",
+        "-count_frames",
+        "-show_entries",
+        entries,
+        "-of",
+        "csv=p=0",
+        str(path),
+    ]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
     assert found == "256,224,5/1,4"
 
@@ -171,7 +183,7 @@ def test_progress_is_shown(terminal, lines):
         assert "200/200" in stream.getvalue()
 
 
-# --- refusals ------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_filmed(write_run, refused, monkeypatch):
@@ -182,15 +194,22 @@ def test_what_cannot_be_filmed(write_run, refused, monkeypatch):
     assert refused(InputError, make_movie, "out", "movie.gif", "fluid") == (
         "out/trajectory.h5: no movie of kind 'fluid' in this run of model 'nbody'; there is bodies"
     )
-    assert refused(InputError, make_movie, "out", fps=0).startswith("--fps 0: must be greater than 0")
+    assert refused(InputError, make_movie, "out", fps=0).startswith(
+        "--fps 0: must be greater than 0"
+    )
     assert refused(InputError, make_movie, "out", every=0) == "--every 0: must be at least 1"
     assert refused(FileError, make_movie, "out", "nowhere/movie.gif") == (
         "nowhere/movie.gif: cannot write the movie (no such directory: nowhere)"
     )
     write_run("early", frames=0)
-    assert refused(InputError, make_movie, "early") == "early/trajectory.h5: no frames to make a movie of"
+    assert (
+        refused(InputError, make_movie, "early")
+        == "early/trajectory.h5: no frames to make a movie of"
+    )
     monkeypatch.setattr(encoders.shutil, "which", lambda name: None)
-    assert "an MP4 needs ffmpeg, which is not on the PATH" in refused(InputError, make_movie, "out", "movie.mp4")
+    assert "an MP4 needs ffmpeg, which is not on the PATH" in refused(
+        InputError, make_movie, "out", "movie.mp4"
+    )
     assert make_movie("out").name == "movie.gif"
 
 
@@ -202,7 +221,9 @@ def test_a_movie_that_breaks_costs_no_earlier_one(cluster, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(encoders.Gif, "add", full)
-    with pytest.raises(FileError, match=r"movie.gif: cannot write the movie \(No space left on device\)"):
+    with pytest.raises(
+        FileError, match=r"movie.gif: cannot write the movie \(No space left on device\)"
+    ):
         make_movie(cluster, "movie.gif")
     assert path.read_bytes() == before
     assert sorted(entry.name for entry in cluster.parent.iterdir()) == ["movie.gif", "out"]
@@ -211,6 +232,8 @@ def test_a_movie_that_breaks_costs_no_earlier_one(cluster, monkeypatch):
 @needs_ffmpeg
 def test_ffmpeg_that_fails_is_quoted(cluster, monkeypatch):
     program = shutil.which("ffmpeg")
-    monkeypatch.setattr(encoders, "_command", lambda *arguments: [program, "-loglevel", "error", "-no-such-option"])
+    monkeypatch.setattr(
+        encoders, "_command", lambda *arguments: [program, "-loglevel", "error", "-no-such-option"]
+    )
     with pytest.raises(FileError, match="^movie.mp4: cannot write the movie .*no-such-option"):
         make_movie(cluster, "movie.mp4")

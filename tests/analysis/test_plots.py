@@ -47,12 +47,15 @@ def number_of(colour, picture):
     return int((np.abs(picture - wanted).max(axis=2) < 8).sum())
 
 
-# --- what is written where -----------------------------------------------------------------------------------------
+# --- what is written where ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("bodies", "kinds"),
-    [(4, ["energies", "snapshot", "tracks", "tracks-3d"]), (40, ["energies", "snapshot", "lagrangian"])],
+    [
+        (4, ["energies", "snapshot", "tracks", "tracks-3d"]),
+        (40, ["energies", "snapshot", "lagrangian"]),
+    ],
 )
 def test_by_default_all_that_fits_goes_into_the_runs_directory(write_run, bodies, kinds):
     written = plot_run(write_run(bodies=bodies), dpi=DPI)
@@ -79,7 +82,13 @@ def test_what_is_left_out_is_said_with_the_reason(write_run, refused):
 
 @pytest.mark.parametrize(
     ("kind", "bodies", "dpi"),
-    [("energies", 3, 80), ("snapshot", 4, 50), ("snapshot", 40, 50), ("tracks", 3, 50), ("overview", 40, 60)],
+    [
+        ("energies", 3, 80),
+        ("snapshot", 4, 50),
+        ("snapshot", 40, 50),
+        ("tracks", 3, 50),
+        ("overview", 40, 60),
+    ],
 )
 def test_size_and_content(write_run, kind, bodies, dpi):
     write_run(bodies=bodies)
@@ -89,11 +98,15 @@ def test_size_and_content(write_run, kind, bodies, dpi):
     assert picture.shape[1] == 7.2 * dpi
     assert 0.3 * picture.shape[1] < picture.shape[0] < 0.65 * picture.shape[1]
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 20
-    assert number_of("#ffffff", picture[[0, -1]]) == 2 * picture.shape[1]  # nothing is cut off above and below
+    assert (
+        number_of("#ffffff", picture[[0, -1]]) == 2 * picture.shape[1]
+    )  # nothing is cut off above and below
     assert number_of("#ffffff", picture[:, [0, -1]]) == 2 * picture.shape[0]
 
 
-@pytest.mark.parametrize(("suffix", "start"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")]
+)
 def test_formats(write_run, suffix, start):
     write_run()
     (path,) = plot_run("out", "energies", f"picture{suffix}", dpi=DPI)
@@ -106,7 +119,7 @@ def test_into_a_directory(write_run, in_folder):
     assert plot_run("out", "energies", "paper", dpi=DPI) == [Path("paper/energies.png")]
 
 
-# --- what they show ------------------------------------------------------------------------------------------------
+# --- what they show -------------------------------------------------------------------------------
 
 
 def test_energies_are_there_in_their_colours(write_run):
@@ -134,9 +147,13 @@ def test_energies_are_those_of_the_run(write_run):
         lines = lines_of(figure, 0)
         assert list(lines) == ["kinetic", "potential", "total"]
         for name, drawn in lines.items():
-            np.testing.assert_array_equal(drawn, np.column_stack([found.time, found[f"{name}_energy"]]))
+            np.testing.assert_array_equal(
+                drawn, np.column_stack([found.time, found[f"{name}_energy"]])
+            )
         error = figure.axes[1].lines[-1].get_xydata()
-        np.testing.assert_allclose(error, np.column_stack([found.time, found.relative_energy_error * 1e6]), rtol=1e-12)
+        np.testing.assert_allclose(
+            error, np.column_stack([found.time, found.relative_energy_error * 1e6]), rtol=1e-12
+        )
         assert figure.axes[1].get_ylabel() == "relative error ($10^{-6}$)"
 
 
@@ -144,13 +161,21 @@ def test_tracks_are_those_of_the_bodies(write_run):
     with open_run(write_run(frames=6)) as run:
         figure = FIGURES["tracks"](run, 4)
         for panel, plane in enumerate([(0, 1), (0, 2), (1, 2)]):
-            paths = [line.get_xydata() for line in figure.axes[panel].lines if len(line.get_xydata()) > 1]
-            np.testing.assert_array_equal(paths, run.positions(slice(0, 5))[:, :, plane].swapaxes(0, 1))
+            paths = [
+                line.get_xydata() for line in figure.axes[panel].lines if len(line.get_xydata()) > 1
+            ]
+            np.testing.assert_array_equal(
+                paths, run.positions(slice(0, 5))[:, :, plane].swapaxes(0, 1)
+            )
             assert figure.axes[panel].get_aspect() == 1
-        assert [text.get_text() for text in figure.legends[0].get_texts()] == [f"body {name}" for name in run.id]
+        assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+            f"body {name}" for name in run.id
+        ]
 
 
-def test_tracks_of_a_long_run_are_thinned_evenly_and_end_where_the_bodies_are(write_run, monkeypatch):
+def test_tracks_of_a_long_run_are_thinned_evenly_and_end_where_the_bodies_are(
+    write_run, monkeypatch
+):
     monkeypatch.setattr(figures, "TRACK_POINTS", 10)
     with open_run(write_run(frames=36)) as run:
         tracks = figures.tracks_of(run, -1)
@@ -192,7 +217,9 @@ def test_bodies_in_a_plane_are_drawn_in_it_alone(write_run, bodies):
 
 
 def test_a_snapshot_of_an_earlier_frame(cluster):
-    early, late = (plot_run(cluster, "snapshot", f"{frame}.png", frame=frame, dpi=DPI)[0] for frame in (0, -1))
+    early, late = (
+        plot_run(cluster, "snapshot", f"{frame}.png", frame=frame, dpi=DPI)[0] for frame in (0, -1)
+    )
     assert early.read_bytes() != late.read_bytes()
     again = plot_run(cluster, "snapshot", "again.png", frame=1, dpi=DPI)[0]
     assert again.read_bytes() == late.read_bytes()
@@ -212,18 +239,26 @@ def test_the_view_of_known_sets():
     ball = random.normal(size=(4000, 3))
     ball /= np.linalg.norm(ball, axis=1)[:, None] * random.random((4000, 1)) ** (-1 / 3)
     assert view_of(ball, "m").contains(ball).all()
-    plummer = ball / np.linalg.norm(ball, axis=1)[:, None] / np.sqrt(random.random((4000, 1)) ** (-2 / 3) - 1)
+    plummer = (
+        ball
+        / np.linalg.norm(ball, axis=1)[:, None]
+        / np.sqrt(random.random((4000, 1)) ** (-2 / 3) - 1)
+    )
     assert 0.94 < view_of(plummer, "m").contains(plummer).mean() < 0.99
-    assert view_of(np.array([[0, 0, 0], [1000, 0, 0.0]]), "m").half == pytest.approx(600)  # of two, each counts
+    assert view_of(np.array([[0, 0, 0], [1000, 0, 0.0]]), "m").half == pytest.approx(
+        600
+    )  # of two, each counts
 
 
 def test_density_counts_bodies_per_area():
     points = np.random.default_rng(1).uniform(-1, 1, size=(40_000, 3))
     density = density_at(points, view_of(points, "m"), (0, 1))
-    assert np.median(density) == pytest.approx(10_800, rel=0.02)  # 40,000 on 4 square metres, and each counts itself
+    assert np.median(density) == pytest.approx(
+        10_800, rel=0.02
+    )  # 40,000 on 4 square metres, and each counts itself
 
 
-# --- odd data ------------------------------------------------------------------------------------------------------
+# --- odd data -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "overview"])
@@ -231,7 +266,9 @@ def test_a_run_of_one_frame_and_one_row(write_run, kind):
     assert plot_run(write_run(frames=1, rows=1), kind, dpi=DPI)
 
 
-@pytest.mark.parametrize(("bodies", "place"), [(1, 0.0), (3, np.nan), (40, 0.0), (40, 1e12), (40, np.nan)])
+@pytest.mark.parametrize(
+    ("bodies", "place"), [(1, 0.0), (3, np.nan), (40, 0.0), (40, 1e12), (40, np.nan)]
+)
 def test_bodies_on_one_spot_or_nowhere(write_run, bodies, place):
     assert plot_run(write_run(positions=np.full((2, bodies, 3), place)), "overview", dpi=DPI)
 
@@ -248,7 +285,15 @@ def test_a_title_is_no_formula(write_run):
 
 @pytest.mark.parametrize(
     ("values", "power"),
-    [([0.25, -0.5], 0), ([1.5e11], 11), ([-7.9e-7, 1e-9], -7), ([4999], 0), ([5000], 3), ([0], 0), ([np.nan], 0)],
+    [
+        ([0.25, -0.5], 0),
+        ([1.5e11], 11),
+        ([-7.9e-7, 1e-9], -7),
+        ([4999], 0),
+        ([5000], 3),
+        ([0], 0),
+        ([np.nan], 0),
+    ],
 )
 def test_powers_of_ten(values, power):
     assert power_of_ten(values) == power
@@ -262,13 +307,15 @@ def test_labels():
     assert label("time", "time") == label("time", "1") == label("time") == "time"
 
 
-# --- the user's settings -------------------------------------------------------------------------------------------
+# --- the user's settings --------------------------------------------------------------------------
 
 
 def test_the_users_settings_neither_matter_nor_change(write_run):
     write_run()
     (plain,) = plot_run("out", "overview", "plain.png", dpi=DPI)
-    with matplotlib.rc_context({"font.size": 20, "figure.facecolor": "black", "lines.linewidth": 9}):
+    with matplotlib.rc_context(
+        {"font.size": 20, "figure.facecolor": "black", "lines.linewidth": 9}
+    ):
         before = dict(matplotlib.rcParams)
         (other,) = plot_run("out", "overview", "other.png", dpi=DPI)
         assert dict(matplotlib.rcParams) == before
@@ -282,11 +329,13 @@ def test_no_window_and_no_pyplot(write_run):
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams._get_backend_or_none())"
     )
     environment = {"PATH": "", "MPLBACKEND": "", "PYTHONPATH": ":".join(filter(None, sys.path))}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     assert run.stdout == "False None\n", run.stderr
 
 
-# --- refusals ------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_an_unknown_kind(write_run, refused):
@@ -355,4 +404,7 @@ def test_a_full_disk_costs_no_earlier_picture(write_run, refused, monkeypatch):
         "out/energies.png: cannot write the picture (No space left on device)"
     )
     assert path.read_bytes() == before
-    assert sorted(entry.name for entry in Path("out").iterdir()) == ["energies.png", "trajectory.h5"]
+    assert sorted(entry.name for entry in Path("out").iterdir()) == [
+        "energies.png",
+        "trajectory.h5",
+    ]

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from hybrid_nbody.analysis.profiles import BODIES_OF_A_SHELL, dispersion_of, lagrangian_radii, profile_of
+from hybrid_nbody.analysis.profiles import (
+    BODIES_OF_A_SHELL,
+    dispersion_of,
+    lagrangian_radii,
+    profile_of,
+)
 
 
 def sphere(number, seed=1):
@@ -27,7 +32,9 @@ def test_radii_weigh_by_mass():
 
 def test_radii_of_a_uniform_sphere():
     radii = lagrangian_radii(sphere(50_000), np.full(50_000, 0.1), (0.1, 0.5, 0.9))
-    np.testing.assert_allclose(radii, np.cbrt([0.1, 0.5, 0.9]), rtol=0.01)  # the noise is 1 / sqrt(12 x 5000), at most
+    np.testing.assert_allclose(
+        radii, np.cbrt([0.1, 0.5, 0.9]), rtol=0.01
+    )  # the noise is 1 / sqrt(12 x 5000), at most
 
 
 def test_bodies_that_are_nowhere_are_left_out_and_without_mass_there_are_no_radii():
@@ -43,7 +50,8 @@ def test_profile_of_a_uniform_sphere_at_one_temperature():
     velocities = np.random.default_rng(2).normal(scale=0.3, size=(number, 3)) + [10, 0, 0]
     found = profile_of(sphere(number), velocities, np.full(number, 4 / number))
     assert (np.diff(found.radius) > 0).all()
-    # 500 bodies a shell: 4.5 % of noise. The last shell is thinner than the centre of mass is known.
+    # 500 bodies a shell: 4.5 % of noise. The last shell is thinner than the centre of mass is
+    # known.
     np.testing.assert_allclose(found.density[:-1], 4 / (4 / 3 * np.pi), rtol=0.15)
     np.testing.assert_allclose(found.dispersion, 0.3, rtol=0.1)
 

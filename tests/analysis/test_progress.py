@@ -61,7 +61,7 @@ def rising(total):
     return [(done, total) for done in range(1, total + 1)]
 
 
-# --- what is counted -----------------------------------------------------------------------------------------------
+# --- what is counted ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "frames", "parts"), [("lagrangian", 3, 4), ("snapshot", 1, 1)])
@@ -81,7 +81,9 @@ def test_report_counts_its_view_and_its_pictures(write_run, calls, frames, parts
     assert calls == rising(parts)
 
 
-def test_report_counts_a_fluid_once_even_if_its_surface_is_made_coarser(write_fluid, calls, monkeypatch):
+def test_report_counts_a_fluid_once_even_if_its_surface_is_made_coarser(
+    write_fluid, calls, monkeypatch
+):
     monkeypatch.setattr(scene3d, "TRIANGLES", 600)
     make_report(write_fluid(frames=2), progress=calls.tell)
     assert calls == rising(2 + 3)
@@ -100,7 +102,13 @@ def test_compare_counts_frames_once_for_all_fields(write_run, calls, frames):
 
 @pytest.mark.parametrize(
     ("name", "frame", "fields"),
-    [("a.npz", "all", 3), ("a.vtkhdf", "all", 2), ("a.npz", -1, 3), ("a.hdf5", 0, 2), ("a.csv", 1, 2)],
+    [
+        ("a.npz", "all", 3),
+        ("a.vtkhdf", "all", 2),
+        ("a.npz", -1, 3),
+        ("a.hdf5", 0, 2),
+        ("a.csv", 1, 2),
+    ],
 )
 def test_export_counts_what_a_format_holds(write_run, calls, name, frame, fields):
     folder = write_run(more={"activity/map": np.ones((3, 4, 4))})
@@ -113,11 +121,13 @@ def test_export_counts_what_a_format_holds(write_run, calls, name, frame, fields
 def test_export_counts_the_blocks_of_a_large_frame(write_fluid, calls, monkeypatch, format):
     monkeypatch.setattr(source, "BLOCK_BYTES", 1)
     monkeypatch.setattr(volume, "BLOCK_BYTES", 1)
-    export_run(write_fluid(frames=2, cells=(12, 16, 8)), format, f"a.{format}", "all", progress=calls.tell)
+    export_run(
+        write_fluid(frames=2, cells=(12, 16, 8)), format, f"a.{format}", "all", progress=calls.tell
+    )
     assert calls == rising(2 * 2 * 8)  # planes of z
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------
+# --- what is shown --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("frames", [1, 3])
@@ -134,11 +144,16 @@ def test_a_bar_on_a_terminal(write_run, on_a_terminal, capsys, frames):
 def test_no_bar_in_a_pipe(write_run, capsys):
     write_run(frames=25)
     assert main(COMMANDS["export"].split()) == 0
-    assert capsys.readouterr() == ("a.npz\n", "".join(f"part {5 * tenth}/50\n" for tenth in range(1, 11)))
+    assert capsys.readouterr() == (
+        "a.npz\n",
+        "".join(f"part {5 * tenth}/50\n" for tenth in range(1, 11)),
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ctrl_c_leaves_no_file_and_shows_the_cursor(write_run, in_folder, monkeypatch, on_a_terminal, command):
+def test_ctrl_c_leaves_no_file_and_shows_the_cursor(
+    write_run, in_folder, monkeypatch, on_a_terminal, command
+):
     class Stopped(progress.FrameProgress):
         def __call__(self, done, total):
             super().__call__(done, total)
@@ -165,9 +180,13 @@ class Unheard(io.StringIO):
         raise BrokenPipeError
 
 
-@pytest.mark.parametrize("stream", [None, Unheard(False), Unheard(True)], ids=["none", "pipe", "terminal"])
+@pytest.mark.parametrize(
+    "stream", [None, Unheard(False), Unheard(True)], ids=["none", "pipe", "terminal"]
+)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_job_goes_on_when_nobody_hears_of_its_progress(write_run, in_folder, monkeypatch, capsys, command, stream):
+def test_a_job_goes_on_when_nobody_hears_of_its_progress(
+    write_run, in_folder, monkeypatch, capsys, command, stream
+):
     write_run(bodies=12)
     monkeypatch.setattr(sys, "stderr", stream)
     assert main(COMMANDS[command].split()) == 0

@@ -33,7 +33,10 @@ def bad(write_run, in_folder, cut):
         "letters": (2, "letters: no trajectory.h5 here; it holds only to_mother.txt"),
         "nowhere": (2, "nowhere: no such file or directory"),
         "cut": (4, "cut/trajectory.h5: truncated, 3000 of "),
-        "empty/trajectory.h5": (4, "empty/trajectory.h5: an empty file; its writer was stopped before the first flush"),
+        "empty/trajectory.h5": (
+            4,
+            "empty/trajectory.h5: an empty file; its writer was stopped before the first flush",
+        ),
         "text.h5": (4, "text.h5: not an HDF5 file"),
         "foreign.h5": (4, "foreign.h5: an HDF5 file, but not one that hybrid_nbody wrote"),
     }
@@ -55,7 +58,10 @@ def test_a_checkpoint_is_no_run(write_checkpoint, capsys):
     path = write_checkpoint()
     for command in ("plot", "movie", "report"):
         assert main([command, path.name]) == 4
-        assert capsys.readouterr().err == f"hybrid_nbody: error: {path.name}: a checkpoint, not a trajectory\n"
+        assert (
+            capsys.readouterr().err
+            == f"hybrid_nbody: error: {path.name}: a checkpoint, not a trajectory\n"
+        )
 
 
 def test_what_is_told_of_a_good_run(write_run, capsys):
@@ -65,7 +71,10 @@ def test_what_is_told_of_a_good_run(write_run, capsys):
     assert found.out == "movie.gif\n"
     assert found.err.splitlines() == ["frame 1/3", "frame 2/3", "frame 3/3"]
     assert main(["compare", "good", "good", "--output", "same.png"]) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["  no difference, to the last bit", "same.png"]
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "  no difference, to the last bit",
+        "same.png",
+    ]
     assert main(["report", "good"]) == 0
     found = capsys.readouterr()
     assert found.out == "good/report.html\n"

@@ -17,7 +17,9 @@ from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 LOG = """\
 2026-01-02 03:04:05  backend auto chose cpu: no GPU can be used
@@ -39,18 +41,22 @@ LOG = """\
 
 def scene_of(page):
     """Return what the script of a page draws."""
-    return json.loads(re.search(r'<script type="application/json" id="scene">(.*?)</script>', page, re.DOTALL)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="scene">(.*?)</script>', page, re.DOTALL)[1]
+    )
 
 
 def numbers(text):
     return np.frombuffer(base64.b64decode(text), "<u2").reshape(-1, 3).astype(int)
 
 
-# --- the page ------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 def test_a_page_holds_the_run_and_loads_nothing(write_run):
-    folder = write_run(title="a < b & <script>alert(1)</script>", config="title: <script>\ntime: {dt: 1}\n")
+    folder = write_run(
+        title="a < b & <script>alert(1)</script>", config="title: <script>\ntime: {dt: 1}\n"
+    )
     (folder / "log.txt").write_text(LOG)
     lines = []
     path = make_report(folder, say=lines.append)
@@ -61,7 +67,10 @@ def test_a_page_holds_the_run_and_loads_nothing(write_run):
     assert re.findall(r'(?:src|href)="(?!data:)[^"]*"|url\(|@import|https?://', page) == []
     assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 4
     assert "<td>total energy</td>" in page
-    for text in ("rank 1    &lt;node&gt;", '<td>force</td><td class="number">3.000 s</td><td class="number">75.0%'):
+    for text in (
+        "rank 1    &lt;node&gt;",
+        '<td>force</td><td class="number">3.000 s</td><td class="number">75.0%',
+    ):
         assert text in page
     assert "8.000 s" not in page  # of the part before the last
     assert [line.split(":")[0] for line in lines] == ["no lagrangian", "no profiles", "no activity"]
@@ -87,7 +96,9 @@ def test_a_run_that_still_goes_on_has_no_table_of_times_yet(write_run):
 
 
 def test_a_log_of_something_else(in_folder):
-    (in_folder / "log.txt").write_bytes(b"\xff\x00 nothing of ours\nwhere the time went\nsomething else\n")
+    (in_folder / "log.txt").write_bytes(
+        b"\xff\x00 nothing of ours\nwhere the time went\nsomething else\n"
+    )
     found = read_log("log.txt")
     assert (found.machine, found.shares, found.reason) == ([], [], "")
 
@@ -102,7 +113,7 @@ def test_where_reports_cannot_go(write_run, refused):
     )
 
 
-# --- the scene -----------------------------------------------------------------------------------------------------
+# --- the scene ------------------------------------------------------------------------------------
 
 
 def test_points_are_where_the_bodies_are(write_run):
@@ -151,7 +162,7 @@ def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
     assert sum(len(numbers(frame[1])) for frame in coarse["frames"]) < len(triangles)
 
 
-# --- in a browser --------------------------------------------------------------------------------------------------
+# --- in a browser ---------------------------------------------------------------------------------
 
 QUIET = (
     "--headless",
@@ -171,7 +182,8 @@ RENDERERS = {
 }
 
 TIMERS = "<body><script>window.requestAnimationFrame = (call) => setTimeout(call, 0);</script>"
-"""Frames of animation in the order in which they are asked for: a browser without a window may draw none."""
+"""Frames of animation in the order in which they are asked for: a browser without a window may draw
+none."""
 
 HAND = """<script>
 const pixels = () => {
@@ -228,7 +240,12 @@ def test_bodies_in_a_browser(write_run, browse, renderer):
     assert all(0 < int(one["drawn"]) <= 300 for one in seen)
     assert all(one["pixels"] > 200 for one in seen)
     start, _, turned, zoomed, first = seen
-    assert (start["yaw"], start["pitch"], start["zoom"], start["frame"]) == ("0.600", "0.350", "1.000", "2")
+    assert (start["yaw"], start["pitch"], start["zoom"], start["frame"]) == (
+        "0.600",
+        "0.350",
+        "1.000",
+        "2",
+    )
     assert (turned["yaw"], turned["pitch"]) == ("1.600", "0.550")
     assert float(zoomed["zoom"]) == pytest.approx(np.exp(0.5), abs=1e-3)
     assert (first["frame"], first["clock"], start["clock"]) == ("0", "time 0", "time 1")

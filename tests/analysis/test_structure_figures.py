@@ -33,7 +33,10 @@ def ball(write_run):
 def flat(write_run):
     """A run of 50 bodies in the unit square, and of a map of 4 x 4 cells that says where they are."""
     points = np.random.default_rng(3).random((2, 50, 3)) * [1, 1, 0]
-    maps = [np.histogram2d(y, x, bins=4, range=[[0, 1], [0, 1]])[0] * 4 / 50 for x, y, _ in points.transpose(0, 2, 1)]
+    maps = [
+        np.histogram2d(y, x, bins=4, range=[[0, 1], [0, 1]])[0] * 4 / 50
+        for x, y, _ in points.transpose(0, 2, 1)
+    ]
     return write_run(positions=points, more={"activity/map": np.array(maps)})
 
 
@@ -41,9 +44,17 @@ def test_tracks_in_space(write_run):
     with open_run(write_run(frames=5)) as run:
         figure = FIGURES["tracks-3d"](run, 3)
         (axes,) = figure.axes
-        paths = [np.transpose(line.get_data_3d()) for line in axes.lines if len(line.get_data_3d()[0]) > 1]
+        paths = [
+            np.transpose(line.get_data_3d())
+            for line in axes.lines
+            if len(line.get_data_3d()[0]) > 1
+        ]
         np.testing.assert_array_equal(paths, run.positions(slice(0, 4)).swapaxes(0, 1))
-        assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_zlabel()) == ("x (length)", "y (length)", "z (length)")
+        assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_zlabel()) == (
+            "x (length)",
+            "y (length)",
+            "z (length)",
+        )
 
 
 def test_lagrangian_radii_over_time(ball, monkeypatch):
@@ -52,7 +63,9 @@ def test_lagrangian_radii_over_time(ball, monkeypatch):
         (axes,) = FIGURES["lagrangian"](run).axes
         assert len(axes.lines) == len(FRACTIONS)
         for line, column in zip(axes.lines, range(len(FRACTIONS)), strict=True):
-            expected = [lagrangian_radii(run.positions(frame), run.mass)[column] for frame in (0, 2)]
+            expected = [
+                lagrangian_radii(run.positions(frame), run.mass)[column] for frame in (0, 2)
+            ]
             np.testing.assert_array_equal(line.get_xydata(), np.column_stack([[0, 1], expected]))
 
 
@@ -60,7 +73,9 @@ def test_profiles_of_a_frame(ball):
     with open_run(ball) as run:
         left, right = FIGURES["profiles"](run, 1).axes
         found = profile_of(run.positions(1), run.velocities(1), run.mass)
-        np.testing.assert_array_equal(left.lines[0].get_xydata(), np.column_stack([found.radius, found.density]))
+        np.testing.assert_array_equal(
+            left.lines[0].get_xydata(), np.column_stack([found.radius, found.density])
+        )
         np.testing.assert_array_equal(right.lines[0].get_ydata(), found.dispersion)
         assert left.get_xlabel() == "distance (length)"
         assert right.get_ylabel() == "velocity dispersion\n(length / time)"
@@ -90,7 +105,9 @@ def test_all_bodies_on_one_spot(write_run, kind):
 @pytest.mark.parametrize("kind", ["tracks-3d", "lagrangian", "profiles"])
 def test_pictures_are_of_the_right_width_and_not_cut_off(ball, write_run, kind):
     folder = write_run("few") if kind == "tracks-3d" else ball
-    picture = np.asarray(Image.open(plot_run(folder, kind, "picture.png", dpi=60)[0]).convert("RGB"))
+    picture = np.asarray(
+        Image.open(plot_run(folder, kind, "picture.png", dpi=60)[0]).convert("RGB")
+    )
     assert picture.shape[1] == 7.2 * 60
     assert (picture[[0, -1]] == 255).all()
     assert (picture[:, [0, -1]] == 255).all()

@@ -10,7 +10,9 @@ def numbers(axis):
     """Return what is written beside an axis, and the boxes around it in pixels."""
     low, high = axis.get_view_interval()
     ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-    return [tick.label1.get_text() for tick in ticks], [tick.label1.get_window_extent() for tick in ticks]
+    return [tick.label1.get_text() for tick in ticks], [
+        tick.label1.get_window_extent() for tick in ticks
+    ]
 
 
 @pytest.mark.parametrize("half", [0.06, 0.6, 7.2, 115.0, 2471.0])
@@ -28,7 +30,8 @@ def test_numbers_under_three_planes_do_not_touch(half):
 
 
 @pytest.mark.parametrize(
-    ("limits", "first"), [((1.1, 25), "2"), ((2e-5, 5e-4), r"2\times10^{-5}"), ((1e-9, 1), "10^{-8}")]
+    ("limits", "first"),
+    [((1.1, 25), "2"), ((2e-5, 5e-4), r"2\times10^{-5}"), ((1e-9, 1), "10^{-8}")],
 )
 def test_numbers_of_decades(limits, first):
     with our_look():

@@ -26,7 +26,9 @@ def test_no_window_without_a_display(monkeypatch):
     assert not window.can_show()
 
 
-@pytest.mark.parametrize(("backend", "found"), [("agg", False), ("tkagg", True), ("module://no_such_toolkit", False)])
+@pytest.mark.parametrize(
+    ("backend", "found"), [("agg", False), ("tkagg", True), ("module://no_such_toolkit", False)]
+)
 def test_a_window_needs_a_toolkit(monkeypatch, backend, found):
     def switch(name):
         if name.startswith("module://"):
@@ -44,7 +46,9 @@ def test_the_window_shows_frames_until_it_is_closed(monkeypatch):
     def pause(seconds):
         axes = pyplot.gcf().axes[0]
         (image,), (dots,) = axes.images, axes.collections
-        shown.append((axes.get_title(loc="left"), float(dots.get_offsets()[0, 0]), image.get_clim()))
+        shown.append(
+            (axes.get_title(loc="left"), float(dots.get_offsets()[0, 0]), image.get_clim())
+        )
         if len(shown) == 2:
             pyplot.close("all")
 

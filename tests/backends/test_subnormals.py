@@ -1,6 +1,7 @@
 """Subnormal numbers are zero in diffusion, projection and advection on CPUs that can have them so, and nowhere else.
 
-A number below the smallest normal one has fewer digits the smaller it is, and operations with it are slow.
+A number below the smallest normal one has fewer digits the smaller it is, and operations with it
+are slow.
 """
 
 import numpy as np
@@ -26,7 +27,9 @@ def smallest(request):
 def subnormal_fields(slab, number, smallest):
     """Return fields of subnormal numbers."""
     random = np.random.default_rng(7)
-    return list((smallest * random.uniform(-0.9, 0.9, (number, *slab.shape))).astype(smallest.dtype))
+    return list(
+        (smallest * random.uniform(-0.9, 0.9, (number, *slab.shape))).astype(smallest.dtype)
+    )
 
 
 def solve(kernels, x, b):
@@ -43,7 +46,10 @@ def sweep(kernels, x, b):
 @pytest.mark.parametrize("action", [solve, sweep])
 def test_a_subnormal_right_side_is_none(smallest, action, threads):
     slab = whole(CELLS, FREE)
-    kernels, (b,) = make_kernels(slab, smallest.dtype.str[1:], threads), subnormal_fields(slab, 1, smallest)
+    kernels, (b,) = (
+        make_kernels(slab, smallest.dtype.str[1:], threads),
+        subnormal_fields(slab, 1, smallest),
+    )
     x = coloured(kernels, np.zeros_like(b))
     action(kernels, x, coloured(kernels, b))
     assert not merged(kernels, x).any()
@@ -62,7 +68,10 @@ def test_in_the_order_of_memory_too(smallest):
 def test_nothing_is_carried_of_a_subnormal_field(smallest, cells, threads):
     """Neither by whole vectors nor, in rows shorter than one, cell by cell."""
     slab, dtype = whole(cells, FREE), smallest.dtype.str[1:]
-    kernels, (source, forward) = make_kernels(slab, dtype, threads), subnormal_fields(slab, 2, smallest)
+    kernels, (source, forward) = (
+        make_kernels(slab, dtype, threads),
+        subnormal_fields(slab, 2, smallest),
+    )
     velocity, out = random_fields(slab, 3, dtype), kernels.field()
     kernels.advect(source, 1, out, *velocity, 1.7, SCALAR)
     assert not out.any()
@@ -71,7 +80,9 @@ def test_nothing_is_carried_of_a_subnormal_field(smallest, cells, threads):
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_a_subnormal_velocity_has_no_divergence_and_a_subnormal_pressure_no_gradient(smallest, threads):
+def test_a_subnormal_velocity_has_no_divergence_and_a_subnormal_pressure_no_gradient(
+    smallest, threads
+):
     slab, dtype = whole(CELLS, FREE), smallest.dtype.str[1:]
     kernels, (u, v, w, p) = make_kernels(slab, dtype, threads), subnormal_fields(slab, 4, smallest)
     colours = kernels.colours()

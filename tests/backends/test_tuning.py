@@ -5,7 +5,13 @@ import json
 import pytest
 
 from hybrid_nbody.backends import tuning
-from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning, tuning_for
+from hybrid_nbody.nbody.kernels.gpu.layout import (
+    DEFAULTS,
+    MOST_FEW,
+    Tuning,
+    keep_tuning,
+    tuning_for,
+)
 
 MODEL = "NVIDIA Test (80 GB)"
 MEASURED = Tuning(few=64, targets=((1024, 2), (65536, 6)), jerk_targets=4)
@@ -82,7 +88,9 @@ def test_a_damaged_entry_gives_the_defaults(damage):
 
 @pytest.mark.parametrize("missing", KEPT)
 def test_an_entry_that_lacks_a_key_gives_the_defaults(missing):
-    tuning.store(MODEL, "gravity-single", {key: value for key, value in KEPT.items() if key != missing})
+    tuning.store(
+        MODEL, "gravity-single", {key: value for key, value in KEPT.items() if key != missing}
+    )
     assert tuning_for(MODEL, "single") == DEFAULTS["single"]
 
 

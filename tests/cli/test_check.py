@@ -44,7 +44,8 @@ def test_a_fluid(in_folder, alone):
         "  sources      3 events, steps 3 to 9",
         "  compute      backend cpu, as asked for; rank 0: CPU, 1 thread",
         "  work         4.8e+03 cells stepped",
-        # 3 frames of 4 x 3 x 5 cells, 2 checkpoints of 4 arrays, tables of 1024 x 14: 8 bytes a number; HDF5's 58.6 kB
+        # 3 frames of 4 x 3 x 5 cells, 2 checkpoints of 4 arrays, tables of 1024 x 14: 8 bytes a
+        # number; HDF5's 58.6 kB
         "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 205 kB",
     ]
     assert sorted(in_folder.rglob("*")) == before
@@ -57,7 +58,9 @@ def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alo
         "model: nbody\nbodies: {kind: random-square, n: 10}\ntime: {dt: 0.5, steps: 10}\nactivity_map: {cells: 500}\n"
         "compute: {backend: cpu, threads: 1}\noutput: {trajectory: {every_steps: 5}}\n"
     )
-    assert check("x.yaml", [], alone).endswith("2 rows of diagnostics, 2 checkpoints, about 6.22 MB")
+    assert check("x.yaml", [], alone).endswith(
+        "2 rows of diagnostics, 2 checkpoints, about 6.22 MB"
+    )
 
 
 def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
@@ -71,7 +74,9 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
         settings = [word for override in overrides for word in ("--set", override)]
         run("x.yaml", "--overwrite", *settings)
         written = sum(path.stat().st_size for path in (tmp_path / "output" / "run").glob("*.h5"))
-        number, unit = re.search(r"about (.*) (kB|MB)$", check("x.yaml", overrides, alone), re.MULTILINE).groups()
+        number, unit = re.search(
+            r"about (.*) (kB|MB)$", check("x.yaml", overrides, alone), re.MULTILINE
+        ).groups()
         assert float(number) * {"kB": 1e3, "MB": 1e6}[unit] == pytest.approx(written, rel=0.02)
 
 
@@ -98,8 +103,14 @@ def test_its_lines(in_folder, alone, override, line):
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        ("10\nsorce 1 2\n", "events.txt:2: unknown kind of event 'sorce'; must be 'source d t' or 'force x y z t'"),
-        ("20\nsource 1 10\n", "events.txt:2: step 10 lies past the end of the run, whose steps are 0 to 9"),
+        (
+            "10\nsorce 1 2\n",
+            "events.txt:2: unknown kind of event 'sorce'; must be 'source d t' or 'force x y z t'",
+        ),
+        (
+            "20\nsource 1 10\n",
+            "events.txt:2: step 10 lies past the end of the run, whose steps are 0 to 9",
+        ),
         (None, "events.txt: no such file"),
     ],
 )
@@ -114,7 +125,11 @@ def test_a_bad_file_of_events_is_refused_by_name_and_line(in_folder, alone, even
 
 @pytest.mark.parametrize(
     ("integrator", "work"),
-    [("leapfrog", "160 interactions"), ("yoshida4", "480 interactions"), ("hermite4", "at least 320 interactions")],
+    [
+        ("leapfrog", "160 interactions"),
+        ("yoshida4", "480 interactions"),
+        ("hermite4", "at least 320 interactions"),
+    ],
 )
 def test_the_work_follows_from_the_integrator(in_folder, alone, integrator, work):
     (in_folder / "y.yaml").write_text(

@@ -8,11 +8,25 @@ import pytest
 from support.ranks import communicator
 
 from hybrid_nbody.cli import doctor
-from hybrid_nbody.cli.doctor import Facts, different_versions, is_on_network, notes, rank_names, table
+from hybrid_nbody.cli.doctor import (
+    Facts,
+    different_versions,
+    is_on_network,
+    notes,
+    rank_names,
+    table,
+)
 
 __all__ = ["communicator"]
 
-HERE = {"host": "here", "cores": frozenset(range(8)), "all_cores": 8, "threads": 4, "no_gpu": "", "versions": "1"}
+HERE = {
+    "host": "here",
+    "cores": frozenset(range(8)),
+    "all_cores": 8,
+    "threads": 4,
+    "no_gpu": "",
+    "versions": "1",
+}
 NOTHING = {"gpu": "", "address": "", "gpus": 0, "slow_caches": (), "faults": ()}
 
 
@@ -23,11 +37,17 @@ def facts(rank, node=0, local_rank=0, **others):
 
 def with_gpu(rank, device, gpus=2, node=0, **others):
     """Return what a rank with one of some GPUs sees."""
-    return facts(rank, node, gpu=f"GPU {device}, H200", address=f"0000:{device}b:00.0", gpus=gpus, **others)
+    return facts(
+        rank, node, gpu=f"GPU {device}, H200", address=f"0000:{device}b:00.0", gpus=gpus, **others
+    )
 
 
 def test_the_table_has_a_line_a_rank():
-    everyone = [with_gpu(0, 0), facts(1, local_rank=1, no_gpu="CuPy is not installed"), facts(2, 1, host="there")]
+    everyone = [
+        with_gpu(0, 0),
+        facts(1, local_rank=1, no_gpu="CuPy is not installed"),
+        facts(2, 1, host="there"),
+    ]
     assert table(everyone) == [
         "  ranks        3 on 2 nodes",
         "         rank  host                  local rank  cores  threads  device",
@@ -40,7 +60,12 @@ def test_the_table_has_a_line_a_rank():
 
 @pytest.mark.parametrize(
     ("ranks", "text"),
-    [([3], "rank 3"), ([0, 1], "ranks 0 to 1"), ([4, 2, 0, 1], "ranks 0 to 2, 4"), ([0, 2], "ranks 0, 2")],
+    [
+        ([3], "rank 3"),
+        ([0, 1], "ranks 0 to 1"),
+        ([4, 2, 0, 1], "ranks 0 to 2, 4"),
+        ([0, 2], "ranks 0, 2"),
+    ],
 )
 def test_ranks_are_named_shortly(ranks, text):
     assert rank_names(ranks) == text
@@ -50,7 +75,10 @@ def test_ranks_are_named_shortly(ranks, text):
     ("everyone", "expected"),
     [
         ([with_gpu(0, 0), with_gpu(1, 1)], []),
-        ([with_gpu(0, 0, gpus=4), with_gpu(1, 1, gpus=4)], ["here uses 2 of its 4 GPUs: start 4 ranks there"]),
+        (
+            [with_gpu(0, 0, gpus=4), with_gpu(1, 1, gpus=4)],
+            ["here uses 2 of its 4 GPUs: start 4 ranks there"],
+        ),
         ([with_gpu(0, 0, gpus=1), with_gpu(1, 1, gpus=1)], []),  # each sees its own alone
         (
             [with_gpu(0, 0, gpus=1), facts(1), facts(2)],
@@ -67,9 +95,15 @@ def test_ranks_are_named_shortly(ranks, text):
                 "--cpus-per-task under Slurm"
             ],
         ),
-        ([facts(rank, cores=frozenset([rank])) for rank in range(8)], []),  # every core has its rank
         (
-            [facts(0, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",)), facts(1, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",))],
+            [facts(rank, cores=frozenset([rank])) for rank in range(8)],
+            [],
+        ),  # every core has its rank
+        (
+            [
+                facts(0, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",)),
+                facts(1, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",)),
+            ],
             [
                 "NUMBA_CACHE_DIR=/nfs/x (ranks 0 to 1) is on a network file system: "
                 "set it to a folder of the node, as in /tmp"
@@ -91,11 +125,18 @@ def test_different_versions_are_a_fault():
 
 @pytest.mark.parametrize(
     ("folder", "network"),
-    [("/tmp/x/cache", False), ("/net/me/.cupy/not yet", True), ("/net/me/local/x", False), ("/network", False)],
+    [
+        ("/tmp/x/cache", False),
+        ("/net/me/.cupy/not yet", True),
+        ("/net/me/local/x", False),
+        ("/network", False),
+    ],
 )
 def test_network_file_systems_are_known_by_their_mount(tmp_path, folder, network):
     mounts = tmp_path / "mounts"
-    mounts.write_text("none / ext4 rw 0 0\nserver:/ /net nfs4 rw 0 0\nnone /net/me/local tmpfs rw 0 0\n")
+    mounts.write_text(
+        "none / ext4 rw 0 0\nserver:/ /net nfs4 rw 0 0\nnone /net/me/local tmpfs rw 0 0\n"
+    )
     assert is_on_network(type(tmp_path)(folder), mounts) == network
 
 
@@ -119,14 +160,21 @@ def test_a_fault_of_the_last_rank_is_everybody_s_with_its_remedy(communicator, m
         ([], None, "CuPy is not installed", ["an NVIDIA driver is there but no CuPy"]),
         (["cupy-cuda12x 14.2"], None, "", []),
         (["cupy-cuda12x 14.2"], "", "CUDA sees none", []),  # on purpose
-        (["cupy-cuda12x 14.2"], None, "the driver is too old", ["an NVIDIA driver and CuPy are there, but no GPU can"]),
+        (
+            ["cupy-cuda12x 14.2"],
+            None,
+            "the driver is too old",
+            ["an NVIDIA driver and CuPy are there, but no GPU can"],
+        ),
     ],
 )
 def test_a_driver_without_a_usable_gpu_is_a_fault(monkeypatch, cupy, hidden, no_gpu, faults):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
-    monkeypatch.setattr(doctor, "_installed", lambda *names: cupy if "cupy-cuda12x" in names else [])
+    monkeypatch.setattr(
+        doctor, "_installed", lambda *names: cupy if "cupy-cuda12x" in names else []
+    )
     monkeypatch.setattr(doctor.Path, "exists", lambda path: str(path) == "/dev/nvidiactl")
     found = list(doctor._faults(no_gpu))
     assert len(found) == len(faults)
@@ -142,6 +190,8 @@ def test_two_mpi_libraries_in_one_environment_end_doctor_with_exit_code_2(tmp_pa
         f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
         "from hybrid_nbody.cli.main import main; sys.exit(main(['doctor']))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 2, result.stderr
     assert "  wrong        both mpich and openmpi are installed" in result.stdout

@@ -49,7 +49,11 @@ def with_line(folder, old, new):
             "job.yaml:3: gravity.sofening: unknown key; did you mean 'softening'? "
             "allowed: G, softening, solver, precision",
         ),
-        ("n: 10", "n: ten", "job.yaml:2: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 'ten')"),
+        (
+            "n: 10",
+            "n: ten",
+            "job.yaml:2: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 'ten')",
+        ),
         ("dt: 1e-3", "dt: -0.1", "job.yaml:4: time.dt: must be greater than 0 (got -0.1)"),
         ("n: 10", "n: 0", "job.yaml:2: bodies.n: must be at least 1 (got 0)"),
         (
@@ -93,10 +97,15 @@ def test_a_missing_file_and_a_directory(folder):
 def test_text_that_is_not_utf_8(folder):
     (folder / "job.yaml").write_bytes(GOOD.encode() + b"title: \xff\n")
     message = refused(folder, "job.yaml")
-    assert message == f"job.yaml:7: is not UTF-8 text (byte 0xff at offset {len(GOOD) + 7}); save the file as UTF-8"
+    assert (
+        message
+        == f"job.yaml:7: is not UTF-8 text (byte 0xff at offset {len(GOOD) + 7}); save the file as UTF-8"
+    )
 
 
-@pytest.mark.parametrize(("tag", "value"), [("python/object", "{}"), ("python/object/apply", "[ls]")])
+@pytest.mark.parametrize(
+    ("tag", "value"), [("python/object", "{}"), ("python/object/apply", "[ls]")]
+)
 def test_tags_are_refused(folder, tag, value):
     (folder / "job.yaml").write_text(GOOD + f"title: !!{tag}:os.system {value}\n")
     assert refused(folder, "job.yaml") == (
@@ -107,7 +116,9 @@ def test_tags_are_refused(folder, tag, value):
 def test_an_alias_bomb_of_ten_levels_is_refused_at_once(folder):
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]" for k in range(1, 10)]
-    (folder / "job.yaml").write_text(GOOD + "title: " + levels[0][4:] + "\n" + "\n".join(levels[1:]))
+    (folder / "job.yaml").write_text(
+        GOOD + "title: " + levels[0][4:] + "\n" + "\n".join(levels[1:])
+    )
     start = time.monotonic()
     lines = refused(folder, "job.yaml").split("\n")
     assert "job.yaml:8: a1[0]: aliases such as *a0 are not allowed; write the value out" in lines
@@ -176,29 +187,44 @@ sys.exit(main(["job.yaml"]))
 def test_a_read_only_output_directory_is_refused(folder):
     (folder / "out").mkdir()
     (folder / "out").chmod(0o555)
-    for parent in (folder, *folder.parents[:-2]):  # pytest's folders are private; the unprivileged user must pass
+    for parent in (
+        folder,
+        *folder.parents[:-2],
+    ):  # pytest's folders are private; the unprivileged user must pass
         parent.chmod(parent.stat().st_mode | 0o055)
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", UNPRIVILEGED]
     variables = os.environ | {"PYTHONPATH": root}
-    result = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=60)
+    result = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=variables, timeout=60
+    )
     assert result.returncode == 2, result.stderr
     assert "output.directory: out cannot be written: no permission in out" in result.stderr
     assert list((folder / "out").iterdir()) == []
 
 
 def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_do(folder):
-    message = refused(folder, "job.yaml", "--set", "compute.backend=gpu", environment={"CUDA_VISIBLE_DEVICES": ""})
+    message = refused(
+        folder, "job.yaml", "--set", "compute.backend=gpu", environment={"CUDA_VISIBLE_DEVICES": ""}
+    )
     assert message.startswith("no GPU can be used: ")
     assert "use compute.backend: cpu" in message
 
 
 def test_auto_says_what_it_chose(folder):
-    result = call(folder, "job.yaml", "--set", "compute.backend=auto", environment={"CUDA_VISIBLE_DEVICES": ""})
+    result = call(
+        folder,
+        "job.yaml",
+        "--set",
+        "compute.backend=auto",
+        environment={"CUDA_VISIBLE_DEVICES": ""},
+    )
     assert "backend auto chose cpu: no GPU can be used" in result.stdout
 
 
-@pytest.mark.parametrize("variables", [("PMI_SIZE", "PMI_RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")])
+@pytest.mark.parametrize(
+    "variables", [("PMI_SIZE", "PMI_RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")]
+)
 def test_a_foreign_mpirun_is_refused_once_with_the_remedy(folder, variables):
     size, rank = variables
     # PMI_FD is absent, so that MPICH itself starts a world of one
@@ -235,7 +261,10 @@ def test_a_hybrid_run_without_a_gpu_is_refused_as_one_of_gpu(folder, backend):
 
 def test_backends_must_match_the_ranks(folder):
     with_line(folder, "backend: cpu", "backend: [cpu, cpu, gpu]")
-    assert refused(folder, "job.yaml") == "compute.backend: 3 backends for 1 rank; give one backend a rank"
+    assert (
+        refused(folder, "job.yaml")
+        == "compute.backend: 3 backends for 1 rank; give one backend a rank"
+    )
 
 
 def test_weights_must_match_the_ranks(folder, mpirun):
@@ -252,7 +281,9 @@ def test_help_loads_nothing_heavy():
         "heavy = {'numba', 'mpi4py', 'cupy', 'numpy', 'h5py', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
         "sys.exit(str(sorted(heavy)) if heavy else 0)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 0, result.stderr
     commands = "run resume check info plot export movie report compare bench doctor"
     for command in commands.split():
@@ -296,7 +327,9 @@ def test_memory_that_runs_out_is_a_fault_of_the_input():
     def greedy(chosen, ranks):
         raise MemoryError("Unable to allocate 7 GiB")
 
-    with pytest.raises(InputError, match="^not enough memory: Unable to allocate 7 GiB; take fewer bodies"):
+    with pytest.raises(
+        InputError, match="^not enough memory: Unable to allocate 7 GiB; take fewer bodies"
+    ):
         cli._call(SimpleNamespace(function=greedy), None)
 
 
@@ -304,13 +337,23 @@ def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
     import hybrid_nbody
 
     assert (
-        call(folder, "job.yaml", "--set", "output.directory=first", "--set", "bodies.kind=random-box").returncode == 0
+        call(
+            folder, "job.yaml", "--set", "output.directory=first", "--set", "bodies.kind=random-box"
+        ).returncode
+        == 0
     )
     run = hybrid_nbody.open_run(folder / "first")
     arrays = {"position": run.positions(0), "velocity": run.velocities(0), "mass": run.mass[:]}
     np.savez(folder / "bodies.npz", **arrays)
     table = np.column_stack([arrays["position"], arrays["velocity"], arrays["mass"]])
-    np.savetxt(folder / "bodies.csv", table, delimiter=",", header="x,y,z,vx,vy,vz,m", comments="", fmt="%.17g")
+    np.savetxt(
+        folder / "bodies.csv",
+        table,
+        delimiter=",",
+        header="x,y,z,vx,vy,vz,m",
+        comments="",
+        fmt="%.17g",
+    )
     for name in ("bodies.npz", "bodies.csv", "first/checkpoint-0000000000.h5"):
         option = f"bodies={{kind: file, path: {name}}}"
         result = call(folder, "job.yaml", "--overwrite", "--set", option)

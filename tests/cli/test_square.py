@@ -27,12 +27,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def arguments(bodies="20", cells="4", mode="cpu", **options):
     """Return what the command line makes of some words."""
-    defaults = {"iterations": "5", "file": None, "seed": "1", "animation": None, "output": None, "overwrite": False}
+    defaults = {
+        "iterations": "5",
+        "file": None,
+        "seed": "1",
+        "animation": None,
+        "output": None,
+        "overwrite": False,
+    }
     return Namespace(bodies=bodies, cells=cells, mode=mode, **defaults | options)
 
 
 @pytest.mark.parametrize(
-    ("mode", "backend", "threads"), [("CPU", "cpu", 1), ("OpenMP", "cpu", "auto"), ("cuda", "gpu", "auto")]
+    ("mode", "backend", "threads"),
+    [("CPU", "cpu", 1), ("OpenMP", "cpu", "auto"), ("cuda", "gpu", "auto")],
 )
 def test_modes_in_any_case(mode, backend, threads):
     config = configs.loads(json.dumps(configuration(arguments(mode=mode))), "flat")
@@ -41,7 +49,9 @@ def test_modes_in_any_case(mode, backend, threads):
 
 def test_it_is_the_run_of_the_example():
     """But for the numbers that are asked for."""
-    ours = configs.loads(json.dumps(configuration(arguments("1000", "50", iterations="600"))), "flat")
+    ours = configs.loads(
+        json.dumps(configuration(arguments("1000", "50", iterations="600"))), "flat"
+    )
     example = configs.load(os.path.join(ROOT, "input", "flat.yaml"))
     for section in ("seed", "bodies", "gravity", "time", "activity_map"):
         assert getattr(ours, section) == getattr(example, section)
@@ -63,7 +73,9 @@ def test_every_wrong_argument_is_named():
 
 def test_arguments_that_nothing_would_heed_are_refused(tmp_path):
     with pytest.raises(InputError) as caught:
-        configuration(arguments(iterations=None, animation=str(tmp_path / "none" / "a.gif"), overwrite=True))
+        configuration(
+            arguments(iterations=None, animation=str(tmp_path / "none" / "a.gif"), overwrite=True)
+        )
     assert "--overwrite: is for --output DIR" in str(caught.value)
     assert "--animation: there is no folder" in str(caught.value)
     with pytest.raises(InputError, match="-i: must be a whole number"):
@@ -109,7 +121,9 @@ def test_a_run_that_is_kept(tmp_path, alone):
     assert flat.run(asked, alone, time.monotonic()) == 0
     found = contents(tmp_path / "kept")
     assert found["step"].tolist() == list(range(11))
-    np.testing.assert_array_equal(found["activity/map"].sum(axis=(1, 2)), 4)  # all 20 bodies, times 4 / 20
+    np.testing.assert_array_equal(
+        found["activity/map"].sum(axis=(1, 2)), 4
+    )  # all 20 bodies, times 4 / 20
     with pytest.raises(InputError, match="^--output: .*kept holds a run already"):
         flat.run(asked, alone, time.monotonic())
 
@@ -125,7 +139,9 @@ def test_an_animation_of_the_run_before_does_not_stay(tmp_path, alone):
 def test_what_is_missing_is_told_in_the_words_that_were_typed(alone, monkeypatch):
     """Not by the key of a configuration that nobody wrote."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(InputError, match="no GPU can be used.*; use MODE cpu or openmp, or install") as caught:
+    with pytest.raises(
+        InputError, match="no GPU can be used.*; use MODE cpu or openmp, or install"
+    ) as caught:
         flat.run(arguments(mode="cuda"), alone, time.monotonic())
     assert "compute.backend" not in str(caught.value)
 
@@ -163,7 +179,9 @@ def test_the_window_gets_every_step(alone, monkeypatch):
     """Where there is a display; bodies at rest in the first frame, one step on in the next."""
     seen = []
     monkeypatch.setattr(flat, "can_show", lambda: True)
-    monkeypatch.setattr(flat, "show", lambda frames, title: seen.extend([title, next(frames), next(frames)]))
+    monkeypatch.setattr(
+        flat, "show", lambda frames, title: seen.extend([title, next(frames), next(frames)])
+    )
     assert flat.run(arguments(iterations=None), alone, time.monotonic()) == 0
     title, (start, before, first_map), (end, after, _) = seen
     assert (title, start, end) == ("20 bodies, 4 x 4 cells", 0, 0.01)
@@ -193,9 +211,13 @@ class Paced:
         (1e12, 20.0, 3, [1, 1, 1]),
     ],
 )
-def test_a_timed_run_looks_up_twice_a_second(alone, monkeypatch, interactions, step_seconds, steps, pieces):
+def test_a_timed_run_looks_up_twice_a_second(
+    alone, monkeypatch, interactions, step_seconds, steps, pieces
+):
     """Ctrl-C is answered between pieces; the first one is small, as nothing is known of its time."""
     model = Paced(interactions, step_seconds)
     monkeypatch.setattr(flat.time, "perf_counter", lambda: model.now)
     np.testing.assert_allclose(flat._seconds(model, steps, alone), steps * step_seconds, rtol=1e-9)
-    assert model.pieces == pytest.approx(pieces, abs=2 * (len(pieces) > 2))  # the seconds are rounded
+    assert model.pieces == pytest.approx(
+        pieces, abs=2 * (len(pieces) > 2)
+    )  # the seconds are rounded

@@ -43,5 +43,9 @@ def faults_of(config_of):
 
 def completed(text):
     """Return text followed by the required sections that it lacks: its own lines keep their numbers."""
-    missing = (part for part in (HEAD, BODIES, TIME) if not any(line.startswith(part[:5]) for line in text.split("\n")))
+    missing = (
+        part
+        for part in (HEAD, BODIES, TIME)
+        if not any(line.startswith(part[:5]) for line in text.split("\n"))
+    )
     return text + ("" if text.endswith("\n") else "\n") + "".join(missing)

@@ -17,24 +17,40 @@ VALID = {
     "gravity": {"G": 1.0, "softening": 0.1, "precision": "double"},
     "time": {"dt": 0.1, "end": 1.0, "wall_limit": "2h"},
     "compute": {"threads": 2, "balance": [1, 2]},
-    "output": {"directory": "a", "trajectory": {"every_steps": 2}, "checkpoint": {"every_time": 1.0, "keep": 2}},
+    "output": {
+        "directory": "a",
+        "trajectory": {"every_steps": 2},
+        "checkpoint": {"every_time": 1.0, "keep": 2},
+    },
 }
 EVENT = {"step": 1, "density": 1.0, "sphere": {"centre": [1, 2, 3], "radius": 2}, "mode": "add"}
 FLUID = {
     "model": "fluid",
     "grid": {"cells": [8, 6, 5]},
-    "fluid": {"viscosity": 0.1, "boundary": ["no-slip", "periodic", "free-slip"], "gravity": [0, -1, 0]},
+    "fluid": {
+        "viscosity": 0.1,
+        "boundary": ["no-slip", "periodic", "free-slip"],
+        "gravity": [0, -1, 0],
+    },
     "solver": {"method": "sor", "omega": 1.5, "criterion": "residual", "tolerance": 1e-3},
-    "sources": {"carry_over": False, "events": [EVENT, {"steps": [2, 3], "velocity": [0, 1, 0]}], "file": None},
+    "sources": {
+        "carry_over": False,
+        "events": [EVENT, {"steps": [2, 3], "velocity": [0, 1, 0]}],
+        "file": None,
+    },
     "time": {"dt": 0.1, "steps": 10},
     "output": {"fields": ["density"], "stride": 2, "planes": [1, 4]},
 }
 LINE = re.compile(r"(x\.yaml:\d+: |--set .*: ).+|… and \d+ more faults")
 
-words = some.text(max_size=8) | some.sampled_from(["auto", "equal", "plummer", "file", "2h", "nbody"])
+words = some.text(max_size=8) | some.sampled_from(
+    ["auto", "equal", "plummer", "file", "2h", "nbody"]
+)
 scalars = some.none() | some.booleans() | some.integers() | some.floats() | words
 values = some.recursive(
-    scalars, lambda inner: some.lists(inner, max_size=3) | some.dictionaries(words, inner, max_size=3), max_leaves=6
+    scalars,
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
 )
 
 
@@ -72,10 +88,18 @@ def test_any_value_of_any_key_of_a_fluid(path, value):
     check(write(FLUID), [f"{'.'.join(path)}={write(value)}"])
 
 
-PLACES = {"steps": [1, 2], "velocity": [1, 0, 0], "cell": [1, 1, 1], "box": [[0, 1], [0, 1], [0, 1]]}
+PLACES = {
+    "steps": [1, 2],
+    "velocity": [1, 0, 0],
+    "cell": [1, 1, 1],
+    "box": [[0, 1], [0, 1], [0, 1]],
+}
 
 
-@given(some.sampled_from(list(keys_of(EVENT | PLACES))), values | some.lists(some.integers(-1, 9), max_size=4))
+@given(
+    some.sampled_from(list(keys_of(EVENT | PLACES))),
+    values | some.lists(some.integers(-1, 9), max_size=4),
+)
 def test_any_value_of_any_key_of_an_event(path, value):
     event = with_value(EVENT if path[0] in EVENT else PLACES | {"mode": "set"}, path, value)
     check(write(with_value(FLUID, ("sources", "events"), [event])))

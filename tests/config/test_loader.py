@@ -18,7 +18,7 @@ def message(path, *overrides):
     return str(caught.value)
 
 
-# ---- Files -----------------------------------------------------------------------------------------------------------
+# ---- Files ---------------------------------------------------------------------------------------
 
 
 def test_the_main_job_loads():
@@ -28,7 +28,9 @@ def test_the_main_job_loads():
     assert config.output.checkpoint.keep == 2
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "input").glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "input").glob("*.yaml")), ids=lambda path: path.name
+)
 def test_every_example_loads(path):
     assert load(path).title
 
@@ -67,31 +69,48 @@ def test_another_failure_to_read_keeps_its_reason(in_folder):
 def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
     keys = "model, title, seed, bodies, gravity, time, activity_map, compute, output, grid, fluid, solver, sources"
-    assert message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
+    assert (
+        message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
+    )
 
 
-@pytest.mark.parametrize(("text", "shown"), [("- 1\n", "[1]"), ("plummer\n", "'plummer'"), ("3", "3")])
+@pytest.mark.parametrize(
+    ("text", "shown"), [("- 1\n", "[1]"), ("plummer\n", "'plummer'"), ("3", "3")]
+)
 def test_a_file_that_is_no_mapping(in_folder, text, shown):
     (in_folder / "x.yaml").write_text(text)
-    assert message("x.yaml").startswith(f"x.yaml:1: is no mapping at its top (got {shown}); must be a mapping of")
+    assert message("x.yaml").startswith(
+        f"x.yaml:1: is no mapping at its top (got {shown}); must be a mapping of"
+    )
 
 
 def test_a_file_that_is_not_utf8_names_the_byte(in_folder):
     content = "model: nbody\ntitle: Système\n".encode("latin-1")
     (in_folder / "x.yaml").write_bytes(content)
-    assert message("x.yaml") == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 24); save the file as UTF-8"
+    assert (
+        message("x.yaml")
+        == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 24); save the file as UTF-8"
+    )
     (in_folder / "x.yaml").write_bytes(b"\xef\xbb\xbf" + content)
-    assert message("x.yaml") == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 27); save the file as UTF-8"
+    assert (
+        message("x.yaml")
+        == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 27); save the file as UTF-8"
+    )
     Path("x.yaml").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff")
     assert message("x.yaml") == "x.yaml:1: is no text; a configuration is YAML"
 
 
 def test_a_file_that_is_too_large(in_folder):
     (in_folder / "x.yaml").write_bytes(b"#" * 200_001)
-    assert message("x.yaml") == "x.yaml: is larger than 200000 bytes; a configuration is a short YAML file"
+    assert (
+        message("x.yaml")
+        == "x.yaml: is larger than 200000 bytes; a configuration is a short YAML file"
+    )
 
 
-@pytest.mark.parametrize("encoded", [MINIMAL.encode("utf-8-sig"), MINIMAL.replace("\n", "\r\n").encode()])
+@pytest.mark.parametrize(
+    "encoded", [MINIMAL.encode("utf-8-sig"), MINIMAL.replace("\n", "\r\n").encode()]
+)
 def test_files_of_other_systems_are_read(in_folder, encoded):
     (in_folder / "x.yaml").write_bytes(encoded)
     assert load("x.yaml") == loads(MINIMAL, "x.yaml")
@@ -101,7 +120,7 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(in_folder):
     assert message("\x1b[31m\udce9.yaml") == "\\x1b[31m\\udce9.yaml: no such file"
 
 
-# ---- Paths within ----------------------------------------------------------------------------------------------------
+# ---- Paths within --------------------------------------------------------------------------------
 
 
 def test_a_relative_bodies_path_starts_at_the_folder_of_the_yaml_file(in_folder):
@@ -118,25 +137,39 @@ def test_a_relative_bodies_path_starts_at_the_folder_of_the_yaml_file(in_folder)
 def test_a_relative_bodies_path_of_an_override_starts_at_the_current_folder(in_folder):
     (in_folder / "input").mkdir()
     (in_folder / "input" / "x.yaml").write_text(MINIMAL)
-    assert load("input/x.yaml", ["bodies={kind: file, path: b.csv}"]).bodies.path == str(in_folder / "b.csv")
+    assert load("input/x.yaml", ["bodies={kind: file, path: b.csv}"]).bodies.path == str(
+        in_folder / "b.csv"
+    )
 
 
 def test_a_tilde_is_the_home_folder(config_of, monkeypatch):
     monkeypatch.setenv("HOME", "/folder/of/ada")
     config = config_of("output: {directory: ~/runs/1}", "bodies={kind: file, path: ~/b.csv}")
-    assert (config.output.directory, config.bodies.path) == ("/folder/of/ada/runs/1", "/folder/of/ada/b.csv")
+    assert (config.output.directory, config.bodies.path) == (
+        "/folder/of/ada/runs/1",
+        "/folder/of/ada/b.csv",
+    )
 
 
-# ---- Overrides -------------------------------------------------------------------------------------------------------
+# ---- Overrides -----------------------------------------------------------------------------------
 
 
 def test_an_override_replaces_a_key_and_the_last_one_counts(config_of):
-    config = config_of("seed: 1", "seed=2", "time.dt=1e-4", "seed=3", "title=a=b", "compute.balance=[1, 0.5]")
-    assert (config.seed, config.time.dt, config.title, config.compute.balance) == (3, 1e-4, "a=b", (1.0, 0.5))
+    config = config_of(
+        "seed: 1", "seed=2", "time.dt=1e-4", "seed=3", "title=a=b", "compute.balance=[1, 0.5]"
+    )
+    assert (config.seed, config.time.dt, config.title, config.compute.balance) == (
+        3,
+        1e-4,
+        "a=b",
+        (1.0, 0.5),
+    )
 
 
 def test_an_override_makes_the_sections_it_needs(config_of):
-    config = config_of("output: {trajectory: null}", "output.trajectory.every_time=2", "gravity.softening=0.1")
+    config = config_of(
+        "output: {trajectory: null}", "output.trajectory.every_time=2", "gravity.softening=0.1"
+    )
     assert config.output.trajectory.every_time == 2
     assert config.gravity.softening == 0.1
 
@@ -144,7 +177,9 @@ def test_an_override_makes_the_sections_it_needs(config_of):
 def test_an_override_of_the_end_replaces_the_steps_of_the_file(config_of):
     time = config_of("time: {dt: 0.5, steps: 7}", "time.end=2").time
     assert (time.end, time.steps, time.total_steps) == (2, None, 4)
-    output = config_of("output: {trajectory: {every_steps: 3}}", "output.trajectory.every_time=0.5").output
+    output = config_of(
+        "output: {trajectory: {every_steps: 3}}", "output.trajectory.every_time=0.5"
+    ).output
     assert (output.trajectory.every_steps, output.trajectory.every_time) == (None, 0.5)
 
 
@@ -219,6 +254,8 @@ def test_an_unreadable_override_does_not_hide_other_faults(faults_of):
 
 
 def test_text_is_named_by_its_source():
-    with pytest.raises(ConfigError, match=r"^checkpoint-7\.h5:1: seed: must be at least 0 \(got -1\)$"):
+    with pytest.raises(
+        ConfigError, match=r"^checkpoint-7\.h5:1: seed: must be at least 0 \(got -1\)$"
+    ):
         loads("seed: -1\n" + MINIMAL, "checkpoint-7.h5")
     assert loads(MINIMAL, "checkpoint-7.h5", ["seed=4"]).seed == 4

@@ -5,9 +5,7 @@ from support.configs import loads
 
 from hybrid_nbody.config.loader import ConfigError
 
-KINDS = (
-    "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, lagrange-triangle, file"
-)
+KINDS = "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, lagrange-triangle, file"
 KEYS = "model, title, seed, bodies, gravity, time, activity_map, compute, output"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
 BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
@@ -99,7 +97,9 @@ MESSAGES = {
         "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [1e+308, 1e+308])"
     ),
     "compute: {balance: 1}": f"1: compute.balance: must be {WEIGHTS} (got 1)",
-    "compute: {balance: mesured}": (f"1: compute.balance: must be {WEIGHTS}; did you mean 'measured'? (got 'mesured')"),
+    "compute: {balance: mesured}": (
+        f"1: compute.balance: must be {WEIGHTS}; did you mean 'measured'? (got 'mesured')"
+    ),
     "time: {dt: 0.1, end: 1, wall_limit: 2 hours}": f"1: time.wall_limit: must be {DURATION} (got '2 hours')",
     "time: {dt: 0.1, end: 1, wall_limit: 30m2h}": f"1: time.wall_limit: must be {DURATION} (got '30m2h')",
     "time: {dt: 0.1, end: 1, wall_limit: 0s}": f"1: time.wall_limit: must be {DURATION} (got '0s')",
@@ -223,7 +223,10 @@ def test_many_faults_are_counted_and_not_all_printed(faults_of):
 def test_no_message_speaks_of_the_checking_library(faults_of):
     for text in MESSAGES:
         for line in faults_of(text):
-            assert not any(word in line for word in ("Input should", "pydantic", "Value error", "literal", "Traceback"))
+            assert not any(
+                word in line
+                for word in ("Input should", "pydantic", "Value error", "literal", "Traceback")
+            )
 
 
 def test_long_and_strange_values_are_shown_short_and_in_one_line(faults_of):

@@ -22,7 +22,9 @@ def test_the_page_in_the_documentation_is_up_to_date():
         check=True,
     )
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert written == made.stdout, "run: python -m hybrid_nbody.run.reference > docs/configuration.md"
+    assert written == made.stdout, (
+        "run: python -m hybrid_nbody.run.reference > docs/configuration.md"
+    )
 
 
 def test_every_key_and_kind_is_on_the_page():
@@ -52,5 +54,7 @@ def test_the_examples_on_the_page_are_valid():
 def test_the_configuration_loads_without_the_heavy_libraries():
     heavy = {"numpy", "numba", "mpi4py", "h5py", "cupy"}
     code = f"import sys, hybrid_nbody.config.loader; print(*{heavy} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == ""

@@ -13,7 +13,11 @@ counts = some.integers(1, 10**9)
 # Words that YAML readers take for something else, and any character that a line of text may hold.
 lines = some.sampled_from(
     ["1e3", "off", "null", "~", "010", "1:30", "#", "2001-01-01", " a: b", "-", "'", "é 𝒞"]
-) | some.text(some.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="\ufeff\ufffe\uffff"))
+) | some.text(
+    some.characters(
+        blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="\ufeff\ufffe\uffff"
+    )
+)
 names = lines.filter(lambda text: text.strip() and not text.startswith("~"))
 
 
@@ -38,7 +42,9 @@ def kind(name, required=None, **optional):
 
 bodies = some.one_of(
     kind("plummer", {"n": counts}),
-    kind("uniform-sphere", {"n": counts}, mass=positive, radius=positive, virial_ratio=not_negative),
+    kind(
+        "uniform-sphere", {"n": counts}, mass=positive, radius=positive, virial_ratio=not_negative
+    ),
     kind("cold-sphere", {"n": counts}, mass=positive, radius=positive),
     kind("random-box", {"n": counts}, half_width=positive, mass=positive),
     kind(
@@ -52,7 +58,9 @@ bodies = some.one_of(
     kind("random-square", {"n": counts}, dimensions=some.just(2)),
     kind("file", {"path": names}, dimensions=some.sampled_from([2, 3])),
 )
-hermite = some.fixed_dictionaries({"integrator": some.just("hermite4"), "accuracy": some.floats(1e-3, 1)})
+hermite = some.fixed_dictionaries(
+    {"integrator": some.just("hermite4"), "accuracy": some.floats(1e-3, 1)}
+)
 time = some.builds(
     lambda section, dt, end: {**section, "dt": dt, **end},
     hermite
@@ -68,19 +76,30 @@ time = some.builds(
 sections = {
     "title": lines,
     "seed": some.integers(0, 2**70),
-    "gravity": mappings(G=positive, softening=not_negative, precision=some.sampled_from(["single", "mixed", "double"])),
+    "gravity": mappings(
+        G=positive,
+        softening=not_negative,
+        precision=some.sampled_from(["single", "mixed", "double"]),
+    ),
     "activity_map": some.none() | some.fixed_dictionaries({"cells": some.integers(1, 4096)}),
-    "compute": some.fixed_dictionaries({"backend": some.just("hybrid"), "cpu_share": some.floats(0, 1)})
+    "compute": some.fixed_dictionaries(
+        {"backend": some.just("hybrid"), "cpu_share": some.floats(0, 1)}
+    )
     | mappings(
         backend=some.sampled_from(["auto", "cpu", "gpu", "hybrid"])
         | some.lists(some.sampled_from(["cpu", "gpu", "hybrid"]), min_size=1),
         threads=some.just("auto") | counts,
-        balance=some.sampled_from(["auto", "equal", "measured"]) | some.lists(some.floats(0.1, 1e6), min_size=1),
+        balance=some.sampled_from(["auto", "equal", "measured"])
+        | some.lists(some.floats(0.1, 1e6), min_size=1),
         transport=some.sampled_from(["auto", "host", "nccl"]),
     ),
-    "output": mappings(directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)),
+    "output": mappings(
+        directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)
+    ),
 }
-configs = some.fixed_dictionaries({"model": some.just("nbody"), "bodies": bodies, "time": time}, optional=sections)
+configs = some.fixed_dictionaries(
+    {"model": some.just("nbody"), "bodies": bodies, "time": time}, optional=sections
+)
 
 
 @given(configs)

@@ -61,7 +61,9 @@ def test_not_a_number_is_a_float():
     assert math.isnan(tree_of("key: .NaN").data["key"])
 
 
-@pytest.mark.parametrize("text", [text for text in VALUES.values() if isinstance(text, str)] + ["", " a", "a: b", "#"])
+@pytest.mark.parametrize(
+    "text", [text for text in VALUES.values() if isinstance(text, str)] + ["", " a", "a: b", "#"]
+)
 def test_text_that_looks_like_something_else_is_written_so_that_it_stays_text(text):
     assert tree_of(write({"key": text})).data == {"key": text}
 
@@ -80,8 +82,12 @@ def test_each_value_knows_its_line():
 
 
 REFUSED = {
-    "seed: 1\ntitle: a\nseed: 2": ["3: seed: duplicate key, first given in line 1; keep one of them"],
-    "gravity:\n  G: 1\n  G: 1": ["3: gravity.G: duplicate key, first given in line 2; keep one of them"],
+    "seed: 1\ntitle: a\nseed: 2": [
+        "3: seed: duplicate key, first given in line 1; keep one of them"
+    ],
+    "gravity:\n  G: 1\n  G: 1": [
+        "3: gravity.G: duplicate key, first given in line 2; keep one of them"
+    ],
     "seed: 1\n'seed': 2": ["2: seed: duplicate key, first given in line 1; keep one of them"],
     "title: !!python/object:os.system x": [
         "1: title: tags such as 'tag:yaml.org,2002:python/object:os.system' are not allowed; write the plain value"
@@ -89,12 +95,16 @@ REFUSED = {
     "seed:\n  !!python/object/apply:os.system ['true']": [
         "2: seed: tags such as 'tag:yaml.org,2002:python/object/apply:os.system' are not allowed; write the plain value"
     ],
-    "seed: !!int '3'": ["1: seed: tags such as 'tag:yaml.org,2002:int' are not allowed; write the plain value"],
+    "seed: !!int '3'": [
+        "1: seed: tags such as 'tag:yaml.org,2002:int' are not allowed; write the plain value"
+    ],
     "gravity: {G: ! 3}": ["1: gravity.G: tags such as '!' are not allowed; write the plain value"],
     "compute: {balance: [1, !x 2]}": [
         "1: compute.balance[1]: tags such as '!x' are not allowed; write the plain value"
     ],
-    "gravity: &g {G: 2}\ncompute: *g": ["2: compute: aliases such as *g are not allowed; write the value out"],
+    "gravity: &g {G: 2}\ncompute: *g": [
+        "2: compute: aliases such as *g are not allowed; write the value out"
+    ],
     "? [a, b]\n: 1": ["1: a key must be a plain word"],
     "? !!str a\n: 1": ["1: a key must be a plain word"],
     "<<: {seed: 3}": [
@@ -104,10 +114,16 @@ REFUSED = {
         "2: cannot be read as YAML: expected ',' or ']', but got ':' "
         "(while parsing a flow sequence that begins in line 1)"
     ],
-    "gravity:\n\tG: 1": ["2: cannot be read as YAML: a value cannot begin with a tab; indent with spaces"],
+    "gravity:\n\tG: 1": [
+        "2: cannot be read as YAML: a value cannot begin with a tab; indent with spaces"
+    ],
     "seed: 1: 2": ["1: cannot be read as YAML: mapping values are not allowed here"],
-    "seed: @3": ["1: cannot be read as YAML: a value cannot begin with '@'; put the text in quotes"],
-    "seed: 1\n---\nseed: 2": ["2: cannot be read as YAML: a second document begins here; only one is allowed"],
+    "seed: @3": [
+        "1: cannot be read as YAML: a value cannot begin with '@'; put the text in quotes"
+    ],
+    "seed: 1\n---\nseed: 2": [
+        "2: cannot be read as YAML: a second document begins here; only one is allowed"
+    ],
     "seed: 1\n\n\x00": ["3: holds the control character U+0000; only text is allowed"],
     "title: a\x1b[31m": ["1: holds the control character U+001B; only text is allowed"],
 }
@@ -129,13 +145,17 @@ def test_an_alias_bomb_of_ten_levels_is_refused_without_expanding_it(faults_of):
     )
 
 
-@pytest.mark.parametrize("nested", ["[" * 100_000, "{a: " * 40_000, "\n".join(" " * n + "a:" for n in range(500))])
+@pytest.mark.parametrize(
+    "nested", ["[" * 100_000, "{a: " * 40_000, "\n".join(" " * n + "a:" for n in range(500))]
+)
 def test_deep_nesting_is_a_message_and_not_a_crash(faults_of, nested):
     (line,) = faults_of(f"seed:\n {nested}")
     assert line.endswith("cannot be read as YAML: nested deeper than 20 levels")
 
 
-@pytest.mark.parametrize("text", ['title: "\\UFFFFFFFF"', f"%YAML {'9' * 5000}.1\n---\na: 1", 'title: "\\q"', "a: 'b"])
+@pytest.mark.parametrize(
+    "text", ['title: "\\UFFFFFFFF"', f"%YAML {'9' * 5000}.1\n---\na: 1", 'title: "\\q"', "a: 'b"]
+)
 def test_text_that_the_parser_stumbles_over_is_a_message(faults_of, text):
     (line,) = faults_of(text)
     assert "cannot be read as YAML" in line

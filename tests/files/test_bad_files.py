@@ -39,7 +39,9 @@ def truncated(path):
 
 
 def damaged_checkpoint(path):
-    path.write_bytes(b"hybrid_nbody checkpoint, sha256 0".ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(900))
+    path.write_bytes(
+        b"hybrid_nbody checkpoint, sha256 0".ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(900)
+    )
 
 
 KINDS = {
@@ -75,7 +77,13 @@ def test_what_reads_output(tmp_path, monkeypatch, capsys, command, kind):
 
 @pytest.mark.parametrize(
     ("command", "kind"),
-    [("run", "truncated"), ("run", "empty"), ("check", "picture"), ("resume", "foreign"), ("flat", "truncated")],
+    [
+        ("run", "truncated"),
+        ("run", "empty"),
+        ("check", "picture"),
+        ("resume", "foreign"),
+        ("flat", "truncated"),
+    ],
 )
 def test_what_starts_a_run(tmp_path, command, kind):
     KINDS[kind](tmp_path / "bad.h5")
@@ -96,7 +104,13 @@ def test_a_directory_whose_trajectory_is_bad(tmp_path, monkeypatch, capsys, kind
 
 
 @pytest.mark.parametrize(
-    "words", [["plot", ""], ["info", ""], ["report", "out", "--output", ""], ["bench", "limits", "--output", ""]]
+    "words",
+    [
+        ["plot", ""],
+        ["info", ""],
+        ["report", "out", "--output", ""],
+        ["bench", "limits", "--output", ""],
+    ],
 )
 def test_names_that_are_empty(words, capsys):
     """They would stand for the current directory, where a variable of a script is not set."""

@@ -34,20 +34,27 @@ def refusal_of(in_folder, refused):
 
 def same(bodies, table):
     """Whether bodies are the rows (N, 7) of a table, to the bit."""
-    np.testing.assert_array_equal(np.column_stack([bodies.position, bodies.velocity, bodies.mass]), table)
+    np.testing.assert_array_equal(
+        np.column_stack([bodies.position, bodies.velocity, bodies.mass]), table
+    )
     for values in (bodies.position, bodies.velocity, bodies.mass):
         assert values.dtype == np.float64
         assert values.flags.c_contiguous
     return True
 
 
-# --- CSV -----------------------------------------------------------------------------------------------------------
+# --- CSV ------------------------------------------------------------------------------------------
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 rows = st.lists(st.tuples(*[numbers] * 6, numbers.map(abs)), min_size=1, max_size=8)
 
 
-@given(rows, st.permutations(COLUMNS), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", " ", "\t"]))
+@given(
+    rows,
+    st.permutations(COLUMNS),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", " ", "\t"]),
+)
 def test_csv_round_trip(tmp_path_factory, rows, columns, line_end, space):
     """Any finite numbers, in any order of the columns, with spaces around them."""
     path = tmp_path_factory.getbasetemp() / "round.csv"
@@ -87,7 +94,10 @@ def test_csv_as_people_and_spreadsheets_write_it(in_folder):
 )
 def test_csv_names_row_and_column(refusal_of, row, message):
     """The faulty row is the sixth line: comments and empty lines count as an editor counts them."""
-    assert refusal_of("# bodies\n" + HEADER + ROW + "\n" + ROW + row + "\n" + ROW) == f"bodies.csv:6: {message}"
+    assert (
+        refusal_of("# bodies\n" + HEADER + ROW + "\n" + ROW + row + "\n" + ROW)
+        == f"bodies.csv:6: {message}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +122,10 @@ def test_csv_header(refusal_of, header, message):
 
 def test_text_that_is_not_utf8(refusal_of):
     content = HEADER.encode() + ROW.encode() + "1,2,3,4,5,6,é\n".encode("latin-1")
-    assert refusal_of(content) == "bodies.csv:3: not UTF-8 text (byte 13 is 0xe9); save the file as UTF-8"
+    assert (
+        refusal_of(content)
+        == "bodies.csv:3: not UTF-8 text (byte 13 is 0xe9); save the file as UTF-8"
+    )
 
 
 @pytest.mark.parametrize("content", [HEADER, HEADER + "# nobody\n\n"])
@@ -127,7 +140,7 @@ def test_a_csv_of_comments_alone(refusal_of):
     )
 
 
-# --- NumPy ---------------------------------------------------------------------------------------------------------
+# --- NumPy ----------------------------------------------------------------------------------------
 
 
 def arrays(count=3, **changed):
@@ -152,7 +165,10 @@ def test_npz_whatever_its_name(in_folder, name):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, ">f8", np.longdouble])
 def test_npz_of_other_numbers(in_folder, dtype):
-    np.savez("b.npz", **{name: np.asfortranarray(values.astype(dtype)) for name, values in arrays().items()})
+    np.savez(
+        "b.npz",
+        **{name: np.asfortranarray(values.astype(dtype)) for name, values in arrays().items()},
+    )
     bodies = read_bodies("b.npz")
     assert same(bodies, np.arange(21.0).reshape(3, 7))
     assert bodies.id is None
@@ -161,20 +177,29 @@ def test_npz_of_other_numbers(in_folder, dtype):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"position": np.ones((3, 2))}, "position has the shape (3, 2); for N bodies it must be (N, 3)"),
+        (
+            {"position": np.ones((3, 2))},
+            "position has the shape (3, 2); for N bodies it must be (N, 3)",
+        ),
         ({"position": np.float64(1)}, "position has the shape (); for N bodies it must be (N, 3)"),
         (
             {"velocity": np.ones((4, 3))},
             "velocity has the shape (4, 3); for the 3 bodies of position it must be (3, 3)",
         ),
-        ({"mass": np.ones((3, 1))}, "mass has the shape (3, 1); for the 3 bodies of position it must be (3,)"),
+        (
+            {"mass": np.ones((3, 1))},
+            "mass has the shape (3, 1); for the 3 bodies of position it must be (3,)",
+        ),
         ({"id": [1, 2]}, "id has the shape (2,); for the 3 bodies of position it must be (3,)"),
         ({"id": [1, 2, 2]}, "id names some bodies twice"),
         ({"id": [1.0, 2, 3]}, "id holds float64, not whole numbers"),
         ({"mass": [1, -2, 3]}, "mass[1] is negative (got -2)"),
         ({"mass": ["a", "b", "c"]}, "mass holds <U1, not numbers"),
         ({"velocity": np.full((3, 3), 1j)}, "velocity holds complex128, not numbers"),
-        ({"velocity": np.where(np.eye(3), np.nan, 0)[::-1]}, "velocity[0, 2] is not finite (got nan)"),
+        (
+            {"velocity": np.where(np.eye(3), np.nan, 0)[::-1]},
+            "velocity[0, 2] is not finite (got nan)",
+        ),
         ({"colour": [1]}, "unknown array 'colour'; known are position, velocity, mass, id"),
         (
             {"mass": np.array([{}, 1, 2])},
@@ -187,7 +212,9 @@ def test_npz_with_a_wrong_array(refusal_of, changed, message):
 
 
 def test_npz_without_an_array(refusal_of):
-    assert refusal_of(npz(mass=[1], x=[1]), "b.npz") == "b.npz: no array 'position'; there are mass, x"
+    assert (
+        refusal_of(npz(mass=[1], x=[1]), "b.npz") == "b.npz: no array 'position'; there are mass, x"
+    )
     assert refusal_of(npz(**arrays(0)), "b.npz") == "b.npz: no bodies in it; at least one is needed"
 
 
@@ -208,10 +235,15 @@ def test_zip_that_is_no_npz(refusal_of):
 
 def test_a_broken_npz(refusal_of):
     whole = npz(**arrays())
-    assert refusal_of(whole[:100], "b.npz") == "b.npz: not a readable NumPy archive (File is not a zip file)"
+    assert (
+        refusal_of(whole[:100], "b.npz")
+        == "b.npz: not a readable NumPy archive (File is not a zip file)"
+    )
     flipped = bytearray(whole)
     flipped[200] ^= 255
-    assert refusal_of(bytes(flipped), "b.npz").startswith("b.npz: not a readable NumPy archive (Bad CRC-32")
+    assert refusal_of(bytes(flipped), "b.npz").startswith(
+        "b.npz: not a readable NumPy archive (Bad CRC-32"
+    )
 
 
 def test_a_single_numpy_array(refusal_of):
@@ -222,7 +254,7 @@ def test_a_single_numpy_array(refusal_of):
     )
 
 
-# --- our own HDF5 --------------------------------------------------------------------------------------------------
+# --- our own HDF5 ---------------------------------------------------------------------------------
 
 
 def test_the_last_frame_of_a_trajectory(write_run):
@@ -253,8 +285,12 @@ def test_the_checkpoints_here_are_as_the_run_writes_them(write_checkpoint):
 
 def test_a_trajectory_without_bodies(in_folder, refused):
     with h5py.File("t.h5", "w") as file:
-        file.attrs.update({"format": "hybrid_nbody trajectory", "format_version": 1, "model": "fluid"})
-    assert refused(InputError, read_bodies, "t.h5") == "t.h5: a run of model 'fluid' holds no bodies"
+        file.attrs.update(
+            {"format": "hybrid_nbody trajectory", "format_version": 1, "model": "fluid"}
+        )
+    assert (
+        refused(InputError, read_bodies, "t.h5") == "t.h5: a run of model 'fluid' holds no bodies"
+    )
     with h5py.File("t.h5", "r+") as file:
         file["bodies/mass"] = [1.0]
     assert refused(InputError, read_bodies, "t.h5") == "t.h5: no complete frame in this trajectory"
@@ -272,7 +308,9 @@ def test_a_checkpoint_that_holds_nan(write_checkpoint, seal, refused):
     with h5py.File(write_checkpoint("c.h5"), "r+") as file:
         file["bodies/position"][2, 1] = np.nan
     seal(Path("c.h5"))
-    assert refused(InputError, read_bodies, "c.h5") == "c.h5: position[2, 1] is not finite (got nan)"
+    assert (
+        refused(InputError, read_bodies, "c.h5") == "c.h5: position[2, 1] is not finite (got nan)"
+    )
 
 
 @pytest.mark.parametrize("place", [*range(32, 110, 13), 600, 2500, -1])
@@ -281,7 +319,10 @@ def test_a_checkpoint_with_a_flipped_bit(write_checkpoint, refused, place):
     contents = bytearray(path.read_bytes())
     contents[place] ^= 1
     path.write_bytes(contents)
-    assert refused(InputError, read_bodies, "c.h5") == "c.h5: damaged: its contents do not match its digest"
+    assert (
+        refused(InputError, read_bodies, "c.h5")
+        == "c.h5: damaged: its contents do not match its digest"
+    )
 
 
 @pytest.mark.parametrize("place", [0, 31])
@@ -297,7 +338,10 @@ def test_a_checkpoint_with_a_damaged_beginning(write_checkpoint, refused, place)
 def test_truncated_hdf5(write_run, write_checkpoint, refused, cut):
     for size in (2000, 300):
         cut(write_checkpoint("c.h5"), size)
-        assert refused(InputError, read_bodies, "c.h5") == "c.h5: damaged: its contents do not match its digest"
+        assert (
+            refused(InputError, read_bodies, "c.h5")
+            == "c.h5: damaged: its contents do not match its digest"
+        )
     path = write_run() / "trajectory.h5"
     size = path.stat().st_size
     cut(path, 2000)
@@ -308,10 +352,13 @@ def test_truncated_hdf5(write_run, write_checkpoint, refused, cut):
 
 def test_foreign_hdf5(in_folder, refused):
     h5py.File("x.h5", "w").close()
-    assert refused(InputError, read_bodies, "x.h5") == "x.h5: an HDF5 file, but not one that hybrid_nbody wrote"
+    assert (
+        refused(InputError, read_bodies, "x.h5")
+        == "x.h5: an HDF5 file, but not one that hybrid_nbody wrote"
+    )
 
 
-# --- what is no file of bodies -------------------------------------------------------------------------------------
+# --- what is no file of bodies --------------------------------------------------------------------
 
 
 def test_no_file_at_all(in_folder, refused):

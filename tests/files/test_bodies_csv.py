@@ -34,7 +34,9 @@ def refusal_of(in_folder, refused):
     return line
 
 
-@pytest.mark.parametrize("header", ["", "x,y,vx,vy,m\n", "# x, y, vx, vy, m\n\n", ' x , "y",vx,vy,m\n'])
+@pytest.mark.parametrize(
+    "header", ["", "x,y,vx,vy,m\n", "# x, y, vx, vy, m\n\n", ' x , "y",vx,vy,m\n']
+)
 def test_with_a_header_or_without(bodies_of, header):
     table = bodies_of(header + "0.25, 0.5f, -1e-3F, .5, 1.f\n# the end of the first\n1,2,3,4,5\n")
     np.testing.assert_array_equal(table, [[0.25, 0.5, 0, -1e-3, 0.5, 0, 1], [1, 2, 0, 3, 4, 0, 5]])
@@ -107,4 +109,7 @@ def test_other_tables(refusal_of, text, message):
 
 def test_empty_cells_of_bodies_in_space_are_faults(refusal_of):
     assert refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,,6,7\n") == "flat.csv:2: column 'vy': missing"
-    assert refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,5f,6,7\n") == "flat.csv:2: column 'vy': not a number (got '5f')"
+    assert (
+        refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,5f,6,7\n")
+        == "flat.csv:2: column 'vy': not a number (got '5f')"
+    )

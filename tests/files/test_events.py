@@ -65,7 +65,9 @@ def test_what_is_wrong_is_named_with_its_line(in_folder, refused, text):
 
 
 def test_all_faults_are_reported_at_once_in_the_order_of_their_lines(in_folder):
-    (in_folder / "e.txt").write_text("many\n\nsource one two # both\nsource 1 7\nsuorce 1 2\nforce 1 2 3\nsource 1 8\n")
+    (in_folder / "e.txt").write_text(
+        "many\n\nsource one two # both\nsource 1 7\nsuorce 1 2\nforce 1 2 3\nsource 1 8\n"
+    )
     with pytest.raises(InputError) as caught:
         read_events("e.txt", 8)
     assert str(caught.value).split("\n") == [
@@ -83,11 +85,17 @@ def test_many_faults_are_counted_and_not_all_printed(in_folder):
     with pytest.raises(InputError) as caught:
         read_events("e.txt")
     lines = str(caught.value).split("\n")
-    assert lines[49:] == ["e.txt:51: step 9 lies outside the 9 steps of the list, 0 to 8", "… and 20 more faults"]
+    assert lines[49:] == [
+        "e.txt:51: step 9 lies outside the 9 steps of the list, 0 to 8",
+        "… and 20 more faults",
+    ]
 
 
 def test_files_that_cannot_be_read(in_folder, refused):
     assert refused(InputError, read_events, "e.txt") == "e.txt: no such file"
     assert refused(InputError, read_events, ".") == ".: a directory, not a file"
     (in_folder / "e.txt").write_bytes(b"9\nsource \xff 1\n")
-    assert refused(InputError, read_events, "e.txt") == "e.txt:2: not UTF-8 text; save the file as UTF-8"
+    assert (
+        refused(InputError, read_events, "e.txt")
+        == "e.txt:2: not UTF-8 text; save the file as UTF-8"
+    )

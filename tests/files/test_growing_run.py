@@ -28,8 +28,16 @@ def grow(path, *names):
 
 
 FRAMES = ("bodies/position", "bodies/velocity", "step", "time")
-QUANTITIES = ("kinetic_energy", "potential_energy", "total_energy", "relative_energy_error", "virial_ratio")
-ROWS = tuple(f"diagnostics/{name}" for name in (*QUANTITIES, "half_mass_radius", "momentum", "step", "time"))
+QUANTITIES = (
+    "kinetic_energy",
+    "potential_energy",
+    "total_energy",
+    "relative_energy_error",
+    "virial_ratio",
+)
+ROWS = tuple(
+    f"diagnostics/{name}" for name in (*QUANTITIES, "half_mass_radius", "momentum", "step", "time")
+)
 
 
 def all_but_one(names):
@@ -41,7 +49,13 @@ def test_a_frame_counts_once_all_its_data_sets_have_it(write_run, longer):
     path = write_run()
     grow(path / "trajectory.h5", *longer)
     with open_run(path) as run:
-        assert run.number_of_frames == len(run.time) == len(run.step) == len(run.positions(slice(None))) == 3
+        assert (
+            run.number_of_frames
+            == len(run.time)
+            == len(run.step)
+            == len(run.positions(slice(None)))
+            == 3
+        )
         np.testing.assert_array_equal(run.positions(-1), expected(2))
 
 
@@ -107,7 +121,9 @@ def test_reading_beside_the_writer(writer):
     writer()
     with open_run("out") as run:
         assert run.number_of_frames == 3
-        writer(*FRAMES, *[f"diagnostics/{name}" for name in run.diagnostics])  # a reader does not stop it
+        writer(
+            *FRAMES, *[f"diagnostics/{name}" for name in run.diagnostics]
+        )  # a reader does not stop it
         assert run.number_of_frames == 3
         np.testing.assert_array_equal(run.positions(2), expected(2))
         assert run.refresh() is run
@@ -137,7 +153,9 @@ def test_rows_that_the_file_does_not_hold_yet_are_not_read_as_zeros(in_folder, r
     """The index of a data set may lag behind its length; HDF5 itself then gives zeros."""
     with h5py.File("trajectory.h5", "w") as file:
         file.attrs.update({"format": "hybrid_nbody trajectory", "format_version": 1})
-        data = file.create_dataset("bodies/position", (3, 4, 3), "f8", maxshape=(None, 4, 3), chunks=(1, 4, 3))
+        data = file.create_dataset(
+            "bodies/position", (3, 4, 3), "f8", maxshape=(None, 4, 3), chunks=(1, 4, 3)
+        )
         data[:2] = 1
         file["time"], file["step"] = np.arange(3.0), np.arange(3)
     with open_run("trajectory.h5") as run:
@@ -154,7 +172,9 @@ def test_frames_that_a_resumed_run_has_cut_off(write_run, refused):
         assert refused(FileError, run.positions, 4) == (
             "out/trajectory.h5: damaged or unreadable (bodies/position has 2 rows by now, row 4 is gone)"
         )
-        assert refused(FileError, run.positions, slice(None)).endswith("has 2 rows by now, row 4 is gone)")
+        assert refused(FileError, run.positions, slice(None)).endswith(
+            "has 2 rows by now, row 4 is gone)"
+        )
         assert run.refresh().positions(slice(None)).shape == (2, 4, 3)
 
 

@@ -19,14 +19,19 @@ def expected(frame, bodies=4):
     return 100.0 * frame + np.arange(bodies)[:, None] + 0.1 * np.arange(3)
 
 
-# --- reading -------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["out", "out/trajectory.h5"])
 def test_a_run_is_opened_by_its_directory_or_its_file(write_run, path):
     write_run()
     with hybrid_nbody.open_run(path) as run:
-        assert (run.number_of_frames, run.number_of_bodies, run.model, run.title) == (3, 4, "nbody", "Test")
+        assert (run.number_of_frames, run.number_of_bodies, run.model, run.title) == (
+            3,
+            4,
+            "nbody",
+            "Test",
+        )
         np.testing.assert_array_equal(run.time, [0, 0.5, 1])
         np.testing.assert_array_equal(run.step, [0, 10, 20])
         np.testing.assert_array_equal(run.mass, np.linspace(1, 2, 4))
@@ -42,7 +47,15 @@ def test_one_frame(write_run, frame):
 
 @pytest.mark.parametrize(
     "frames",
-    [slice(None), slice(1, 3), slice(0, 5, 2), slice(None, None, -1), slice(4, 0, -2), slice(-2, None), slice(3, 1)],
+    [
+        slice(None),
+        slice(1, 3),
+        slice(0, 5, 2),
+        slice(None, None, -1),
+        slice(4, 0, -2),
+        slice(-2, None),
+        slice(3, 1),
+    ],
 )
 def test_a_slice_of_frames(write_run, frames):
     whole = np.array([expected(frame) for frame in range(5)])
@@ -54,7 +67,10 @@ def test_a_slice_of_frames(write_run, frames):
 def test_frames_one_at_a_time(write_run):
     with open_run(write_run(frames=5)) as run:
         frames = list(run.frames(slice(1, None, 2)))
-        assert [(frame.index, frame.time, frame.step) for frame in frames] == [(1, 0.5, 10), (3, 1.5, 30)]
+        assert [(frame.index, frame.time, frame.step) for frame in frames] == [
+            (1, 0.5, 10),
+            (3, 1.5, 30),
+        ]
         np.testing.assert_array_equal(frames[1].positions, expected(3))
         np.testing.assert_array_equal(frames[1].velocities, -expected(3))
         np.testing.assert_array_equal(frames[1].field("bodies/position"), expected(3))
@@ -67,7 +83,9 @@ def test_a_frame_that_is_not_there_says_how_many_there_are(write_run):
         for frame in (3, -4):
             with pytest.raises(IndexError) as caught:
                 run.positions(frame)
-            assert str(caught.value) == f"frame {frame}: {run.path} has 3 frames, 0 to 2 or -3 to -1"
+            assert (
+                str(caught.value) == f"frame {frame}: {run.path} has 3 frames, 0 to 2 or -3 to -1"
+            )
         with pytest.raises(TypeError):
             run.positions(1.5)
 
@@ -98,8 +116,13 @@ def test_diagnostics_that_are_not_there(write_run):
 
 
 def test_what_the_run_noted_about_itself(write_run):
-    with open_run(write_run(ranks=np.int32(4), title="Größe", backend=np.bytes_("größer".encode()))) as run:
-        assert run.config == {"title": "Test", "time": {"dt": 0.05, "steps": 20}}  # 5e-2 is a number to people
+    with open_run(
+        write_run(ranks=np.int32(4), title="Größe", backend=np.bytes_("größer".encode()))
+    ) as run:
+        assert run.config == {
+            "title": "Test",
+            "time": {"dt": 0.05, "steps": 20},
+        }  # 5e-2 is a number to people
         assert run.attributes["ranks"] == 4
         assert run.attributes["backend"] == "größer"
         assert run.title == "Größe"
@@ -149,7 +172,9 @@ def test_a_closed_run_says_so(write_run):
 
 def test_another_model(in_folder, refused):
     with h5py.File("fluid.h5", "w") as file:
-        file.attrs.update({"format": "hybrid_nbody trajectory", "format_version": 1, "model": "fluid"})
+        file.attrs.update(
+            {"format": "hybrid_nbody trajectory", "format_version": 1, "model": "fluid"}
+        )
         file["fluid/density"] = np.arange(48.0).reshape(2, 2, 3, 4)
         file["time"], file["step"] = [0.0, 1.0], [0, 1]
     with open_run("fluid.h5") as run:
@@ -162,12 +187,14 @@ def test_another_model(in_folder, refused):
         assert "bodies" not in repr(run)
 
 
-# --- laziness ------------------------------------------------------------------------------------------------------
+# --- laziness -------------------------------------------------------------------------------------
 
 
 def test_no_more_is_read_than_was_asked_for(write_run, monkeypatch):
     read, asked = WatchedFile.read, []
-    monkeypatch.setattr(WatchedFile, "read", lambda self, *what: asked.append(what) or read(self, *what))
+    monkeypatch.setattr(
+        WatchedFile, "read", lambda self, *what: asked.append(what) or read(self, *what)
+    )
     with open_run(write_run(frames=5)) as run:
         assert asked == []
         run.positions(-1), run.velocities(slice(1, 4, 2)), run.diagnostics.total_energy
@@ -179,9 +206,14 @@ def test_no_more_is_read_than_was_asked_for(write_run, monkeypatch):
 
 
 def test_a_huge_run_takes_the_memory_of_a_frame(in_folder):
-    frames, bodies = 2000, 50_000  # 2.4 GB, of which the file holds nothing: HDF5 reads what was never written as zeros
+    frames, bodies = (
+        2000,
+        50_000,
+    )  # 2.4 GB, of which the file holds nothing: HDF5 reads what was never written as zeros
     with h5py.File("huge.h5", "w") as file:
-        file.attrs.update({"format": "hybrid_nbody trajectory", "format_version": 1, "model": "nbody"})
+        file.attrs.update(
+            {"format": "hybrid_nbody trajectory", "format_version": 1, "model": "nbody"}
+        )
         file.create_dataset("bodies/position", (frames, bodies, 3), "f8")
         file["bodies/mass"] = np.zeros(bodies)
         file["time"], file["step"] = np.arange(2.0 * frames).reshape(2, frames)
@@ -203,10 +235,13 @@ def test_reading_needs_neither_mpi_nor_a_gpu_nor_a_plotting_library():
         "import hybrid_nbody.analysis.info, hybrid_nbody.files.bodies; "
         "print(sorted({'mpi4py', 'numba', 'cupy', 'matplotlib', 'scipy'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "[]\n"
+    )
 
 
-# --- what is no run ------------------------------------------------------------------------------------------------
+# --- what is no run -------------------------------------------------------------------------------
 
 
 def test_nothing_there(refused):
@@ -230,7 +265,10 @@ def test_a_directory_without_a_run(in_folder, refused, names, holdings):
 
 def test_a_foreign_hdf5_file(in_folder, refused):
     h5py.File("x.h5", "w").close()
-    assert refused(FileError, open_run, "x.h5") == "x.h5: an HDF5 file, but not one that hybrid_nbody wrote"
+    assert (
+        refused(FileError, open_run, "x.h5")
+        == "x.h5: an HDF5 file, but not one that hybrid_nbody wrote"
+    )
 
 
 def test_a_checkpoint_is_no_trajectory(write_checkpoint, refused):
@@ -308,7 +346,7 @@ def test_any_damage_is_told_in_one_line(write_run):
     assert set(outcomes) == {"read", "refused"}
 
 
-# --- a fluid -------------------------------------------------------------------------------------------------------
+# --- a fluid --------------------------------------------------------------------------------------
 
 
 def test_a_fluid_is_read_by_frame_and_by_part(write_fluid):
@@ -317,7 +355,9 @@ def test_a_fluid_is_read_by_frame_and_by_part(write_fluid):
         assert run.shape("fluid/velocity") == (3, 3, 5, 4, 3)
         assert run.number_of_bodies == 0
         whole = run.field("fluid/velocity", 1)
-        np.testing.assert_array_equal(run.part("fluid/velocity", -2, (slice(1, 3), 2)), whole[1:3, 2])
+        np.testing.assert_array_equal(
+            run.part("fluid/velocity", -2, (slice(1, 3), 2)), whole[1:3, 2]
+        )
         np.testing.assert_array_equal(run.field("fluid/velocity", slice(None))[1], whole)
         assert run.units("velocity") == "length / time"
         assert "  density      (3, 5, 4) a frame" in repr(run).splitlines()

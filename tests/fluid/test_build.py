@@ -15,7 +15,9 @@ time: {dt: 0.1, steps: 1}
 """
 
 
-@pytest.mark.parametrize(("kinds", "mixed"), [(("gpu", "cpu"), True), (("gpu", "gpu"), False), (("cpu",), False)])
+@pytest.mark.parametrize(
+    ("kinds", "mixed"), [(("gpu", "cpu"), True), (("gpu", "gpu"), False), (("cpu",), False)]
+)
 def test_ranks_of_several_kinds_are_measured_as_they_run(monkeypatch, alone, kinds, mixed):
     def measured(backend, boundary, dtype, communicator, several_kinds):
         assert (backend, communicator, several_kinds) == ("a device", alone, mixed)

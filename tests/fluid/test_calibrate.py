@@ -28,7 +28,9 @@ def test_ranks_of_several_kinds_are_measured_in_single_sweeps(monkeypatch):
     backend, found = make_backend("cpu"), []
     for mixed, unused in ((False, "sweep"), (True, "relax")):
         kernels = make_kernels(backend, Slab((12, 10, 8), MIXED, 0, 8, mixed), "f8")
-        monkeypatch.setattr(kernels, unused, lambda *_, name=unused: pytest.fail(f"{name} was called"))
+        monkeypatch.setattr(
+            kernels, unused, lambda *_, name=unused: pytest.fail(f"{name} was called")
+        )
         x, b = kernels.colours(), kernels.colours()
         kernels.split(np.random.default_rng(1).standard_normal(kernels.slab.shape), b)
         trial.solve_of(kernels)(x, b, POISSON)

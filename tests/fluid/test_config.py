@@ -17,7 +17,9 @@ TIME = "time: {dt: 0.5, steps: 10}\n"
 
 EVENT_KEYS = "step, steps, density, velocity, cell, box, sphere, mode"
 CELLS = "a whole number, at least 3 and at most 4096, or a list of three of them"
-BOUNDARY = "one of free-slip, no-slip, periodic, or a list of three of them, for the axes x, y and z"
+BOUNDARY = (
+    "one of free-slip, no-slip, periodic, or a list of three of them, for the axes x, y and z"
+)
 BOX = "a list of three ranges [first, end] of cells, along x, y and z, end not included, or null"
 STEPS = "a list of the first and the last step, whole numbers from 0, the last not before the first, or null"
 VECTOR = "a list of three numbers, along x, y and z"
@@ -33,7 +35,11 @@ CARRY = "sources: {carry_over: true}\n"
 
 def completed(text):
     """Return text followed by the required sections that it lacks: its own lines keep their numbers."""
-    missing = (part for part in (HEAD, GRID, TIME) if not any(line.startswith(part[:5]) for line in text.split("\n")))
+    missing = (
+        part
+        for part in (HEAD, GRID, TIME)
+        if not any(line.startswith(part[:5]) for line in text.split("\n"))
+    )
     return text + ("" if text.endswith("\n") else "\n") + "".join(missing)
 
 
@@ -52,7 +58,7 @@ def event(text):
     return f"sources: {{events: [{{{text}}}]}}"
 
 
-# --- what is good ---------------------------------------------------------------------------------------------------
+# --- what is good ---------------------------------------------------------------------------------
 
 
 def test_defaults():
@@ -75,8 +81,16 @@ def test_defaults():
         "criterion": "change",
         "omega": "auto",
     }
-    assert (config.sources.carry_over, config.sources.events, config.sources.file) == (False, (), None)
-    assert (config.output.fields, config.output.stride, config.output.planes) == (("density", "velocity"), 1, None)
+    assert (config.sources.carry_over, config.sources.events, config.sources.file) == (
+        False,
+        (),
+        None,
+    )
+    assert (config.output.fields, config.output.stride, config.output.planes) == (
+        ("density", "velocity"),
+        1,
+        None,
+    )
     assert (config.time.total_steps, config.time.max_energy_error) == (10, None)
 
 
@@ -118,7 +132,9 @@ output:
     )
 
 
-@pytest.mark.parametrize(("cells", "centre"), [([42, 84, 168], (20, 41, 83)), ([3, 4, 5], (0, 1, 1))])
+@pytest.mark.parametrize(
+    ("cells", "centre"), [([42, 84, 168], (20, 41, 83)), ([3, 4, 5], (0, 1, 1))]
+)
 def test_the_centre_is_cell_n_over_2_counted_from_1(cells, centre):
     assert config_of(f"grid: {{cells: {cells}}}").grid.centre == centre
 
@@ -137,8 +153,19 @@ def test_a_boundary_for_each_axis():
 def test_events_know_their_first_and_last_step():
     text = "sources:\n  events:\n    - {step: 3, density: 0}\n    - {steps: [2, 9], velocity: [1, 0, -1], mode: add}"
     single, several = config_of(text).sources.events
-    assert (single.first, single.last, single.density, single.velocity, single.mode) == (3, 3, 0.0, None, "set")
-    assert (several.first, several.last, several.density, several.velocity) == (2, 9, None, (1.0, 0.0, -1.0))
+    assert (single.first, single.last, single.density, single.velocity, single.mode) == (
+        3,
+        3,
+        0.0,
+        None,
+        "set",
+    )
+    assert (several.first, several.last, several.density, several.velocity) == (
+        2,
+        9,
+        None,
+        (1.0, 0.0, -1.0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,12 +204,29 @@ def test_the_plumes_have_the_same_twelve_events(cells):
     config, first = (load(ROOT / "input" / f"plume_{number}.yaml") for number in (cells, 42))
     assert config.grid.cells == (cells,) * 3
     assert config.sources == first.sources
-    assert [event.step for event in config.sources.events] == [0, 5, 12, 20, 31, 38, 46, 55, 63, 71, 80, 88]
+    assert [event.step for event in config.sources.events] == [
+        0,
+        5,
+        12,
+        20,
+        31,
+        38,
+        46,
+        55,
+        63,
+        71,
+        80,
+        88,
+    ]
     assert sum(event.density or 0 for event in config.sources.events) == 45
-    assert (config.fluid.projection, config.sources.carry_over, config.time.total_steps) == ("course", True, 100)
+    assert (config.fluid.projection, config.sources.carry_over, config.time.total_steps) == (
+        "course",
+        True,
+        100,
+    )
 
 
-# --- what is bad ----------------------------------------------------------------------------------------------------
+# --- what is bad ----------------------------------------------------------------------------------
 
 MESSAGES = {
     "grid: {cells: [2, 84, 84]}": f"1: grid.cells: must be {CELLS} (got [2, 84, 84])",
@@ -220,7 +264,9 @@ MESSAGES = {
     "time: {dt: 0.1, steps: 10, integrator: leapfrog}": (
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit"
     ),
-    "seed: 1": ("1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, compute, output"),
+    "seed: 1": (
+        "1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, compute, output"
+    ),
     "compute: {exchange: allgather}": (
         "1: compute.exchange: allgather is for bodies, not for a fluid; leave it at auto (got 'allgather')"
     ),
@@ -233,8 +279,12 @@ MESSAGES = {
         "1: output.planes: must be a list of different whole numbers from 0, or null (got [1, 1])"
     ),
     # events
-    event("density: 1"): "1: sources.events[0]: a key is missing; give exactly one of step and steps",
-    event("step: 1"): "1: sources.events[0]: a key is missing; give exactly one of density and velocity",
+    event(
+        "density: 1"
+    ): "1: sources.events[0]: a key is missing; give exactly one of step and steps",
+    event(
+        "step: 1"
+    ): "1: sources.events[0]: a key is missing; give exactly one of density and velocity",
     event("step: 1, density: 1, velocity: [0, 0, 1]"): (
         "1: sources.events[0].velocity: cannot be given together with density; give exactly one of density and velocity"
     ),
@@ -249,11 +299,15 @@ MESSAGES = {
     event("step: 1, density: 1, box: [[0, 1], [0, 1], [1, 1]]"): (
         f"1: sources.events[0].box: must be {BOX} (got [[0, 1], [0, 1], [1, 1]])"
     ),
-    event("step: 1, density: 1, mode: put"): "1: sources.events[0].mode: must be one of set, add (got 'put')",
+    event(
+        "step: 1, density: 1, mode: put"
+    ): "1: sources.events[0].mode: must be one of set, add (got 'put')",
     event("stpe: 1, step: 1, density: 1"): (
         f"1: sources.events[0].stpe: unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"
     ),
-    event("stp: 3, density: 1"): (f"1: sources.events[0].stp: unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"),
+    event("stp: 3, density: 1"): (
+        f"1: sources.events[0].stp: unknown key; did you mean 'step'? allowed: {EVENT_KEYS}"
+    ),
     # keys that do not go together
     event("step: 10, density: 1"): (
         "1: sources.events[0].step: lies past the end of the run, whose steps are 0 to 9 (got 10)"
@@ -339,10 +393,14 @@ def test_a_fault_of_an_event_names_its_own_line_whatever_an_override_says():
 def test_the_likely_model_is_checked_where_none_is_named():
     with pytest.raises(ConfigError) as caught:
         loads("grid: {cells: [1, 8, 8]}\nfluid: {}\n", "x.yaml")
-    assert [line.split(": ")[1] for line in str(caught.value).split("\n")] == ["model", "grid.cells", "time"]
+    assert [line.split(": ")[1] for line in str(caught.value).split("\n")] == [
+        "model",
+        "grid.cells",
+        "time",
+    ]
 
 
-# --- whatever is written --------------------------------------------------------------------------------------------
+# --- whatever is written --------------------------------------------------------------------------
 
 number = some.floats(-1e6, 1e6)
 vectors = some.lists(number, min_size=3, max_size=3)
@@ -357,7 +415,8 @@ places = some.sampled_from(
 events = some.builds(
     lambda when, what, where, mode: {**when, **what, **where, "mode": mode},
     some.builds(lambda step: {"step": step}, some.integers(0, 9)) | some.just({"steps": [2, 7]}),
-    some.builds(lambda value: {"density": value}, number) | some.builds(lambda value: {"velocity": value}, vectors),
+    some.builds(lambda value: {"density": value}, number)
+    | some.builds(lambda value: {"velocity": value}, vectors),
     places,
     some.sampled_from(["set", "add"]),
 )
@@ -376,7 +435,9 @@ configs = some.fixed_dictionaries(
                 "buoyancy": number,
             },
         ),
-        "output": some.fixed_dictionaries({"planes": some.none() | some.just([3, 1]), "stride": some.integers(1, 9)}),
+        "output": some.fixed_dictionaries(
+            {"planes": some.none() | some.just([3, 1]), "stride": some.integers(1, 9)}
+        ),
     }
 )
 

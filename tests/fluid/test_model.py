@@ -5,7 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.bodies import make_backend
-from support.fluids import DEFAULT, FREE_SLIP, MIXED, NO_SLIP, PERIODIC, centre, make_model, red_black, state, stirring
+from support.fluids import (
+    DEFAULT,
+    FREE_SLIP,
+    MIXED,
+    NO_SLIP,
+    PERIODIC,
+    centre,
+    make_model,
+    red_black,
+    state,
+    stirring,
+)
 from support.ranks import same_bits, this_rank
 
 from hybrid_nbody.errors import NumericalError
@@ -35,14 +46,17 @@ def stirred(physics, communicator, steps=6, **options):
     return model
 
 
-# ---- Against the truth -----------------------------------------------------------------------------------------------
+# ---- Against the truth ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("projection", ["exact", "course"])
 def test_steps_agree_with_the_reference(backend, alone, boundary, projection):
     kind, physics = BOUNDARIES[boundary], replace(DEFAULT, projection=projection)
-    events = (Event(0, 0, "density", (8.0,), centre(CELLS)), Event(0, 0, "velocity", (1.0, -2.0, 0.5), centre(CELLS)))
+    events = (
+        Event(0, 0, "density", (8.0,), centre(CELLS)),
+        Event(0, 0, "velocity", (1.0, -2.0, 0.5), centre(CELLS)),
+    )
     model = make_model(CELLS, physics, alone, events, backend, kind)
     model.advance(3)
     nx, ny, nz = CELLS
@@ -70,7 +84,7 @@ def test_a_uniform_density_stays_uniform_to_the_last_bit(backend, alone):
         assert same_bits(np.unique(state(model)["state/density"]), np.array([0.1], dtype))
 
 
-# ---- Bits ------------------------------------------------------------------------------------------------------------
+# ---- Bits ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -90,7 +104,9 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, physics, boundar
     """Uneven slabs; with a large step the velocity carries across several of them."""
     weights = [1.0 + rank % 2 for rank in range(communicator.size)]
     kind = BOUNDARIES[boundary]
-    shared = stirred(PHYSICS[physics], communicator, backend=backend, boundary=kind, dtype="f4", weights=weights)
+    shared = stirred(
+        PHYSICS[physics], communicator, backend=backend, boundary=kind, dtype="f4", weights=weights
+    )
     whole = stirred(PHYSICS[physics], this_rank(), backend=backend, boundary=kind, dtype="f4")
     expected, values = state(whole), shared.diagnostics()
     for name, found in state(shared).items():
@@ -101,7 +117,9 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, physics, boundar
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("physics", ["plain", "faster than a slab"])
-def test_steps_that_advect_before_it_is_known_how_far_have_the_same_bits(communicator, monkeypatch, physics):
+def test_steps_that_advect_before_it_is_known_how_far_have_the_same_bits(
+    communicator, monkeypatch, physics
+):
     expected = state(stirred(PHYSICS[physics], communicator))
     monkeypatch.setattr(Stepper, "_step_in_parts", Stepper._step_ahead)
     for name, found in state(stirred(PHYSICS[physics], communicator)).items():
@@ -114,7 +132,9 @@ def test_ranks_stop_together_after_the_iterations_that_one_rank_needs(communicat
     def solver(kernels, halo):
         return red_black(kernels, halo, iterations=40, tolerance=1e-2, criterion=criterion)
 
-    shared, whole = (stirred(DEFAULT, ranks, steps=2, solver=solver) for ranks in (communicator, this_rank()))
+    shared, whole = (
+        stirred(DEFAULT, ranks, steps=2, solver=solver) for ranks in (communicator, this_rank())
+    )
     expected = whole.kernels.statistics()
     assert shared.kernels.statistics() == expected
     assert 0 < expected["early"] <= expected["solves"] == 12
@@ -127,7 +147,11 @@ def test_without_a_tolerance_all_ranks_do_all_iterations(communicator, method):
     """Also those of which nothing moves: a cell of density in one slab, the rest at rest."""
 
     def solver(kernels, halo):
-        return method(kernels, halo, Accuracy(7, 0.0)) if method is Multigrid else method(kernels, halo, 7, 0.0)
+        return (
+            method(kernels, halo, Accuracy(7, 0.0))
+            if method is Multigrid
+            else method(kernels, halo, 7, 0.0)
+        )
 
     events = (Event(0, 0, "density", (1.0,), Box.cell(1, 1, 1)),)
     model = make_model((8, 8, 16), DEFAULT, communicator, events, solver=solver)
@@ -147,8 +171,12 @@ def test_ranks_agree_on_how_far_the_fluid_of_a_slab_that_is_no_number_moves(comm
 
 @pytest.mark.mpi(min_size=2)
 def test_fluid_that_goes_round_the_grid_too_often_is_refused(communicator):
-    model = make_model(CELLS, replace(DEFAULT, dt=1000.0), communicator, stirring(CELLS), boundary=PERIODIC)
-    with pytest.raises(NumericalError, match=r"more than 16 times round the grid, .* take a smaller time.dt"):
+    model = make_model(
+        CELLS, replace(DEFAULT, dt=1000.0), communicator, stirring(CELLS), boundary=PERIODIC
+    )
+    with pytest.raises(
+        NumericalError, match=r"more than 16 times round the grid, .* take a smaller time.dt"
+    ):
         model.advance(2)
 
 
@@ -176,7 +204,8 @@ def overwritten(action, place):
 def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
     """What lies there when a solver or an advection gets it does not matter to a step, nor to diagnostics."""
     models = [
-        make_model((34, 8, 12), PHYSICS[physics], alone, stirring(CELLS), backend, solver=solver) for _ in range(2)
+        make_model((34, 8, 12), PHYSICS[physics], alone, stirring(CELLS), backend, solver=solver)
+        for _ in range(2)
     ]
     plain, spoiled = models
     for model in models:
@@ -197,7 +226,9 @@ def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
 
 @pytest.mark.parametrize("physics", PHYSICS)
 def test_bits_do_not_depend_on_the_threads(alone, physics):
-    one, two = (state(stirred(PHYSICS[physics], alone, backend=make_backend("cpu", n))) for n in (1, 2))
+    one, two = (
+        state(stirred(PHYSICS[physics], alone, backend=make_backend("cpu", n))) for n in (1, 2)
+    )
     assert all(same_bits(one[name], two[name]) for name in one)
 
 
@@ -218,7 +249,7 @@ def test_a_restart_does_not_change_a_bit(backend, communicator, physics):
     assert second.diagnostics() == whole.diagnostics()
 
 
-# ---- Output ----------------------------------------------------------------------------------------------------------
+# ---- Output --------------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -239,7 +270,9 @@ def test_diagnostics_are_sums_over_cells(backend, alone):
     ghosts = reference.padded(density, FREE_SLIP, (1, 1, 1))
     np.testing.assert_allclose(values["total_density"], density.sum(), rtol=1e-13)
     np.testing.assert_allclose(values["total_density_with_ghosts"], ghosts.sum(), rtol=1e-13)
-    np.testing.assert_allclose(values["kinetic_energy"], 0.5 * (speed**2).sum() / max(CELLS) ** 3, rtol=1e-13)
+    np.testing.assert_allclose(
+        values["kinetic_energy"], 0.5 * (speed**2).sum() / max(CELLS) ** 3, rtol=1e-13
+    )
     np.testing.assert_allclose(values["max_speed"], np.abs(speed).max(), rtol=1e-15)
     divergence = reference.divergence(list(speed), FREE_SLIP, 0.5 * max(CELLS))
     np.testing.assert_allclose(values["divergence_after"], np.abs(divergence).max(), rtol=1e-12)

@@ -29,7 +29,9 @@ def map_of(backend, communicator, cells, position, number):
 @pytest.mark.parametrize("number", [0, 1, 5000])
 def test_counts_are_those_of_numpy(backend, cells, number):
     position = positions(number)
-    counts = backend.kernels(KERNELS, "activity").Counter(backend, cells).count(backend.upload(position))
+    counts = (
+        backend.kernels(KERNELS, "activity").Counter(backend, cells).count(backend.upload(position))
+    )
     expected, _, _ = np.histogram2d(position[:, 1], position[:, 0], cells, range=((0, 1), (0, 1)))
     np.testing.assert_array_equal(counts, expected)
 
@@ -37,9 +39,18 @@ def test_counts_are_those_of_numpy(backend, cells, number):
 def test_edges(backend):
     """A cell holds its lower edges, the last ones their upper edges too; what is outside does not count."""
     inside = [(0, 0), (0.5, 0), (0, 0.5), (1, 1), (1, 0), (0.25, 1), (np.nextafter(0.5, 0), 0)]
-    outside = [(-1e-300, 0.5), (np.nextafter(1, 2), 0.5), (0.5, 7e9), (np.nan, 0.5), (0.5, np.inf), (-np.inf, 0.5)]
+    outside = [
+        (-1e-300, 0.5),
+        (np.nextafter(1, 2), 0.5),
+        (0.5, 7e9),
+        (np.nan, 0.5),
+        (0.5, np.inf),
+        (-np.inf, 0.5),
+    ]
     position = np.array([(x, y, 0.0) for x, y in inside + outside])
-    counts = backend.kernels(KERNELS, "activity").Counter(backend, 2).count(backend.upload(position))
+    counts = (
+        backend.kernels(KERNELS, "activity").Counter(backend, 2).count(backend.upload(position))
+    )
     np.testing.assert_array_equal(counts, [[2, 2], [2, 1]])
 
 
@@ -47,14 +58,20 @@ def test_counts_are_made_anew(backend):
     counter = backend.kernels(KERNELS, "activity").Counter(backend, 4)
     for seed in (1, 2):
         counts = counter.count(backend.upload(positions(100, seed)))
-    fresh = backend.kernels(KERNELS, "activity").Counter(backend, 4).count(backend.upload(positions(100, 2)))
+    fresh = (
+        backend.kernels(KERNELS, "activity")
+        .Counter(backend, 4)
+        .count(backend.upload(positions(100, 2)))
+    )
     np.testing.assert_array_equal(counts, fresh)
 
 
 def test_of_two_devices_the_one_with_the_positions_counts():
     device = HybridBackend(CpuBackend(1), CpuBackend(1))
     counts = device.kernels(KERNELS, "activity").Counter(device, 3).count(positions(50))
-    assert counts.sum() == np.sum(np.all((positions(50)[:, :2] >= 0) & (positions(50)[:, :2] <= 1), axis=1))
+    assert counts.sum() == np.sum(
+        np.all((positions(50)[:, :2] >= 0) & (positions(50)[:, :2] <= 1), axis=1)
+    )
 
 
 @pytest.mark.mpi
@@ -67,9 +84,16 @@ def test_the_map_over_ranks(backend, communicator, cells, number):
     field = map_of(backend, communicator, cells, everybody[own], number)
     rows = np.concatenate(communicator.gather(field.host(0, field.rows)))
     counts, _, _ = np.histogram2d(everybody[:, 1], everybody[:, 0], cells, range=((0, 1), (0, 1)))
-    assert (field.name, field.role, rows.dtype, field.shape) == ("activity/map", Role.SHOWN, "f8", (cells, cells))
+    assert (field.name, field.role, rows.dtype, field.shape) == (
+        "activity/map",
+        Role.SHOWN,
+        "f8",
+        (cells, cells),
+    )
     np.testing.assert_array_equal(rows, counts * cells / number)
-    assert communicator.gather(field.start) == list(np.cumsum([0, *communicator.gather(field.rows)])[:-1])
+    assert communicator.gather(field.start) == list(
+        np.cumsum([0, *communicator.gather(field.rows)])[:-1]
+    )
 
 
 @pytest.mark.parametrize("architecture", architectures())

@@ -28,7 +28,9 @@ compute: {{backend: cpu, threads: 1, exchange: {exchange}}}
 
 def builder(communicator, exchange, **options):
     """Return the builder of a hundred bodies."""
-    return NBodyBuilder(configs.loads(CONFIG.format(exchange=exchange), "test.yaml"), communicator, **options)
+    return NBodyBuilder(
+        configs.loads(CONFIG.format(exchange=exchange), "test.yaml"), communicator, **options
+    )
 
 
 def built(communicator, exchange, **options):
@@ -38,7 +40,9 @@ def built(communicator, exchange, **options):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("asked", "kind"), [("auto", Gravity), ("allgather", Gravity), ("ring", RingGravity)])
+@pytest.mark.parametrize(
+    ("asked", "kind"), [("auto", Gravity), ("allgather", Gravity), ("ring", RingGravity)]
+)
 def test_the_exchange_that_was_asked_for(communicator, asked, kind):
     """One rank alone has nothing to exchange."""
     made = built(communicator, asked)
@@ -50,19 +54,29 @@ def test_the_exchange_that_was_asked_for(communicator, asked, kind):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("bytes_of_all", "name"), [(2 * BYTES_OF_A_SOURCE, "allgather"), (BYTES_OF_A_SOURCE, "ring")])
-def test_auto_lets_bodies_go_around_where_a_device_is_small(communicator, monkeypatch, bytes_of_all, name):
+@pytest.mark.parametrize(
+    ("bytes_of_all", "name"), [(2 * BYTES_OF_A_SOURCE, "allgather"), (BYTES_OF_A_SOURCE, "ring")]
+)
+def test_auto_lets_bodies_go_around_where_a_device_is_small(
+    communicator, monkeypatch, bytes_of_all, name
+):
     """All positions may take half of what is free; ranks of one device share it; the last rank has the least."""
     last = communicator.rank == communicator.size - 1
     free = 100 * bytes_of_all * communicator.local_size
     monkeypatch.setattr(CpuBackend, "free_memory", lambda self: free if last else 10**15)
-    assert built(communicator, "auto").exchange.name == (name if communicator.size > 1 else "allgather")
+    assert built(communicator, "auto").exchange.name == (
+        name if communicator.size > 1 else "allgather"
+    )
 
 
 @pytest.mark.mpi
 def test_hybrid_ranks_hold_all_positions(communicator):
-    placement = SimpleNamespace(kinds=("cpu",) * (communicator.size - 1) + ("hybrid",), backend=CpuBackend(1))
-    with pytest.raises(InputError, match="compute.exchange: ring needs ranks that compute on one device") as caught:
+    placement = SimpleNamespace(
+        kinds=("cpu",) * (communicator.size - 1) + ("hybrid",), backend=CpuBackend(1)
+    )
+    with pytest.raises(
+        InputError, match="compute.exchange: ring needs ranks that compute on one device"
+    ) as caught:
         builder(communicator, "ring")._exchange(100, placement)
     assert caught.value.shared
     assert builder(communicator, "auto")._exchange(10**15, placement).name == "allgather"
@@ -77,7 +91,9 @@ def test_hybrid_ranks_hold_all_positions(communicator):
         ("auto", ("gpu", "cpu"), Gravity),
     ],
 )
-def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(alone, asked, kinds, expected):
+def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(
+    alone, asked, kinds, expected
+):
     """A ring's speed on one rank is what its speed on several is compared with."""
     maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
     assert maker.config.gravity.precision == "single"
@@ -89,13 +105,17 @@ def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(alone, 
 def test_a_transport_that_stands_in_for_another_is_in_the_log(communicator):
     def connect(asked, backend, ranks, gpus_shared):
         transport = HostTransport(backend, ranks)
-        transport.warning = "transport nccl could not be started (rank 1: no route); host is used instead"
+        transport.warning = (
+            "transport nccl could not be started (rank 1: no route); host is used instead"
+        )
         return transport
 
     maker = builder(communicator, "auto", connect=connect)
     lines = maker.lines(maker.fresh(maker.initial() if communicator.is_root else None))
     warnings = [line for line in lines if line.startswith("warning: ")]
-    expected = ["warning: transport nccl could not be started (rank 1: no route); host is used instead"]
+    expected = [
+        "warning: transport nccl could not be started (rank 1: no route); host is used instead"
+    ]
     assert warnings == (expected if communicator.size > 1 else [])
 
 
@@ -103,7 +123,7 @@ def test_free_memory_of_the_host():
     assert 10**7 < CpuBackend(1).free_memory() < 10**14
 
 
-# --- bodies in a plane ------------------------------------------------------------------------------------------------
+# --- bodies in a plane ----------------------------------------------------------------------------
 
 FLAT = """
 model: nbody
@@ -132,16 +152,23 @@ def test_bodies_of_a_plane_from_files(alone, tmp_path):
 def test_a_body_that_leaves_the_plane_is_refused(alone, tmp_path, row):
     path = tmp_path / "space.csv"
     path.write_text(f"x,y,z,vx,vy,vz,m\n1,2,0,3,4,0,5\n{row}\n")
-    with pytest.raises(InputError, match="body 1, counted from 0, has z = .* with bodies.dimensions: 2 both must be 0"):
+    with pytest.raises(
+        InputError,
+        match="body 1, counted from 0, has z = .* with bodies.dimensions: 2 both must be 0",
+    ):
         flat(alone, path)
     assert len(flat(alone, path, dimensions=3)) == 2
 
 
 @pytest.mark.mpi
-def test_what_a_file_leaves_open_is_drawn_alike_on_any_number_of_ranks(communicator, alone, shared_tmp_path):
+def test_what_a_file_leaves_open_is_drawn_alike_on_any_number_of_ranks(
+    communicator, alone, shared_tmp_path
+):
     path = shared_tmp_path / "open.csv"
     communicator.only_on_root(lambda: path.write_text(",,,,\n" * 11))
-    made = NBodyBuilder(configs.loads(FLAT.format(path=path, dimensions=2), "test.yaml"), communicator)
+    made = NBodyBuilder(
+        configs.loads(FLAT.format(path=path, dimensions=2), "test.yaml"), communicator
+    )
     model = made.fresh(made.initial() if communicator.is_root else None).model
     field = model.fields()["bodies/position"]
     rows = communicator.concatenate(field.host(0, field.rows))

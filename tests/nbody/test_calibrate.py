@@ -24,7 +24,9 @@ def test_interactions_a_second_on_a_clock_of_known_rate(monkeypatch, alone, numb
     assert tried == sorted(tried)
     enough = tried[-1] * number / rate > trial.LONG_ENOUGH
     assert enough or tried[-1] == number
-    assert all(targets * number / rate <= trial.LONG_ENOUGH for targets in tried if targets < tried[-1])
+    assert all(
+        targets * number / rate <= trial.LONG_ENOUGH for targets in tried if targets < tried[-1]
+    )
 
 
 @pytest.mark.mpi

@@ -10,8 +10,17 @@ from hybrid_nbody.nbody.config import NBodyConfig, NBodyTime, PlummerBodies, Two
 def test_defaults(config_of):
     config = config_of("")
     assert (config.title, config.seed) == ("", 1)
-    assert config.gravity.model_dump() == {"G": 1.0, "softening": 0.0, "solver": "direct", "precision": "single"}
-    assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == ("leapfrog", None, 10.0)
+    assert config.gravity.model_dump() == {
+        "G": 1.0,
+        "softening": 0.0,
+        "solver": "direct",
+        "precision": "single",
+    }
+    assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == (
+        "leapfrog",
+        None,
+        10.0,
+    )
     assert set(config.compute.model_dump().values()) == {"auto"}
     assert config.output.directory == "output/run"
     assert config.output.trajectory.every_steps == 100
@@ -45,7 +54,11 @@ def test_null_switches_an_output_off(config_of):
 @pytest.mark.parametrize(
     ("dt", "end", "steps"),
     [
-        (1e-3, 1.0, 1000),  # 1.0 / 1e-3 is 1000.0000000000001 or 999.9999999999999 elsewhere: not 1001
+        (
+            1e-3,
+            1.0,
+            1000,
+        ),  # 1.0 / 1e-3 is 1000.0000000000001 or 999.9999999999999 elsewhere: not 1001
         (0.1, 0.3, 3),  # 0.3 / 0.1 is 2.9999999999999996
         (0.1, 0.7, 7),  # 6.999999999999999
         (1.1, 3.3, 3),  # 3.0000000000000000 up to rounding

@@ -12,7 +12,9 @@ ATOL = 1e-14
 def energies(bodies, G=1.0):
     """Return kinetic and potential energy by the reference."""
     kinetic = 0.5 * np.sum(bodies.mass * np.sum(bodies.velocity**2, axis=1))
-    potential = 0.5 * np.sum(bodies.mass * reference.potential(bodies.position, bodies.mass, 0.0, G))
+    potential = 0.5 * np.sum(
+        bodies.mass * reference.potential(bodies.position, bodies.mass, 0.0, G)
+    )
     return kinetic, potential
 
 
@@ -21,7 +23,9 @@ def half_mass_radius(bodies):
     return np.median(np.linalg.norm(bodies.position, axis=1))
 
 
-@pytest.mark.parametrize("make", [ic.plummer, ic.uniform_sphere, ic.cold_sphere, ic.random_box, ic.random_square])
+@pytest.mark.parametrize(
+    "make", [ic.plummer, ic.uniform_sphere, ic.cold_sphere, ic.random_box, ic.random_square]
+)
 def test_the_seed_decides(make):
     first, again, other = make(100, seed=1), make(100, seed=1), make(100, seed=2)
     np.testing.assert_array_equal(first.position, again.position)
@@ -87,7 +91,9 @@ def test_two_bodies_have_the_energy_and_angular_momentum_of_their_orbit():
     kinetic, potential = energies(bodies, G)
     assert kinetic + potential == pytest.approx(-G * 6.0 / (2 * a), rel=1e-14, abs=0)
     spin = np.sum(bodies.mass[:, None] * np.cross(bodies.position, bodies.velocity), axis=0)
-    np.testing.assert_allclose(spin, [0, 0, 1.2 * np.sqrt(G * 5 * a * (1 - e**2))], rtol=1e-14, atol=ATOL)
+    np.testing.assert_allclose(
+        spin, [0, 0, 1.2 * np.sqrt(G * 5 * a * (1 - e**2))], rtol=1e-14, atol=ATOL
+    )
     np.testing.assert_allclose(bodies.mass @ bodies.position, 0, rtol=0, atol=ATOL)
 
 
@@ -97,7 +103,9 @@ def test_lagrange_triangle_is_equilateral_and_turns_at_the_exact_rate():
     np.testing.assert_allclose(sides, 2.0, rtol=1e-14, atol=0)
     omega_squared = 3 * 1.5 * 3.0 / 2.0**3
     acceleration = reference.accelerations(bodies.position, bodies.mass, G=1.5)
-    np.testing.assert_allclose(acceleration, -omega_squared * bodies.position, rtol=1e-13, atol=ATOL)
+    np.testing.assert_allclose(
+        acceleration, -omega_squared * bodies.position, rtol=1e-13, atol=ATOL
+    )
     speed = np.linalg.norm(bodies.velocity, axis=1)
     np.testing.assert_allclose(speed, np.sqrt(omega_squared) * 2 / np.sqrt(3), rtol=1e-14, atol=0)
 

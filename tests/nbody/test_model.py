@@ -62,10 +62,17 @@ def test_backends_agree_to_rounding(alone, backend, precision):
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("integrator", ["leapfrog", "euler"])
-def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, backend, precision, integrator):
+def test_any_number_of_ranks_gives_the_bits_of_one(
+    communicator, alone, backend, precision, integrator
+):
     """Across a sort of the sources, which every rank must do alike."""
     bodies = unequal(plummer(700, 3))
-    options = {"backend": backend, "integrator": integrator, "precision": precision, "softening": 0.02}
+    options = {
+        "backend": backend,
+        "integrator": integrator,
+        "precision": precision,
+        "softening": 0.02,
+    }
     shared = make_model(bodies, 1e-3, communicator, **options)
     single = make_model(bodies, 1e-3, alone, **options)
     for model in (shared, single):
@@ -93,14 +100,17 @@ def test_ranks_of_several_kinds_take_the_roots_order(communicator, mixed):
 def test_uneven_and_empty_shares_give_the_same_bits(communicator, alone, backend, number):
     bodies = random_box(number, 4)
     weights = [
-        float(rank % 2 == communicator.size % 2 or rank == communicator.size - 1) for rank in range(communicator.size)
+        float(rank % 2 == communicator.size % 2 or rank == communicator.size - 1)
+        for rank in range(communicator.size)
     ]
     shared = make_model(bodies, 1e-3, communicator, backend, softening=0.1, weights=weights)
     single = make_model(bodies, 1e-3, alone, backend, softening=0.1)
     for model in (shared, single):
         model.advance(10)
     assert_same_bits(state_of(shared), state_of(single))
-    assert repr(shared.diagnostics()) == repr(single.diagnostics())  # repr: a lone body has a nan virial ratio
+    assert repr(shared.diagnostics()) == repr(
+        single.diagnostics()
+    )  # repr: a lone body has a nan virial ratio
 
 
 @pytest.mark.mpi
@@ -115,7 +125,9 @@ def test_a_restored_model_continues_with_the_same_bits(communicator, backend, pr
     fields, scalars = model.fields(), model.scalars()
     saved = {name: field.host(0, field.rows) for name, field in fields.items()}
     elsewhere = random_box(100, 6)
-    other = make_model(Bodies(elsewhere.position, elsewhere.velocity, bodies.mass), 1e-3, communicator, **options)
+    other = make_model(
+        Bodies(elsewhere.position, elsewhere.velocity, bodies.mass), 1e-3, communicator, **options
+    )
     other.ids = model.ids
     other.restore(lambda name: saved[name], scalars)
     for each in (model, other):
@@ -162,7 +174,9 @@ def test_momentum_is_conserved_to_rounding(alone, backend):
     model.advance(200)
     after = model.diagnostics()
     np.testing.assert_allclose(after["momentum"], before["momentum"], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(after["angular_momentum"], before["angular_momentum"], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        after["angular_momentum"], before["angular_momentum"], rtol=0, atol=1e-13
+    )
 
 
 def test_leapfrog_runs_backwards(alone):

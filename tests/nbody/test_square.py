@@ -12,7 +12,8 @@ from hybrid_nbody.run.start import build
 NUMBER, CELLS, STEPS = 1000, 50, 100
 G, SOFTENING, DT = 9.8, 2.0, 0.01
 NEAREST = 1e-6
-"""No body of the reference is so near to the edge of a cell: one that is rounded must not change cells."""
+"""No body of the reference is so near to the edge of a cell: one that is rounded must not change
+cells."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,9 @@ def after(steps, model):
     """Return what a model arrives at, on every rank; the devices of two models may differ."""
     model.backend.use()
     model.advance(steps)
-    return {name: whole(model, name) for name in ("bodies/position", "bodies/velocity", "activity/map")}
+    return {
+        name: whole(model, name) for name in ("bodies/position", "bodies/velocity", "activity/map")
+    }
 
 
 def map_of(position):
@@ -62,7 +65,9 @@ def map_of(position):
 
 
 # Largest difference of a coordinate, which is of order 1, seen on a CPU: 2e-16, 1.1e-8, 1.1e-8.
-@pytest.mark.parametrize(("precision", "atol"), [("double", 1e-13), ("mixed", 1e-7), ("single", 1e-7)])
+@pytest.mark.parametrize(
+    ("precision", "atol"), [("double", 1e-13), ("mixed", 1e-7), ("single", 1e-7)]
+)
 def test_positions_and_map_of_the_reference(truth, alone, backend_name, precision, atol):
     flat = model(alone, backend_name, precision)
     flat.advance(STEPS)
@@ -80,14 +85,20 @@ def test_bodies_of_a_plane_stay_in_it(communicator, backend_name, precision, exc
     assert np.abs(whole(flat, "bodies/velocity")[:, :2]).min() > 0
     for name in ("position", "velocity", "acceleration"):
         assert not whole(flat, f"bodies/{name}")[:, 2].any()
-    np.testing.assert_array_equal(whole(flat, "activity/map"), map_of(whole(flat, "bodies/position")))
+    np.testing.assert_array_equal(
+        whole(flat, "activity/map"), map_of(whole(flat, "bodies/position"))
+    )
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_any_number_of_ranks_gives_the_same_bits(communicator, alone, backend_name, precision):
     """Uneven shares, and more ranks than rows of the map."""
-    shares = {"exchange": "allgather", "balance": list(range(communicator.size))} if communicator.size > 1 else {}
+    shares = (
+        {"exchange": "allgather", "balance": list(range(communicator.size))}
+        if communicator.size > 1
+        else {}
+    )
     flat, single = (
         model(ranks, backend_name, precision, number=101, cells=3, **how)
         for ranks, how in ((communicator, shares), (alone, {}))

@@ -45,7 +45,7 @@ def three(tmp_path, alone):
     return tmp_path
 
 
-# ---- There and back --------------------------------------------------------------------------------------------------
+# ---- There and back ------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -81,17 +81,28 @@ def test_a_model_with_other_shares_takes_its_own_rows_back(communicator, shared_
         assert same_bits(other.restored[name], rows_at(7, 20)[name][other.own]), name
 
 
-def test_what_follows_from_the_rest_is_not_saved_and_everything_else_says_what_it_is(tmp_path, alone):
+def test_what_follows_from_the_rest_is_not_saved_and_everything_else_says_what_it_is(
+    tmp_path, alone
+):
     path = save(tmp_path, RowsModel(4, alone).at(3))
     found = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: dict(item.attrs)}) if hasattr(item, "shape") else None)
+        file.visititems(
+            lambda name, item: (
+                found.update({name: dict(item.attrs)}) if hasattr(item, "shape") else None
+            )
+        )
         assert hdf5.text(file.attrs["format"]) == "hybrid_nbody checkpoint"
         assert file.attrs["format_version"] == formats.FORMAT_VERSION
         assert {name: hdf5.text(file.attrs[name]) for name in HEADER} == HEADER
         assert (file.attrs["step"], file.attrs["time"]) == (3, 1.5)
-    texts = {name: {key: hdf5.text(value) for key, value in attributes.items()} for name, attributes in found.items()}
-    assert texts == {name: {"units": f"units of {name}", "description": f"what {name} is"} for name in SAVED}
+    texts = {
+        name: {key: hdf5.text(value) for key, value in attributes.items()}
+        for name, attributes in found.items()
+    }
+    assert texts == {
+        name: {"units": f"units of {name}", "description": f"what {name} is"} for name in SAVED
+    }
 
 
 def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
@@ -99,7 +110,7 @@ def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
     assert path.stat().st_size < sum(rows_at(3, 5000)[name].nbytes for name in SAVED) + (32 << 10)
 
 
-# ---- Damage ----------------------------------------------------------------------------------------------------------
+# ---- Damage --------------------------------------------------------------------------------------
 
 FLIP_EVERY_BYTE = """
 import json, os, signal, sys
@@ -154,7 +165,9 @@ def test_a_file_cut_off_anywhere_is_refused(share):
             checkpoint.verify(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"no HDF5 at all", bytes(100_000)], ids=["empty", "text", "zeros"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no HDF5 at all", bytes(100_000)], ids=["empty", "text", "zeros"]
+)
 def test_what_is_no_checkpoint_is_refused(tmp_path, content):
     path = tmp_path / "checkpoint-0000000001.h5"
     path.write_bytes(content)
@@ -179,12 +192,16 @@ def test_a_newer_format_is_refused_and_named(tmp_path, alone, monkeypatch):
         checkpoint.verify(path)
 
 
-# ---- The newest that is whole ----------------------------------------------------------------------------------------
+# ---- The newest that is whole --------------------------------------------------------------------
 
 
 def test_the_newest_is_loaded(three):
     saved, warnings = checkpoint.load_newest(three)
-    assert (saved.path.name, saved.scalars["step"], warnings) == ("checkpoint-0000000030.h5", 30, [])
+    assert (saved.path.name, saved.scalars["step"], warnings) == (
+        "checkpoint-0000000030.h5",
+        30,
+        [],
+    )
 
 
 @pytest.mark.parametrize("damaged", [[30], [30, 20]])
@@ -197,7 +214,9 @@ def test_one_before_the_damaged_ones_is_loaded_and_each_of_them_is_named(three, 
     saved, warnings = checkpoint.load_newest(three)
     assert saved.scalars["step"] == damaged[-1] - 10
     expected = [f"{checkpoint.checkpoint_path(three, step)}: damaged: " for step in damaged]
-    assert [warning[: len(start)] for warning, start in zip(warnings, expected, strict=True)] == expected
+    assert [
+        warning[: len(start)] for warning, start in zip(warnings, expected, strict=True)
+    ] == expected
 
 
 def test_none_whole_is_an_error_that_names_every_one_tried(three):
@@ -214,7 +233,10 @@ def test_none_whole_is_an_error_that_names_every_one_tried(three):
 def test_a_folder_without_any_is_an_error(tmp_path):
     with pytest.raises(FileError) as caught:
         checkpoint.load_newest(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: no checkpoint to resume from: there is no checkpoint-*.h5 in it"
+    assert (
+        str(caught.value)
+        == f"{tmp_path}: no checkpoint to resume from: there is no checkpoint-*.h5 in it"
+    )
 
 
 def test_a_half_written_one_is_not_looked_at_and_is_replaced(three, alone):
@@ -227,12 +249,19 @@ def test_a_half_written_one_is_not_looked_at_and_is_replaced(three, alone):
     assert checkpoint.load_newest(three)[0].scalars["step"] == 40
 
 
-# ---- Keeping ---------------------------------------------------------------------------------------------------------
+# ---- Keeping -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("keep", "left"), [(1, [40]), (2, [40, 30]), (3, [40, 30, 20]), (9, [40, 30, 20, 10])])
+@pytest.mark.parametrize(
+    ("keep", "left"), [(1, [40]), (2, [40, 30]), (3, [40, 30, 20]), (9, [40, 30, 20, 10])]
+)
 def test_only_the_newest_are_kept_and_other_files_are_left_alone(three, alone, keep, left):
-    for name in ("trajectory.h5", "checkpoint-0000000005.h5.bak", "checkpoint-5.h5", "my-checkpoint-0000000001.h5"):
+    for name in (
+        "trajectory.h5",
+        "checkpoint-0000000005.h5.bak",
+        "checkpoint-5.h5",
+        "my-checkpoint-0000000001.h5",
+    ):
         (three / name).write_text("mine")
     others = [name for name in names_in(three) if not checkpoint.PATTERN.fullmatch(name)]
     save(three, RowsModel(5, alone).at(40), keep)
@@ -258,7 +287,7 @@ def test_a_step_saved_again_replaces_its_file(three, alone):
     assert checkpoint.load_newest(three)[0].number == 3
 
 
-# ---- A full disk -----------------------------------------------------------------------------------------------------
+# ---- A full disk ---------------------------------------------------------------------------------
 
 SAVE_WITH_LITTLE_ROOM = """
 import json, os, resource, signal, sys
@@ -302,7 +331,9 @@ def test_a_failure_at_the_last_moment_leaves_all_as_it_was(three, alone, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(checkpoint.os, broken, fail)
-    with pytest.raises(FileError, match="checkpoint-0000000099.h5: writing the checkpoint failed: the disk is full"):
+    with pytest.raises(
+        FileError, match="checkpoint-0000000099.h5: writing the checkpoint failed: the disk is full"
+    ):
         save(three, RowsModel(5, alone).at(99), keep=1)
     assert {path.name: path.read_bytes() for path in three.iterdir()} == before
 

@@ -17,7 +17,11 @@ RUN = {
     "checkpoint-0000000010.h5": "state",
     "checkpoint-0000000020.h5": "state",
 }
-OTHERS = {"notes.txt": "mine", "checkpoint-10.h5": "not ours", "trajectory.damaged.h5": "kept aside"}
+OTHERS = {
+    "notes.txt": "mine",
+    "checkpoint-10.h5": "not ours",
+    "trajectory.damaged.h5": "kept aside",
+}
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def refusal(folder, overwrite=False):
     return messages[0]
 
 
-# ---- Claiming --------------------------------------------------------------------------------------------------------
+# ---- Claiming ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["new", "a/b/new"])
@@ -138,7 +142,9 @@ def test_a_file_in_the_way_is_named(tmp_path, overwrite, below):
     file = tmp_path / "file"
     file.write_text("mine")
     before = everything_in(tmp_path)
-    assert refusal(file / below, overwrite) == f"output.directory: {file} is a file, not a directory"
+    assert (
+        refusal(file / below, overwrite) == f"output.directory: {file} is a file, not a directory"
+    )
     assert everything_in(tmp_path) == before
 
 
@@ -158,7 +164,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# ---- Permissions -----------------------------------------------------------------------------------------------------
+# ---- Permissions ---------------------------------------------------------------------------------
 
 AS_A_USER = """
 import json, os, sys
@@ -212,14 +218,17 @@ def test_a_read_only_folder_is_refused_and_untouched(reachable):
         check, claim, config = next(messages), next(messages), next(messages)
         assert check == claim
         if folder != shut:
-            assert check == f"output.directory: {folder} cannot be written: no permission in {existing}"
+            assert (
+                check
+                == f"output.directory: {folder} cannot be written: no permission in {existing}"
+            )
         assert check.startswith(f"output.directory: {folder} cannot be ")
         assert config.startswith(f"{folder / 'config.yaml'}: writing failed: ")
     assert everything_in(run) == before
     assert list(empty.iterdir()) == list(shut.iterdir()) == []
 
 
-# ---- The configuration and the directory of a run --------------------------------------------------------------------
+# ---- The configuration and the directory of a run ------------------------------------------------
 
 
 def test_the_configuration_is_replaced_as_a_whole(run):
@@ -246,7 +255,10 @@ def test_only_a_run_can_be_resumed(run, tmp_path):
     alone, other = tmp_path / "plummer.yaml", tmp_path / "other.h5"
     for folder, message in (
         (tmp_path / "none", "no such directory"),
-        (run / "log.txt", f"a file, not the directory of a run; give its directory: hybrid-nbody resume {run}"),
+        (
+            run / "log.txt",
+            f"a file, not the directory of a run; give its directory: hybrid-nbody resume {run}",
+        ),
         (alone, f"a file, not the directory of a run; start it: hybrid-nbody run {alone}"),
         (other, "a file, not the directory of a run; give a directory that holds checkpoint-*.h5"),
         (tmp_path, "holds no run of hybrid_nbody"),

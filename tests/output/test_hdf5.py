@@ -12,7 +12,7 @@ import pytest
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import hdf5
 
-# ---- Errors ----------------------------------------------------------------------------------------------------------
+# ---- Errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,14 @@ from hybrid_nbody.output import hdf5
         (OSError(errno.EDQUOT, "Disk quota exceeded"), "the disk quota is used up"),
         (OSError(errno.EFBIG, "File too large"), "the file size limit is reached"),
         (OSError(errno.EACCES, "Permission denied"), "Permission denied"),
-        (OSError("Can't write data (write failed: errno = 28, error message = 'No space')"), "the disk is full"),
-        (RuntimeError("Unable to flush (errno = 27, error message = 'Too large')"), "the file size limit is reached"),
+        (
+            OSError("Can't write data (write failed: errno = 28, error message = 'No space')"),
+            "the disk is full",
+        ),
+        (
+            RuntimeError("Unable to flush (errno = 27, error message = 'Too large')"),
+            "the file size limit is reached",
+        ),
         (RuntimeError("Can't decrement id ref count (errno = 5, more)"), os.strerror(errno.EIO)),
         (OSError("bad object header version number"), "bad object header version number"),
     ],
@@ -60,7 +66,7 @@ def test_what_h5py_says_is_understood(tmp_path, make, reason):
     assert reason in str(caught.value)
 
 
-# ---- Room ------------------------------------------------------------------------------------------------------------
+# ---- Room ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -101,7 +107,7 @@ def test_no_room_is_an_error_and_the_file_is_unharmed(file, file_size_limit, tmp
     assert (tmp_path / "x.h5").read_bytes() == before
 
 
-# ---- Data sets -------------------------------------------------------------------------------------------------------
+# ---- Data sets -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,11 @@ def test_no_room_is_an_error_and_the_file_is_unharmed(file, file_size_limit, tmp
 )
 def test_data_sets_grow_row_by_row_in_chunks_of_a_fair_size(file, shape, chunks):
     dataset = hdf5.growing(file, "grows", shape, "f8", "length", "what it is")
-    assert (dataset.shape, dataset.maxshape, dataset.chunks) == ((0, *shape), (None, *shape), chunks)
+    assert (dataset.shape, dataset.maxshape, dataset.chunks) == (
+        (0, *shape),
+        (None, *shape),
+        chunks,
+    )
     assert dataset.dtype == np.float64
     assert {name: hdf5.text(value) for name, value in dataset.attrs.items()} == {
         "units": "length",

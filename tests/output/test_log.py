@@ -32,14 +32,25 @@ def test_what_is_said_stands_in_both_and_what_is_noted_in_the_file_alone(console
     assert lines_of(tmp_path / "log.txt") == ["said early", "noted early"]
     log.say("said")
     log.note("noted")
-    assert lines_of(tmp_path / "log.txt") == ["said early", "noted early", "said", "noted"]  # before it is closed
+    assert lines_of(tmp_path / "log.txt") == [
+        "said early",
+        "noted early",
+        "said",
+        "noted",
+    ]  # before it is closed
     log.close()
     assert console.file.getvalue() == "said early\nsaid\n"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["[bold]no markup[/bold] [1, 2]", "a path with :cat: and :x:", "ü ☉", "long " * 40 + "line", "https://a.b/c"],
+    [
+        "[bold]no markup[/bold] [1, 2]",
+        "a path with :cat: and :x:",
+        "ü ☉",
+        "long " * 40 + "line",
+        "https://a.b/c",
+    ],
 )
 def test_texts_are_left_as_they_are(console, tmp_path, text):
     log = Log(console)
@@ -74,7 +85,10 @@ def test_other_ranks_say_nothing_and_touch_no_file(tmp_path, capfd):
 def test_a_log_that_cannot_be_opened_is_named(console, tmp_path):
     with pytest.raises(FileError) as caught:
         Log(console).open(tmp_path / "no" / "log.txt")
-    assert str(caught.value) == f"{tmp_path / 'no' / 'log.txt'}: opening failed: No such file or directory"
+    assert (
+        str(caught.value)
+        == f"{tmp_path / 'no' / 'log.txt'}: opening failed: No such file or directory"
+    )
 
 
 @pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")

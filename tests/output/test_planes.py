@@ -45,7 +45,9 @@ class GridModel:
             whole = grid_at(self.step, components)
             found[name] = self._field(name, whole, self.own.start, self.own.stop, Role.INTERNAL)
             start, stop = np.searchsorted(self.shown, [self.own.start, self.own.stop]).tolist()
-            found[f"frames of {name}"] = self._field(name, whole[self.shown, ::2, ::2], start, stop, Role.SHOWN)
+            found[f"frames of {name}"] = self._field(
+                name, whole[self.shown, ::2, ::2], start, stop, Role.SHOWN
+            )
         return found
 
     def _field(self, name, whole, start, stop, role):
@@ -69,7 +71,9 @@ class GridModel:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("slab_bytes", [1, 200, 4 << 20])
-def test_frames_and_checkpoints_of_any_number_of_ranks(communicator, shared_tmp_path, monkeypatch, slab_bytes):
+def test_frames_and_checkpoints_of_any_number_of_ranks(
+    communicator, shared_tmp_path, monkeypatch, slab_bytes
+):
     monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
     model, trajectory = GridModel(communicator), Trajectory(shared_tmp_path / NAME, communicator)
     trajectory.create(model, HEADER)
@@ -78,7 +82,10 @@ def test_frames_and_checkpoints_of_any_number_of_ranks(communicator, shared_tmp_
     path = checkpoint.save(shared_tmp_path, model, HEADER, 2, communicator)
     trajectory.close()
     communicator.barrier()
-    with h5py.File(shared_tmp_path / NAME, locking=False) as frames, h5py.File(path, locking=False) as saved:
+    with (
+        h5py.File(shared_tmp_path / NAME, locking=False) as frames,
+        h5py.File(path, locking=False) as saved,
+    ):
         for name, components in (("fluid/density", 1), ("fluid/velocity", 3)):
             expected = [grid_at(step, components)[[1, 4, 5], ::2, ::2] for step in (0, 3)]
             assert same_bits(frames[name][:], np.array(expected))

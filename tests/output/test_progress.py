@@ -10,7 +10,14 @@ from rich.console import Console
 
 from hybrid_nbody.output import progress
 from hybrid_nbody.output.progress import BarProgress, LineProgress, Status, duration
-from hybrid_nbody.output.summary import OUTPUT_EVENTS, PARTS, rate_line, time_shares, time_table, with_prefix
+from hybrid_nbody.output.summary import (
+    OUTPUT_EVENTS,
+    PARTS,
+    rate_line,
+    time_shares,
+    time_table,
+    with_prefix,
+)
 from hybrid_nbody.simulation.model import Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -28,13 +35,15 @@ def clock(monkeypatch):
     return clock
 
 
-# ---- Lines -----------------------------------------------------------------------------------------------------------
+# ---- Lines ---------------------------------------------------------------------------------------
 
 
 def test_a_line_says_how_far_how_fast_how_well_and_how_long(clock):
     lines = []
     LineProgress(lines.append).update(status(250, -1.234e-7))
-    assert lines == ["step 250/1000 (25%)  t = 0.25  2.5 G interactions/s  dE/E -1.2e-07  6 min 15 s left"]
+    assert lines == [
+        "step 250/1000 (25%)  t = 0.25  2.5 G interactions/s  dE/E -1.2e-07  6 min 15 s left"
+    ]
 
 
 def test_an_energy_that_nobody_measured_is_not_shown():
@@ -86,7 +95,7 @@ def test_durations_are_said_as_people_say_them(seconds, text):
     assert duration(seconds) == text
 
 
-# ---- The bar ---------------------------------------------------------------------------------------------------------
+# ---- The bar -------------------------------------------------------------------------------------
 
 
 def test_the_bar_shows_the_latest_state_and_leaves_it_there():
@@ -96,7 +105,14 @@ def test_the_bar_shows_the_latest_state_and_leaves_it_there():
         bar.update(status(step, 1e-6))
     bar.close()
     shown = console.file.getvalue()
-    for part in ("step 10/1000", "step 500/1000", "4 min 10 s left", "50%", "dE/E +1.0e-06", "2.5 G interactions/s"):
+    for part in (
+        "step 10/1000",
+        "step 500/1000",
+        "4 min 10 s left",
+        "50%",
+        "dE/E +1.0e-06",
+        "2.5 G interactions/s",
+    ):
         assert part in shown
     assert "step 1000/1000" in shown.splitlines()[-1] + shown.splitlines()[-2]
 
@@ -107,7 +123,7 @@ def test_a_bar_that_never_showed_anything_can_be_closed():
     assert "step" not in console.file.getvalue()
 
 
-# ---- Figures ---------------------------------------------------------------------------------------------------------
+# ---- Figures -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -149,7 +165,9 @@ SECONDS = st.floats(0, 1e4)
 def test_shares_add_up_to_the_total(parts, events, more):
     in_parts, in_events = Timings(), Timings()
     in_parts.seconds, in_events.seconds = parts, events
-    named = sum(parts.get(name, 0) for name in PARTS) + sum(events.get(name, 0) for name in OUTPUT_EVENTS)
+    named = sum(parts.get(name, 0) for name in PARTS) + sum(
+        events.get(name, 0) for name in OUTPUT_EVENTS
+    )
     rows = time_shares(in_events, in_parts, named + more)
     assert sum(seconds for _, seconds in rows) == pytest.approx(named + more, rel=1e-12, abs=1e-9)
     names = [name for name, _ in rows]
@@ -171,4 +189,6 @@ def test_the_table_has_a_line_for_each_part():
 
 def test_rates_are_those_of_the_whole_run():
     line = rate_line(Work("interactions", 8192.0**2, 20), 1000, 10.0)
-    assert line == "1000 steps in 10.000 s: 6.71 G interactions/s, 134.2 GFLOP/s at 20 operations each"
+    assert (
+        line == "1000 steps in 10.000 s: 6.71 G interactions/s, 134.2 GFLOP/s at 20 operations each"
+    )

@@ -36,7 +36,9 @@ class RunawayModel(RowsModel):
         self.measured += 1
         return super().diagnostics() | {"relative_energy_error": 0.01 * self.step}
 
-    quantities = RowsModel.quantities | {"relative_energy_error": RowsModel.quantities["total_energy"]}
+    quantities = RowsModel.quantities | {
+        "relative_energy_error": RowsModel.quantities["total_energy"]
+    }
 
 
 class Shown:
@@ -63,7 +65,16 @@ def recorder(communicator, shared_tmp_path):
         trajectory.create(model, {})
         guard = Guard(simulation, communicator, limit)
         progress = Shown() if communicator.is_root else None
-        return Recorder(simulation, guard, trajectory, shared_tmp_path, {"config": "c"}, keep, last_step, progress)
+        return Recorder(
+            simulation,
+            guard,
+            trajectory,
+            shared_tmp_path,
+            {"config": "c"},
+            keep,
+            last_step,
+            progress,
+        )
 
     return make
 
@@ -88,7 +99,9 @@ def run(recorder, diagnostics):
     return simulation.run()
 
 
-@pytest.mark.parametrize("diagnostics", [[], [EverySteps(5)], [EverySteps(3)]], ids=["none", "others", "the same"])
+@pytest.mark.parametrize(
+    "diagnostics", [[], [EverySteps(5)], [EverySteps(3)]], ids=["none", "others", "the same"]
+)
 def test_a_runaway_energy_is_never_saved(recorder, diagnostics):
     recorder = recorder()
     with pytest.raises(NumericalError, match="the energy ran away") as caught:
@@ -156,7 +169,13 @@ def test_the_state_of_the_run_is_shown_on_the_root_alone(recorder, communicator)
         assert recorder.progress is None
         return
     first, last = recorder.progress.states
-    assert (first.step, first.last_step, first.rate, first.step_seconds, first.energy_error) == (0, 40, 0.0, 0.0, 0.0)
+    assert (first.step, first.last_step, first.rate, first.step_seconds, first.energy_error) == (
+        0,
+        40,
+        0.0,
+        0.0,
+        0.0,
+    )
     assert (last.step, last.time, last.unit, last.energy_error) == (20, 10.0, "interactions", 0.2)
     assert last.rate == pytest.approx(100.0 / simulation.step_seconds, rel=1e-12, abs=0)
     assert 1e-3 <= last.step_seconds < 0.1

@@ -29,12 +29,21 @@ def ask(tmp_path):
         script.write_text(ASK)
         shell = tmp_path / launcher
         if not shell.exists():
-            shell.symlink_to("/bin/sh")  # a process is named after the file that it was started from
+            shell.symlink_to(
+                "/bin/sh"
+            )  # a process is named after the file that it was started from
         pipe = "| cat" if collected else ""
         command = [shell, "-c", f"{sys.executable} {script} {answer} {pipe}; true"]
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
         environment["PYTHONPATH"] = str(ROOT)
-        subprocess.run(command, stdout=output, stdin=subprocess.DEVNULL, env=environment, check=True, timeout=30)
+        subprocess.run(
+            command,
+            stdout=output,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            check=True,
+            timeout=30,
+        )
         return json.loads(answer.read_text())
 
     return ask
@@ -50,7 +59,9 @@ def terminal():
     os.close(master)
 
 
-@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec.hydra", "hydra_pmi_proxy", "prterun", "orterun"])
+@pytest.mark.parametrize(
+    "launcher", ["mpirun", "mpiexec.hydra", "hydra_pmi_proxy", "prterun", "orterun"]
+)
 def test_the_launcher_s_terminal_is_seen_through_a_pipe(ask, terminal, launcher):
     output, is_terminal, width, own = ask(terminal, launcher, collected=True)
     assert (output, is_terminal, width, own) == (os.ttyname(terminal), True, 97, True)

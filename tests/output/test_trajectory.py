@@ -61,13 +61,15 @@ def check(path, number, steps, diagnostics=None):
         assert table["momentum"][: len(steps)].tolist() == [[step, 0.5, -1e-300] for step in steps]
 
 
-# ---- Rows ------------------------------------------------------------------------------------------------------------
+# ---- Rows ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("slab_bytes", [1, 100, 4 << 20])
 @pytest.mark.parametrize("number", [1, 2, 50])
-def test_rows_of_any_number_of_ranks_are_written(communicator, shared_tmp_path, monkeypatch, number, slab_bytes):
+def test_rows_of_any_number_of_ranks_are_written(
+    communicator, shared_tmp_path, monkeypatch, number, slab_bytes
+):
     monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
     trajectory = start(shared_tmp_path, RowsModel(number, communicator), [0, 2, 3])
     trajectory.close()
@@ -84,8 +86,12 @@ def test_a_step_is_never_written_twice(communicator, shared_tmp_path):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("resumed", "left"), [(6, [0, 2, 4, 6]), (5, [0, 2, 4]), (0, [0]), (99, [0, 2, 4, 6, 8])])
-def test_a_reopened_file_is_cut_back_to_the_checkpoint(communicator, shared_tmp_path, resumed, left):
+@pytest.mark.parametrize(
+    ("resumed", "left"), [(6, [0, 2, 4, 6]), (5, [0, 2, 4]), (0, [0]), (99, [0, 2, 4, 6, 8])]
+)
+def test_a_reopened_file_is_cut_back_to_the_checkpoint(
+    communicator, shared_tmp_path, resumed, left
+):
     model = RowsModel(5, communicator)
     start(shared_tmp_path, model, [0, 2, 4, 6, 8]).close()
     communicator.barrier()
@@ -102,7 +108,11 @@ def test_every_data_set_says_what_it_is_and_the_file_what_it_belongs_to(tmp_path
     start(tmp_path, RowsModel(4, alone)).close()
     found = {}
     with h5py.File(tmp_path / NAME) as file:
-        file.visititems(lambda name, item: found.update({name: texts_of(item)}) if hasattr(item, "shape") else None)
+        file.visititems(
+            lambda name, item: (
+                found.update({name: texts_of(item)}) if hasattr(item, "shape") else None
+            )
+        )
         attributes = texts_of(file)
     assert attributes["format"] == "hybrid_nbody trajectory"
     assert attributes["format_version"] == str(formats.FORMAT_VERSION)
@@ -114,7 +124,9 @@ def test_every_data_set_says_what_it_is_and_the_file_what_it_belongs_to(tmp_path
         expected[f"{prefix}time"] = ("time", "simulated time")
     expected["diagnostics/total_energy"] = ("energy", "sum")
     expected["diagnostics/momentum"] = ("mass length / time", "vector")
-    assert found == {name: {"units": units, "description": text} for name, (units, text) in expected.items()}
+    assert found == {
+        name: {"units": units, "description": text} for name, (units, text) in expected.items()
+    }
 
 
 def test_the_file_grows_no_more_than_the_data_need(tmp_path, alone):
@@ -126,12 +138,15 @@ def test_the_file_grows_no_more_than_the_data_need(tmp_path, alone):
         sizes.append((tmp_path / NAME).stat().st_size)
     trajectory.close()
     frame = 2 * 5000 * 3 * 8
-    assert all(frame <= later - earlier < frame + 8192 for earlier, later in zip(sizes[1:], sizes[2:], strict=False))
+    assert all(
+        frame <= later - earlier < frame + 8192
+        for earlier, later in zip(sizes[1:], sizes[2:], strict=False)
+    )
     chunks = 7 * 1024 * 8 + 3 * 1024 * 8  # numbers and diagnostics come in chunks of 1024 rows
     assert (tmp_path / NAME).stat().st_size < 5 * frame + 2 * 5000 * 8 + chunks + (32 << 10)
 
 
-# ---- A killed writer -------------------------------------------------------------------------------------------------
+# ---- A killed writer -----------------------------------------------------------------------------
 
 KILLED = """
 import os, sys
@@ -185,7 +200,7 @@ def test_a_row_without_a_number_is_used_again_by_the_same_writer(tmp_path, alone
         assert len(file["bodies/position"]) == len(file["diagnostics/momentum"]) == 2
 
 
-# ---- A full disk -----------------------------------------------------------------------------------------------------
+# ---- A full disk ---------------------------------------------------------------------------------
 
 LITTLE_ROOM = """
 import json, os, resource, sys
@@ -238,7 +253,7 @@ def test_a_disk_that_another_program_fills_in_the_meantime_is_an_error(tmp_path)
     assert step == 3
 
 
-# ---- Damage ----------------------------------------------------------------------------------------------------------
+# ---- Damage --------------------------------------------------------------------------------------
 
 
 def spoil(path, deed):

@@ -9,7 +9,9 @@ from hybrid_nbody.parallel.calibrate import ROUND_SECONDS, ROUNDS, fastest
 @pytest.mark.mpi
 def test_the_fastest_of_all_rounds_is_each_ranks_own(communicator):
     rank = communicator.rank
-    taken = iter([ROUND_SECONDS + rank + trial for trial in reversed(range(ROUNDS))])  # a trial fills a round
+    taken = iter(
+        [ROUND_SECONDS + rank + trial for trial in reversed(range(ROUNDS))]
+    )  # a trial fills a round
     assert fastest(lambda: next(taken), communicator) == ROUND_SECONDS + rank
     assert next(taken, None) is None
 
@@ -37,4 +39,6 @@ def test_rounds_begin_together():
         return fastest(seconds, rank)
 
     assert on_threads(2, measuring) == [ROUND_SECONDS, ROUND_SECONDS / 2]
-    assert [sorted(begun[start : start + 3]) for start in range(0, 3 * ROUNDS, 3)] == [[0, 1, 1]] * ROUNDS
+    assert [sorted(begun[start : start + 3]) for start in range(0, 3 * ROUNDS, 3)] == [
+        [0, 1, 1]
+    ] * ROUNDS

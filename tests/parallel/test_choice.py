@@ -27,7 +27,8 @@ def aware(monkeypatch):
 def choose(asked, offers, gpus_shared=False, backend=GpuStandIn):
     """Return the transport on ranks whose backends make `offers`; all ranks have the same."""
     transports = on_threads(
-        len(offers), lambda rank: choose_transport(asked, backend(offers[rank.rank]), rank, gpus_shared)
+        len(offers),
+        lambda rank: choose_transport(asked, backend(offers[rank.rank]), rank, gpus_shared),
     )
     assert len({(transport.name, transport.warning) for transport in transports}) == 1
     return transports[0]
@@ -51,7 +52,9 @@ def choose(asked, offers, gpus_shared=False, backend=GpuStandIn):
         ("cuda-mpi", [ALL, ALL], False, True, "cuda-mpi"),
     ],
 )
-def test_auto_takes_the_fastest_that_every_rank_can_use(aware, asked, offers, gpus_shared, library, chosen):
+def test_auto_takes_the_fastest_that_every_rank_can_use(
+    aware, asked, offers, gpus_shared, library, chosen
+):
     aware["cuda"] = library
     transport = choose(asked, offers, gpus_shared)
     assert (transport.name, transport.warning) == (chosen, "")
@@ -75,24 +78,32 @@ def test_auto_takes_the_fastest_that_every_rank_can_use(aware, asked, offers, gp
 def test_what_cannot_be_used_is_refused_with_the_reason(asked, offers, gpus_shared, reason):
     with pytest.raises(InputError) as caught:
         choose(asked, offers, gpus_shared)
-    assert str(caught.value) == f"compute.transport: {asked} cannot be used: {reason}; use auto or host"
+    assert (
+        str(caught.value)
+        == f"compute.transport: {asked} cannot be used: {reason}; use auto or host"
+    )
 
 
 @pytest.mark.mpi(min_size=2)
 def test_a_library_that_one_rank_finds_unaware_is_used_by_none(communicator, aware):
     aware["cuda"] = communicator.rank == 0
-    assert choose_transport("auto", GpuStandIn(("cuda-mpi", "host")), communicator, False).name == "host"
+    assert (
+        choose_transport("auto", GpuStandIn(("cuda-mpi", "host")), communicator, False).name
+        == "host"
+    )
 
 
 @pytest.mark.mpi
 def test_one_rank_without_it_refuses_it_on_all(communicator):
     last = communicator.rank == communicator.size - 1
     with pytest.raises(InputError, match="not every rank's backend offers it") as caught:
-        choose_transport("nccl", GpuStandIn(HOST if last else BOTH), communicator, gpus_shared=False)
+        choose_transport(
+            "nccl", GpuStandIn(HOST if last else BOTH), communicator, gpus_shared=False
+        )
     assert caught.value.shared
 
 
-# ---- NCCL that does not start ----------------------------------------------------------------------------------------
+# ---- NCCL that does not start --------------------------------------------------------------------
 
 
 class Failing(GpuStandIn):
@@ -134,16 +145,23 @@ class Silent(Failing):
     ],
 )
 @pytest.mark.parametrize(("library", "instead"), [(False, "host"), (True, "cuda-mpi")])
-def test_where_nccl_fails_on_one_rank_all_take_the_next_transport_and_say_so(aware, backend, reason, library, instead):
+def test_where_nccl_fails_on_one_rank_all_take_the_next_transport_and_say_so(
+    aware, backend, reason, library, instead
+):
     aware["cuda"] = library
     transport = choose("auto", [ALL, ALL, ALL], backend=backend)
     assert transport.name == instead
-    assert transport.warning == f"transport nccl could not be started ({reason}); {instead} is used instead"
+    assert (
+        transport.warning
+        == f"transport nccl could not be started ({reason}); {instead} is used instead"
+    )
 
 
 @pytest.mark.parametrize("backend", [Failing, FailingAtTheRoot])
 def test_nccl_that_was_asked_for_and_fails_is_an_error_with_the_reason(backend):
-    with pytest.raises(InputError, match=r"compute.transport: nccl cannot be used: rank \d: .*; use auto or host"):
+    with pytest.raises(
+        InputError, match=r"compute.transport: nccl cannot be used: rank \d: .*; use auto or host"
+    ):
         choose("nccl", [BOTH, BOTH], backend=backend)
 
 

@@ -21,14 +21,16 @@ def fail(error):
     raise error
 
 
-# ---- Failing together ------------------------------------------------------------------------------------------------
+# ---- Failing together ----------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("method", ["on_root", "only_on_root"])
 def test_the_root_s_error_is_raised_on_every_rank(communicator, method):
     with pytest.raises(FileError) as caught:
-        getattr(communicator, method)(lambda: fail(FileError(f"rank {communicator.rank} cannot read it")))
+        getattr(communicator, method)(
+            lambda: fail(FileError(f"rank {communicator.rank} cannot read it"))
+        )
     assert str(caught.value) == "rank 0 cannot read it"
     assert caught.value.shared
     assert caught.value.exit_code == 4
@@ -47,7 +49,11 @@ def test_an_action_for_the_root_runs_on_the_root_alone(communicator):
 @pytest.mark.mpi
 @pytest.mark.parametrize("failing", [[0], [-1], [1, -1], "all"])
 def test_the_first_failing_rank_s_error_is_raised_on_every_rank(communicator, failing):
-    numbers = range(communicator.size) if failing == "all" else [number % communicator.size for number in failing]
+    numbers = (
+        range(communicator.size)
+        if failing == "all"
+        else [number % communicator.size for number in failing]
+    )
     error = InputError(f"no GPU beside rank {communicator.rank}")
     with pytest.raises(InputError) as caught:
         communicator.together(lambda: fail(error) if communicator.rank in numbers else None)
@@ -90,14 +96,16 @@ def test_one_rank_s_abort_ends_those_that_wait_and_is_told_once(mpirun, tmp_path
     assert ("error on rank 1: out of bodies\n" in result.stderr) == (kind == "ours")
 
 
-# ---- Talking ---------------------------------------------------------------------------------------------------------
+# ---- Talking -------------------------------------------------------------------------------------
 
 OVERHEAD = len(pickle.dumps(b"x" * 300)) - 300  # what pickling adds to bytes
 EDGE = SMALL_MESSAGE - 8 - OVERHEAD  # the longest that goes in one message, beside its length
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("length", [0, EDGE - 1, EDGE, EDGE + 1, SMALL_MESSAGE, 3 * SMALL_MESSAGE, 10**6])
+@pytest.mark.parametrize(
+    "length", [0, EDGE - 1, EDGE, EDGE + 1, SMALL_MESSAGE, 3 * SMALL_MESSAGE, 10**6]
+)
 def test_messages_of_any_length_arrive(communicator, length):
     value = np.random.default_rng(length).bytes(length)
     assert communicator.broadcast(value if communicator.is_root else "ignored") == value
@@ -108,7 +116,9 @@ def test_messages_of_any_length_arrive(communicator, length):
 def test_a_small_message_travels_once(communicator, monkeypatch, length, messages):
     waits = []
     wait = communicators.wait
-    monkeypatch.setattr(communicators, "wait", lambda request: waits.append(request) or wait(request))
+    monkeypatch.setattr(
+        communicators, "wait", lambda request: waits.append(request) or wait(request)
+    )
     communicator.broadcast(b"x" * length)
     assert len(waits) == (messages if communicator.size > 1 else 0)
 
@@ -118,11 +128,18 @@ def test_all_ranks_learn_what_each_says(communicator):
     rank, size = communicator.rank, communicator.size
     everyone = list(range(size))
     assert communicator.gather(f"rank {rank}") == [f"rank {other}" for other in everyone]
-    assert communicator.gather_integers(rank, -rank, 1 << 40).tolist() == [[r, -r, 1 << 40] for r in everyone]
+    assert communicator.gather_integers(rank, -rank, 1 << 40).tolist() == [
+        [r, -r, 1 << 40] for r in everyone
+    ]
     rows = np.full((rank, 2), rank)  # as many as the rank's number: none on the root
-    assert communicator.concatenate(rows).tolist() == [[other] * 2 for other in everyone for _ in range(other)]
+    assert communicator.concatenate(rows).tolist() == [
+        [other] * 2 for other in everyone for _ in range(other)
+    ]
     values = np.array([[rank, -rank], [2, 3]])
-    assert communicator.sum(values).tolist() == [[sum(everyone), -sum(everyone)], [2 * size, 3 * size]]
+    assert communicator.sum(values).tolist() == [
+        [sum(everyone), -sum(everyone)],
+        [2 * size, 3 * size],
+    ]
     assert communicator.maximum(values.T).tolist() == [[size - 1, 2], [0, 3]]  # a transposed view
     assert communicator.minimum(values).tolist() == [[0, 1 - size], [2, 3]]
 
@@ -170,12 +187,15 @@ def test_of_the_devices_of_a_kind_one_of_a_node_goes_first(communicator, shared_
 @pytest.mark.mpi
 def test_ranks_of_a_machine_know_their_place_on_it(communicator, comm):
     assert (communicator.rank, communicator.size) == (comm.rank, comm.size)
-    assert (communicator.local_rank, communicator.local_size) == (comm.rank, comm.size)  # tests run on one machine
+    assert (communicator.local_rank, communicator.local_size) == (
+        comm.rank,
+        comm.size,
+    )  # tests run on one machine
     assert communicator.is_root == (comm.rank == 0)
     assert Communicator(comm).broadcast(comm.rank) == 0
 
 
-# ---- Another library's mpirun ----------------------------------------------------------------------------------------
+# ---- Another library's mpirun --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -188,7 +208,9 @@ def no_launcher(monkeypatch):
 
 
 @pytest.mark.parametrize(("size", "rank", "launcher"), communicators.LAUNCHERS)
-def test_a_foreign_launcher_is_refused_with_the_remedy_by_its_first_rank(no_launcher, size, rank, launcher):
+def test_a_foreign_launcher_is_refused_with_the_remedy_by_its_first_rank(
+    no_launcher, size, rank, launcher
+):
     no_launcher.setenv(size, "4")
     no_launcher.setenv(rank, "0")
     with pytest.raises(InputError) as caught:
@@ -229,4 +251,6 @@ def test_mpi_starts_without_a_launcher_and_says_what_is_missing(no_launcher):
     assert missing.startswith("no MPI library could be loaded (")
     assert missing.endswith("); install one beside Python: pip install 'hybrid_nbody[mpich]'\n")
     no_launcher.setenv("OMPI_COMM_WORLD_SIZE", "2")
-    assert run_python(START, "as it is").stdout.startswith("Open MPI's mpirun started 2 processes, but each sees")
+    assert run_python(START, "as it is").stdout.startswith(
+        "Open MPI's mpirun started 2 processes, but each sees"
+    )

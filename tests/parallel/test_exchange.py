@@ -28,10 +28,14 @@ SHARES = {
 
 def rows_of(number, shape, dtype):
     """Return rows that are all different."""
-    return (np.arange(number * int(np.prod(shape, dtype=int))) + 1).reshape(number, *shape).astype(dtype)
+    return (
+        (np.arange(number * int(np.prod(shape, dtype=int))) + 1)
+        .reshape(number, *shape)
+        .astype(dtype)
+    )
 
 
-# ---- Over the host ---------------------------------------------------------------------------------------------------
+# ---- Over the host -------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -40,7 +44,9 @@ def rows_of(number, shape, dtype):
 @pytest.mark.parametrize(("shape", "dtype"), [((3,), "f8"), ((), "i4"), ((2, 2), "f4")])
 def test_every_rank_gets_all_rows_and_keeps_its_own(communicator, weights, number, shape, dtype):
     partition = Partition.weighted(number, SHARES[weights](communicator.size))
-    exchange = AllgatherExchange(HostTransport(CpuBackend(1), communicator), partition, communicator.rank)
+    exchange = AllgatherExchange(
+        HostTransport(CpuBackend(1), communicator), partition, communicator.rank
+    )
     whole = rows_of(number, shape, dtype)
     for turn in (1, 2):  # the second time over what the first left
         array = np.full_like(whole, -7)
@@ -68,13 +74,17 @@ def test_the_backend_is_told_which_rows_are_valid_and_lends_the_array_once(commu
             return super().on_host(array, own)
 
     partition = Partition.equal(9, communicator.size)
-    exchange = AllgatherExchange(HostTransport(Lender(1), communicator), partition, communicator.rank)
+    exchange = AllgatherExchange(
+        HostTransport(Lender(1), communicator), partition, communicator.rank
+    )
     array = np.zeros((9, 3))
     exchange.collect(array)
-    assert [(lent is array, own) for lent, own in asked] == [(True, partition.share(communicator.rank))]
+    assert [(lent is array, own) for lent, own in asked] == [
+        (True, partition.share(communicator.rank))
+    ]
 
 
-# ---- Messages --------------------------------------------------------------------------------------------------------
+# ---- Messages ------------------------------------------------------------------------------------
 
 
 class Staging(CpuBackend):
@@ -97,7 +107,9 @@ class Staging(CpuBackend):
 @pytest.mark.parametrize("number", [0, 1, 2, 7, 1000])
 def test_every_rank_gets_its_rows_of_the_sum_of_all(communicator, make_backend, weights, number):
     partition = Partition.weighted(number, SHARES[weights](communicator.size))
-    exchange = AllgatherExchange(HostTransport(make_backend(1), communicator), partition, communicator.rank)
+    exchange = AllgatherExchange(
+        HostTransport(make_backend(1), communicator), partition, communicator.rank
+    )
     array = 10.0**communicator.rank * rows_of(number, (3, 2), "f8")
     kept, room = array.copy(), np.full((partition.counts[communicator.rank], 6), -7.0)
     found = exchange.add_up(array, room)
@@ -119,12 +131,17 @@ def neighbours(communicator):
 @pytest.mark.mpi
 @pytest.mark.parametrize("make_backend", [CpuBackend, Staging])
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "the last first"])
-def test_messages_that_are_on_their_way_together_arrive_when_each_is_finished(communicator, make_backend, in_turn):
+def test_messages_that_are_on_their_way_together_arrive_when_each_is_finished(
+    communicator, make_backend, in_turn
+):
     transport = HostTransport(make_backend(1), communicator)
     after, before = neighbours(communicator)
     sent = [np.full((LONG, 3), 10.0 * communicator.rank + k) for k in range(3)]
     received = [np.zeros((LONG, 3)) for _ in range(3)]
-    begun = [transport.begin([(after, out)], [(before, into)]) for out, into in zip(sent, received, strict=True)]
+    begun = [
+        transport.begin([(after, out)], [(before, into)])
+        for out, into in zip(sent, received, strict=True)
+    ]
     work = sum(float(np.sqrt(k)) for k in range(1000))  # the device goes on meanwhile
     if make_backend is Staging:
         assert not any(into.any() for into in received)
@@ -146,7 +163,9 @@ def test_messages_between_two_ranks_arrive_in_the_order_of_the_lists(communicato
 
 @pytest.mark.mpi
 def test_a_ring_hands_each_block_to_every_rank(communicator):
-    exchange = RingExchange(HostTransport(CpuBackend(1), communicator), Partition.equal(9, communicator.size), 0)
+    exchange = RingExchange(
+        HostTransport(CpuBackend(1), communicator), Partition.equal(9, communicator.size), 0
+    )
     exchange.next, exchange.previous = neighbours(communicator)
     here, there, seen = np.full(5, communicator.rank), np.zeros(5, int), [communicator.rank]
     for _ in range(communicator.size - 1):
@@ -161,11 +180,16 @@ def test_neighbours_in_a_ring(rank, after, before):
     transport = GpuStandIn()
     transport.recordable = True
     exchange = RingExchange(transport, Partition((0, 3, 3, 8, 9)), rank)
-    assert (exchange.next, exchange.previous, exchange.alone, exchange.recordable) == (after, before, False, True)
+    assert (exchange.next, exchange.previous, exchange.alone, exchange.recordable) == (
+        after,
+        before,
+        False,
+        True,
+    )
     assert RingExchange(None, Partition.equal(9, 1), 0).alone
 
 
-# ---- MPI on the arrays of GPUs, with arrays that show no more than their address ------------------------------------
+# ---- MPI on the arrays of GPUs, with arrays that show no more than their address -----------------
 
 
 class Device:
@@ -174,7 +198,9 @@ class Device:
     def __init__(self, rows):
         self.rows, self.size = rows, rows.size
         interface = rows.__array_interface__
-        self.__cuda_array_interface__ = {key: interface[key] for key in ("shape", "typestr", "data")} | {"version": 3}
+        self.__cuda_array_interface__ = {
+            key: interface[key] for key in ("shape", "typestr", "data")
+        } | {"version": 3}
 
     def __len__(self):
         return len(self.rows)
@@ -218,8 +244,13 @@ def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
     backend = Waiting()
     transport = CudaMpiTransport(backend, communicator)
     after, before = neighbours(communicator)
-    into, largest = np.zeros((LONG, 3), "f4"), np.array([communicator.rank, -communicator.rank], "i4")
-    messages = transport.begin([(after, Device(np.full_like(into, communicator.rank)))], [(before, Device(into))])
+    into, largest = (
+        np.zeros((LONG, 3), "f4"),
+        np.array([communicator.rank, -communicator.rank], "i4"),
+    )
+    messages = transport.begin(
+        [(after, Device(np.full_like(into, communicator.rank)))], [(before, Device(into))]
+    )
     assert backend.waits == 1
     messages.finish()
     assert (into == before).all()
@@ -228,7 +259,7 @@ def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
     assert not transport.recordable
 
 
-# ---- Over NCCL, as far as it goes without GPUs -----------------------------------------------------------------------
+# ---- Over NCCL, as far as it goes without GPUs ---------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,25 @@ def big_field(communicator, weights, rows_each, columns=3, asked=None):
         first, last = own.start + start, own.start + stop
         return np.arange(first * columns, last * columns, dtype=float).reshape(-1, columns)
 
-    return Field("bodies/position", shape, np.dtype("f8"), "length", "position", own.start, own.stop - own.start, host)
+    return Field(
+        "bodies/position",
+        shape,
+        np.dtype("f8"),
+        "length",
+        "position",
+        own.start,
+        own.stop - own.start,
+        host,
+    )
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["bodies/position", "bodies/mass", "gravity/order"])
 @pytest.mark.parametrize("number", [1, 2, 50])
 @pytest.mark.parametrize("slab_bytes", [1, ROW, 5 * ROW - 1, 4 << 20])
-def test_the_root_gets_all_rows_in_global_order(communicator, monkeypatch, name, number, slab_bytes):
+def test_the_root_gets_all_rows_in_global_order(
+    communicator, monkeypatch, name, number, slab_bytes
+):
     monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
     weights = [float(rank != 1) for rank in range(communicator.size)]  # the second has none
     field = RowsModel(number, communicator, weights).at(4).fields()[name]

@@ -15,7 +15,9 @@ UNTOUCHED = -7.0
 def exchange(communicator, planes, periodic):
     """Return the exchange of a grid whose planes are shared out unevenly."""
     partition = Partition.weighted(planes, [1.0 + rank % 2 for rank in range(communicator.size)])
-    return HaloExchange(HostTransport(CpuBackend(1), communicator), partition, communicator, periodic)
+    return HaloExchange(
+        HostTransport(CpuBackend(1), communicator), partition, communicator, periodic
+    )
 
 
 def whole(planes):
@@ -27,7 +29,10 @@ def planes_around(grid, own, depth, periodic):
     """Return the planes of a slab and `depth` beyond each end, as the exchange should find them."""
     wanted = range(own.start - depth, own.stop + depth)
     missing = np.full_like(grid[0], UNTOUCHED)
-    inside = [grid[plane % len(grid)] if periodic or 0 <= plane < len(grid) else missing for plane in wanted]
+    inside = [
+        grid[plane % len(grid)] if periodic or 0 <= plane < len(grid) else missing
+        for plane in wanted
+    ]
     return np.stack(inside)
 
 
@@ -51,7 +56,9 @@ def test_halo_planes_are_those_of_the_neighbours(communicator, planes, periodic)
 @pytest.mark.mpi
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_several_arrays_with_more_planes_beyond_the_ends_than_are_filled(communicator, depth, periodic):
+def test_several_arrays_with_more_planes_beyond_the_ends_than_are_filled(
+    communicator, depth, periodic
+):
     """Also where slabs have fewer planes than that."""
     most, grids = 4, [whole(6), -whole(6)]
     halo = exchange(communicator, 6, periodic)

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from hybrid_nbody.parallel.partition import Partition
 
-WEIGHTS = st.lists(st.floats(0, 1e308) | st.sampled_from([0.0, 5e-324, 1.0, 3.0]), min_size=1, max_size=9).filter(any)
+WEIGHTS = st.lists(
+    st.floats(0, 1e308) | st.sampled_from([0.0, 5e-324, 1.0, 3.0]), min_size=1, max_size=9
+).filter(any)
 
 
 def exact_shares(total, weights):
@@ -54,7 +56,12 @@ def test_more_ranks_than_items_leave_some_without():
 
 @pytest.mark.parametrize(
     ("weights", "counts"),
-    [([1, 2, 1], (25, 50, 25)), ([0, 1, 0], (0, 100, 0)), ([1, 1, 1], (34, 33, 33)), ([2.5, 0, 97.6], (2, 0, 98))],
+    [
+        ([1, 2, 1], (25, 50, 25)),
+        ([0, 1, 0], (0, 100, 0)),
+        ([1, 1, 1], (34, 33, 33)),
+        ([2.5, 0, 97.6], (2, 0, 98)),
+    ],
 )
 def test_weights_share_a_hundred_items_by_the_largest_remainder(weights, counts):
     assert Partition.weighted(100, weights).counts == counts
@@ -62,9 +69,16 @@ def test_weights_share_a_hundred_items_by_the_largest_remainder(weights, counts)
 
 @pytest.mark.parametrize(
     ("total", "weights", "counts"),
-    [(10, [1000, 1, 1], (8, 1, 1)), (10, [1, 1, 0], (4, 5, 1)), (3, [9, 0, 1], (1, 1, 1)), (4, [1, 1], (2, 2))],
+    [
+        (10, [1000, 1, 1], (8, 1, 1)),
+        (10, [1, 1, 0], (4, 5, 1)),
+        (3, [9, 0, 1], (1, 1, 1)),
+        (4, [1, 1], (2, 2)),
+    ],
 )
-def test_an_item_for_a_rank_that_would_have_none_comes_from_the_largest_share(total, weights, counts):
+def test_an_item_for_a_rank_that_would_have_none_comes_from_the_largest_share(
+    total, weights, counts
+):
     assert Partition.weighted(total, weights, least=1).counts == counts
 
 

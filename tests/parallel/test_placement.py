@@ -40,16 +40,20 @@ def gpus(monkeypatch):
     return make
 
 
-# ---- Devices ---------------------------------------------------------------------------------------------------------
+# ---- Devices -------------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
 def test_auto_without_a_gpu_takes_the_cpu_and_says_why(no_cupy, communicator):
     placed = place("auto", 1, communicator)
-    assert placed.reason.startswith("backend auto chose cpu: no GPU can be used: CuPy is not installed (")
+    assert placed.reason.startswith(
+        "backend auto chose cpu: no GPU can be used: CuPy is not installed ("
+    )
     assert (placed.backend.kind, placed.backend.threads, placed.shared_gpus) == ("cpu", 1, False)
     assert [rank for rank, _, _ in placed.table] == list(range(communicator.size))
-    assert {(host, device) for _, host, device in placed.table} == {(os.uname().nodename, "CPU, 1 thread")}
+    assert {(host, device) for _, host, device in placed.table} == {
+        (os.uname().nodename, "CPU, 1 thread")
+    }
 
 
 @pytest.mark.mpi
@@ -71,7 +75,9 @@ def test_auto_takes_the_cpu_on_a_rank_that_lacks_a_gpu(communicator, gpus):
 
 
 @pytest.mark.mpi
-def test_a_gpu_asked_for_without_cupy_is_refused_on_all_ranks_with_the_remedy(no_cupy, communicator):
+def test_a_gpu_asked_for_without_cupy_is_refused_on_all_ranks_with_the_remedy(
+    no_cupy, communicator
+):
     with pytest.raises(InputError) as caught:
         place("gpu", "auto", communicator)
     where = "rank 0: " if communicator.size > 1 else ""
@@ -82,17 +88,29 @@ def test_a_gpu_asked_for_without_cupy_is_refused_on_all_ranks_with_the_remedy(no
 
 def test_the_cpu_is_taken_as_asked_for(alone):
     placed = place("cpu", 2, alone)
-    assert (placed.backend.description, placed.reason) == ("CPU, 2 threads", "backend cpu, as asked for")
+    assert (placed.backend.description, placed.reason) == (
+        "CPU, 2 threads",
+        "backend cpu, as asked for",
+    )
 
 
 @pytest.mark.parametrize(
     ("ranks", "number", "devices", "shared"),
-    [(2, 2, [0, 1], False), (2, 4, [0, 1], False), (4, 2, [0, 1, 0, 1], True), (2, 1, [0, 0], True)],
+    [
+        (2, 2, [0, 1], False),
+        (2, 4, [0, 1], False),
+        (4, 2, [0, 1, 0, 1], True),
+        (2, 1, [0, 0], True),
+    ],
 )
-def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(gpus, ranks, number, devices, shared):
+def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(
+    gpus, ranks, number, devices, shared
+):
     gpus(number)
     for placed in on_threads(ranks, lambda rank: place("gpu", "auto", Obliging(rank))):
-        assert [device for _, _, device in placed.table] == [f"GPU {device}, stand-in" for device in devices]
+        assert [device for _, _, device in placed.table] == [
+            f"GPU {device}, stand-in" for device in devices
+        ]
         assert (placed.shared_gpus, placed.reason) == (shared, "backend gpu, as asked for")
 
 
@@ -101,7 +119,9 @@ def test_auto_gives_each_gpu_to_one_rank_and_threads_to_the_others(gpus, ranks, 
     gpus(number)
     alone = min(ranks, number)
     for placed in on_threads(ranks, lambda rank: place("auto", 1, Obliging(rank))):
-        devices = [f"GPU {device}, stand-in" for device in range(alone)] + ["CPU, 1 thread"] * (ranks - alone)
+        devices = [f"GPU {device}, stand-in" for device in range(alone)] + ["CPU, 1 thread"] * (
+            ranks - alone
+        )
         assert [device for _, _, device in placed.table] == devices
         assert placed.kinds == ("gpu",) * alone + ("cpu",) * (ranks - alone)
         assert not placed.shared_gpus
@@ -132,7 +152,11 @@ def test_a_list_says_what_each_rank_computes_on(gpus):
     """The one rank that asks for a GPU has the first, whatever its number."""
     gpus(1)
     for placed in on_threads(3, lambda rank: place(("cpu", "gpu", "cpu"), 1, Obliging(rank))):
-        assert [device for _, _, device in placed.table] == ["CPU, 1 thread", "GPU 0, stand-in", "CPU, 1 thread"]
+        assert [device for _, _, device in placed.table] == [
+            "CPU, 1 thread",
+            "GPU 0, stand-in",
+            "CPU, 1 thread",
+        ]
         assert (placed.kinds, placed.shared_gpus) == (("cpu", "gpu", "cpu"), False)
         assert placed.reason == "backend cpu, gpu, cpu, as asked for"
 
@@ -192,7 +216,7 @@ class Obliging(ThreadRank):
         return action()
 
 
-# ---- Cores -----------------------------------------------------------------------------------------------------------
+# ---- Cores ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,7 +264,7 @@ def test_threads_are_a_share_of_the_cores_by_default(communicator):
     assert place("cpu", "auto", communicator).backend.threads == max(1, cores // communicator.size)
 
 
-# ---- Waiting ---------------------------------------------------------------------------------------------------------
+# ---- Waiting -------------------------------------------------------------------------------------
 
 
 class Request:

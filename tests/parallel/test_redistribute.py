@@ -27,7 +27,9 @@ CASES = ["equal", "rising", "all to the last", "none for the second"]
 @pytest.mark.parametrize("number", [1, 2, 50])
 def test_rows_move_from_any_shares_to_any_others(communicator, before, after, number):
     model = RowsModel(number, communicator, weights_of(communicator.size, before)).at(3)
-    wanted = Partition.weighted(number, weights_of(communicator.size, after)).share(communicator.rank)
+    wanted = Partition.weighted(number, weights_of(communicator.size, after)).share(
+        communicator.rank
+    )
     for name, field in model.fields().items():
         assert same_bits(moved_rows(field, wanted, communicator), rows_at(3, number)[name][wanted])
 
@@ -35,7 +37,9 @@ def test_rows_move_from_any_shares_to_any_others(communicator, before, after, nu
 def test_ranks_may_ask_for_the_same_rows(communicator):
     field = RowsModel(20, communicator).at(1).fields()["bodies/position"]
     wanted = slice(communicator.rank, 20)
-    assert same_bits(moved_rows(field, wanted, communicator), rows_at(1, 20)["bodies/position"][wanted])
+    assert same_bits(
+        moved_rows(field, wanted, communicator), rows_at(1, 20)["bodies/position"][wanted]
+    )
 
 
 def test_only_rows_that_a_rank_owns_are_asked_of_it(communicator):
@@ -43,6 +47,8 @@ def test_only_rows_that_a_rank_owns_are_asked_of_it(communicator):
     model, asked = RowsModel(20, communicator), []
     field = model.fields()["bodies/mass"]
     host = field.host
-    object.__setattr__(field, "host", lambda start, stop: (asked.append((start, stop)), host(start, stop))[1])
+    object.__setattr__(
+        field, "host", lambda start, stop: (asked.append((start, stop)), host(start, stop))[1]
+    )
     moved_rows(field, model.own, communicator)
     assert asked == [(0, field.rows)]

@@ -6,7 +6,14 @@ import pytest
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.parallel.shares import Built, check_lists, is_measured, placement_lines, plural, shares
+from hybrid_nbody.parallel.shares import (
+    Built,
+    check_lists,
+    is_measured,
+    placement_lines,
+    plural,
+    shares,
+)
 
 
 def config_of(backend="auto", balance="auto"):
@@ -16,9 +23,21 @@ def config_of(backend="auto", balance="auto"):
 @pytest.mark.parametrize(
     ("config", "size", "message"),
     [
-        (config_of(backend=("gpu", "cpu")), 3, "compute.backend: 2 backends for 3 ranks; give one backend a rank"),
-        (config_of(backend=("cpu",)), 2, "compute.backend: 1 backend for 2 ranks; give one backend a rank"),
-        (config_of(balance=(1.0, 2.0)), 1, "compute.balance: 2 weights for 1 rank; give one weight a rank"),
+        (
+            config_of(backend=("gpu", "cpu")),
+            3,
+            "compute.backend: 2 backends for 3 ranks; give one backend a rank",
+        ),
+        (
+            config_of(backend=("cpu",)),
+            2,
+            "compute.backend: 1 backend for 2 ranks; give one backend a rank",
+        ),
+        (
+            config_of(balance=(1.0, 2.0)),
+            1,
+            "compute.balance: 2 weights for 1 rank; give one weight a rank",
+        ),
     ],
 )
 def test_a_list_of_another_length_is_refused(config, size, message):
@@ -72,8 +91,12 @@ def test_the_log_says_who_computes_what():
         shared_gpus=True,
     )
     transport = SimpleNamespace(name="host", warning="NCCL is gone")
-    exchange = SimpleNamespace(name="allgather", alone=False, transport=transport, partition=Partition((0, 9, 10)))
-    lines = placement_lines(config_of(), Built(None, placement, exchange), lambda number: plural(number, "row", "rows"))
+    exchange = SimpleNamespace(
+        name="allgather", alone=False, transport=transport, partition=Partition((0, 9, 10))
+    )
+    lines = placement_lines(
+        config_of(), Built(None, placement, exchange), lambda number: plural(number, "row", "rows")
+    )
     assert lines == [
         "backend gpu, cpu, as asked for; exchange allgather over host; shares by speed",
         "  rank 0    node1                GPU 0, H200                  9 rows",

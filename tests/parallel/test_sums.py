@@ -23,14 +23,18 @@ def pieces(rows, cuts):
 
 def sum_over(shares, number):
     """Return the sum over ranks that own `shares`, which must be the same on each."""
-    first, *others = on_threads(len(shares), lambda rank: reproducible_sum(shares[rank.rank], number, rank))
+    first, *others = on_threads(
+        len(shares), lambda rank: reproducible_sum(shares[rank.rank], number, rank)
+    )
     assert all(same_bits(first, other) for other in others)
     return first
 
 
 def median_over(shares, number):
     """Return the median over ranks that own `shares` of values and weights, which must be the same on each."""
-    found = on_threads(len(shares), lambda rank: reproducible_median(*shares[rank.rank].T, number, rank))
+    found = on_threads(
+        len(shares), lambda rank: reproducible_median(*shares[rank.rank].T, number, rank)
+    )
     assert len(set(found)) == 1
     return found[0]
 
@@ -41,7 +45,7 @@ def allowed_error(terms):
     return 3 * 2.0**-53 * abs(math.fsum(terms)) + 4 * number**3 * 2.0**-124 * max(largest, 1e-280)
 
 
-# ---- Sums ------------------------------------------------------------------------------------------------------------
+# ---- Sums ----------------------------------------------------------------------------------------
 
 
 @given(terms=TERMS, cuts=CUTS, seed=st.integers(0, 2**32))
@@ -88,7 +92,7 @@ def test_as_many_of_the_largest_terms_as_there_may_be_do_not_overflow(number):
         assert total == pytest.approx(sign * number * largest, rel=3e-16, abs=0)
 
 
-# ---- Medians ---------------------------------------------------------------------------------------------------------
+# ---- Medians -------------------------------------------------------------------------------------
 
 
 def exact_median(values, weights):
@@ -101,10 +105,14 @@ def exact_median(values, weights):
     raise AssertionError("no weights")
 
 
-VALUES = st.floats(0, 1e308) | st.floats(0, 2) | st.sampled_from([0.0, 5e-324, 1.0, 1e308, 1.7976931348623157e308])
-PAIRS = st.lists(st.tuples(VALUES, st.integers(0, 1000).map(float)), min_size=1, max_size=60).filter(
-    lambda pairs: any(weight for _, weight in pairs)
+VALUES = (
+    st.floats(0, 1e308)
+    | st.floats(0, 2)
+    | st.sampled_from([0.0, 5e-324, 1.0, 1e308, 1.7976931348623157e308])
 )
+PAIRS = st.lists(
+    st.tuples(VALUES, st.integers(0, 1000).map(float)), min_size=1, max_size=60
+).filter(lambda pairs: any(weight for _, weight in pairs))
 
 
 @given(pairs=PAIRS, cuts=CUTS, seed=st.integers(0, 2**32))
@@ -115,7 +123,10 @@ def test_any_shares_in_any_order_give_the_exact_median(pairs, cuts, seed):
     rows = np.array(pairs)
     expected = exact_median(*rows.T.tolist())
     assert median_over([rows], len(rows)) == expected
-    assert median_over(pieces(np.random.default_rng(seed).permutation(rows), cuts), len(rows)) == expected
+    assert (
+        median_over(pieces(np.random.default_rng(seed).permutation(rows), cuts), len(rows))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +156,7 @@ def test_a_search_of_several_rounds_tells_neighbouring_numbers_apart(monkeypatch
         assert median_over(pieces(rows, [3]), 7) == values[3]
 
 
-# ---- On real ranks ---------------------------------------------------------------------------------------------------
+# ---- On real ranks -------------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -157,7 +168,9 @@ def test_real_ranks_find_what_one_finds(communicator, alone, number):
     total = reproducible_sum(rows, number, alone)
     median = exact_median(values, weights)
     for _ in range(5):
-        shares = pieces(random.permutation(number), random.integers(0, number + 1, communicator.size - 1))
+        shares = pieces(
+            random.permutation(number), random.integers(0, number + 1, communicator.size - 1)
+        )
         own = shares[communicator.rank]
         assert same_bits(reproducible_sum(rows[own], number, communicator), total)
         assert reproducible_median(values[own], weights[own], number, communicator) == median

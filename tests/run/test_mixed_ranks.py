@@ -39,7 +39,8 @@ CASES = {
     "sor": (fluid("sor", wall="periodic"), 1e-4),
     "multigrid": (fluid("multigrid", "residual"), 1e-4),
 }
-"""Configurations, and how far the states of two kinds of devices may be apart: for a fluid, what a solve leaves."""
+"""Configurations, and how far the states of two kinds of devices may be apart: for a fluid, what a
+solve leaves."""
 
 
 def built_of(text, communicator, backends):
@@ -52,7 +53,9 @@ def built_of(text, communicator, backends):
 def state_of(model):
     names = ("bodies/position", "bodies/velocity", "state/density", "state/u", "state/w")
     fields = [model.fields()[name] for name in names if name in model.fields()]
-    return [np.concatenate(model.communicator.gather(field.host(0, field.rows))) for field in fields]
+    return [
+        np.concatenate(model.communicator.gather(field.host(0, field.rows))) for field in fields
+    ]
 
 
 def assert_close(first, second, tolerance):
@@ -74,7 +77,10 @@ def test_a_gpu_and_cpus_step_together(communicator, name):
     simulation = SimpleNamespace(model=built.model)
     rebalancer = Rebalancer(builder, built, lambda line: None)
     steps = builder.config.time.steps // 2
-    for speeds in ([1.0] * communicator.size, [float(rank + 1) for rank in range(communicator.size)]):
+    for speeds in (
+        [1.0] * communicator.size,
+        [float(rank + 1) for rank in range(communicator.size)],
+    ):
         simulation.model.advance(steps)
         expected.model.advance(steps)
         assert_close(simulation.model, expected.model, tolerance)

@@ -47,8 +47,13 @@ CASES = {
     "multigrid": FLUID.replace("METHOD", "multigrid").replace("WALL", "no-slip"),
 }
 ON_CPUS = list(CASES)
-CASES |= {f"{name}, GPUs": text.replace("backend: cpu, threads: 1", "backend: gpu") for name, text in CASES.items()}
-EVERYWHERE = [pytest.param(name, marks=() if name in ON_CPUS else pytest.mark.gpu) for name in CASES]
+CASES |= {
+    f"{name}, GPUs": text.replace("backend: cpu, threads: 1", "backend: gpu")
+    for name, text in CASES.items()
+}
+EVERYWHERE = [
+    pytest.param(name, marks=() if name in ON_CPUS else pytest.mark.gpu) for name in CASES
+]
 
 
 def built_of(text, communicator):
@@ -66,8 +71,13 @@ def stepped(model, steps):
 
 def state_of(model):
     """Return every row of the complete state, on every rank."""
-    fields = [field for field in model.fields().values() if field.role not in (Role.SHOWN, Role.WATCHED)]
-    return {field.name: np.concatenate(model.communicator.gather(field.host(0, field.rows))) for field in fields}
+    fields = [
+        field for field in model.fields().values() if field.role not in (Role.SHOWN, Role.WATCHED)
+    ]
+    return {
+        field.name: np.concatenate(model.communicator.gather(field.host(0, field.rows)))
+        for field in fields
+    }
 
 
 def rising(size):
@@ -88,7 +98,9 @@ def nearly_alone(size):
 def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communicator, name):
     _, still = built_of(CASES[name], communicator)
     builder, built = built_of(CASES[name], communicator)
-    first_step = 505 if name.startswith("single leapfrog") else 0  # so that a sort of the sources lies between
+    first_step = (
+        505 if name.startswith("single leapfrog") else 0
+    )  # so that a sort of the sources lies between
     for model in (still.model, built.model):
         model.step = first_step
     simulation, lines = SimpleNamespace(model=built.model), []
@@ -119,7 +131,10 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
     text = CASES["single leapfrog"].replace("threads: 1", "threads: 1, exchange: ring")
     _, still = built_of(text, communicator)
     builder, built = built_of(text, communicator)
-    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    rebalancer, simulation = (
+        Rebalancer(builder, built, lambda line: None),
+        SimpleNamespace(model=built.model),
+    )
     builder.speeds = lambda built, seconds: rising(communicator.size)
     for model in (still.model, simulation.model):
         model.advance(4)
@@ -127,24 +142,35 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
     for model in (still.model, simulation.model):
         model.advance(4)
     assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
-    moved, expected = state_of(simulation.model)["bodies/position"], state_of(still.model)["bodies/position"]
+    moved, expected = (
+        state_of(simulation.model)["bodies/position"],
+        state_of(still.model)["bodies/position"],
+    )
     np.testing.assert_allclose(moved, expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("name", ["single leapfrog", "red-black"])
-def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(communicator, shared_tmp_path, monkeypatch, name):
+def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
+    communicator, shared_tmp_path, monkeypatch, name
+):
     """Simulation, recorder, guard and schedules go on with the model that takes the place of the other."""
     outcomes = []
     for balance in ("equal", "measured"):
         folder = shared_tmp_path / balance
         config = shared_tmp_path / f"{balance}.yaml"
-        text = CASES[name].replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
+        text = (
+            CASES[name].replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
+        )
         communicator.only_on_root(partial(config.write_text, text))
         calls = iter([rising, falling] * 100)
         builder = type(built_of(text, communicator)[0])
-        monkeypatch.setattr(builder, "speeds", lambda *_, calls=calls: next(calls)(communicator.size))
-        monkeypatch.setattr(Rebalancer, "_speeds", lambda self: self.builder.speeds(self.built, None))
+        monkeypatch.setattr(
+            builder, "speeds", lambda *_, calls=calls: next(calls)(communicator.size)
+        )
+        monkeypatch.setattr(
+            Rebalancer, "_speeds", lambda self: self.builder.speeds(self.built, None)
+        )
         monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
         outcomes.append(application.run(config, [], False, communicator, 0.0))
     assert outcomes == [0, 0]
@@ -162,10 +188,14 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(communicator, 
     [(nbody, CASES["single leapfrog"].replace("n: 150", "n: 1500")), (fluid, CASES["red-black"])],
     ids=["bodies", "fluid"],
 )
-def test_a_whole_run_by_speeds_that_were_measured(communicator, shared_tmp_path, monkeypatch, module, text):
+def test_a_whole_run_by_speeds_that_were_measured(
+    communicator, shared_tmp_path, monkeypatch, module, text
+):
     """The first trial alone is made up, so that the run begins with shares that cannot stay."""
     wrong, measured = iter([[19.0] + [1.0] * (communicator.size - 1)]), module.measured_weights
-    monkeypatch.setattr(module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments))
+    monkeypatch.setattr(
+        module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments)
+    )
     monkeypatch.setattr(nbody, "LEAST_SECONDS", 0.0)  # however fast the machine is
     monkeypatch.setattr(trials, "ROUND_SECONDS", 0.005)
     monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
@@ -182,7 +212,10 @@ def test_a_whole_run_by_speeds_that_were_measured(communicator, shared_tmp_path,
 @pytest.mark.mpi(min_size=2)
 def test_timings_go_on_where_they_were(communicator):
     builder, built = built_of(CASES["double euler"], communicator)
-    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    rebalancer, simulation = (
+        Rebalancer(builder, built, lambda line: None),
+        SimpleNamespace(model=built.model),
+    )
     built.model.advance(3)
     before = dict(built.model.timings.seconds)
     builder.speeds = lambda built, seconds: rising(communicator.size)
@@ -192,7 +225,7 @@ def test_timings_go_on_where_they_were(communicator):
     assert all(simulation.model.timings[name] >= seconds for name, seconds in before.items())
 
 
-# ---- Deciding --------------------------------------------------------------------------------------------------------
+# ---- Deciding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,7 +319,13 @@ def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
     """Also in bodies a second, however short the forces were."""
 
     def measured(backend, precision, softening, number, communicator):
-        assert (backend, precision, softening, number, communicator) == ("a device", "single", 0.05, 100, alone)
+        assert (backend, precision, softening, number, communicator) == (
+            "a device",
+            "single",
+            0.05,
+            100,
+            alone,
+        )
         return [9e6, 2e6, 1e6]
 
     monkeypatch.setattr(nbody, "measured_weights", measured)
@@ -300,7 +339,10 @@ def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
     weights = [1.0] + [0.0] * (communicator.size - 1)
     builder, built = built_of(CASES["single leapfrog"].replace("equal", str(weights)), communicator)
     assert built.exchange.partition.counts[1:] == (0,) * (communicator.size - 1)
-    rebalancer, simulation = Rebalancer(builder, built, lambda line: None), SimpleNamespace(model=built.model)
+    rebalancer, simulation = (
+        Rebalancer(builder, built, lambda line: None),
+        SimpleNamespace(model=built.model),
+    )
     simulation.model.advance(1)
     rebalancer.look(simulation)
     assert min(rebalancer.built.exchange.partition.counts) > 0

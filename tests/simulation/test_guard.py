@@ -64,7 +64,7 @@ def message_of(action):
     return str(caught.value)
 
 
-# ---- Numbers ---------------------------------------------------------------------------------------------------------
+# ---- Numbers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -97,7 +97,7 @@ def test_the_largest_numbers_are_numbers_still(guard, model):
     assert guard.good_step == model.step == 0
 
 
-# ---- Energy ----------------------------------------------------------------------------------------------------------
+# ---- Energy --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [0.2, -0.2, math.inf, math.nan])
@@ -134,7 +134,11 @@ def test_an_error_up_to_the_limit_is_allowed(guard, error):
 
 
 def test_an_energy_that_is_no_number_is_refused_even_without_a_limit(model, communicator):
-    message = message_of(lambda: guard_of(model, communicator, None).check_energy({"relative_energy_error": math.nan}))
+    message = message_of(
+        lambda: guard_of(model, communicator, None).check_energy(
+            {"relative_energy_error": math.nan}
+        )
+    )
     assert "its relative error is nan" in message
 
 

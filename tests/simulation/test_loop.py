@@ -8,7 +8,14 @@ import pytest
 from support.ranks import RowsModel
 
 from hybrid_nbody.simulation.loop import Event, Simulation
-from hybrid_nbody.simulation.schedule import AtStep, Clock, Either, EverySteps, EveryWall, StopRequested
+from hybrid_nbody.simulation.schedule import (
+    AtStep,
+    Clock,
+    Either,
+    EverySteps,
+    EveryWall,
+    StopRequested,
+)
 from hybrid_nbody.simulation.signals import StopSignals
 from hybrid_nbody.simulation.timings import Timings
 
@@ -59,7 +66,7 @@ def stopping(simulation, step):
     return Event("finish", AtStep(step), lambda: simulation.stop("finished"))
 
 
-# ---- Order and batches -----------------------------------------------------------------------------------------------
+# ---- Order and batches ---------------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -135,7 +142,7 @@ def test_the_clock_that_schedules_see_knows_step_wall_and_pace(loop, communicato
     assert Watching.seen[0] == Clock(0, Watching.seen[0].wall, 0.0, False)
 
 
-# ---- One decision for all ranks --------------------------------------------------------------------------------------
+# ---- One decision for all ranks ------------------------------------------------------------------
 
 
 @pytest.mark.mpi
@@ -165,14 +172,21 @@ def test_a_signal_on_one_rank_stops_all_at_the_same_step(loop, communicator, who
         simulation, notes = loop(PacedModel(4, communicator), signals), []
         stop = StopRequested(look_every=0.01)
         simulation.events = [
-            Event("signal", AtStep(3), lambda: os.kill(os.getpid(), number) if chosen(communicator, who) else None),
+            Event(
+                "signal",
+                AtStep(3),
+                lambda: os.kill(os.getpid(), number) if chosen(communicator, who) else None,
+            ),
             noting(simulation, notes, "checkpoint", stop),
             Event("stop", stop, lambda: simulation.stop("stopped")),
             stopping(simulation, END),
         ]
         assert simulation.run() == "stopped"
     where = communicator.gather((simulation.model.step, notes))
-    assert where == [(simulation.model.step, [("checkpoint", simulation.model.step)])] * communicator.size
+    assert (
+        where
+        == [(simulation.model.step, [("checkpoint", simulation.model.step)])] * communicator.size
+    )
     assert 3 < simulation.model.step < END
     assert signals.received == (number.name if chosen(communicator, who) else "")
 
@@ -182,7 +196,7 @@ def chosen(communicator, who):
     return communicator.rank == (0 if who == "the root" else communicator.size - 1)
 
 
-# ---- Seconds by name -------------------------------------------------------------------------------------------------
+# ---- Seconds by name -----------------------------------------------------------------------------
 
 
 def test_timings_keep_the_order_of_first_use_and_know_nothing_of_other_names():

@@ -19,7 +19,9 @@ from hybrid_nbody.simulation.schedule import (
 )
 
 STARTS = st.integers(0, 1000) | st.integers(10**8 - 1000, 10**8 + 1000)
-DECIMALS = st.builds(lambda digits, places: f"{digits}e-{places}", st.integers(1, 999), st.integers(0, 9))
+DECIMALS = st.builds(
+    lambda digits, places: f"{digits}e-{places}", st.integers(1, 999), st.integers(0, 9)
+)
 
 
 def due_steps(schedule, start, steps=300):
@@ -49,14 +51,16 @@ def check_agreement(schedule, start):
         assert ahead == following - step if following else step + ahead >= start + 300
 
 
-# ---- Steps -----------------------------------------------------------------------------------------------------------
+# ---- Steps ---------------------------------------------------------------------------------------
 
 
 @given(interval=st.integers(1, 400), start=STARTS)
 def test_every_so_many_steps(interval, start):
     schedule = EverySteps(interval)
     check_agreement(schedule, start)
-    assert due_steps(schedule, start) == [step for step in range(start, start + 300) if step % interval == 0]
+    assert due_steps(schedule, start) == [
+        step for step in range(start, start + 300) if step % interval == 0
+    ]
 
 
 @given(step=st.integers(0, 400), start=st.integers(0, 300))
@@ -67,7 +71,7 @@ def test_at_one_step(step, start):
     assert schedule.steps_ahead(Clock(step)) == schedule.steps_ahead(Clock(step + 1)) == NEVER
 
 
-# ---- Simulated time --------------------------------------------------------------------------------------------------
+# ---- Simulated time ------------------------------------------------------------------------------
 
 
 def steps_of_multiples(interval, dt, start, steps=300):
@@ -86,7 +90,9 @@ def steps_of_multiples(interval, dt, start, steps=300):
 @example(interval="1", dt="0.3", start=10**8 - 1)  # dt does not divide the interval
 @example(interval="1e-4", dt="1e-3", start=7)  # more than one a step
 @example(interval="1.5", dt="1", start=10**8 - 1)
-@example(interval="16e-2", dt="93e-8", start=16 * 10**6 - 100)  # 93 intervals are 16 million steps, not one more
+@example(
+    interval="16e-2", dt="93e-8", start=16 * 10**6 - 100
+)  # 93 intervals are 16 million steps, not one more
 @example(interval="78e-3", dt="18e-9", start=13 * 10**6 - 100)
 def test_every_multiple_of_an_interval_of_time(interval, dt, start):
     schedule = EveryTime(float(interval), float(dt))
@@ -106,11 +112,16 @@ def test_any_numbers_agree_and_skip_nothing(interval, dt, start):
 
 def test_two_hundred_million_steps_later_it_is_still_on_time():
     schedule = EveryTime(0.7, 0.1)
-    assert due_steps(schedule, 2 * 10**8, 15) == [2 * 10**8 + 3, 2 * 10**8 + 10]  # 2e8 is 4 more than a multiple of 7
-    assert EveryTime(1 / 3, 1e-3 / 3).steps_ahead(Clock(0)) == 1000  # numbers that no decimals stand for
+    assert due_steps(schedule, 2 * 10**8, 15) == [
+        2 * 10**8 + 3,
+        2 * 10**8 + 10,
+    ]  # 2e8 is 4 more than a multiple of 7
+    assert (
+        EveryTime(1 / 3, 1e-3 / 3).steps_ahead(Clock(0)) == 1000
+    )  # numbers that no decimals stand for
 
 
-# ---- Several ---------------------------------------------------------------------------------------------------------
+# ---- Several -------------------------------------------------------------------------------------
 
 SIMPLE = (
     st.builds(EverySteps, st.integers(1, 400))
@@ -137,7 +148,7 @@ def test_every_one_of_several_is_asked():
     assert [wall.next for wall in walls] == [15.0, 15.0]
 
 
-# ---- Wall-clock time -------------------------------------------------------------------------------------------------
+# ---- Wall-clock time -----------------------------------------------------------------------------
 
 
 @given(seconds=st.floats(0.01, 10), step_seconds=st.floats(1e-6, 20))
@@ -159,7 +170,9 @@ def test_steps_of_unknown_length_are_taken_one_by_one():
     assert Clock(0, step_seconds=0.5).steps_within(1.6) == 3
     schedule = EveryWall(5.0)
     assert (
-        schedule.due(Clock(0, wall=1.0)) and not schedule.due(Clock(1, wall=5.9)) and schedule.due(Clock(2, wall=6.0))
+        schedule.due(Clock(0, wall=1.0))
+        and not schedule.due(Clock(1, wall=5.9))
+        and schedule.due(Clock(2, wall=6.0))
     )
 
 
@@ -169,7 +182,9 @@ def test_steps_of_unknown_length_are_taken_one_by_one():
     margin=st.floats(0, 3),
     step_seconds=st.floats(1e-4, 2),
 )
-def test_a_run_stops_before_its_wall_limit_but_not_long_before(wall_limit, look_every, margin, step_seconds):
+def test_a_run_stops_before_its_wall_limit_but_not_long_before(
+    wall_limit, look_every, margin, step_seconds
+):
     stop = StopRequested(wall_limit, look_every, margin)
     between_looks = max(look_every, step_seconds)
     assume(wall_limit / between_looks < 20_000)

@@ -63,7 +63,9 @@ def test_handlers_are_given_back_after_an_error():
 def test_a_handler_that_is_not_python_s_is_not_given_back_as_none(monkeypatch):
     """Python cannot name a handler that an MPI library set: the default one is put there instead."""
     set_to = []
-    monkeypatch.setattr(module.signal, "signal", lambda number, handler: set_to.append((number, handler)))
+    monkeypatch.setattr(
+        module.signal, "signal", lambda number, handler: set_to.append((number, handler))
+    )
     with StopSignals():
         set_to.clear()
     assert set_to == [(number, signal.SIG_DFL) for number in STOP_SIGNALS]

@@ -71,12 +71,22 @@ def make_model(
     backend = backend or make_backend("cpu")
     weights = weights or [1.0] * communicator.size
     partition = Partition.weighted(len(bodies), weights)
-    joined = exchange(transport or transport_of(backend, communicator), partition, communicator.rank)
+    joined = exchange(
+        transport or transport_of(backend, communicator), partition, communicator.rank
+    )
     share = bodies.share(joined.own)
     chosen = gravity_for(communicator.gather(backend.kind), precision, bodies.mass, softening)
     gravity = gravity or (RingGravity if issubclass(exchange, RingExchange) else chosen)
-    physics = {"precision": precision, "softening": softening, "G": 1.0, "gravity": gravity, "accuracy": accuracy}
-    model = NBodyModel(backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics)
+    physics = {
+        "precision": precision,
+        "softening": softening,
+        "G": 1.0,
+        "gravity": gravity,
+        "accuracy": accuracy,
+    }
+    model = NBodyModel(
+        backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics
+    )
     model.begin(share)
     return model
 

@@ -13,14 +13,18 @@ def call(folder, *arguments, environment=None, timeout=60):
     command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
     paths = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     variables = os.environ | {"PYTHONPATH": paths} | (environment or {})
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout
+    )
 
 
 def python(script, *arguments, **environment):
     """Return what a script prints in a process of its own, which finds the package and the tests' support."""
     paths = {"PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "tests")])}
     command = [sys.executable, "-c", script, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | paths | environment)
+    result = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | paths | environment
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout
 

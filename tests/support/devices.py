@@ -79,4 +79,6 @@ def charging():
 def hybrid(cpu_share="auto", main=1e9, helper=1e8, main_fixed=0.0, helper_fixed=0.0):
     """Return a hybrid backend of two stand-ins."""
     clock = Clock()
-    return HybridBackend(Main(clock, main, main_fixed), Helper(clock, helper, helper_fixed), cpu_share)
+    return HybridBackend(
+        Main(clock, main, main_fixed), Helper(clock, helper, helper_fixed), cpu_share
+    )

@@ -31,7 +31,9 @@ whole = Slab.whole
 
 def cut(cells, boundary, parts):
     edges = [cells[2] * part // parts for part in range(parts + 1)]
-    return [Slab(cells, boundary, low, high - low) for low, high in zip(edges, edges[1:], strict=False)]
+    return [
+        Slab(cells, boundary, low, high - low) for low, high in zip(edges, edges[1:], strict=False)
+    ]
 
 
 def random_fields(slab, number, dtype="f8", seed=3):

@@ -54,7 +54,9 @@ def make_model(
     halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
     kernels = make_kernels(backend, cells, boundary, dtype, halo.own)
     sources = Sources(events)
-    return FluidModel(kernels, halo, communicator, solver(kernels, halo), physics, sources, frames or Frames(), 20)
+    return FluidModel(
+        kernels, halo, communicator, solver(kernels, halo), physics, sources, frames or Frames(), 20
+    )
 
 
 def centre(cells):

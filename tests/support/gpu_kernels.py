@@ -23,7 +23,11 @@ CASES = {
 }
 RTOL = {"f4": 2e-5, "f8": 1e-12}
 
-STENCILS = {"poisson": POISSON, "diffusion": diffusion(0.7, (1, -1, 1)), "mirrored": diffusion(2.5, (-1, -1, -1))}
+STENCILS = {
+    "poisson": POISSON,
+    "diffusion": diffusion(0.7, (1, -1, 1)),
+    "mirrored": diffusion(2.5, (-1, -1, -1)),
+}
 
 LEAST_THREADS = 256
 LEAST_WALK = 12
@@ -40,7 +44,9 @@ def in_boxes(planes, thread_rows):
         along = -(-nz // planes)
         rows = min(ny, max(2 * thread_rows + 1, -(-ny // (MOST_BLOCKS // along))))
         threads = max(LEAST_THREADS, -(-(-(-rows // thread_rows) * slab.half) // LANES) * LANES)
-        boxes = Boxes(rows, min(planes, nz), -(-ny // rows), along, thread_rows, threads, slab.half + 3)
+        boxes = Boxes(
+            rows, min(planes, nz), -(-ny // rows), along, thread_rows, threads, slab.half + 3
+        )
         return gpu_relax.Residence(kernels, boxes)
 
     return make_residence
@@ -51,7 +57,9 @@ def in_passes(*tiling, stages=(2, 2)):
 
     def make_passes(kernels):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gpu_relax, "tiling_of", lambda _, __, count, ___: Tiling(*tiling, stages[count - 1]))
+            patch.setattr(
+                gpu_relax, "tiling_of", lambda _, __, count, ___: Tiling(*tiling, stages[count - 1])
+            )
             return gpu_relax.Passes(kernels)
 
     return make_passes
@@ -130,7 +138,9 @@ def inner(kernels, field):
 
 
 def close(found, expected, dtype, factor=1.0):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=factor * RTOL[dtype] * max(np.abs(expected).max(), 1e-3))
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=factor * RTOL[dtype] * max(np.abs(expected).max(), 1e-3)
+    )
 
 
 def rounded(array, dtype):

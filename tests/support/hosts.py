@@ -22,7 +22,9 @@ class Groups:
         self.folders = {"one": folder / "local", "two": folder / "local"}
         folder.joinpath("local").mkdir()
         if "Open MPI" in _version():
-            pytest.skip("an option of MPICH, and this mpirun is Open MPI's: namespaces play the hosts there")
+            pytest.skip(
+                "an option of MPICH, and this mpirun is Open MPI's: namespaces play the hosts there"
+            )
 
     def run(self, *arguments, timeout=150):
         """Run Python on two ranks of each host; return the completed process."""
@@ -45,7 +47,12 @@ class Namespaces:
         environment = os.environ | {"PYTHONPATH": ROOT}
         words = list(map(str, command))
         return subprocess.run(
-            words, capture_output=True, text=True, timeout=timeout, env=environment, start_new_session=True
+            words,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
+            start_new_session=True,
         )
 
     def _mpirun(self):
@@ -53,10 +60,42 @@ class Namespaces:
         hosts = ",".join(f"{address}:2" for address in ADDRESSES)
         enter = self.folder / "enter"
         if "Open MPI" not in _version():
-            return [*_mpirun(), "-launcher", "ssh", "-launcher-exec", enter, "-hosts", hosts, "-n", "4"]
-        network = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,sm,self", "--mca", "btl_tcp_if_include", "cable"]
+            return [
+                *_mpirun(),
+                "-launcher",
+                "ssh",
+                "-launcher-exec",
+                enter,
+                "-hosts",
+                hosts,
+                "-n",
+                "4",
+            ]
+        network = [
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl",
+            "tcp,sm,self",
+            "--mca",
+            "btl_tcp_if_include",
+            "cable",
+        ]
         agent = ["--prtemca", "plm_ssh_agent", enter, "--prtemca", "oob_tcp_if_include", "cable"]
-        return [*_mpirun(), *agent, *network, "-x", "PYTHONPATH", "-x", "TMPDIR", "--host", hosts, "-n", "4"]
+        return [
+            *_mpirun(),
+            *agent,
+            *network,
+            "-x",
+            "PYTHONPATH",
+            "-x",
+            "TMPDIR",
+            "--host",
+            hosts,
+            "-n",
+            "4",
+        ]
 
 
 @functools.cache
@@ -69,7 +108,9 @@ def _why_no_namespaces(folder):
     """Return why this machine cannot play two hosts, or an empty string."""
     try:
         command = [*UNSHARE, TWO_HOSTS, folder, "true"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, start_new_session=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, start_new_session=True
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"namespaces cannot be made here: {error}"
     return f"namespaces cannot be made here: {done.stderr.strip()}" if done.returncode else ""

@@ -61,12 +61,16 @@ def wait_for_checkpoint(folder: Path, after_step: int, patience: float = 150.0) 
 
 def newest_checkpoint(folder: Path) -> int:
     """Return the step of a run's newest checkpoint; -1 without one."""
-    return max((int(path.stem.split("-")[1]) for path in folder.glob("checkpoint-*.h5")), default=-1)
+    return max(
+        (int(path.stem.split("-")[1]) for path in folder.glob("checkpoint-*.h5")), default=-1
+    )
 
 
 def processes_of(path: Path) -> list[int]:
     """Return the processes that have `path`, or what is in it, among their arguments: launchers and ranks."""
-    others = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()]
+    others = [
+        pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()
+    ]
     return [pid for pid in others if any(str(path) in word for word in _read(pid, "cmdline"))]
 
 
@@ -85,7 +89,10 @@ def finished(process, folder: Path, timeout: float = 120.0) -> tuple[int, str]:
 def pid_of_rank(rank: int, path: Path) -> int:
     """Return the process of a rank that has `path` among its arguments."""
     for pid in processes_of(path):
-        words, variables = _read(pid, "cmdline"), dict(pair.partition("=")[::2] for pair in _read(pid, "environ"))
+        words, variables = (
+            _read(pid, "cmdline"),
+            dict(pair.partition("=")[::2] for pair in _read(pid, "environ")),
+        )
         if "python" in words[0] and str(rank) in (variables.get(name) for name in RANK_VARIABLES):
             return pid
     raise AssertionError(f"no process of rank {rank} with {path}")

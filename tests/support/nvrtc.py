@@ -38,7 +38,9 @@ def compile_to_cubin(source: str, options, architecture: int) -> bytes:
     words = [option.encode() for option in (*options, f"-arch=sm_{architecture}")]
     (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise ValueError(_text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode())
+        raise ValueError(
+            _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode()
+        )
     return _text(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
 
 

@@ -10,7 +10,9 @@ from hybrid_nbody.nbody.kernels.gpu.symmetric import nothing_to_add
 
 def pairs_of_chunks(chunks):
     """Return the pairs of chunks in the order of ``symmetric.cu``."""
-    return [(i % chunks, (i % chunks + i // chunks) % chunks) for i in range(chunks * (chunks + 1) // 2)]
+    return [
+        (i % chunks, (i % chunks + i // chunks) % chunks) for i in range(chunks * (chunks + 1) // 2)
+    ]
 
 
 def add_exactly(value, by, sums):
@@ -36,7 +38,11 @@ class Kernels(cpu.Kernels):
         pairs = pairs_of_chunks(chunks)
         first, last = (len(pairs) * end // number for end in (own.start, own.stop))
         for pair in pairs[first:last]:
-            self._meet(state, *(state.order[state.starts[chunk] : state.starts[chunk + 1]] for chunk in pair), totals)
+            self._meet(
+                state,
+                *(state.order[state.starts[chunk] : state.starts[chunk + 1]] for chunk in pair),
+                totals,
+            )
         mine = add_up(totals, np.zeros((own.stop - own.start, 3, 3)))
         state.acceleration[:] = self.scale * mine.sum(axis=2)
 
@@ -47,12 +53,18 @@ class Kernels(cpu.Kernels):
         for body, value in zip(targets, to_targets, strict=True):
             add_exactly(value, self.by, totals[body])
         if targets is not sources and not np.array_equal(targets, sources):
-            for body, value in zip(sources, -np.sum(state.mass[targets][:, None, None] * forces, axis=0), strict=True):
+            for body, value in zip(
+                sources, -np.sum(state.mass[targets][:, None, None] * forces, axis=0), strict=True
+            ):
                 add_exactly(value, self.by, totals[body])
 
     def run(self, state, stages, dt, steps):
         """Do whole steps of a rank that owns every body."""
-        act = {"kick": self.kick, "drift": self.drift, "force": lambda state, _: self.accelerations(state)}
+        act = {
+            "kick": self.kick,
+            "drift": self.drift,
+            "force": lambda state, _: self.accelerations(state),
+        }
         for stage in steps * stages:
             act[stage.action](state, stage.fraction * dt)
         return 0.0

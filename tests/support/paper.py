@@ -17,7 +17,8 @@ class PaperGpu(Backend):
     Parameters
     ----------
     seconds : callable
-        Takes the name of a kernel, the macros of its module and its arguments; returns how long it takes.
+        Takes the name of a kernel, the macros of its module and its arguments; returns how long it
+        takes.
 
     Attributes
     ----------
@@ -105,8 +106,13 @@ KINDS = {
 def declared(text, name):
     """Return the parameters of a kernel, which stands there itself or is made by a macro."""
     macro = re.search(rf"^(\w+_KERNEL)\({name},", text, re.MULTILINE)
-    text, name = (text[text.index(f"#define {macro[1]}(") :], r"^\s+name") if macro else (text, rf"\b{name}")
-    return [part.strip() for part in re.search(rf"{name}\(([^)]*)\)\s*\{{", text, re.MULTILINE)[1].split(",")]
+    text, name = (
+        (text[text.index(f"#define {macro[1]}(") :], r"^\s+name") if macro else (text, rf"\b{name}")
+    )
+    return [
+        part.strip()
+        for part in re.search(rf"{name}\(([^)]*)\)\s*\{{", text, re.MULTILINE)[1].split(",")
+    ]
 
 
 def check_argument(argument, text, real):

@@ -47,8 +47,14 @@ def transport_of(backend, communicator):
     key = id(backend), id(communicator)
     if key not in TRANSPORTS:
         devices = communicator.gather(backend.identity)
-        transport = choose_transport("auto", backend, communicator, len(set(devices)) < len(devices))
-        TRANSPORTS[key] = transport, backend, communicator  # kept: a new object could get the address of an old one
+        transport = choose_transport(
+            "auto", backend, communicator, len(set(devices)) < len(devices)
+        )
+        TRANSPORTS[key] = (
+            transport,
+            backend,
+            communicator,
+        )  # kept: a new object could get the address of an old one
     return TRANSPORTS[key][0]
 
 
@@ -99,7 +105,9 @@ def on_threads(size, action):
     with ThreadPoolExecutor(size) as pool:
         results = [pool.submit(guarded, rank) for rank in range(size)]
     failures = [result.exception() for result in results if result.exception()]
-    for failure in sorted(failures, key=lambda failure: isinstance(failure, threading.BrokenBarrierError)):
+    for failure in sorted(
+        failures, key=lambda failure: isinstance(failure, threading.BrokenBarrierError)
+    ):
         raise failure
     return [result.result() for result in results]
 
@@ -122,13 +130,18 @@ class RowsModel:
         The steps of each call of `advance`.
     """
 
-    quantities = {"total_energy": Quantity("energy", "sum"), "momentum": Quantity("mass length / time", "vector", 3)}
+    quantities = {
+        "total_energy": Quantity("energy", "sum"),
+        "momentum": Quantity("mass length / time", "vector", 3),
+    }
     work = Work("interactions", 100.0, 20)
     advice = {"start": "The initial state has bad rows", "run": "Take smaller steps"}
 
     def __init__(self, number, communicator, weights=None, dt=0.5):
         self.number, self.communicator, self.dt = number, communicator, dt
-        self.own = Partition.weighted(number, weights or [1.0] * communicator.size).share(communicator.rank)
+        self.own = Partition.weighted(number, weights or [1.0] * communicator.size).share(
+            communicator.rank
+        )
         self.step = 0
         self.timings = Timings()
         self.batches = []
@@ -154,7 +167,11 @@ class RowsModel:
         return {"step": self.step, "time": self.time, "initial_energy": -0.1 - 1e-17}
 
     def fields(self):
-        roles = {"bodies/mass": Role.STATIC, "bodies/id": Role.STATIC, "gravity/order": Role.INTERNAL}
+        roles = {
+            "bodies/mass": Role.STATIC,
+            "bodies/id": Role.STATIC,
+            "gravity/order": Role.INTERNAL,
+        }
         roles["bodies/acceleration"] = Role.WATCHED
         return {
             name: Field(
@@ -173,7 +190,11 @@ class RowsModel:
 
     def restore(self, rows, scalars):
         self.step = int(scalars["step"])
-        self.restored = {name: rows(name) for name, field in self.fields().items() if field.role is not Role.WATCHED}
+        self.restored = {
+            name: rows(name)
+            for name, field in self.fields().items()
+            if field.role is not Role.WATCHED
+        }
 
     def suspect(self):
         return "body 7, the fastest, moves at 12"
@@ -193,10 +214,15 @@ def rows_at(step, number):
 
 
 def run_python(code, *arguments, check=0, timeout=60, **kwargs):
-    """Run Python code in a process of its own; `arguments` are its ``sys.argv[1:]``. Return the completed process."""
+    """Run Python code in a process of its own; `arguments` are its ``sys.argv[1:]``.
+
+    Return the completed process.
+    """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, **kwargs)
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, env=environment, **kwargs
+    )
     assert result.returncode == check, result.stdout + result.stderr
     return result
 
@@ -208,4 +234,8 @@ def answer_of(code, *arguments, **kwargs):
 
 def same_bits(first, second):
     """Return whether two arrays are the same, bit by bit, in shape and in type."""
-    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+    return (
+        first.dtype == second.dtype
+        and first.shape == second.shape
+        and first.tobytes() == second.tobytes()
+    )

@@ -20,7 +20,11 @@ def contents(folder):
     """Return every data set of a run's trajectory."""
     found = {}
     with h5py.File(Path(folder) / "trajectory.h5", "r") as file:
-        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+            )
+        )
     return found
 
 

@@ -8,7 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = r"MUFU\.RSQ"
-"""An interaction takes one reciprocal root: in float32 the root itself, in float64 (``MUFU.RSQ64H``) a first guess."""
+"""An interaction takes one reciprocal root: in float32 the root itself, in float64
+(``MUFU.RSQ64H``) a first guess."""
 
 FLOAT64 = r"D(ADD|MUL|FMA|SETP|MNMX)\b"
 LOCAL_MEMORY = r"(LD|ST)L\b"
@@ -50,23 +51,33 @@ def _disassembled(cubin):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.cubin"
         path.write_bytes(cubin)
-        return subprocess.run([_nvdisasm(), "-c", path], capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(
+            [_nvdisasm(), "-c", path], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
 
 
 def _kernels(text):
     """Return the lines of each kernel's code section."""
     parts = re.split(r"^\s*\.section\s+(\S+?),.*$", text, flags=re.MULTILINE)
     sections = zip(parts[1::2], parts[2::2], strict=True)
-    return {name.removeprefix(".text."): body.splitlines() for name, body in sections if name.startswith(".text.")}
+    return {
+        name.removeprefix(".text."): body.splitlines()
+        for name, body in sections
+        if name.startswith(".text.")
+    }
 
 
 def _loops(lines):
     """Return the loops of a kernel, each from a label to the last jump back to it.
 
-    What stands behind the last EXIT takes care of lanes that come late, and jumps back to where they are waited for.
+    What stands behind the last EXIT takes care of lanes that come late, and jumps back to where
+    they are waited for.
     """
     instructions, labels = _parsed(lines)
-    last = max((place for place, instruction in enumerate(instructions) if instruction == "EXIT"), default=0)
+    last = max(
+        (place for place, instruction in enumerate(instructions) if instruction == "EXIT"),
+        default=0,
+    )
     ends = {}
     for place, instruction in enumerate(instructions[:last]):
         target = re.match(r"BRA\S* .*`\((\S+)\)", instruction)
@@ -88,5 +99,9 @@ def _parsed(lines):
 
 def _own(start, ends):
     """Return the places of a loop that belong to no loop within it."""
-    inner = [range(other, end) for other, end in ends.items() if other > start and end <= ends[start]]
-    return [place for place in range(start, ends[start]) if not any(place in loop for loop in inner)]
+    inner = [
+        range(other, end) for other, end in ends.items() if other > start and end <= ends[start]
+    ]
+    return [
+        place for place in range(start, ends[start]) if not any(place in loop for loop in inner)
+    ]

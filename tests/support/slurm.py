@@ -1,7 +1,8 @@
 """A stand-in for Slurm: programs of its names in a folder, which tests put on the path, and a batch queue of one job.
 
-Its ``srun`` is MPICH's mpirun; with another MPI these tests cannot run. With ``MPIRUN_FLAGS=-disable-auto-cleanup`` the
-ranks live on when one dies, as under Slurm, until somebody ends them.
+Its ``srun`` is MPICH's mpirun; with another MPI these tests cannot run. With
+``MPIRUN_FLAGS=-disable-auto-cleanup`` the ranks live on when one dies, as under Slurm, until
+somebody ends them.
 """
 
 import os
@@ -42,7 +43,9 @@ class Slurm:
             (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
             (folder / name).chmod(0o755)
 
-    def start(self, work: Path, *arguments, tasks: int = 3, restarts: int = 0, **variables) -> subprocess.Popen:
+    def start(
+        self, work: Path, *arguments, tasks: int = 3, restarts: int = 0, **variables
+    ) -> subprocess.Popen:
         """Start a copy of ``run_scripts/slurm.sh``, as ``sbatch`` would that was called in `work`."""
         if not (work / "run_scripts").exists():
             (work / "run_scripts").symlink_to(ROOT / "run_scripts")

@@ -43,7 +43,9 @@ FORMATS = {
     "gadget": Format(gadget.write, gadget.size, (".hdf5", ".hdf")),
     "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), fluid=True, many=True),
     "csv": Format(tables.write_csv, tables.size_of_csv, (".csv",)),
-    "npz": Format(tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True, maps=True),
+    "npz": Format(
+        tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True, maps=True
+    ),
 }
 """The formats by name."""
 
@@ -56,8 +58,9 @@ def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -
     path : str or Path
         The run's directory, its trajectory, or a checkpoint; the run may still be going on.
     format : {"gadget", "vtkhdf", "csv", "npz"}
-        ``gadget``: one frame of bodies for yt, pynbody and ParaView. ``vtkhdf``: bodies or a fluid for ParaView, in
-        time. ``csv``: one frame of bodies as a table. ``npz``: bodies or a fluid as NumPy arrays.
+        ``gadget``: one frame of bodies for yt, pynbody and ParaView. ``vtkhdf``: bodies or a fluid
+        for ParaView, in time. ``csv``: one frame of bodies as a table. ``npz``: bodies or a fluid
+        as NumPy arrays.
     output : str or Path
         The file to write.
     frame : int or "all", optional
@@ -65,7 +68,8 @@ def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -
     overwrite : bool, optional
         Whether an existing file is replaced.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: a field of a frame, or 64 MiB of it.
+        Called with the number of parts done, and to be done, after each: a field of a frame, or 64
+        MiB of it.
 
     Returns
     -------
@@ -75,11 +79,13 @@ def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -
     Raises
     ------
     InputError
-        There is no such run, frame or format, the format does not hold such a run, or the file exists.
+        There is no such run, frame or format, the format does not hold such a run, or the file
+        exists.
     FileError
         The run cannot be read or the file cannot be written; what stood there before is untouched.
     """
-    chosen, target = _format(format), Path(output)
+    chosen = _format(format)
+    target = Path(output)
     with open_source(path) as source:
         check_target(target, source.path, chosen.suffixes, overwrite)
         _check_holds(format, source, frame)
@@ -101,7 +107,9 @@ def _format(name):
 def _check_holds(name, source, frame):
     if not source.of_bodies and not FORMATS[name].fluid:
         fit = ", ".join(other for other in FORMATS if FORMATS[other].fluid)
-        raise InputError(f"{source.path}: a fluid, and {name} holds bodies alone; export it as {fit}")
+        raise InputError(
+            f"{source.path}: a fluid, and {name} holds bodies alone; export it as {fit}"
+        )
     if frame == "all" and not FORMATS[name].many:
         fit = ", ".join(other for other in FORMATS if FORMATS[other].many)
         raise InputError(f"{name} holds one frame; give its number, or export all as {fit}")

@@ -1,6 +1,7 @@
 """One frame of bodies as a Gadget-HDF5 snapshot, which yt and pynbody read, and ParaView by links within the file.
 
-The layout is that of GADGET-2 (V. Springel, user guide) with all bodies in ``PartType1``, which feel gravity alone.
+The layout is that of GADGET-2 (V. Springel, user guide) with all bodies in ``PartType1``, which
+feel gravity alone.
 """
 
 import h5py
@@ -10,11 +11,13 @@ from hybrid_nbody.analysis.export import vtkhdf
 from hybrid_nbody.analysis.export.source import Source
 from hybrid_nbody.analysis.export.texts import mark
 
-TYPES, BODIES = 6, 1
+TYPES = 6
+BODIES = 1
 SECONDS_OF_A_GYR = 1e9 * 365.25 * 86400.0
 
 UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_s": 1.0}
-"""A run has no units but those of its configuration; a reader is told that they are those of cgs."""
+"""A run has no units but those of its configuration; a reader is told that they are those of
+cgs."""
 
 SPACE = {"BoxSize": 0.0, "Redshift": 0.0, "Omega0": 0.0, "OmegaLambda": 0.0, "HubbleParam": 1.0}
 """Without edges, and nothing expands."""

@@ -74,7 +74,8 @@ class Source:
     step : ndarray
         Their steps: (T,) int64.
     fields : dict of str to FrameField
-        What changes: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of a fluid.
+        What changes: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of a
+        fluid.
     constants : dict of str to ndarray
         What does not: ``mass`` and ``id`` of bodies, (N,).
     maps : dict of str to FrameField
@@ -120,7 +121,9 @@ class Source:
         if frame == "all":
             return replace(self, frames=tuple(range(count)), whole=True)
         if not -count <= frame < count:
-            raise InputError(f"{self.path}: no frame {frame}; there are {count}, 0 to {count - 1} or {-count} to -1")
+            raise InputError(
+                f"{self.path}: no frame {frame}; there are {count}, 0 to {count - 1} or {-count} to -1"
+            )
         return replace(self, frames=(frame % count,))
 
     def watched(self, progress) -> "Source":
@@ -128,7 +131,8 @@ class Source:
         blocks = sum(len(field.starts) for field in (self.fields | self.maps).values())
         step = counter(progress, blocks * len(self.frames))
         fields, maps = (
-            {name: replace(field, step=step) for name, field in group.items()} for group in (self.fields, self.maps)
+            {name: replace(field, step=step) for name, field in group.items()}
+            for group in (self.fields, self.maps)
         )
         return replace(self, fields=fields, maps=maps)
 
@@ -164,13 +168,21 @@ def _is_checkpoint(path):
     return head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE
 
 
-# --- a trajectory --------------------------------------------------------------------------------------------------
+# --- a trajectory ---------------------------------------------------------------------------------
 
 
 def _of_run(run):
     if not run.number_of_frames:
-        raise InputError(f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead")
-    return Source(run.path, run.title, run.time, run.step, **(_bodies if run.number_of_bodies else _fluid)(run))
+        raise InputError(
+            f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead"
+        )
+    return Source(
+        run.path,
+        run.title,
+        run.time,
+        run.step,
+        **(_bodies if run.number_of_bodies else _fluid)(run),
+    )
 
 
 def _bodies(run):
@@ -187,7 +199,10 @@ def _fluid(run):
     names = {name.partition("/")[2]: name for name in (DENSITY, VELOCITY) if name in run.fields}
     if not names:
         raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
-    return {"fields": _fields_of_run(run, names), "volume": volume_of(run, next(iter(names.values())))}
+    return {
+        "fields": _fields_of_run(run, names),
+        "volume": volume_of(run, next(iter(names.values()))),
+    }
 
 
 def _fields_of_run(run, names):
@@ -197,30 +212,42 @@ def _fields_of_run(run, names):
 def _field_of_run(run, name):
     sample = run.part(name, 0, (slice(0, 0),))
     return FrameField(
-        run.shape(name)[1:], sample.dtype, run.units(name), lambda frame, rows: run.part(name, frame, (rows,))
+        run.shape(name)[1:],
+        sample.dtype,
+        run.units(name),
+        lambda frame, rows: run.part(name, frame, (rows,)),
     )
 
 
-# --- a checkpoint --------------------------------------------------------------------------------------------------
+# --- a checkpoint ---------------------------------------------------------------------------------
 
 
 def _of_checkpoint(path, file):
     found = attributes(file)
-    state = (_bodies_of_checkpoint if "bodies/position" in file else _fluid_of_checkpoint)(path, file)
-    time, step = np.array([found["time"]], dtype=np.float64), np.array([found["step"]], dtype=np.int64)
+    state = (_bodies_of_checkpoint if "bodies/position" in file else _fluid_of_checkpoint)(
+        path, file
+    )
+    time = np.array([found["time"]], dtype=np.float64)
+    step = np.array([found["step"]], dtype=np.int64)
     return Source(path, str(found.get("title", "")), time, step, **state)
 
 
 def _bodies_of_checkpoint(path, file):
     units = {"position": "length", "velocity": "length / time"}
-    fields = {name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units}
-    return {"fields": fields, "constants": {name: file[f"bodies/{name}"][:] for name in ("mass", "id")}}
+    fields = {
+        name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units
+    }
+    return {
+        "fields": fields,
+        "constants": {name: file[f"bodies/{name}"][:] for name in ("mass", "id")},
+    }
 
 
 def _fluid_of_checkpoint(path, file):
     if "state/density" not in file:
         raise InputError(f"{path}: neither bodies nor cells of a fluid in it")
-    density, velocity = [file["state/density"]], [file[f"state/{component}"] for component in "uvw"]
+    density = [file["state/density"]]
+    velocity = [file[f"state/{component}"] for component in "uvw"]
     fields = {
         "density": _field_of_checkpoint(path, density, "density"),
         "velocity": _field_of_checkpoint(path, velocity, "length / time"),

@@ -14,7 +14,7 @@ ROWS = 1 << 14
 """Rows that are in memory as Python's numbers, which take several times the room of NumPy's."""
 
 
-# --- CSV -----------------------------------------------------------------------------------------------------------
+# --- CSV ------------------------------------------------------------------------------------------
 
 
 def size_of_csv(source: Source) -> int:
@@ -27,7 +27,9 @@ def write_csv(source: Source, path):
     (frame,) = source.frames
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"# {' '.join(source.title.split())}\n" if source.title.strip() else "")
-        file.write(f"# time {float(source.time[frame])!r}, step {source.step[frame]}\nx,y,z,vx,vy,vz,m\n")
+        file.write(
+            f"# time {float(source.time[frame])!r}, step {source.step[frame]}\nx,y,z,vx,vy,vz,m\n"
+        )
         for rows in _rows(source, frame):
             # repr is the shortest text that becomes the same float64 again
             file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
@@ -41,19 +43,26 @@ def _rows(source, frame):
         yield from (table[start : start + ROWS].tolist() for start in range(0, len(table), ROWS))
 
 
-# --- NumPy ---------------------------------------------------------------------------------------------------------
+# --- NumPy ----------------------------------------------------------------------------------------
 
 
 def size_of_npz(source: Source) -> int:
     """Return the bytes that `write_npz` writes, but for headers."""
-    frames = len(source.frames) * (16 + sum(field.bytes for field in (source.fields | source.maps).values()))
-    return frames + sum(values.nbytes for values in source.constants.values()) + 8 * sum(map(len, _places(source)))
+    frames = len(source.frames) * (
+        16 + sum(field.bytes for field in (source.fields | source.maps).values())
+    )
+    return (
+        frames
+        + sum(values.nbytes for values in source.constants.values())
+        + 8 * sum(map(len, _places(source)))
+    )
 
 
 def write_npz(source: Source, path):
     """Write frames as NumPy arrays, not compressed: one frame as it is, all of them with an axis of frames in front.
 
-    One frame of bodies holds what ``bodies: {kind: file}`` reads, the map that it passes over, and nothing else.
+    One frame of bodies holds what ``bodies: {kind: file}`` reads, the map that it passes over, and
+    nothing else.
     """
     frames = list(source.frames)
     with zipfile.ZipFile(path, "w") as archive:
@@ -82,7 +91,13 @@ def _write_array(archive, name, shape, dtype, pieces: Iterable[np.ndarray]):
     """Write an array a piece at a time; `numpy.savez` wants all of it in memory."""
     # A ZipInfo of its own has no clock in it: the same frames give the same file.
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+        header = {
+            "descr": np.lib.format.dtype_to_descr(dtype),
+            "fortran_order": False,
+            "shape": tuple(shape),
+        }
         np.lib.format.write_array_header_2_0(file, header)
         for piece in pieces:
-            file.write(np.ascontiguousarray(piece, dtype=dtype).data.cast("B") if piece.size else b"")
+            file.write(
+                np.ascontiguousarray(piece, dtype=dtype).data.cast("B") if piece.size else b""
+            )

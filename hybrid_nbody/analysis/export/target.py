@@ -27,9 +27,13 @@ def check_target(target: Path, source: Path, suffixes, overwrite):
     if target.is_dir():
         raise InputError(f"{target}: a directory; name a file in it")
     if target.exists() and target.samefile(source):
-        raise InputError(f"{target}: this is the file that is to be exported; choose another --output")
+        raise InputError(
+            f"{target}: this is the file that is to be exported; choose another --output"
+        )
     if target.exists() and not overwrite:
-        raise InputError(f"{target}: exists already; choose another --output, or replace it with --overwrite")
+        raise InputError(
+            f"{target}: exists already; choose another --output, or replace it with --overwrite"
+        )
 
 
 @contextmanager
@@ -41,7 +45,8 @@ def written(target: Path, size: int) -> Iterator[Path]:
     target : Path
         Its final name.
     size : int
-        Bytes that will be written at most, but for tables; where there is no room for them, nothing is begun.
+        Bytes that will be written at most, but for tables; where there is no room for them, nothing
+        is begun.
 
     Raises
     ------

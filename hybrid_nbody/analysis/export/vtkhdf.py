@@ -20,7 +20,9 @@ def size(source: Source) -> int:
     """Return the bytes that `write` writes, but for tables."""
     frames = len(source.frames) * sum(field.bytes for field in source.fields.values())
     constants = sum(values.nbytes for values in source.constants.values())
-    return frames + constants + 16 * len(source.constants.get("mass", ())) + 200 * len(source.frames)
+    return (
+        frames + constants + 16 * len(source.constants.get("mass", ())) + 200 * len(source.frames)
+    )
 
 
 def write(source: Source, path):
@@ -45,7 +47,7 @@ def new_group(file, kind) -> h5py.Group:
     return group
 
 
-# --- bodies --------------------------------------------------------------------------------------------------------
+# --- bodies ---------------------------------------------------------------------------------------
 
 
 def _write_bodies(source, file, box):
@@ -110,7 +112,8 @@ def _write_steps(group, times, count, strides):
     count : int
         Points of a step.
     strides : dict of str to int
-        For each array of the points, how many rows further a step begins than the one before: 0 for what all share.
+        For each array of the points, how many rows further a step begins than the one before: 0 for
+        what all share.
     """
     number = np.arange(len(times), dtype=np.int64)
     steps = _new_steps(group, times)
@@ -131,7 +134,7 @@ def _new_steps(group, times):
     return steps
 
 
-# --- a fluid -------------------------------------------------------------------------------------------------------
+# --- a fluid --------------------------------------------------------------------------------------
 
 
 def _write_fluid(source, file, box):
@@ -151,7 +154,9 @@ def _write_fluid(source, file, box):
 def _write_cells(source, field, group, name):
     """Write the frames of a field, of a single one without an axis of time."""
     single = len(source.frames) == 1
-    values = group.create_dataset(name, field.shape if single else (len(source.frames), *field.shape), field.dtype)
+    values = group.create_dataset(
+        name, field.shape if single else (len(source.frames), *field.shape), field.dtype
+    )
     for place, frame in enumerate(source.frames):
         for first, block in field.blocks(frame):
             rows = slice(first, first + len(block))
@@ -163,8 +168,12 @@ def _box(source):
     spacing = [_gap(source, axis) for axis in range(3)]
     places = [source.volume.place(axis) for axis in range(3)]
     return {
-        "WholeExtent": np.array([end for place in places for end in (0, len(place))], dtype=np.int64),
-        "Origin": np.array([place[0] - gap / 2 for place, gap in zip(places, spacing, strict=True)]),
+        "WholeExtent": np.array(
+            [end for place in places for end in (0, len(place))], dtype=np.int64
+        ),
+        "Origin": np.array(
+            [place[0] - gap / 2 for place, gap in zip(places, spacing, strict=True)]
+        ),
         "Spacing": np.array(spacing),
         "Direction": np.eye(3).ravel(),
     }

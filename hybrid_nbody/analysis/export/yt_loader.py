@@ -15,16 +15,16 @@ MARGIN = 1.05
 def load_yt(path, length=(1.0, "cm"), mass=(1.0, "g"), time=(1.0, "s"), **options):
     """Open a Gadget-HDF5 snapshot that `export_run` wrote in yt, which must be installed.
 
-    Plain ``yt.load`` takes lengths for kpc, lets space repeat itself beyond the outermost bodies, and fails where all
-    bodies lie in a plane.
+    Plain ``yt.load`` takes lengths for kpc, lets space repeat itself beyond the outermost bodies,
+    and fails where all bodies lie in a plane.
 
     Parameters
     ----------
     path : str or Path
         The snapshot.
     length, mass, time : tuple of float and str, optional
-        What the units of the run's configuration are, such as ``(1.0, "pc")``. By default those that the header of the
-        snapshot names, one cm, one g and one s.
+        What the units of the run's configuration are, such as ``(1.0, "pc")``. By default those
+        that the header of the snapshot names, one cm, one g and one s.
     **options
         Passed on to ``yt.load``, for instance another ``bounding_box``.
 
@@ -62,8 +62,10 @@ def _box_around(path):
 
 
 def _extent(positions: h5py.Dataset):
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    low = np.full(3, np.inf)
+    high = np.full(3, -np.inf)
     for first in range(0, len(positions), ROWS):
         block = positions[first : first + ROWS]
-        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        low = np.minimum(low, block.min(axis=0))
+        high = np.maximum(high, block.max(axis=0))
     return low, high

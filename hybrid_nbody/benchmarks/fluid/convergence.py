@@ -1,7 +1,8 @@
 """``bench fluid``, convergence: what it costs to test after each iteration whether any cell has changed.
 
-On a GPU interleaved arrays are relaxed in two half sweeps; on one thread of a CPU colours in separate arrays, where the
-test decides whether a loop becomes vector code. No test is ever met, so that all do the same iterations.
+On a GPU interleaved arrays are relaxed in two half sweeps; on one thread of a CPU colours in
+separate arrays, where the test decides whether a loop becomes vector code. No test is ever met, so
+that all do the same iterations.
 """
 
 from dataclasses import dataclass
@@ -60,7 +61,12 @@ def tasks(settings):
         for edge in edges(settings, device) if settings.wants(device) else ():
             section = f"Convergence, {edge}^3 cells, {PLACES[device]}: an iteration of {ITERATIONS} in a row"
             for strategy in (strategy for strategy in STRATEGIES if strategy.device == device):
-                head = {"part": "convergence", "cells": edge, "rung": strategy.name, "device": device}
+                head = {
+                    "part": "convergence",
+                    "cells": edge,
+                    "rung": strategy.name,
+                    "device": device,
+                }
                 yield Task(section, strategy.name, partial(_row, head, strategy, settings))
 
 
@@ -68,11 +74,15 @@ def _row(head, strategy, settings, rows, stop):
     if missing := settings.missing(strategy.device):
         return head | {"note": missing}
     stop()
-    backend, edge = settings.open(strategy.device, threads=1), head["cells"]
+    backend = settings.open(strategy.device, threads=1)
+    edge = head["cells"]
     cells = (edge + edge % 2, edge, edge)
     checked = check(strategy.make, backend)
     taken = iteration_times(strategy.make(backend, cells), cells, settings.repeats, stop)
     row = head | {"threads": getattr(backend, "threads", None), **taken.columns, **checked}
     keys = ("part", "cells", "device")
     first = next((other for other in rows if all(other[key] == row[key] for key in keys)), row)
-    return row | {"updates_per_s": int(np.prod(cells)) / taken.median, "speedup": first["median_s"] / taken.median}
+    return row | {
+        "updates_per_s": int(np.prod(cells)) / taken.median,
+        "speedup": first["median_s"] / taken.median,
+    }

@@ -55,15 +55,19 @@ PARTS = {
 SMALLEST = 4
 
 BYTES_PER_CELL = 128
-"""Upper bound on what a cell needs: the arrays of a run in float32 or a few in float64, and copies on the host."""
+"""Upper bound on what a cell needs: the arrays of a run in float32 or a few in float64, and copies
+on the host."""
 
 
 def run(arguments) -> int:
     """Carry out ``bench fluid`` and return the exit code."""
     parts = options.words("--parts", arguments.parts, tuple(PARTS))
     check_used(arguments, parts)
-    large = None if arguments.large is None else options.number("--large", arguments.large, SMALLEST)
-    sizes, poisson = _edges("--sizes", arguments.sizes), _edges("--poisson", arguments.poisson)
+    large = (
+        None if arguments.large is None else options.number("--large", arguments.large, SMALLEST)
+    )
+    sizes = _edges("--sizes", arguments.sizes)
+    poisson = _edges("--poisson", arguments.poisson)
     repeats = options.number("--repeats", arguments.repeats)
     devices = find_devices(arguments.backend)
     settings = Settings(devices, arguments.backend, repeats, sizes, poisson, large)
@@ -72,9 +76,13 @@ def run(arguments) -> int:
         check_memory(devices, part.option, part.edges(settings, "gpu"))
     tasks = [task for part in chosen for task in part.tasks(settings)]
     if not tasks:
-        raise InputError(f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}: it needs a GPU")
+        raise InputError(
+            f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}: it needs a GPU"
+        )
     return carry_out(
-        Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines), devices, arguments
+        Plan("fluid", COLUMNS, tasks, partial(write, fluid_figure), conclude=best_lines),
+        devices,
+        arguments,
     )
 
 
@@ -94,7 +102,9 @@ def check_used(arguments, parts) -> None:
     for option in sorted({part.option for part in PARTS.values()} - used):
         if getattr(arguments, option.removeprefix("--")) is not None:
             users = [name for name, part in PARTS.items() if part.option == option]
-            raise InputError(f"{option}: is for {' and '.join(users)} alone (got --parts {','.join(parts)})")
+            raise InputError(
+                f"{option}: is for {' and '.join(users)} alone (got --parts {','.join(parts)})"
+            )
 
 
 def check_memory(devices, option: str, edges) -> None:
@@ -107,7 +117,9 @@ def check_memory(devices, option: str, edges) -> None:
     """
     edge = max(edges)
     needed = BYTES_PER_CELL * edge**3
-    places = [("in memory", host_memory())] + ([("on the GPU", devices.gpu.free_memory())] if devices.gpu else [])
+    places = [("in memory", host_memory())] + (
+        [("on the GPU", devices.gpu.free_memory())] if devices.gpu else []
+    )
     for where, free in places:
         if needed > free:
             raise InputError(
@@ -122,10 +134,14 @@ def best_lines(rows) -> list[str]:
     for part, what in (("blocks", "block"), ("layouts", "layout")):
         for device in ("cpu", "gpu"):
             chosen = [
-                row for row in rows if (row["part"], row["device"]) == (part, device) and row.get("updates_per_s")
+                row
+                for row in rows
+                if (row["part"], row["device"]) == (part, device) and row.get("updates_per_s")
             ]
             if chosen:
                 best = max(chosen, key=lambda row: row["updates_per_s"])
                 rate = best["updates_per_s"] * 1e-9
-                lines.append(f"fastest {what}, {device.upper()}: {best['rung']}, {rate:.3g} G cell-iterations/s")
+                lines.append(
+                    f"fastest {what}, {device.upper()}: {best['rung']}, {rate:.3g} G cell-iterations/s"
+                )
     return lines

@@ -33,9 +33,20 @@ ITERATIONS = 20
 
 CHECKED_ITERATIONS = 4
 
-BLOCKS = (BEST_BLOCK, (16, 16, 1), (64, 4, 1), (128, 2, 1), (256, 1, 1), (8, 8, 4), (8, 8, 8), (32, 4, 2), (32, 8, 4))
+BLOCKS = (
+    BEST_BLOCK,
+    (16, 16, 1),
+    (64, 4, 1),
+    (128, 2, 1),
+    (256, 1, 1),
+    (8, 8, 4),
+    (8, 8, 8),
+    (32, 4, 2),
+    (32, 8, 4),
+)
 
-INTERLEAVED_BYTES, APART_BYTES = 24, 12
+INTERLEAVED_BYTES = 24
+APART_BYTES = 12
 COPY_BYTES = 512 * 2**20
 COPY_TRIALS = 40
 COPY = "copy"
@@ -65,11 +76,18 @@ LAYOUTS = (
     Layout("interleaved, two half sweeps", "cpu", INTERLEAVED_BYTES, InterleavedLoops),
     Layout("colours apart, a sweep each", "cpu", APART_BYTES, ModelSweeps),
     Layout("both colours in one pass", "cpu", APART_BYTES, OnePassOnCpu),
-    Layout(f"{CPU_PASS} iterations in one pass (model)", "cpu", APART_BYTES / CPU_PASS, PassesOnCpu),
+    Layout(
+        f"{CPU_PASS} iterations in one pass (model)", "cpu", APART_BYTES / CPU_PASS, PassesOnCpu
+    ),
     Layout("interleaved, two half sweeps", "gpu", INTERLEAVED_BYTES, PlainKernels),
     Layout("colours apart, a sweep each", "gpu", APART_BYTES, ModelSweeps),
     Layout("both colours in one pass", "gpu", APART_BYTES, FusedColours),
-    Layout(f"{LONGEST_PASS} iterations in one pass (model)", "gpu", APART_BYTES / LONGEST_PASS, ModelPasses),
+    Layout(
+        f"{LONGEST_PASS} iterations in one pass (model)",
+        "gpu",
+        APART_BYTES / LONGEST_PASS,
+        ModelPasses,
+    ),
 )
 
 
@@ -85,7 +103,11 @@ def layout_tasks(settings):
             section, head = _table("layouts", "Layouts", settings, device)
             yield Task(section, COPY, partial(_copy_row, head | {"rung": COPY}, settings))
             for layout in (layout for layout in LAYOUTS if layout.device == device):
-                yield Task(section, layout.name, partial(_row, head | {"rung": layout.name}, layout, settings))
+                yield Task(
+                    section,
+                    layout.name,
+                    partial(_row, head | {"rung": layout.name}, layout, settings),
+                )
 
 
 def block_tasks(settings):
@@ -95,7 +117,10 @@ def block_tasks(settings):
         name = "x".join(map(str, shape))
         make = partial(PlainKernels, block=shape)
         row = partial(
-            _row, head | {"rung": name, "block": name}, Layout(name, "gpu", INTERLEAVED_BYTES, make), settings
+            _row,
+            head | {"rung": name, "block": name},
+            Layout(name, "gpu", INTERLEAVED_BYTES, make),
+            settings,
         )
         yield Task(section, name, row)
 
@@ -120,14 +145,19 @@ def _row(head, layout, settings, rows, stop):
     if missing := settings.missing(layout.device):
         return head | {"note": missing}
     stop()
-    backend, edge = settings.open(layout.device), head["cells"]
+    backend = settings.open(layout.device)
+    edge = head["cells"]
     cells = (edge + edge % 2, edge, edge)
     checked = check(layout.make, backend)
     taken = iteration_times(layout.make(backend, cells), cells, settings.repeats, stop)
     row = head | {"threads": getattr(backend, "threads", None), **taken.columns, **checked}
     rate = int(np.prod(cells)) / taken.median
     moved = {"bytes_per_cell": layout.bytes_per_cell, "bytes_per_s": rate * layout.bytes_per_cell}
-    copies = [other["bytes_per_s"] for other in rows if (other["rung"], other["device"]) == (COPY, layout.device)]
+    copies = [
+        other["bytes_per_s"]
+        for other in rows
+        if (other["rung"], other["device"]) == (COPY, layout.device)
+    ]
     share = {"share_of_copy": moved["bytes_per_s"] / copies[-1]} if copies and copies[-1] else {}
     return row | {"updates_per_s": rate, **moved, **share}
 
@@ -136,7 +166,9 @@ def iteration_times(sweeps, cells, repeats, stop):
     """Return the times of an iteration of sweeps that were made for some cells."""
     sweeps.load(*fields(cells))
     sweeps.iterate(2)  # compiles
-    taken = measured(sweeps.backend, lambda: sweeps.iterate(ITERATIONS), repeats, stop, sweeps.captured)
+    taken = measured(
+        sweeps.backend, lambda: sweeps.iterate(ITERATIONS), repeats, stop, sweeps.captured
+    )
     return per(taken, ITERATIONS)
 
 
@@ -146,7 +178,7 @@ def fields(cells):
     return random_fields(cells)
 
 
-# --- checks -----------------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def check(make, backend) -> dict:
@@ -167,7 +199,7 @@ def _truth():
     return relaxed(SMALL, CHECKED_ITERATIONS)
 
 
-# --- copies -----------------------------------------------------------------------------------------------------------
+# --- copies ---------------------------------------------------------------------------------------
 
 
 def copy_rate_of_memory(backend) -> float:
@@ -186,7 +218,8 @@ def copy_rate_of_memory(backend) -> float:
 
 def copy_rate_of_gpu(backend) -> float:
     """Return the same of a GPU's memory: by a kernel, or by CUDA's own copy, whichever is faster."""
-    source, target = backend.zeros(COPY_BYTES // 4, "f4"), backend.zeros(COPY_BYTES // 4, "f4")
+    source = backend.zeros(COPY_BYTES // 4, "f4")
+    target = backend.zeros(COPY_BYTES // 4, "f4")
 
     def copy():
         backend.xp.copyto(target, source)

@@ -1,9 +1,9 @@
 """Red-black iterations of Poisson's equation on CPU threads, in Numba: plain layouts, and ways to test for convergence.
 
-Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c) is the cell
-x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that of the cell behind it: its own row stands in
-for a row beyond the walls of y and z. The operations of a cell, and their order, are those of the model, so that the
-results have the same bits.
+Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c)
+is the cell x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that of the cell
+behind it: its own row stands in for a row beyond the walls of y and z. The operations of a cell,
+and their order, are those of the model, so that the results have the same bits.
 """
 
 from functools import cache
@@ -24,18 +24,23 @@ def change_of(own, around, b, factor, six):
     return factor * (b + (total - six * own))
 
 
-# ---- Interleaved arrays ----------------------------------------------------------------------------------------------
+# ---- Interleaved arrays --------------------------------------------------------------------------
 
 
 @compiled
 def relax_interleaved_plane(colour, z, x, b, factor):
     """Renew every other cell of a plane; those at the ends of a row apart, so that the inner loop has no condition."""
     planes, rows, number = x.shape
-    six, last = x.dtype.type(6), number - 1
+    six = x.dtype.type(6)
+    last = number - 1
     for y in range(rows):
-        row, right_side, start = x[z, y], b[z, y], (colour + y + z) & 1
-        front, back = x[z, max(y - 1, 0)], x[z, min(y + 1, rows - 1)]
-        below, above = x[max(z - 1, 0), y], x[min(z + 1, planes - 1), y]
+        row = x[z, y]
+        right_side = b[z, y]
+        start = (colour + y + z) & 1
+        front = x[z, max(y - 1, 0)]
+        back = x[z, min(y + 1, rows - 1)]
+        below = x[max(z - 1, 0), y]
+        above = x[min(z + 1, planes - 1), y]
         for c in range(2 - start, last, 2):
             around = row[c - 1], row[c + 1], front[c], back[c], below[c], above[c]
             row[c] += change_of(row[c], around, right_side[c], factor, six)
@@ -55,7 +60,7 @@ def relax_interleaved(x, b, factor, iterations):
             relax_interleaved_plane(half & 1, z, x, b, factor)
 
 
-# ---- Colours ---------------------------------------------------------------------------------------------------------
+# ---- Colours -------------------------------------------------------------------------------------
 # What is noted of the changes decides whether the loop over a row becomes vector code.
 
 
@@ -95,15 +100,19 @@ def relaxing_plane(note, zero):
     def relax_plane(colour, z, x, b, factor, tolerance):
         """Relax the cells of a row that lie between two others, then the one at a wall of x."""
         _, planes, rows, number = x.shape
-        other, noted = 1 - colour, zero
+        other = 1 - colour
+        noted = zero
         for y in range(rows):
             shift = (colour + y + z) & 1
-            row, beside, right_side = x[colour, z, y], x[other, z, y], b[colour, z, y]
+            row = x[colour, z, y]
+            beside = x[other, z, y]
+            right_side = b[colour, z, y]
             front = x[other if y > 0 else colour, z, max(y - 1, 0)]
             back = x[other if y < rows - 1 else colour, z, min(y + 1, rows - 1)]
             below = x[other if z > 0 else colour, max(z - 1, 0), y]
             above = x[other if z < planes - 1 else colour, min(z + 1, planes - 1), y]
-            s, e = slice(1 - shift, number - shift), slice((number - 1) * shift, (number - 1) * shift + 1)
+            s = slice(1 - shift, number - shift)
+            e = slice((number - 1) * shift, (number - 1) * shift + 1)
             around = beside[:-1], beside[1:], front[s], back[s], below[s], above[s]
             noted = relax_some(noted, row[s], around, right_side[s], factor, tolerance)
             left, right = (beside[e], row[e]) if shift else (row[e], beside[e])
@@ -118,8 +127,9 @@ def relaxing_plane(note, zero):
 def relaxing(note, zero):
     """Return a function that does iterations on colours.
 
-    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which become what
-    `relaxing_plane` returns of each plane, and their limit: if none is larger, the iterations end.
+    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which
+    become what `relaxing_plane` returns of each plane, and their limit: if none is larger, the
+    iterations end.
     """
     relax_plane = relaxing_plane(note, zero)
 

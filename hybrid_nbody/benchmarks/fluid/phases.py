@@ -40,7 +40,8 @@ TOTALS = {
     ("red-black", 84): 119693.7,
     ("red-black", 168): 134588.8,
 }
-"""Total density at the end of a whole run, from a program of the course's method in float32, summed in float64."""
+"""Total density at the end of a whole run, from a program of the course's method in float32, summed
+in float64."""
 
 CHECK_STEPS = 3
 CHECK_EVENTS = ((0, "density", (8.0,)), (0, "velocity", (1.0, -2.0, 0.5)))
@@ -121,14 +122,20 @@ def _row(head, phase, settings, rows, stop):
     if missing := settings.missing(phase.device):
         return head | {"note": missing}
     stop()
-    backend, edge = settings.open(phase.device, phase.threads), head["cells"]
+    backend = settings.open(phase.device, phase.threads)
+    edge = head["cells"]
     error = CHECKS[phase.solver](backend)
     run = PlumeRun(backend, (edge,) * 3, phase.solver)
     steps = steps_within(run.seconds_of_a_step())
     taken = _timings(run, steps, settings.repeats, stop)
     found = run.model.diagnostics()["total_density_with_ghosts"]
     known = TOTALS.get((phase.solver, edge)) if steps == PLUME_STEPS else None
-    row = head | {"threads": getattr(backend, "threads", None), "steps": steps, **taken.columns, "error": error}
+    row = head | {
+        "threads": getattr(backend, "threads", None),
+        "steps": steps,
+        **taken.columns,
+        "error": error,
+    }
     row |= {"note": "" if steps == PLUME_STEPS else f"{steps} steps", "total": found}
     row |= {"total_error": abs(found / known - 1)} if known else {}
     row |= {"cells_per_s": edge**3 / taken.median, "iterations": run.iterations / steps}
@@ -152,18 +159,22 @@ def _timings(run, steps, repeats, stop) -> Times:
 
 def _first(rows, row):
     """Return the first measured row of the same table."""
-    same = [other for other in rows if (other["part"], other["cells"]) == (row["part"], row["cells"])]
+    same = [
+        other for other in rows if (other["part"], other["cells"]) == (row["part"], row["cells"])
+    ]
     return next((other for other in same if other.get("median_s")), row)
 
 
-# --- against float64 --------------------------------------------------------------------------------------------------
+# --- against float64 ------------------------------------------------------------------------------
 
 
 def error_of_steps(backend) -> float:
     """Return how far a few steps on a small grid, of red-black solves, are from the reference."""
     model = make_model(backend, SMALL, solvers.RedBlack, CLEARED, CHECK_EVENTS)
     model.advance(CHECK_STEPS)
-    found = [backend.download(array[1:-1]) for array in (*model.state.velocity, model.state.density)]
+    found = [
+        backend.download(array[1:-1]) for array in (*model.state.velocity, model.state.density)
+    ]
     return max(relative_error(*pair) for pair in zip(found, _reference_steps(), strict=True))
 
 
@@ -173,18 +184,23 @@ def _reference_steps():
     x0, _, y0, _, z0, _ = centre(SMALL).edges
     for array, value in zip((density, *velocity), (8.0, 1.0, -2.0, 0.5), strict=True):
         array[z0, y0, x0] = value
-    factor, accuracy = 0.5 * max(SMALL), {"iterations": COURSE.iterations, "tolerance": COURSE.tolerance}
+    factor = 0.5 * max(SMALL)
+    accuracy = {"iterations": COURSE.iterations, "tolerance": COURSE.tolerance}
     for _ in range(CHECK_STEPS):
         moving = CLEARED.dt, CLEARED.viscosity, CLEARED.diffusivity
-        velocity, density = reference.step(velocity, density, *moving, FREE_SLIP, factor, **accuracy)
+        velocity, density = reference.step(
+            velocity, density, *moving, FREE_SLIP, factor, **accuracy
+        )
     return *velocity, density
 
 
 def error_in_order(backend) -> float:
     """Return how far a few lexicographic iterations on a small grid are from the reference."""
     kernels, (x, b) = make_kernels(backend, make_slab(SMALL), DTYPE), random_fields(SMALL)
-    field, right_side = kernels.field(), kernels.field()
-    field[1:-1], right_side[1:-1] = x, b
+    field = kernels.field()
+    right_side = kernels.field()
+    field[1:-1] = x
+    right_side[1:-1] = b
     kernels.relax_lexicographic(field, right_side, POISSON, CHECK_ITERATIONS)
     truth = x.astype(float), b.astype(float), POISSON, FREE_SLIP, CHECK_ITERATIONS
     return relative_error(field[1:-1], reference.relax_in_order(*truth))

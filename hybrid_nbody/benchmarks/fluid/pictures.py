@@ -33,7 +33,9 @@ HEIGHTS = {"phases": 2.3}
 
 def _tables(rows):
     """Return the rows of each table of a part: those of one device and size."""
-    return [list(group) for _, group in groupby(rows, key=lambda row: (row["device"], row["cells"]))]
+    return [
+        list(group) for _, group in groupby(rows, key=lambda row: (row["device"], row["cells"]))
+    ]
 
 
 def _lines(rows):
@@ -41,7 +43,7 @@ def _lines(rows):
     return len(rows) + len(_tables(rows)) - 1
 
 
-# --- phases -------------------------------------------------------------------------------------------------------
+# --- phases ---------------------------------------------------------------------------------------
 
 
 def _draw_phases(axes, rows):
@@ -90,18 +92,32 @@ def _label(axes, text):
     if axes.get_xscale() == "log":
         _decades(axes.xaxis, text)
     else:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: text(value) if value else "0"))
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, place: text(value) if value else "0")
+        )
 
 
-# --- bars ---------------------------------------------------------------------------------------------------------
+# --- bars -----------------------------------------------------------------------------------------
 
 
 def _draw_bars(axes, rows, key, text):
-    """Draw a bar a row, the tables apart; ``text(row)`` stands beside each. Return the place of every row."""
-    places, names, place = [], [], 0
+    """Draw a bar a row, the tables apart; ``text(row)`` stands beside each.
+
+    Return the place of every row.
+    """
+    places = []
+    names = []
+    place = 0
     for table in _tables(rows):
         for row in table:
-            axes.barh(place, row[key], height=0.75, color=DEVICE_COLOURS[row["device"]], alpha=0.85, linewidth=0)
+            axes.barh(
+                place,
+                row[key],
+                height=0.75,
+                color=DEVICE_COLOURS[row["device"]],
+                alpha=0.85,
+                linewidth=0,
+            )
             axes.annotate(text(row), (max(row[key], row.get("limit", 0)), place), (5, 0), **LABEL)
             places.append(place)
             names.append(f"{row['rung']}, {row['cells']}³")
@@ -127,9 +143,16 @@ def _scale(axes, least, most):
 
 def _draw_layouts(axes, rows):
     """Draw the rate of each layout, with a line where copying its bytes would end."""
-    rows = [row | {"limit": row["updates_per_s"] / row["share_of_copy"]} for row in rows if row.get("share_of_copy")]
+    rows = [
+        row | {"limit": row["updates_per_s"] / row["share_of_copy"]}
+        for row in rows
+        if row.get("share_of_copy")
+    ]
     places = _draw_bars(
-        axes, rows, "updates_per_s", lambda row: f"{rate_text(row['updates_per_s'])}, {row['share_of_copy']:.0%}"
+        axes,
+        rows,
+        "updates_per_s",
+        lambda row: f"{rate_text(row['updates_per_s'])}, {row['share_of_copy']:.0%}",
     )
     for row, place in zip(rows, places, strict=True):
         axes.plot([row["limit"]] * 2, [place - 0.45, place + 0.45], color=BLACK, linewidth=1.8)
@@ -150,7 +173,12 @@ def _draw_rates(title):
 
 def _draw_solvers(axes, rows):
     """Draw the time of each solve, with its iterations."""
-    _draw_bars(axes, rows, "median_s", lambda row: f"{_time_text(row['median_s'])}, {_count_text(row['iterations'])}")
+    _draw_bars(
+        axes,
+        rows,
+        "median_s",
+        lambda row: f"{_time_text(row['median_s'])}, {_count_text(row['iterations'])}",
+    )
     _label(axes, _time_text)
     axes.set_title("Solvers: time to a relative residual of 0.001", loc="left")
 

@@ -36,7 +36,8 @@ PLUME_EVENTS = (
     (80, "density", (7.0,)),
     (88, "velocity", (2.0, 2.0, 2.0)),
 )
-"""Step, field and values, all in the cell at the centre: those of ``input/plume_84.yaml`` and its fellows."""
+"""Step, field and values, all in the cell at the centre: those of ``input/plume_84.yaml`` and its
+fellows."""
 
 SMALL = (10, 8, 9)
 """Cells nx, ny, nz on which results are compared with the float64 reference."""
@@ -45,7 +46,9 @@ SMALL = (10, 8, 9)
 class OneRank:
     """The ranks of a benchmark: this process alone, without MPI."""
 
-    rank, size, is_root = 0, 1, True
+    rank = 0
+    size = 1
+    is_root = True
 
     def gather(self, value):
         """Return the value of every rank."""
@@ -81,10 +84,14 @@ def make_model(backend, cells, solver, physics, events) -> FluidModel:
     events : sequence of (step, field, values)
         What happens in the cell at the centre.
     """
-    halo, kernels, place = make_halo(cells), make_kernels(backend, make_slab(cells), DTYPE), centre(cells)
+    halo = make_halo(cells)
+    kernels = make_kernels(backend, make_slab(cells), DTYPE)
+    place = centre(cells)
     sources = Sources([Event(step, step, field, values, place) for step, field, values in events])
     solver = solver(kernels, halo, COURSE)
-    return FluidModel(kernels, halo, OneRank(), solver, physics, sources, Frames(), COURSE.iterations)
+    return FluidModel(
+        kernels, halo, OneRank(), solver, physics, sources, Frames(), COURSE.iterations
+    )
 
 
 def random_fields(cells, seed=1):
@@ -99,7 +106,9 @@ def smooth_field(edge: int, waves=4, seed=1):
     number = np.arange(1, waves + 1)
     cosines = np.cos(np.pi * number[:, None] * (np.arange(edge) + 0.5) / edge)
     weight = np.random.default_rng(seed).standard_normal((waves,) * 3)
-    return np.einsum("abc,az,by,cx->zyx", weight, cosines, cosines, cosines, optimize=True).astype(np.float32)
+    return np.einsum("abc,az,by,cx->zyx", weight, cosines, cosines, cosines, optimize=True).astype(
+        np.float32
+    )
 
 
 def relative_error(found, expected) -> float:

@@ -13,27 +13,70 @@ ROW_SECONDS = 15.0
 COLUMNS = (
     Column("part", "part of the benchmark"),
     Column("device", "cpu or gpu"),
-    Column("cells", "cells along an edge of the grid; along x an even number, but for phases and solvers"),
+    Column(
+        "cells",
+        "cells along an edge of the grid; along x an even number, but for phases and solvers",
+    ),
     Column("rung", "what was measured", "Rung", note="note"),
     Column("note", "what the machine lacks for this rung, or what was cut short"),
     Column("threads", "threads of a CPU"),
     Column("block", "threads of a block along x, y and z"),
     Column("steps", "steps of the run, from the first one on"),
-    *timing_columns(" of a step, an iteration or a solve", "steps, iterations or solves", rank=4)[:-1],
+    *timing_columns(" of a step, an iteration or a solve", "steps, iterations or solves", rank=4)[
+        :-1
+    ],
     Column("cells_per_s", "cells of a step a second", "M cells\n/s", times(1e-6, digits(3))),
     Column("updates_per_s", "cell-iterations a second", "G cells\n/s", times(1e-9, digits(3))),
-    Column("iterations", "iterations of the solver: of a step, or of a solve", "itera-\ntions", digits(3)),
-    Column("speedup", "speed-up over the first rung of the table", "× first", digits(3)),
-    Column("bytes_per_cell", "bytes that a cell and iteration are assumed to move", "bytes a\ncell", "{:g}".format),
-    Column("bytes_per_s", "bytes a second, as assumed", "GB/s", times(1e-9, digits(3))),
-    Column("share_of_copy", "of the bytes that a copy moves a second in the same run", "of a\ncopy", "{:.0%}".format),
-    Column("residual", "largest residual over the largest right-hand side, in float64", "residual", "{:.1e}".format),
-    Column("total", "total density at the end, ghosts included", "total\ndensity", digits(7), rank=2),
-    Column("total_error", "its relative difference from the known total", "off by", "{:.0e}".format, rank=2),
     Column(
-        "error", "difference from float64 on a small grid, over the largest value", "error", "{:.0e}".format, rank=1
+        "iterations",
+        "iterations of the solver: of a step, or of a solve",
+        "itera-\ntions",
+        digits(3),
     ),
-    Column("same_bits", "whether the model's kernels give the same bits on a small grid", "bits", "{}".format, rank=3),
+    Column("speedup", "speed-up over the first rung of the table", "× first", digits(3)),
+    Column(
+        "bytes_per_cell",
+        "bytes that a cell and iteration are assumed to move",
+        "bytes a\ncell",
+        "{:g}".format,
+    ),
+    Column("bytes_per_s", "bytes a second, as assumed", "GB/s", times(1e-9, digits(3))),
+    Column(
+        "share_of_copy",
+        "of the bytes that a copy moves a second in the same run",
+        "of a\ncopy",
+        "{:.0%}".format,
+    ),
+    Column(
+        "residual",
+        "largest residual over the largest right-hand side, in float64",
+        "residual",
+        "{:.1e}".format,
+    ),
+    Column(
+        "total", "total density at the end, ghosts included", "total\ndensity", digits(7), rank=2
+    ),
+    Column(
+        "total_error",
+        "its relative difference from the known total",
+        "off by",
+        "{:.0e}".format,
+        rank=2,
+    ),
+    Column(
+        "error",
+        "difference from float64 on a small grid, over the largest value",
+        "error",
+        "{:.0e}".format,
+        rank=1,
+    ),
+    Column(
+        "same_bits",
+        "whether the model's kernels give the same bits on a small grid",
+        "bits",
+        "{}".format,
+        rank=3,
+    ),
 )
 
 
@@ -73,7 +116,9 @@ class Settings:
 
     def open(self, device: str, threads: int | None = None):
         """Return a backend, ready to be measured: the threads of Numba are those of the last one that was opened."""
-        return self.devices.gpu if device == "gpu" else CpuBackend(threads or self.devices.cpu.threads)
+        return (
+            self.devices.gpu if device == "gpu" else CpuBackend(threads or self.devices.cpu.threads)
+        )
 
 
 def measured(backend, action, repeats: int, stop, captured: bool = True) -> Times:
@@ -90,4 +135,6 @@ def measured(backend, action, repeats: int, stop, captured: bool = True) -> Time
 
 def per(taken: Times, number: int) -> Times:
     """Return the times of one of `number` things that were timed in a row."""
-    return replace(taken, seconds=tuple(s / number for s in taken.seconds), calls=taken.calls * number)
+    return replace(
+        taken, seconds=tuple(s / number for s in taken.seconds), calls=taken.calls * number
+    )

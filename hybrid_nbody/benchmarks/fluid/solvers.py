@@ -20,7 +20,8 @@ RESIDUAL = 1e-3
 """The largest, relative to the largest right-hand side, at which a solve ends."""
 
 DTYPE = "f8"
-"""Of the numbers: in float32 the solution of a large grid is not exact enough for smaller residuals."""
+"""Of the numbers: in float32 the solution of a large grid is not exact enough for smaller
+residuals."""
 
 CHUNK = 500
 """Iterations between two looks whether the person wants to stop."""
@@ -48,12 +49,14 @@ class Problem:
 
     def __init__(self, backend, edge: int):
         cells = (edge,) * 3
-        self.backend, self.kernels, self.halo = (
-            backend,
-            make_kernels(backend, make_slab(cells), DTYPE),
-            make_halo(cells),
+        self.backend = backend
+        self.kernels = make_kernels(backend, make_slab(cells), DTYPE)
+        self.halo = make_halo(cells)
+        self.x, self.b, self.field = (
+            self.kernels.colours(),
+            self.kernels.colours(),
+            self.kernels.field(),
         )
-        self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
         self.room = backend.zeros(2 * self.field.size, DTYPE)
         self.right_side = smooth_field(edge).astype(DTYPE)
         self.field[1:-1] = backend.upload(self.right_side)
@@ -61,7 +64,9 @@ class Problem:
 
     def solver(self, solver: Solver, iterations: int):
         """Return a solver of at most so many iterations."""
-        return solver.make(self.kernels, self.halo, solvers.Accuracy(iterations, RESIDUAL, "residual"))
+        return solver.make(
+            self.kernels, self.halo, solvers.Accuracy(iterations, RESIDUAL, "residual")
+        )
 
     def iterations(self, solver: Solver, stop) -> int:
         """Solve from zero; return the iterations needed, or `MOST_ITERATIONS`."""
@@ -78,7 +83,8 @@ class Problem:
     def residual(self) -> float:
         """Return the largest residual over the largest right-hand side, in float64."""
         self.kernels.merge(self.x, self.field)
-        x, b = self.backend.download(self.field[1:-1]).astype(float), self.right_side.astype(float)
+        x = self.backend.download(self.field[1:-1]).astype(float)
+        b = self.right_side.astype(float)
         return float(np.abs(reference.residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max())
 
 
@@ -91,9 +97,7 @@ def tasks(settings):
     """Yield a task for each solver of each device and size."""
     for device in SIZES:
         for edge in edges(settings, device) if settings.wants(device) else ():
-            section = (
-                f"Solvers, {edge}^3 cells, {device.upper()}: Poisson's equation to a relative residual of {RESIDUAL:g}"
-            )
+            section = f"Solvers, {edge}^3 cells, {device.upper()}: Poisson's equation to a relative residual of {RESIDUAL:g}"
             for solver in SOLVERS:
                 head = {"part": "solvers", "cells": edge, "rung": solver.name, "device": device}
                 yield Task(section, solver.name, partial(_row, head, solver, settings))
@@ -102,7 +106,8 @@ def tasks(settings):
 def _row(head, solver, settings, rows, stop):
     if missing := settings.missing(head["device"]):
         return head | {"note": missing}
-    backend, edge = settings.open(head["device"]), head["cells"]
+    backend = settings.open(head["device"])
+    edge = head["cells"]
     problem = Problem(backend, edge)
     needed = problem.iterations(solver, stop)
     whole = problem.solver(solver, needed)
@@ -112,7 +117,11 @@ def _row(head, solver, settings, rows, stop):
         whole.solve(problem.x, problem.b, POISSON, problem.room)
 
     taken = measured(backend, solve, settings.repeats, stop)
-    row = head | {"threads": getattr(backend, "threads", None), **taken.columns, "iterations": needed}
+    row = head | {
+        "threads": getattr(backend, "threads", None),
+        **taken.columns,
+        "iterations": needed,
+    }
     keys = ("part", "cells", "device")
     first = next((other for other in rows if all(other[key] == row[key] for key in keys)), row)
     return row | {"residual": problem.residual(), "speedup": first["median_s"] / taken.median}

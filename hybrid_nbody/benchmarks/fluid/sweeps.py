@@ -1,7 +1,7 @@
 """Red-black iterations of Poisson's equation, made ready to run: plain kernels of this room, and those of the model.
 
-All have ``load(x, b)`` and ``result()``, which take and return fields (nz, ny, nx) of float32 on the host, and
-``iterate(count)``. None of their tests for convergence is ever met: `TOLERANCE`.
+All have ``load(x, b)`` and ``result()``, which take and return fields (nz, ny, nx) of float32 on
+the host, and ``iterate(count)``. None of their tests for convergence is ever met: `TOLERANCE`.
 """
 
 from pathlib import Path
@@ -21,7 +21,8 @@ TOLERANCE = np.float32(0)
 """Changes larger than this do not end a solve: random numbers do not settle to the last bit."""
 
 CPU_PASS = 4
-"""Most that the model does on CPU threads: `hybrid_nbody.fluid.kernels.cpu.red_black.LONGEST_PASS`."""
+"""Most that the model does on CPU threads:
+`hybrid_nbody.fluid.kernels.cpu.red_black.LONGEST_PASS`."""
 
 BEST_BLOCK = (32, 8, 1)
 """Threads along x, y and z: the fastest of the report."""
@@ -29,7 +30,7 @@ BEST_BLOCK = (32, 8, 1)
 FOLD_THREADS = 1024
 
 
-# --- on a CPU ---------------------------------------------------------------------------------------------------------
+# --- on a CPU -------------------------------------------------------------------------------------
 
 
 class InterleavedLoops:
@@ -42,11 +43,13 @@ class InterleavedLoops:
             loops as fluid_loops,  # compiles for the threads and the cache of `backend`
         )
 
-        self.backend, self.loops = backend, fluid_loops
+        self.backend = backend
+        self.loops = fluid_loops
 
     def load(self, x, b):
         """Take a first guess and a right-hand side."""
-        self.x, self.b = x.copy(), b
+        self.x = x.copy()
+        self.b = b
 
     def iterate(self, count):
         """Do iterations."""
@@ -61,12 +64,15 @@ class ColourLoops:
     """Colours in separate arrays on CPU threads; a subclass says what is noted of the changes."""
 
     captured = True
-    note, zero, limit = "nothing", np.int64(0), -1.0
+    note = "nothing"
+    zero = np.int64(0)
+    limit = -1.0
 
     def __init__(self, backend, cells):
         from hybrid_nbody.benchmarks.fluid import loops as fluid_loops
 
-        self.backend, self.loops = backend, fluid_loops
+        self.backend = backend
+        self.loops = fluid_loops
         self.relax = fluid_loops.relaxing(getattr(fluid_loops, self.note), self.zero)
         self.noted = np.zeros((2, cells[2]))
 
@@ -86,16 +92,19 @@ class ColourLoops:
 class CountingLoops(ColourLoops):
     """Cells that changed by more than the tolerance are counted, in an integer."""
 
-    note, limit = "count", 0.0
+    note = "count"
+    limit = 0.0
 
 
 class LargestLoops(ColourLoops):
     """The largest change is found, a float."""
 
-    note, zero, limit = "largest", np.float32(0), float(TOLERANCE)
+    note = "largest"
+    zero = np.float32(0)
+    limit = float(TOLERANCE)
 
 
-# --- on a GPU ---------------------------------------------------------------------------------------------------------
+# --- on a GPU -------------------------------------------------------------------------------------
 
 
 class PlainKernels:
@@ -119,11 +128,15 @@ class PlainKernels:
     kernel = "plain"
 
     def __init__(self, backend, cells, block=BEST_BLOCK):
-        self.backend, self.block = backend, block
-        self.grid = tuple(-(-n // width) for n, width in zip((-(-cells[0] // 2), *cells[1:]), block, strict=True))
+        self.backend = backend
+        self.block = block
+        self.grid = tuple(
+            -(-n // width) for n, width in zip((-(-cells[0] // 2), *cells[1:]), block, strict=True)
+        )
         self.sizes = tuple(map(np.int32, cells))
         self.function = backend.compile(SOURCE, {}).get_function
-        self.half_sweep, self.room = self.function(self.kernel), ()
+        self.half_sweep = self.function(self.kernel)
+        self.room = ()
 
     def load(self, x, b):
         """See `InterleavedLoops`."""
@@ -174,7 +187,8 @@ class BlockFlags(PlainKernels):
     def __init__(self, backend, cells):
         super().__init__(backend, cells)
         self.blocks = int(np.prod(self.grid))
-        self.control, self.flags = backend.zeros(3, "i4"), backend.zeros(self.blocks, "i4")
+        self.control = backend.zeros(3, "i4")
+        self.flags = backend.zeros(self.blocks, "i4")
         self.room, self.fold = (TOLERANCE, self.control, self.flags), self.function("fold")
 
     def end_iteration(self):
@@ -199,7 +213,7 @@ class ReadByHost(PlainKernels):
         self.most.fill(0)
 
 
-# --- of the model -----------------------------------------------------------------------------------------------------
+# --- of the model ---------------------------------------------------------------------------------
 
 
 class ModelSweeps:
@@ -209,10 +223,15 @@ class ModelSweeps:
     held = {}
 
     def __init__(self, backend, cells):
-        self.backend, self.kernels = backend, make_kernels(backend, make_slab(cells), DTYPE)
+        self.backend = backend
+        self.kernels = make_kernels(backend, make_slab(cells), DTYPE)
         for name, value in self.held.items():  # whatever the kernels would choose for such a grid
             setattr(self.kernels, name, value)
-        self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
+        self.x, self.b, self.field = (
+            self.kernels.colours(),
+            self.kernels.colours(),
+            self.kernels.field(),
+        )
 
     def load(self, x, b):
         """See `InterleavedLoops`."""
@@ -255,7 +274,8 @@ class OnePassOnCpu(ModelRelax):
 class PassesOnCpu(ModelRelax):
     """The longest passes by which CPU threads relax a large grid, however small this one is."""
 
-    held, tolerance = {"longest_pass": CPU_PASS}, np.float32(NEVER_MET)
+    held = {"longest_pass": CPU_PASS}
+    tolerance = np.float32(NEVER_MET)
 
 
 class ModelPasses(ModelRelax):

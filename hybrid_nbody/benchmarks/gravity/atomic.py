@@ -14,7 +14,9 @@ from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
 KEPT = "partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] = total[k][c];"
 ADDED = "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, total[k][c]);"
 
-EXACT = "add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);"
+EXACT = (
+    "add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);"
+)
 ROUNDED = "atomicAdd(sums.rows + (size_t)component * Sum::words * sums.slots + slot, value);"
 
 

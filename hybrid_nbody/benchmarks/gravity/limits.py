@@ -17,13 +17,19 @@ from hybrid_nbody.benchmarks.ladder.problems import massive_box
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
-SIZE, SINGLE_SIZES = 131072, (16384, 65536)
+SIZE = 131072
+SINGLE_SIZES = (16384, 65536)
 """Bodies by default, and those at which the accelerations of single precision are measured, too."""
 
-ACCELERATIONS, EQUAL, POTENTIAL, JERKS = "accelerations", "equal masses", "potential", "with jerks"
-ATOMIC, PACK = "atomic adds", "pack"
+ACCELERATIONS = "accelerations"
+EQUAL = "equal masses"
+POTENTIAL = "potential"
+JERKS = "with jerks"
+ATOMIC = "atomic adds"
+PACK = "pack"
 
-# What an interaction needs at least, with d the difference of two positions, s = d^2 + eps^2 and y = 1 / sqrt(s):
+# What an interaction needs at least, with d the difference of two positions, s = d^2 + eps^2 and y
+# = 1 / sqrt(s):
 #
 #                            accelerations  equal masses  potential  with jerks
 #   d; its rate of change          3              3            3         3 + 3
@@ -34,30 +40,44 @@ ATOMIC, PACK = "atomic adds", "pack"
 #   v - 3 (d . v) y^2 d            -              -            -           3
 #   sums                           3              3            1         3 + 3
 #   issue slots in float32        13             12            8          27
-#
-# y y is one of the products of m y^3. Mixed takes the differences of the low parts and adds them to those of the high
-# parts: 6 more each. In double, y starts from an estimate, which is no instruction of float64; y itself then takes 5:
-# y y, e = 1 - s y y, and 3 for its series. m y^3 takes 7 instead of the 3 products, one less for equal masses.
+#  y y is one of the products of m y^3. Mixed takes the differences of the low parts and adds them
+# to those of the high parts: 6 more each. In double, y starts from an estimate, which is no
+# instruction of float64; y itself then takes 5: y y, e = 1 - s y y, and 3 for its series. m y^3
+# takes 7 instead of the 3 products, one less for equal masses.
 INSTRUCTIONS = {
     "single": {ACCELERATIONS: 13, EQUAL: 12, POTENTIAL: 8, JERKS: 27},
     "mixed": {ACCELERATIONS: 19, EQUAL: 18, POTENTIAL: 14, JERKS: 33},
     "double": {ACCELERATIONS: 16, EQUAL: 15, POTENTIAL: 12, JERKS: 31},
 }
-"""Least instructions of an interaction: every issue slot in single and mixed, those of float64 alone in double.
+"""Least instructions of an interaction: every issue slot in single and mixed, those of float64
+alone in double.
 
-A pair that is computed once counts as two interactions; its sums can exceed what is the ceiling of the others."""
+A pair that is computed once counts as two interactions; its sums can exceed what is the ceiling of
+the others."""
 
 COLUMNS = (
     Column("precision", "of the pair force"),
     Column("bodies", "number of bodies N", "Bodies"),
     Column("kernel", "what was computed", "kernel"),
     Column(
-        "times_a_pair", "how often the force of a pair is computed: once for both bodies, or for each", "a pair", rank=1
+        "times_a_pair",
+        "how often the force of a pair is computed: once for both bodies, or for each",
+        "a pair",
+        rank=1,
     ),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
     *timing_columns(figures=4),
-    Column("instructions", "least instructions of an interaction; in double those of float64", "instruc-\ntions"),
-    Column("ceiling", "interactions a second that these allow at most", "\nceiling", times(1e-9, digits(4))),
+    Column(
+        "instructions",
+        "least instructions of an interaction; in double those of float64",
+        "instruc-\ntions",
+    ),
+    Column(
+        "ceiling",
+        "interactions a second that these allow at most",
+        "\nceiling",
+        times(1e-9, digits(4)),
+    ),
     Column("limited_by", "what the ceiling is: instructions, or reciprocal roots", rank=2),
     Column("share_of_ceiling", "rate over ceiling", "of the\nceiling", "{:.1%}".format),
 )
@@ -71,7 +91,8 @@ class Kernel:
     ----------
     name : str
     counts_as : str, optional
-        Whose instructions it needs, by their name in `INSTRUCTIONS`; None if it has no interactions.
+        Whose instructions it needs, by their name in `INSTRUCTIONS`; None if it has no
+        interactions.
     action : callable
         Takes a `ProductionRun`, ready to sum; returns what is timed.
     equal : bool
@@ -135,14 +156,19 @@ def run(arguments) -> int:
         for precision, number, kernel in chosen(sorted(asked) if asked else None)
     ]
     conclude = partial(_conclusion, peak=peak)
-    return carry_out(Plan("limits", COLUMNS, tasks, partial(write, limits_figure), conclude), devices, arguments)
+    return carry_out(
+        Plan("limits", COLUMNS, tasks, partial(write, limits_figure), conclude), devices, arguments
+    )
 
 
 def chosen(asked) -> list:
     """Return (precision, bodies, kernel) of each row: all kernels at the sizes asked for, or what suits."""
     few = [] if asked else [("single", number, KERNELS[0]) for number in SINGLE_SIZES]
     return few + [
-        (precision, number, kernel) for precision in PRECISIONS for number in asked or [SIZE] for kernel in KERNELS
+        (precision, number, kernel)
+        for precision in PRECISIONS
+        for number in asked or [SIZE]
+        for kernel in KERNELS
     ]
 
 
@@ -155,7 +181,12 @@ def _row(backend, precision, kernel, number, problem, repeats, peak, rows, stop)
     if kernel.counts_as is None:
         return head | taken.columns
     reached = _against_ceiling(number**2 / taken.median, peak(), precision, kernel.counts_as)
-    return head | {"times_a_pair": ready.kernels.times_a_pair, "targets": targets} | taken.columns | reached
+    return (
+        head
+        | {"times_a_pair": ready.kernels.times_a_pair, "targets": targets}
+        | taken.columns
+        | reached
+    )
 
 
 def _with_masses(problem, equal):
@@ -176,7 +207,9 @@ def _against_ceiling(rate, peak, precision, kernel):
 
 def ceiling(peak, precision: str, kernel: str) -> tuple[float, str]:
     """Return the interactions a second that the arithmetic of a kernel allows at most, and what limits them."""
-    instructions = (peak.double if precision == "double" else peak.single) / INSTRUCTIONS[precision][kernel]
+    instructions = (peak.double if precision == "double" else peak.single) / INSTRUCTIONS[
+        precision
+    ][kernel]
     return min((instructions, "instructions"), (peak.roots, "reciprocal roots"))
 
 
@@ -187,7 +220,9 @@ def _conclusion(rows, peak):
     seconds = {(row["precision"], row["bodies"], row["kernel"]): row["median_s"] for row in rows}
     lines = [peak().description]
     for precision, number in dict.fromkeys(key[:2] for key in seconds):
-        lines += costs(precision, number, *(seconds.get((precision, number, name)) for name in COMPARED))
+        lines += costs(
+            precision, number, *(seconds.get((precision, number, name)) for name in COMPARED)
+        )
     return lines
 
 
@@ -199,7 +234,9 @@ def costs(precision, number, fixed, atomic, pack) -> list[str]:
     head = f"{precision}, {number} bodies:"
     lines = []
     if fixed and atomic:
-        lines.append(f"{head} a fixed order of the sums costs {fixed / atomic - 1:+.1%} over atomic adds")
+        lines.append(
+            f"{head} a fixed order of the sums costs {fixed / atomic - 1:+.1%} over atomic adds"
+        )
     if fixed and pack:
         lines.append(f"{head} pack takes {pack / fixed:.1%} of the time of the accelerations")
     return lines

@@ -52,7 +52,9 @@ def run(arguments) -> int:
     ceiling = cache(lambda: measure_peak(devices.gpu)) if devices.gpu else None
     longest = math.inf if asked else LONGEST_ROW
     backends = [
-        backend for backend in (devices.cpu, devices.gpu) if backend and arguments.backend in ("auto", backend.kind)
+        backend
+        for backend in (devices.cpu, devices.gpu)
+        if backend and arguments.backend in ("auto", backend.kind)
     ]
     problem = cache(massive_box)
     tasks = [
@@ -70,14 +72,20 @@ def run(arguments) -> int:
         )
     ]
     conclude = partial(_conclusion, peak=ceiling)
-    return carry_out(Plan("sizes", COLUMNS, tasks, partial(write, sizes_figure), conclude), devices, arguments)
+    return carry_out(
+        Plan("sizes", COLUMNS, tasks, partial(write, sizes_figure), conclude), devices, arguments
+    )
 
 
 def _tasks(backend, precision, sizes, problem, repeats, longest, peak):
     section = f"{precision} on {backend.description}: pack and force, random in [-5, 5]^3, masses in [1, 10]"
     for number in sizes:
         head = {"device": backend.kind, "precision": precision, "bodies": number}
-        yield Task(section, f"{number} bodies", partial(_row, head, backend, problem, repeats, longest, peak))
+        yield Task(
+            section,
+            f"{number} bodies",
+            partial(_row, head, backend, problem, repeats, longest, peak),
+        )
 
 
 def _row(head, backend, problem, repeats, longest, peak, rows, stop):
@@ -88,7 +96,12 @@ def _row(head, backend, problem, repeats, longest, peak, rows, stop):
     checked = check(run, head["bodies"], stop)
     taken = timed(backend, run.force, repeats, stop)
     rate = head["bodies"] ** 2 / taken.median
-    row = head | taken.columns | checked | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
+    row = (
+        head
+        | taken.columns
+        | checked
+        | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
+    )
     return row | ({"share_of_ceiling": rate / peak().ceiling()} if peak else {})
 
 
@@ -104,18 +117,21 @@ def expected_seconds(head, rows, repeats: int) -> float:
 def series(rows, device: str, precision: str) -> list[dict]:
     """Return the measured rows of a device and a precision, in the order of their sizes."""
     return [
-        row for row in rows if (row["device"], row["precision"]) == (device, precision) and "interactions_per_s" in row
+        row
+        for row in rows
+        if (row["device"], row["precision"]) == (device, precision) and "interactions_per_s" in row
     ]
 
 
 def crossover(rows, precision: str) -> tuple[float, float] | None:
     """Return the number of bodies from which the GPU is faster than the CPU, and the rate there.
 
-    Between two sizes the logarithm of the ratio of rates is interpolated along that of the size; None if the GPU is
-    faster, or slower, at all sizes that both have.
+    Between two sizes the logarithm of the ratio of rates is interpolated along that of the size;
+    None if the GPU is faster, or slower, at all sizes that both have.
     """
     cpu, gpu = (
-        {row["bodies"]: row["interactions_per_s"] for row in series(rows, d, precision)} for d in ("cpu", "gpu")
+        {row["bodies"]: row["interactions_per_s"] for row in series(rows, d, precision)}
+        for d in ("cpu", "gpu")
     )
     common = sorted(cpu.keys() & gpu.keys())
     for low, high in zip(common, common[1:], strict=False):
@@ -128,12 +144,16 @@ def crossover(rows, precision: str) -> tuple[float, float] | None:
 
 def _conclusion(rows, peak):
     """Return the peak of the GPU and the crossovers, in words."""
-    lines = [peak().description] if peak and any(row.get("share_of_ceiling") for row in rows) else []
+    lines = (
+        [peak().description] if peak and any(row.get("share_of_ceiling") for row in rows) else []
+    )
     for precision in PRECISIONS:
         if series(rows, "cpu", precision) and series(rows, "gpu", precision):
             found = crossover(rows, precision)
             text = (
-                f"is faster than the CPU from about {found[0]:.0f} bodies on" if found else "and the CPU do not cross"
+                f"is faster than the CPU from about {found[0]:.0f} bodies on"
+                if found
+                else "and the CPU do not cross"
             )
             lines.append(f"{precision}: the GPU {text}")
     return lines

@@ -36,7 +36,10 @@ MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 NAMES = {"gpu": "GPU alone", "cpu": "CPU in the GPU's role, alone"}
 
 COLUMNS = (
-    Column("kind", "alone: a device by itself; near: a multiple of the predicted optimum; everywhere; auto"),
+    Column(
+        "kind",
+        "alone: a device by itself; near: a multiple of the predicted optimum; everywhere; auto",
+    ),
     Column("precision", "of the pair force"),
     Column("bodies", "number of bodies N"),
     Column("main", "what computes the rest: a GPU, or CPU threads that play its role"),
@@ -80,7 +83,9 @@ def run(arguments) -> int:
         for number in sizes
         for task in Problem(main, helper, precision, number, repeats).tasks()
     ]
-    plan = Plan("split", COLUMNS, tasks, partial(write, split_figure), conclude=verdict, summarise=summary)
+    plan = Plan(
+        "split", COLUMNS, tasks, partial(write, split_figure), conclude=verdict, summarise=summary
+    )
     return carry_out(plan, Devices(helper, devices.gpu, devices.no_gpu), arguments)
 
 
@@ -111,7 +116,9 @@ def find(roles: str) -> Devices:
     try:
         return find_devices("gpu")
     except InputError as error:
-        raise InputError(f"{error}; --roles cpu lets CPU threads play both roles, to see what this does") from error
+        raise InputError(
+            f"{error}; --roles cpu lets CPU threads play both roles, to see what this does"
+        ) from error
 
 
 class Problem:
@@ -129,7 +136,8 @@ class Problem:
     """
 
     def __init__(self, main, helper, precision, number, repeats):
-        self.main, self.helper = main, helper
+        self.main = main
+        self.helper = helper
         self.head = {
             "precision": precision,
             "bodies": number,
@@ -152,11 +160,16 @@ class Problem:
     @property
     def section(self) -> str:
         """Title of the table."""
-        bodies, precision = self.head["bodies"], self.head["precision"]
+        bodies = self.head["bodies"]
+        precision = self.head["precision"]
         return f"{bodies} bodies, {precision}: {self.helper.description} beside {self.main.description}"
 
     def _task(self, kind, label, share_of):
-        return Task(self.section, label, partial(self._fixed, self.head | {"kind": kind, "label": label}, share_of))
+        return Task(
+            self.section,
+            label,
+            partial(self._fixed, self.head | {"kind": kind, "label": label}, share_of),
+        )
 
     def _fixed(self, head, share_of, rows, stop):
         """Measure a share; ``share_of(rows)`` says which."""
@@ -170,7 +183,8 @@ class Problem:
 
     def _auto(self, rows, stop):
         """Let the program choose, and compare its choice with the better device alone."""
-        force, own = self.force(), of_problem(rows, self.head)
+        force = self.force()
+        own = of_problem(rows, self.head)
         main, cpu = alone(own)
         stop()
         choice = force.kernels.choose(force.state)
@@ -186,7 +200,11 @@ class Problem:
         }
 
     def _columns(self, share, taken):
-        return {"share": share, **taken.columns, "interactions_per_s": self.head["bodies"] ** 2 / taken.median}
+        return {
+            "share": share,
+            **taken.columns,
+            "interactions_per_s": self.head["bodies"] ** 2 / taken.median,
+        }
 
 
 def near(multiple: float, own) -> float:

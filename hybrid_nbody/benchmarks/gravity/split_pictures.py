@@ -8,7 +8,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
-from hybrid_nbody.benchmarks.gravity.split_verdict import ALONE, AUTO, alone, conclusions, expected, optimum
+from hybrid_nbody.benchmarks.gravity.split_verdict import (
+    ALONE,
+    AUTO,
+    alone,
+    conclusions,
+    expected,
+    optimum,
+)
 from hybrid_nbody.benchmarks.harness.pictures import WIDTH, machine_title
 
 NEARBY = 3.5
@@ -17,7 +24,14 @@ NEARBY = 3.5
 POINTS = 200
 
 MARKS = {
-    "best": {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": "", "label": "best measured"},
+    "best": {
+        "marker": "o",
+        "color": VERMILLION,
+        "markersize": 9,
+        "mfc": "none",
+        "ls": "",
+        "label": "best measured",
+    },
     "auto": {"marker": "*", "color": BLACK, "markersize": 10, "ls": "", "label": "chosen by auto"},
 }
 
@@ -25,14 +39,24 @@ MARKS = {
 def split_figure(rows, facts) -> Figure:
     """Draw two panels a problem, with the predicted optimum, the measured one and the choice of auto marked."""
     rows = [row for row in rows if row.get("median_s")]
-    problems = [list(group) for _, group in groupby(rows, key=lambda row: (row["precision"], row["bodies"]))]
-    problems = [problem for problem in problems if len([row for row in problem if row["kind"] == ALONE]) == 2]
+    problems = [
+        list(group) for _, group in groupby(rows, key=lambda row: (row["precision"], row["bodies"]))
+    ]
+    problems = [
+        problem
+        for problem in problems
+        if len([row for row in problem if row["kind"] == ALONE]) == 2
+    ]
     figure = Figure(figsize=(WIDTH, 1.0 + 2.5 * max(len(problems), 1)), layout="constrained")
     FigureCanvasAgg(figure)
-    for panels, problem in zip(figure.subplots(max(len(problems), 1), 2, squeeze=False), problems, strict=False):
+    for panels, problem in zip(
+        figure.subplots(max(len(problems), 1), 2, squeeze=False), problems, strict=False
+    ):
         _draw_problem(*panels, problem)
     if problems:
-        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3
+        )
     figure.suptitle(machine_title(facts))
     return figure
 
@@ -42,7 +66,9 @@ def _draw_problem(whole, near, rows):
     edge = min(1.0, NEARBY * optimum(*times))
     whole.set_yscale("log")
     for axes, end in ((whole, 1.0), (near, edge)):
-        _draw_times(axes, [row for row in rows if row["share"] <= end], np.linspace(0, end, POINTS), times)
+        _draw_times(
+            axes, [row for row in rows if row["share"] <= end], np.linspace(0, end, POINTS), times
+        )
         _mark(axes, found, end)
         axes.set_xlim(-0.02 * end, 1.02 * end)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0 if end > 0.2 else 1))
@@ -56,7 +82,14 @@ def _draw_problem(whole, near, rows):
 
 
 def _draw_times(axes, rows, shares, times):
-    axes.plot(shares, [expected(share, *times) for share in shares], "--", color=GREY, linewidth=1.1, label="expected")
+    axes.plot(
+        shares,
+        [expected(share, *times) for share in shares],
+        "--",
+        color=GREY,
+        linewidth=1.1,
+        label="expected",
+    )
     fixed = sorted((row["share"], row["median_s"]) for row in rows if row["kind"] != AUTO)
     axes.plot(*zip(*fixed, strict=True), "o-", color=BLUE, markersize=3.5, label="measured")
 

@@ -26,9 +26,11 @@ class SharedForce:
     """
 
     def __init__(self, backend, precision, problem, repeats: int):
-        self.backend, self.repeats = backend, repeats
+        self.backend = backend
+        self.repeats = repeats
         run = ProductionRun(backend, precision, problem)
-        self.state, self.kernels = run.state, run.kernels
+        self.state = run.state
+        self.kernels = run.kernels
 
     def timed(self, share: float, stop) -> Times:
         """Return the times of a force with a share of the helper's; `stop` raises `Stopped` when it is time to."""
@@ -60,7 +62,9 @@ class SharedForce:
         batch = self._batch(share, calls)
         if calls > 1:
             batch()
-        repeats = max(min(self.repeats, FEWEST), min(self.repeats, int(ROW_SECONDS / (seconds * calls))))
+        repeats = max(
+            min(self.repeats, FEWEST), min(self.repeats, int(ROW_SECONDS / (seconds * calls)))
+        )
         return batch, calls, repeats
 
     def _batch(self, share, calls):
@@ -71,4 +75,6 @@ class SharedForce:
 
 def ratio(first: Times, second: Times) -> float:
     """Return the speed of the second of two that were timed in turn, over that of the first: a median over turns."""
-    return statistics.median(one / other for one, other in zip(first.seconds, second.seconds, strict=True))
+    return statistics.median(
+        one / other for one, other in zip(first.seconds, second.seconds, strict=True)
+    )

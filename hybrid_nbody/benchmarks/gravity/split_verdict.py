@@ -2,8 +2,12 @@
 
 from itertools import groupby
 
-ALONE, NEAR, EVERYWHERE, AUTO = "alone", "near", "everywhere", "auto"
-"""What a row is: a device alone, a multiple of the predicted optimum, a given share, or the program's own choice."""
+ALONE = "alone"
+NEAR = "near"
+EVERYWHERE = "everywhere"
+AUTO = "auto"
+"""What a row is: a device alone, a multiple of the predicted optimum, a given share, or the
+program's own choice."""
 
 CLAIMED = 0.1
 """The share of experiment E, which it calls hardly worthwhile."""
@@ -14,7 +18,11 @@ PROMISED = 0.98
 
 def of_problem(rows, row) -> list[dict]:
     """Return the rows of the same precision and number of bodies."""
-    return [other for other in rows if (other["precision"], other["bodies"]) == (row["precision"], row["bodies"])]
+    return [
+        other
+        for other in rows
+        if (other["precision"], other["bodies"]) == (row["precision"], row["bodies"])
+    ]
 
 
 def alone(rows) -> tuple[float, float]:
@@ -53,7 +61,13 @@ def _conclusion(rows):
     main, cpu = alone(rows)
     measured = [row for row in rows if row.get("median_s") and row["kind"] != AUTO]
     result = {"precision": rows[0]["precision"], "bodies": rows[0]["bodies"]}
-    return result | _predicted(rows[0]["bodies"], main, cpu) | _best(measured) | _claim(measured) | _auto(rows)
+    return (
+        result
+        | _predicted(rows[0]["bodies"], main, cpu)
+        | _best(measured)
+        | _claim(measured)
+        | _auto(rows)
+    )
 
 
 def _predicted(bodies, main, cpu):
@@ -79,7 +93,10 @@ def _claim(measured):
     claimed = next((row for row in measured if row["share"] == CLAIMED), None)
     if not claimed:
         return {}
-    return {"claimed_share": CLAIMED, "claimed_against_main": alone(measured)[0] / claimed["median_s"]}
+    return {
+        "claimed_share": CLAIMED,
+        "claimed_against_main": alone(measured)[0] / claimed["median_s"],
+    }
 
 
 def _auto(rows):

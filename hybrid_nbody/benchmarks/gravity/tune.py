@@ -1,6 +1,7 @@
 """``bench tune``: which variants of the GPU kernels are the fastest here, kept for later runs.
 
-A variant changes the speed of a sum and never a bit of it: see `hybrid_nbody.nbody.kernels.gpu.layout`.
+A variant changes the speed of a sum and never a bit of it: see
+`hybrid_nbody.nbody.kernels.gpu.layout`.
 """
 
 from dataclasses import fields
@@ -26,15 +27,21 @@ from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.output.terminal import open_console
 
 SIZES = tuple(2**k for k in range(10, 18))
-TARGETS, JERK_TARGETS = range(1, 7), range(1, 5)
-FEW, MORE = (32, 64, 96, MOST_FEW), (256, 512, 1024)
+TARGETS = range(1, 7)
+JERK_TARGETS = range(1, 5)
+FEW = (32, 64, 96, MOST_FEW)
+MORE = (256, 512, 1024)
 """Bodies whose steps are timed in one block and as a graph, and as a graph alone."""
 
 STEPS = 2000
-"""Steps of a timing with a few bodies: so many that the first, which is launched kernel by kernel, does not count."""
+"""Steps of a timing with a few bodies: so many that the first, which is launched kernel by kernel,
+does not count."""
 
-ACCELERATIONS, JERKS, STEP = "accelerations", "accelerations and jerks", "a step"
-ONE_BLOCK, GRAPH = "one block", "graph of kernels"
+ACCELERATIONS = "accelerations"
+JERKS = "accelerations and jerks"
+STEP = "a step"
+ONE_BLOCK = "one block"
+GRAPH = "graph of kernels"
 
 COLUMNS = (
     Column("precision", "of the pair force"),
@@ -53,16 +60,24 @@ def run(arguments) -> int:
     devices = find_devices("gpu")
     check_memory(devices, sizes)
     problem = cache(massive_box)
-    tasks = [task for precision in PRECISIONS for task in _tasks(devices.gpu, precision, sizes, problem, repeats)]
+    tasks = [
+        task
+        for precision in PRECISIONS
+        for task in _tasks(devices.gpu, precision, sizes, problem, repeats)
+    ]
     chosen = {}
     conclude = partial(_conclusion, tasks=tasks, chosen=chosen)
-    code = carry_out(Plan("tune", COLUMNS, tasks, partial(write, tune_figure), conclude, pivot), devices, arguments)
+    code = carry_out(
+        Plan("tune", COLUMNS, tasks, partial(write, tune_figure), conclude, pivot),
+        devices,
+        arguments,
+    )
     if not arguments.dry_run:
         _keep(chosen, devices.gpu.model)
     return code
 
 
-# ---- Measuring -------------------------------------------------------------------------------------------------------
+# ---- Measuring -----------------------------------------------------------------------------------
 
 
 def _tasks(backend, precision, sizes, problem, repeats):
@@ -75,7 +90,9 @@ def _tasks(backend, precision, sizes, problem, repeats):
         head = {"precision": precision, "sum": what, "bodies": number, "choice": str(choice)}
         heading = "" if what == STEP else ", by targets of a lane"
         section = f"{precision}, {what}{heading}: G interactions/s"
-        yield Task(section, f"{number} bodies, {choice}", partial(_row, head, backend, problem, repeats))
+        yield Task(
+            section, f"{number} bodies, {choice}", partial(_row, head, backend, problem, repeats)
+        )
 
 
 def _row(head, backend, problem, repeats, rows, stop):
@@ -89,10 +106,13 @@ def _row(head, backend, problem, repeats, rows, stop):
 
 def variant(row) -> Tuning:
     """Return the tuning under which a row is measured."""
-    number, choice = row["bodies"], row["choice"]
+    number = row["bodies"]
+    choice = row["choice"]
     if row["sum"] == STEP:
         return Tuning(number if choice == ONE_BLOCK else 0, ((number, 1),), 1)
-    return Tuning(0, ((number, int(choice)),), min(int(choice), JERK_TARGETS[-1]))  # so both sums share a module
+    return Tuning(
+        0, ((number, int(choice)),), min(int(choice), JERK_TARGETS[-1])
+    )  # so both sums share a module
 
 
 def _time_accelerations(run, repeats, stop):
@@ -100,7 +120,8 @@ def _time_accelerations(run, repeats, stop):
 
 
 def _time_jerks(run, repeats, stop):
-    state, jerk = run.state, run.backend.zeros((run.problem.number, 3), "f8")
+    state = run.state
+    jerk = run.backend.zeros((run.problem.number, 3), "f8")
     both = partial(run.kernels.accelerations_and_jerks, state, state.velocity, jerk)
     return timed(run.backend, both, repeats, stop)
 
@@ -115,7 +136,7 @@ def _time_steps(run, repeats, stop):
 MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
 
 
-# ---- Choosing --------------------------------------------------------------------------------------------------------
+# ---- Choosing ------------------------------------------------------------------------------------
 
 
 def fastest(rows, what: str) -> dict[int, str]:
@@ -156,11 +177,19 @@ def differences(found: Tuning, default: Tuning) -> list[str]:
     return changed or ["as the defaults"]
 
 
-TITLES = {"few": "bodies in one block:", "targets": "targets of a lane:", "jerk_targets": "targets with jerks:"}
+TITLES = {
+    "few": "bodies in one block:",
+    "targets": "targets of a lane:",
+    "jerk_targets": "targets with jerks:",
+}
 
 
 def _shown(value):
-    return ", ".join(f"{targets} up to {most}" for most, targets in value) if isinstance(value, tuple) else str(value)
+    return (
+        ", ".join(f"{targets} up to {most}" for most, targets in value)
+        if isinstance(value, tuple)
+        else str(value)
+    )
 
 
 def finished(rows, tasks) -> dict[str, Tuning]:
@@ -179,7 +208,11 @@ def _conclusion(rows, tasks, chosen):
     lines = []
     for precision, default in DEFAULTS.items():
         done = precision in chosen
-        words = differences(chosen[precision], default) if done else ["not finished, so nothing is chosen"]
+        words = (
+            differences(chosen[precision], default)
+            if done
+            else ["not finished, so nothing is chosen"]
+        )
         lines += [f"{precision}: {text}" for text in words]
     return lines
 
@@ -192,7 +225,7 @@ def _keep(chosen, model):
         open_console().print(f"kept for runs on {model}: {path}", highlight=False, soft_wrap=True)
 
 
-# ---- Showing ---------------------------------------------------------------------------------------------------------
+# ---- Showing -------------------------------------------------------------------------------------
 
 
 def pivot(columns, rows, width: int) -> Table:
@@ -203,10 +236,16 @@ def pivot(columns, rows, width: int) -> Table:
     for title in ("bodies", *choices):
         table.add_column(title, justify="right")
     for number in dict.fromkeys(row["bodies"] for row in rows):
-        rates = {row["choice"]: row["interactions_per_s"] * 1e-9 for row in rows if row["bodies"] == number}
+        rates = {
+            row["choice"]: row["interactions_per_s"] * 1e-9
+            for row in rows
+            if row["bodies"] == number
+        }
         table.add_row(str(number), *(_cell(rates, choice, best[number]) for choice in choices))
     return table
 
 
 def _cell(rates, choice, best):
-    return Text(digits(3)(rates[choice]) if choice in rates else "", "bold" if choice == best else "")
+    return Text(
+        digits(3)(rates[choice]) if choice in rates else "", "bold" if choice == best else ""
+    )

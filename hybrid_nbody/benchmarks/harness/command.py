@@ -1,4 +1,7 @@
-"""The table of benchmarks and their options. Nothing heavy is imported here, so that ``--help`` answers at once."""
+"""The table of benchmarks and their options.
+
+Nothing heavy is imported here, so that ``--help`` answers at once.
+"""
 
 import importlib
 from collections.abc import Callable
@@ -7,11 +10,15 @@ from pathlib import Path
 
 
 def _sizes(parser):
-    parser.add_argument("--sizes", metavar="N,N,…", help="numbers of bodies (default: what suits the machine)")
+    parser.add_argument(
+        "--sizes", metavar="N,N,…", help="numbers of bodies (default: what suits the machine)"
+    )
 
 
 def _repeats(parser):
-    parser.add_argument("--repeats", default="10", metavar="R", help="timings of each row (default: 10)")
+    parser.add_argument(
+        "--repeats", default="10", metavar="R", help="timings of each row (default: 10)"
+    )
 
 
 def _backend(parser):
@@ -24,35 +31,60 @@ def _backend(parser):
 
 
 def _ladders(parser):
-    parser.add_argument("--ladders", default="A,C,E", metavar="L,L,…", help="which ladders to climb (default: A,C,E)")
+    parser.add_argument(
+        "--ladders",
+        default="A,C,E",
+        metavar="L,L,…",
+        help="which ladders to climb (default: A,C,E)",
+    )
 
 
 def _threads(parser):
-    parser.add_argument("--threads", metavar="T,T,…", help="numbers of threads (default: 1 to all cores)")
+    parser.add_argument(
+        "--threads", metavar="T,T,…", help="numbers of threads (default: 1 to all cores)"
+    )
 
 
 def _blocks(parser):
     parser.add_argument(
-        "--blocks", default="16,32,64,128,256,512,1024", metavar="P,P,…", help="block sizes (default: 16 to 1024)"
+        "--blocks",
+        default="16,32,64,128,256,512,1024",
+        metavar="P,P,…",
+        help="block sizes (default: 16 to 1024)",
     )
-    parser.add_argument("--unrolls", default="1,2,4,8,16,32", metavar="U,U,…", help="unroll factors (default: 1 to 32)")
+    parser.add_argument(
+        "--unrolls",
+        default="1,2,4,8,16,32",
+        metavar="U,U,…",
+        help="unroll factors (default: 1 to 32)",
+    )
 
 
 def _parts(parser):
     default = "phases,layouts,convergence,blocks,solvers"
-    parser.add_argument("--parts", default=default, metavar="P,P,…", help=f"what to measure (default: {default})")
+    parser.add_argument(
+        "--parts", default=default, metavar="P,P,…", help=f"what to measure (default: {default})"
+    )
 
 
 def _edges(parser):
-    parser.add_argument("--sizes", metavar="N,N,…", help="cells along an edge, for phases and convergence")
     parser.add_argument(
-        "--large", metavar="N", help="the same for layouts and blocks (default: 256 on a CPU, else 512)"
+        "--sizes", metavar="N,N,…", help="cells along an edge, for phases and convergence"
     )
-    parser.add_argument("--poisson", metavar="N,N,…", help="the same for solvers (default: 64; on a GPU also 128)")
+    parser.add_argument(
+        "--large",
+        metavar="N",
+        help="the same for layouts and blocks (default: 256 on a CPU, else 512)",
+    )
+    parser.add_argument(
+        "--poisson", metavar="N,N,…", help="the same for solvers (default: 64; on a GPU also 128)"
+    )
 
 
 def _dry_run(parser):
-    parser.add_argument("--dry-run", action="store_true", help="measure and choose, but keep nothing for later runs")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="measure and choose, but keep nothing for later runs"
+    )
 
 
 def _roles(parser):
@@ -62,37 +94,71 @@ def _roles(parser):
         default="gpu",
         help="gpu: a GPU and the CPU; cpu: CPU threads play both roles, one after the other (default: gpu)",
     )
-    parser.add_argument("--precisions", default="single", metavar="P,P", help="single, mixed, double (default: single)")
+    parser.add_argument(
+        "--precisions",
+        default="single",
+        metavar="P,P",
+        help="single, mixed, double (default: single)",
+    )
     parser.add_argument("--threads", metavar="T", help="CPU threads (default: all cores)")
 
 
 def _scaling(parser):
-    parser.add_argument("--models", default="gravity,fluid", metavar="M,M", help="default: gravity,fluid")
-    parser.add_argument("--kinds", default="strong,weak", metavar="K,K", help="default: strong,weak")
-    parser.add_argument("--ranks", metavar="P,P,…", help="numbers of ranks (default: 1, 2, 4, … and all)")
-    parser.add_argument("--bodies", metavar="N,N,…", help="bodies of gravity (default: what suits the ranks)")
-    parser.add_argument("--exchange", metavar="E,E", help="of gravity: allgather, ring (default: allgather)")
-    parser.add_argument("--cells", metavar="N,N,…", help="cells along an edge of the fluid (default: what suits)")
+    parser.add_argument(
+        "--models", default="gravity,fluid", metavar="M,M", help="default: gravity,fluid"
+    )
+    parser.add_argument(
+        "--kinds", default="strong,weak", metavar="K,K", help="default: strong,weak"
+    )
+    parser.add_argument(
+        "--ranks", metavar="P,P,…", help="numbers of ranks (default: 1, 2, 4, … and all)"
+    )
+    parser.add_argument(
+        "--bodies", metavar="N,N,…", help="bodies of gravity (default: what suits the ranks)"
+    )
+    parser.add_argument(
+        "--exchange", metavar="E,E", help="of gravity: allgather, ring (default: allgather)"
+    )
+    parser.add_argument(
+        "--cells", metavar="N,N,…", help="cells along an edge of the fluid (default: what suits)"
+    )
     parser.add_argument("--sweeps", metavar="S", help="of a solve of the fluid (default: 20)")
-    parser.add_argument("--backend", default="auto", metavar="B", help="as compute.backend (default: auto)")
-    parser.add_argument("--transport", default="auto", metavar="T", help="as compute.transport (default: auto)")
-    parser.add_argument("--threads", metavar="T", help="CPU threads of a rank (default: its share of the cores)")
+    parser.add_argument(
+        "--backend", default="auto", metavar="B", help="as compute.backend (default: auto)"
+    )
+    parser.add_argument(
+        "--transport", default="auto", metavar="T", help="as compute.transport (default: auto)"
+    )
+    parser.add_argument(
+        "--threads", metavar="T", help="CPU threads of a rank (default: its share of the cores)"
+    )
 
 
 def _flat(parser):
-    parser.add_argument("--sizes", metavar="N,N,…", help="bodies on a GPU (default: 250,500,1000,3000,5000)")
+    parser.add_argument(
+        "--sizes", metavar="N,N,…", help="bodies on a GPU (default: 250,500,1000,3000,5000)"
+    )
     default = "500,700,900,1100"
     parser.add_argument(
-        "--compare", default=default, metavar="N,N,…", help=f"bodies on all devices (default: {default})"
+        "--compare",
+        default=default,
+        metavar="N,N,…",
+        help=f"bodies on all devices (default: {default})",
     )
 
 
 def _network(parser):
     parser.add_argument(
-        "--latency", default="2us", metavar="S", help="of the network that is predicted for (default: 2us)"
+        "--latency",
+        default="2us",
+        metavar="S",
+        help="of the network that is predicted for (default: 2us)",
     )
     parser.add_argument(
-        "--bandwidth", default="50GB/s", metavar="B", help="of that network, into each rank (default: 50GB/s)"
+        "--bandwidth",
+        default="50GB/s",
+        metavar="B",
+        help="of that network, into each rank (default: 50GB/s)",
     )
 
 
@@ -105,7 +171,8 @@ class Benchmark:
     name : str
         As in ``bench NAME``.
     module : str
-        The module below `hybrid_nbody.benchmarks` whose ``run(arguments)`` carries it out and returns the exit code.
+        The module below `hybrid_nbody.benchmarks` whose ``run(arguments)`` carries it out and
+        returns the exit code.
     summary : str
         One line for ``--help``.
     options : tuple of callable
@@ -147,7 +214,10 @@ BENCHMARKS = (
         (_sizes, _backend, _repeats),
     ),
     Benchmark(
-        "tune", "gravity.tune", "choose the fastest variants of the kernels for this GPU", (_sizes, _repeats, _dry_run)
+        "tune",
+        "gravity.tune",
+        "choose the fastest variants of the kernels for this GPU",
+        (_sizes, _repeats, _dry_run),
     ),
     Benchmark(
         "fluid",
@@ -187,12 +257,18 @@ def add_arguments(parser, path) -> None:
     """Add every benchmark to the parser of ``bench``; `path` reads the name of a directory."""
     names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
     for benchmark in BENCHMARKS:
-        command = names.add_parser(benchmark.name, help=benchmark.summary, description=benchmark.summary)
+        command = names.add_parser(
+            benchmark.name, help=benchmark.summary, description=benchmark.summary
+        )
         for add in benchmark.options:
             add(command)
         folder = f"output/bench-{benchmark.name}"
-        command.add_argument("--output", type=path, metavar="DIR", help=f"where results go (default: {folder})")
-        command.add_argument("--overwrite", action="store_true", help="replace earlier results in that directory")
+        command.add_argument(
+            "--output", type=path, metavar="DIR", help=f"where results go (default: {folder})"
+        )
+        command.add_argument(
+            "--overwrite", action="store_true", help="replace earlier results in that directory"
+        )
         command.set_defaults(mpi=benchmark.mpi, module=benchmark.module)
 
 
@@ -208,4 +284,6 @@ def run(arguments, communicator) -> int:
     if arguments.output is None:
         arguments.output = Path("output") / f"bench-{arguments.name}"
     ranks = (communicator,) if arguments.mpi else ()
-    return importlib.import_module(f"hybrid_nbody.benchmarks.{arguments.module}").run(arguments, *ranks)
+    return importlib.import_module(f"hybrid_nbody.benchmarks.{arguments.module}").run(
+        arguments, *ranks
+    )

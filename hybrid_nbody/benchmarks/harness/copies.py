@@ -50,7 +50,8 @@ COPIES = (
 def copy_row(copy: Copy, backend, number: int, repeats: int, step: float, stop) -> dict:
     """Return the row of a copy of `number` bodies, beside a step that takes `step` seconds."""
     count = NUMBERS_PER_BODY * number
-    host, device = copy.memory(backend, count), backend.zeros(count, "f4")
+    host = copy.memory(backend, count)
+    device = backend.zeros(count, "f4")
     host[:] = 1
     copy.move(backend, host, device)
     taken = timings(backend, lambda: copy.move(backend, host, device), repeats, stop)

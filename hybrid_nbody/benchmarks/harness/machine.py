@@ -21,7 +21,8 @@ LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 HOST_BYTES_PER_BODY = 512
 DEVICE_BYTES_PER_BODY = 512
-"""Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources, work space."""
+"""Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources,
+work space."""
 
 COMPONENTS = 6
 """Most sums of a target, of which a GPU keeps one for each part: an acceleration and a jerk."""
@@ -62,7 +63,8 @@ class Devices:
 
 def cores() -> int:
     """Return the number of cores that this process may run on; ``NUMBA_NUM_THREADS`` can lower it."""
-    available, allowed = len(os.sched_getaffinity(0)), os.environ.get("NUMBA_NUM_THREADS", "")
+    available = len(os.sched_getaffinity(0))
+    allowed = os.environ.get("NUMBA_NUM_THREADS", "")
     return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
 
 
@@ -99,7 +101,9 @@ def _refuse_ranks():
     words = [os.environ.get(name, "") for name in LAUNCHERS]
     ranks = max([1, *(int(word) for word in words if word.isdecimal())])
     if ranks > 1:
-        raise InputError(f"this benchmark runs in one process, not in {ranks}: start it without mpirun")
+        raise InputError(
+            f"this benchmark runs in one process, not in {ranks}: start it without mpirun"
+        )
 
 
 def check_memory(devices: Devices, sizes, option: str = "--sizes", ranks: int = 1) -> None:
@@ -124,7 +128,13 @@ def check_memory(devices: Devices, sizes, option: str = "--sizes", ranks: int = 
     _check_fit(largest, HOST_BYTES_PER_BODY * ranks, host_memory(), "in memory", option)
     if devices.gpu:
         partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-        _check_fit(largest, DEVICE_BYTES_PER_BODY + partial_sums, devices.gpu.free_memory(), "on the GPU", option)
+        _check_fit(
+            largest,
+            DEVICE_BYTES_PER_BODY + partial_sums,
+            devices.gpu.free_memory(),
+            "on the GPU",
+            option,
+        )
 
 
 def _check_fit(bodies, bytes_per_body, free, where, option):

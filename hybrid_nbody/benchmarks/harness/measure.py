@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SHORTEST = 2e-3
-"""Seconds that a timing lasts at least, unless `MOST_CALLS` take less: short calls are repeated within it."""
+"""Seconds that a timing lasts at least, unless `MOST_CALLS` take less: short calls are repeated
+within it."""
 
 MOST_CALLS = 200
 
 LONGEST = 0.5
-"""Seconds that a call should last at most: slower loops are timed on fewer targets, and their rows say so."""
+"""Seconds that a call should last at most: slower loops are timed on fewer targets, and their rows
+say so."""
 
 FIRST_TARGETS = 32
 

@@ -24,7 +24,9 @@ def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> 
     except ValueError:
         found = []
     if not found or any(number < least or (most is not None and number > most) for number in found):
-        raise InputError(f"{option}: must be whole numbers separated by commas, {bounds} (got '{text}')")
+        raise InputError(
+            f"{option}: must be whole numbers separated by commas, {bounds} (got '{text}')"
+        )
     return list(dict.fromkeys(found))
 
 
@@ -63,7 +65,9 @@ def words(option: str, text: str, allowed) -> list[str]:
     found = text.split(",")
     unknown = [word for word in found if word not in allowed]
     if unknown:
-        raise InputError(f"{option}: allowed are {', '.join(allowed)}, separated by commas (got '{text}')")
+        raise InputError(
+            f"{option}: allowed are {', '.join(allowed)}, separated by commas (got '{text}')"
+        )
     return list(dict.fromkeys(found))
 
 
@@ -88,4 +92,6 @@ def quantity(option: str, text: str, units: dict[str, float]) -> float:
     except (TypeError, KeyError, ValueError):
         pass
     allowed = ", ".join(filter(None, units))
-    raise InputError(f"{option}: must be a number greater than 0, alone or with one of {allowed} (got '{text}')")
+    raise InputError(
+        f"{option}: must be a number greater than 0, alone or with one of {allowed} (got '{text}')"
+    )

@@ -8,16 +8,19 @@ import numpy as np
 from hybrid_nbody.benchmarks.harness.measure import seconds_of
 
 SOURCE = Path(__file__).with_name("peak.cu")
-CHAINS, LENGTH = 8, 64
+CHAINS = 8
+LENGTH = 64
 DEFINES = {"CHAINS": CHAINS, "LENGTH": LENGTH}
-BLOCK, BLOCKS_PER_MULTIPROCESSOR = 256, 8
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 8
 COPY_BYTES = 512 * 2**20
 TRIALS = 5
 SECONDS = 0.02
 """Length of a timing: long enough that the clock settles as it does under a real kernel."""
 
 INSTRUCTIONS = 13
-"""Issue slots of an interaction in single precision, unequal masses; ``limits.py`` derives those of every kernel."""
+"""Issue slots of an interaction in single precision, unequal masses; ``limits.py`` derives those of
+every kernel."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ def copy_rate(backend) -> float:
     """Return the bytes that a GPU reads and writes a second when it copies an array within its memory."""
     kernel = backend.compile(SOURCE, DEFINES).get_function("copy")
     numbers = min(COPY_BYTES, backend.free_memory() // 8) // 16 * 4
-    source, target = backend.zeros(numbers, "f4"), backend.zeros(numbers, "f4")
+    source = backend.zeros(numbers, "f4")
+    target = backend.zeros(numbers, "f4")
     blocks = BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]
 
     def launch():

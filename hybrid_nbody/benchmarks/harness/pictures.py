@@ -50,7 +50,12 @@ def machine_title(facts, device="") -> str:
     """Return the machine in a line: its processor, its GPU, or both."""
     cpu = f"{facts['cpu']}, {facts['threads']} thread{'s' if facts['threads'] > 1 else ''}"
     return ", ".join(
-        part for part in (cpu if device != "gpu" else "", facts.get("gpu", "") if device != "cpu" else "") if part
+        part
+        for part in (
+            cpu if device != "gpu" else "",
+            facts.get("gpu", "") if device != "cpu" else "",
+        )
+        if part
     )
 
 
@@ -73,7 +78,7 @@ def _rate_axis(axis):
     axis.set_minor_formatter(NullFormatter())
 
 
-# --- ladder ---------------------------------------------------------------------------------------------------------
+# --- ladder ---------------------------------------------------------------------------------------
 
 
 def ladder_figure(rows, facts) -> Figure:
@@ -82,12 +87,16 @@ def ladder_figure(rows, facts) -> Figure:
     ladders = [(name, list(group)) for name, group in groupby(rungs, key=lambda row: row["ladder"])]
     counts = [len({row["rung"] for row in group}) for _, group in ladders]
     figure = _figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
-    panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=[count + 1 for count in counts])
+    panels = figure.subplots(
+        len(ladders), 1, squeeze=False, sharex=True, height_ratios=[count + 1 for count in counts]
+    )
     for axes, (name, group) in zip(panels[:, 0], ladders, strict=True):
         _draw_ladder(axes, name, group)
     rates = [row["interactions_per_s"] for row in rungs if row.get("interactions_per_s")]
     if rates:
-        panels[0, 0].set_xlim(min(rates) / 3, max(rates) * (max(rates) / min(rates) * 3) ** 0.25)  # room for the labels
+        panels[0, 0].set_xlim(
+            min(rates) / 3, max(rates) * (max(rates) / min(rates) * 3) ** 0.25
+        )  # room for the labels
     panels[-1, 0].set_xlabel(f"{RATE} (×: speed-up over the serial loop)")
     figure.suptitle(machine_title(facts))
     return figure
@@ -101,7 +110,11 @@ def _draw_ladder(axes, name, rows):
     for place, rung in enumerate(names):
         _draw_rung(axes, place, [row for row in rows if row["rung"] == rung], largest)
     for size, marker in zip(smaller, SIZE_MARKERS, strict=False):
-        points = {names.index(row["rung"]): row["interactions_per_s"] for row in rows if _measured_at(row, size)}
+        points = {
+            names.index(row["rung"]): row["interactions_per_s"]
+            for row in rows
+            if _measured_at(row, size)
+        }
         axes.plot(points.values(), points.keys(), marker, label=f"{size}", **SMALL_MARK)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -109,7 +122,13 @@ def _draw_ladder(axes, name, rows):
     _rate_axis(axes.xaxis)
     axes.set_title(f"Ladder {name}: {largest} bodies", loc="left")
     if smaller:
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 0.985), ncols=len(smaller), fontsize=7, handletextpad=0)
+        axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1, 0.985),
+            ncols=len(smaller),
+            fontsize=7,
+            handletextpad=0,
+        )
 
 
 def _measured_at(row, size):
@@ -121,17 +140,29 @@ def _draw_rung(axes, place, rows, largest):
     row = next((row for row in rows if _measured_at(row, largest)), None)
     if row is None:
         note = rows[-1].get("note", "")
-        axes.text(0.01, place, note, transform=axes.get_yaxis_transform(), va="center", color=GREY, fontsize=7)
+        axes.text(
+            0.01,
+            place,
+            note,
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            color=GREY,
+            fontsize=7,
+        )
         return
-    colour = PRODUCTION_COLOUR if row["rung"].startswith("production") else DEVICE_COLOURS[row["device"]]
+    colour = (
+        PRODUCTION_COLOUR if row["rung"].startswith("production") else DEVICE_COLOURS[row["device"]]
+    )
     axes.barh(place, row["interactions_per_s"], height=0.72, color=colour, alpha=0.85, linewidth=0)
     speedup = row.get("speedup_serial") or 1
-    text = rate_text(row["interactions_per_s"]) + (f"  ×{digits(3)(speedup)}" if speedup != 1 else "")
+    text = rate_text(row["interactions_per_s"]) + (
+        f"  ×{digits(3)(speedup)}" if speedup != 1 else ""
+    )
     end = max(row["interactions_per_s"] for row in rows if row.get("interactions_per_s"))
     axes.annotate(text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=7)
 
 
-# --- threads --------------------------------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------
 
 
 def threads_figure(rows, facts) -> Figure:
@@ -161,7 +192,12 @@ def _draw_threads(left, right, name, rows, colour):
     left.plot(threads, rate, "o-", color=colour, markersize=4, label=name)
     left.plot(threads, rate[0] * threads / threads[0], ":", color=colour, linewidth=1)
     left.annotate(
-        rate_text(rate[-1]), (threads[-1], rate[-1]), (0, -11), textcoords="offset points", ha="center", fontsize=7
+        rate_text(rate[-1]),
+        (threads[-1], rate[-1]),
+        (0, -11),
+        textcoords="offset points",
+        ha="center",
+        fontsize=7,
     )
     right.plot(threads, [row["efficiency"] for row in rows], "o-", color=colour, markersize=4)
 
@@ -178,7 +214,7 @@ def _style_threads(left, right):
     right.set_ylabel("parallel efficiency")
 
 
-# --- blocks ---------------------------------------------------------------------------------------------------------
+# --- blocks ---------------------------------------------------------------------------------------
 
 
 def blocks_figure(rows, facts) -> Figure:
@@ -200,7 +236,9 @@ def _draw_blocks(axes, rows, facts):
     blocks, unrolls = (sorted({row[key] for row in rows}) for key in ("block", "unroll"))
     rates = np.full((len(blocks), len(unrolls)), np.nan)
     for row in rows:
-        rates[blocks.index(row["block"]), unrolls.index(row["unroll"])] = row["interactions_per_s"] * 1e-9
+        rates[blocks.index(row["block"]), unrolls.index(row["unroll"])] = (
+            row["interactions_per_s"] * 1e-9
+        )
     norm = LogNorm(np.nanmin(rates) * 0.999, np.nanmax(rates) * 1.001)
     axes.imshow(rates, norm=norm, cmap="viridis", aspect="auto", origin="lower")
     best = np.unravel_index(np.nanargmax(rates), rates.shape)
@@ -219,7 +257,16 @@ def _label_cell(axes, place, rates, norm, best):
     value, (y, x) = rates[tuple(place)], place
     colour = "white" if norm(value) < 0.6 else BLACK
     text = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-    axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, weight="bold" if best else "normal")
+    axes.text(
+        x,
+        y,
+        text,
+        ha="center",
+        va="center",
+        fontsize=6.5,
+        color=colour,
+        weight="bold" if best else "normal",
+    )
     if best:
         axes.plot(x, y, "o", markersize=20, mfc="none", mec=colour, mew=1.2)
 
@@ -228,12 +275,16 @@ def _mark_rule(axes, blocks, number, multiprocessors):
     """Draw a line above the last block size that gives every multiprocessor a block."""
     filling = sum(number / block >= multiprocessors for block in blocks)
     axes.axhline(filling - 0.5, color=VERMILLION, linewidth=2.5, clip_on=False)
-    text = f"N/p ≥ {multiprocessors} below the line" if filling else f"N/p < {multiprocessors} everywhere"
+    text = (
+        f"N/p ≥ {multiprocessors} below the line"
+        if filling
+        else f"N/p < {multiprocessors} everywhere"
+    )
     text = text if filling < len(blocks) else f"N/p ≥ {multiprocessors} everywhere"
     axes.set_title(text, loc="right", fontsize=7, color=VERMILLION)
 
 
-# --- sizes ----------------------------------------------------------------------------------------------------------
+# --- sizes ----------------------------------------------------------------------------------------
 
 
 def sizes_figure(rows, facts) -> Figure:
@@ -246,16 +297,26 @@ def sizes_figure(rows, facts) -> Figure:
     axes.set_yscale("log")
     measured = [row for row in rows if row.get("interactions_per_s")]
     crossovers = {row["precision"]: crossover(measured, row["precision"]) for row in measured}
-    for (device, precision), group in groupby(measured, key=lambda row: (row["device"], row["precision"])):
+    for (device, precision), group in groupby(
+        measured, key=lambda row: (row["device"], row["precision"])
+    ):
         points = [(row["bodies"], row["interactions_per_s"]) for row in group]
         name = f"{device.upper()}, {precision}"
         if device == "gpu" and crossovers[precision]:
             name += f": faster from {crossovers[precision][0]:.0f} bodies"
         style = "o-" if device == "gpu" else "s--"
-        axes.plot(*zip(*points, strict=True), style, color=PRECISION_COLOURS[precision], markersize=3.5, label=name)
+        axes.plot(
+            *zip(*points, strict=True),
+            style,
+            color=PRECISION_COLOURS[precision],
+            markersize=3.5,
+            label=name,
+        )
     for precision in filter(crossovers.get, crossovers):
         colour = PRECISION_COLOURS[precision]
-        axes.plot(*crossovers[precision], "*", color=colour, markersize=11, mec=BLACK, mew=0.6, zorder=4)
+        axes.plot(
+            *crossovers[precision], "*", color=colour, markersize=11, mec=BLACK, mew=0.6, zorder=4
+        )
     _draw_ceiling(axes, measured)
     _whole_decades(axes)
     _rate_axis(axes.yaxis)
@@ -278,35 +339,60 @@ def _whole_decades(axes):
 
 def _draw_ceiling(axes, rows):
     """Draw the issue-slot ceiling of single precision, if a GPU was measured."""
-    found = [row["interactions_per_s"] / row["share_of_ceiling"] for row in rows if row.get("share_of_ceiling")]
+    found = [
+        row["interactions_per_s"] / row["share_of_ceiling"]
+        for row in rows
+        if row.get("share_of_ceiling")
+    ]
     if found:
         axes.axhline(found[0], color=SKY, linewidth=1.2)
         axes.set_ylim(top=2 * found[0])
         name = f"ceiling of single: {rate_text(found[0])}"
         axes.annotate(
-            name, (0.01, found[0]), (0, 3), xycoords=axes.get_yaxis_transform(), textcoords="offset points", fontsize=7
+            name,
+            (0.01, found[0]),
+            (0, 3),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            fontsize=7,
         )
 
 
-# --- tune -----------------------------------------------------------------------------------------------------------
+# --- tune -----------------------------------------------------------------------------------------
 
 
 def tune_figure(rows, facts) -> Figure:
     """Draw the rate of the accelerations against the targets of a lane: a panel a precision, a line a size."""
     rows = [row for row in rows if row["sum"] == "accelerations"]
-    precisions, sizes = (list(dict.fromkeys(row[key] for row in rows)) for key in ("precision", "bodies"))
+    precisions, sizes = (
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("precision", "bodies")
+    )
     figure = _figure(3.6)
     panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
     for axes, precision in zip(panels, precisions, strict=False):
-        for size, colour in zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True):
-            _draw_choices(axes, [row for row in rows if (row["precision"], row["bodies"]) == (precision, size)], colour)
+        for size, colour in zip(
+            sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True
+        ):
+            _draw_choices(
+                axes,
+                [row for row in rows if (row["precision"], row["bodies"]) == (precision, size)],
+                colour,
+            )
         axes.set_xlabel("targets of a lane")
         axes.set_title(precision, loc="left")
     panels[0].set_yscale("log")
     _rate_axis(panels[0].yaxis)
     panels[0].set_ylabel(RATE)
-    handles = [Line2D([], [], color=line.get_color(), label=line.get_label()) for line in panels[0].lines[::2]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, title="bodies; a ring marks the fastest")
+    handles = [
+        Line2D([], [], color=line.get_color(), label=line.get_label())
+        for line in panels[0].lines[::2]
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=4,
+        title="bodies; a ring marks the fastest",
+    )
     figure.suptitle(machine_title(facts, "gpu"))
     return figure
 
@@ -316,11 +402,18 @@ def _draw_choices(axes, rows, colour):
     points = {int(row["choice"]): row["interactions_per_s"] for row in rows}
     if points:
         best = max(points, key=points.get)
-        axes.plot(points.keys(), points.values(), "o-", color=colour, markersize=2.5, label=f"{rows[0]['bodies']}")
+        axes.plot(
+            points.keys(),
+            points.values(),
+            "o-",
+            color=colour,
+            markersize=2.5,
+            label=f"{rows[0]['bodies']}",
+        )
         axes.plot(best, points[best], "o", markersize=8, mfc="none", mec=colour)
 
 
-# --- limits ---------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 
 def limits_figure(rows, facts) -> Figure:
@@ -330,17 +423,23 @@ def limits_figure(rows, facts) -> Figure:
     axes = figure.subplots()
     for place, row in enumerate(rows):
         colour = PRECISION_COLOURS[row["precision"]]
-        axes.barh(place, row["interactions_per_s"], height=0.72, color=colour, alpha=0.85, linewidth=0)
+        axes.barh(
+            place, row["interactions_per_s"], height=0.72, color=colour, alpha=0.85, linewidth=0
+        )
         axes.plot([row["ceiling"]] * 2, [place - 0.45, place + 0.45], color=BLACK, linewidth=1.8)
         text = f"{rate_text(row['interactions_per_s'])}, {row['share_of_ceiling']:.0%}"
         end = max(row["interactions_per_s"], row["ceiling"])
-        axes.annotate(text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=7)
+        axes.annotate(
+            text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=7
+        )
     names = [f"{row['precision']}, {row['kernel']}, {row['bodies']}" for row in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.margins(x=0.15)
     axes.tick_params(axis="y", length=0, labelsize=7.5)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, place: rate_text(rate) if rate else "0"))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda rate, place: rate_text(rate) if rate else "0")
+    )
     axes.set_xlabel(f"{RATE} (line: what the instructions allow at most)")
     figure.suptitle(machine_title(facts, "gpu"))
     return figure

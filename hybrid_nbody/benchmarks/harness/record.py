@@ -73,7 +73,8 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     arguments : Namespace
         Where results go.
     agree : callable, optional
-        Takes whether this rank was asked to stop; returns whether any was, where several measure (see `follow`).
+        Takes whether this rank was asked to stop; returns whether any was, where several measure
+        (see `follow`).
 
     Raises
     ------
@@ -84,7 +85,9 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     """
     results = Results(plan.name, arguments.output, plan.columns, devices.facts, arguments.overwrite)
     console = open_console()
-    console.print(f"bench {plan.name}: {len(plan.tasks)} rows; {devices.description}", highlight=False)
+    console.print(
+        f"bench {plan.name}: {len(plan.tasks)} rows; {devices.description}", highlight=False
+    )
     with StopSignals() as signals:
         finished = _measure(plan, results, console, _stopper(signals, agree))
     console.print()
@@ -96,7 +99,9 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     if results.rows:
         plan.draw(results.rows, devices.facts, results.picture)
     kept = "" if finished else f"{outcome}: {len(results.rows)} of {len(plan.tasks)} rows kept; "
-    names = ", ".join(path.name for path in (results.csv, results.json, results.picture) if path.exists())
+    names = ", ".join(
+        path.name for path in (results.csv, results.json, results.picture) if path.exists()
+    )
     console.print(f"{kept}results in {results.folder}: {names}", highlight=False, soft_wrap=True)
     return 0 if finished else STOPPED_EARLY
 
@@ -104,7 +109,8 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
 def follow(plan: Plan, agree) -> int:
     """Take part in the tasks that the root carries out, on another rank, and return the exit code.
 
-    A task is measured by all ranks together and gives each the same row; `agree` as for `carry_out`.
+    A task is measured by all ranks together and gives each the same row; `agree` as for
+    `carry_out`.
     """
     rows = []
     with StopSignals() as signals:
@@ -150,7 +156,9 @@ class Report:
     """What both kinds of progress have in common: the tables."""
 
     def __init__(self, console, total):
-        self.console, self.total, self.done = console, total, 0
+        self.console = console
+        self.total = total
+        self.done = 0
 
     def begin(self, task):
         """Show which row is being measured."""
@@ -169,7 +177,12 @@ class BarReport(Report):
 
     def __init__(self, console, total):
         super().__init__(console, total)
-        columns = (MofNCompleteColumn(), BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("{task.description}"))
+        columns = (
+            MofNCompleteColumn(),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+        )
         self.progress = Progress(*columns, console=console, transient=True)
         self.bar = self.progress.add_task("", total=total)
         self.progress.start()

@@ -33,7 +33,8 @@ class Column:
     show : callable
         Returns the text of a value in the table.
     rank : int
-        Where a terminal is too narrow for all columns, those of the highest rank are left out first.
+        Where a terminal is too narrow for all columns, those of the highest rank are left out
+        first.
     note : str
         Key of what is added to the text in brackets, if the row has it.
     """
@@ -52,7 +53,9 @@ class Column:
         return f"{text} ({row[self.note]})" if row.get(self.note) else text
 
 
-def timing_columns(of: str = "", several: str = "calls", rank: int = 3, figures: int = 3) -> tuple[Column, ...]:
+def timing_columns(
+    of: str = "", several: str = "calls", rank: int = 3, figures: int = 3
+) -> tuple[Column, ...]:
     """Return the columns of `hybrid_nbody.benchmarks.harness.measure.Times` and of the rate at their median.
 
     Parameters
@@ -68,7 +71,13 @@ def timing_columns(of: str = "", several: str = "calls", rank: int = 3, figures:
     """
     return (
         Column("mean_s", f"mean time{of} in s", "mean\nms", times(1e3, digits(4)), rank=rank),
-        Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=2),
+        Column(
+            "sd_s",
+            "standard deviation of the timings in s",
+            "s.d.\nms",
+            times(1e3, digits(2)),
+            rank=2,
+        ),
         Column("median_s", f"median time{of} in s", "median\nms", times(1e3, digits(4))),
         Column("repeats", "timings"),
         Column("calls", f"{several} in a row that a timing is the mean of"),
@@ -103,7 +112,9 @@ class Results:
     """
 
     def __init__(self, name, folder: Path, columns, facts, overwrite):
-        self.name, self.folder, self.columns = name, folder, columns
+        self.name = name
+        self.folder = folder
+        self.columns = columns
         self.rows = []
         self.header = {
             "program": PROGRAM,
@@ -161,7 +172,9 @@ class file_errors:
 
     def __exit__(self, kind, error, trace):
         if isinstance(error, OSError):
-            raise FileError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+            raise FileError(
+                f"{self.path}: cannot be written ({error.strerror or error})"
+            ) from error
 
 
 def claim(folder: Path, name: str, overwrite: bool) -> None:
@@ -170,7 +183,8 @@ def claim(folder: Path, name: str, overwrite: bool) -> None:
     Raises
     ------
     InputError
-        It is a file, cannot be written, or holds anything that is not to be replaced; nothing is changed then.
+        It is a file, cannot be written, or holds anything that is not to be replaced; nothing is
+        changed then.
     """
     check(folder, name, overwrite)
     try:
@@ -178,12 +192,16 @@ def claim(folder: Path, name: str, overwrite: bool) -> None:
         for path in _files(folder, name):
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"--output: {folder} cannot be written: {error.strerror or error}") from error
+        raise InputError(
+            f"--output: {folder} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def check(folder: Path, name: str, overwrite: bool) -> None:
     """Check that `claim` may have its way; changes nothing."""
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    existing = next(
+        path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()
+    )
     if not existing.is_dir():
         raise InputError(
             f"--output: {existing if existing != folder.absolute() else folder} is a file, not a directory"
@@ -194,7 +212,9 @@ def check(folder: Path, name: str, overwrite: bool) -> None:
     foreign = [path.name for path in entries if path not in _files(folder, name)]
     if foreign or (entries and not _is_ours(folder / f"{name}.json", name)):
         what = (foreign or [path.name for path in entries])[0]
-        raise InputError(f"--output: {folder} holds {what}, which is not of `bench {name}`; choose another directory")
+        raise InputError(
+            f"--output: {folder} holds {what}, which is not of `bench {name}`; choose another directory"
+        )
     if entries and not overwrite:
         raise InputError(
             f"--output: {folder} holds results of `bench {name}` already; choose another directory, or give --overwrite"
@@ -232,9 +252,14 @@ def _width(result) -> int:
 def _table(shown, rows):
     result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for k, column in enumerate(shown):
-        result.add_column(column.title, justify="right" if k else "left", no_wrap=k > 0, vertical="bottom")
+        result.add_column(
+            column.title, justify="right" if k else "left", no_wrap=k > 0, vertical="bottom"
+        )
     for row in rows:
-        result.add_row(*(Text(column.cell(row)) for column in shown), style="" if row.get("median_s") else "dim")
+        result.add_row(
+            *(Text(column.cell(row)) for column in shown),
+            style="" if row.get("median_s") else "dim",
+        )
     return result
 
 

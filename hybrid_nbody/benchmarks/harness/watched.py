@@ -52,7 +52,8 @@ class Watch:
 
     def restart(self) -> None:
         """Forget everything."""
-        self.spans, self.traffic = [], Traffic()
+        self.spans = []
+        self.traffic = Traffic()
 
     @contextmanager
     def span(self):
@@ -82,13 +83,20 @@ class WatchedTransport(Transport):
     recordable = False  # marks are the host's
 
     def __init__(self, carrier: Transport, watch: Watch, rank: int):
-        self.carrier, self.watch, self.rank = carrier, watch, rank
-        self.name, self.warning = carrier.name, carrier.warning
+        self.carrier = carrier
+        self.watch = watch
+        self.rank = rank
+        self.name = carrier.name
+        self.warning = carrier.warning
 
     def allgather(self, array, partition):
         """See `Transport`."""
         row = array.nbytes // max(len(array), 1)
-        others = [count * row for rank, count in enumerate(partition.counts) if rank != self.rank and count]
+        others = [
+            count * row
+            for rank, count in enumerate(partition.counts)
+            if rank != self.rank and count
+        ]
         self.watch.traffic.note(others)
         with self.watch.span():
             self.carrier.allgather(array, partition)
@@ -122,7 +130,8 @@ class WatchedMessages:
     """Messages on their way, watched."""
 
     def __init__(self, messages, watch: Watch):
-        self.messages, self.watch = messages, watch
+        self.messages = messages
+        self.watch = watch
 
     def finish(self):
         """See `hybrid_nbody.parallel.exchange.Messages`."""
@@ -134,7 +143,8 @@ class WatchedNumbers:
     """What a `HaloExchange` asks of its communicator between two kernels, watched."""
 
     def __init__(self, communicator, watch: Watch):
-        self.communicator, self.watch = communicator, watch
+        self.communicator = communicator
+        self.watch = watch
 
     def __getattr__(self, name):
         return getattr(self.communicator, name)

@@ -40,8 +40,14 @@ def run(arguments) -> int:
     devices = find_devices("gpu")
     check_blocks(blocks, devices.facts["threads_per_block_limit"])
     check_memory(devices, sizes)
-    tasks = [task for number in sizes for task in _tasks(number, sorted(blocks), sorted(unrolls), repeats, devices)]
-    plan = Plan("blocks", COLUMNS, tasks, partial(write, blocks_figure), conclude=best_lines, tabulate=pivot)
+    tasks = [
+        task
+        for number in sizes
+        for task in _tasks(number, sorted(blocks), sorted(unrolls), repeats, devices)
+    ]
+    plan = Plan(
+        "blocks", COLUMNS, tasks, partial(write, blocks_figure), conclude=best_lines, tabulate=pivot
+    )
     return carry_out(plan, devices, arguments)
 
 
@@ -54,20 +60,34 @@ def check_blocks(blocks, limit: int) -> None:
         If it cannot, naming its limit.
     """
     if max(blocks) > limit:
-        raise InputError(f"--blocks: {max(blocks)} threads are too many: this GPU launches at most {limit} a block")
+        raise InputError(
+            f"--blocks: {max(blocks)} threads are too many: this GPU launches at most {limit} a block"
+        )
 
 
 def _tasks(number, blocks, unrolls, repeats, devices):
-    problem, fewest = cache(lambda: massive_box(number)), devices.facts["multiprocessors"]
+    problem = cache(lambda: massive_box(number))
+    fewest = devices.facts["multiprocessors"]
     section = f"{number} bodies: G interactions/s; * marks fewer blocks than multiprocessors, N / p < {fewest}"
     for block in blocks:
         for unroll in unrolls:
-            head = {"bodies": number, "block": block, "unroll": unroll, "fills": number / block >= fewest}
-            yield Task(section, f"block {block}, unroll {unroll}", partial(_row, head, problem, repeats, devices))
+            head = {
+                "bodies": number,
+                "block": block,
+                "unroll": unroll,
+                "fills": number / block >= fewest,
+            }
+            yield Task(
+                section,
+                f"block {block}, unroll {unroll}",
+                partial(_row, head, problem, repeats, devices),
+            )
 
 
 def _row(head, problem, repeats, devices, rows, stop):
-    kernel = Kernel("ladder_c.cu", "tiles", block=head["block"], unroll=head["unroll"], options=FLUSH)
+    kernel = Kernel(
+        "ladder_c.cu", "tiles", block=head["block"], unroll=head["unroll"], options=FLUSH
+    )
     return head | measured(KernelRun(devices.gpu, kernel, problem()), repeats, stop)
 
 
@@ -93,7 +113,10 @@ def best_lines(rows) -> list[str]:
     """Return the best block size and unroll factor of each size, in words."""
     lines = []
     for number in dict.fromkeys(row["bodies"] for row in rows):
-        best = max((row for row in rows if row["bodies"] == number), key=lambda row: row["interactions_per_s"])
+        best = max(
+            (row for row in rows if row["bodies"] == number),
+            key=lambda row: row["interactions_per_s"],
+        )
         rate = digits(3)(best["interactions_per_s"] * 1e-9)
         lines.append(
             f"{number} bodies: best with blocks of {best['block']}, unroll {best['unroll']}: {rate} G interactions/s"

@@ -24,17 +24,23 @@ class LoopRun:
     divisible = True
 
     def __init__(self, backend, function, problem):
-        from hybrid_nbody.benchmarks.ladder import loops  # compiles for the threads and the cache of `backend`
+        from hybrid_nbody.benchmarks.ladder import (
+            loops,
+        )  # compiles for the threads and the cache of `backend`
 
-        self.backend, self.problem = backend, problem
-        self.kick, self.drift = getattr(loops, function), loops.drift
+        self.backend = backend
+        self.problem = problem
+        self.kick = getattr(loops, function)
+        self.drift = loops.drift
         self.dt = np.float32(problem.dt)
         self.restart()
 
     def restart(self) -> None:
         """Go back to the bodies at rest."""
         problem = self.problem
-        self.bodies = np.column_stack([problem.position, np.zeros_like(problem.position), problem.mass])
+        self.bodies = np.column_stack(
+            [problem.position, np.zeros_like(problem.position), problem.mass]
+        )
 
     def step(self, targets: int) -> None:
         """Do a step of the first `targets` bodies."""
@@ -64,7 +70,9 @@ class OpenMPRun:
     divisible = False
 
     def __init__(self, backend, real, problem):
-        self.backend, self.problem, self.real = backend, problem, openmp.REALS[real]
+        self.backend = backend
+        self.problem = problem
+        self.real = openmp.REALS[real]
         self.library, self.dt = openmp.load(real), self.real(problem.dt)
         self.mass, self.eps2 = problem.mass.astype(self.real), self.real(problem.eps2)
         self.library.omp_set_num_threads(backend.threads)
@@ -73,11 +81,14 @@ class OpenMPRun:
     def restart(self):
         """Go back to the bodies at rest."""
         self.position = self.problem.position.T.astype(self.real, order="C")
-        self.velocity, self.acceleration = np.zeros_like(self.position), np.zeros_like(self.position)
+        self.velocity = np.zeros_like(self.position)
+        self.acceleration = np.zeros_like(self.position)
 
     def step(self, targets):
         """Do a step of all bodies."""
-        self.library.accelerations(self.problem.number, *self.position, self.mass, self.eps2, *self.acceleration)
+        self.library.accelerations(
+            self.problem.number, *self.position, self.mass, self.eps2, *self.acceleration
+        )
         self.velocity += self.dt * self.acceleration
         self.position += self.dt * self.velocity
 

@@ -101,24 +101,32 @@ class KernelRun:
     divisible = True
 
     def __init__(self, backend, kernel, problem):
-        self.backend, self.kernel, self.problem = backend, kernel, problem
+        self.backend = backend
+        self.kernel = kernel
+        self.problem = problem
         self.module = backend.compile(kernel.path, kernel.defines, kernel.options)
         self.kick = self.module.get_function(kernel.name)
         self.drift = backend.compile(DRIFT, {}).get_function(kernel.layout.drift)
-        self.targets, self.parameters = 0, ()
+        self.targets = 0
+        self.parameters = ()
         self.restart()
 
     def restart(self):
         """Go back to the bodies at rest."""
         block = self.kernel.block
-        self.layout = self.kernel.layout(self.backend, self.problem, -(-self.problem.number // block) * block)
+        self.layout = self.kernel.layout(
+            self.backend, self.problem, -(-self.problem.number // block) * block
+        )
 
     def step(self, targets):
         """Queue a step of the first `targets` bodies."""
-        kernel, dt = self.kernel, np.float32(self.problem.dt)
+        kernel = self.kernel
+        dt = np.float32(self.problem.dt)
         if targets != self.targets:  # not within a captured graph, which repeats a step of one size
             give = PARAMETERS[kernel.parameters]
-            self.parameters = give(self.backend, self.module, self.problem.eps2, dt, self.problem.number, targets)
+            self.parameters = give(
+                self.backend, self.module, self.problem.eps2, dt, self.problem.number, targets
+            )
             self.targets = targets
         self.kick(
             kernel.grid(targets),
@@ -134,4 +142,6 @@ class KernelRun:
 
     def result(self):
         """Return positions and velocities, (N, 3) arrays."""
-        return tuple(array[: self.problem.number] for array in self.layout.result(self.backend.download))
+        return tuple(
+            array[: self.problem.number] for array in self.layout.result(self.backend.download)
+        )

@@ -76,10 +76,20 @@ def run(arguments) -> int:
     names = options.words("--ladders", arguments.ladders, tuple(LADDERS))
     asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
-    chosen = [(LADDERS[name], number) for name in names for number in asked or _sizes(LADDERS[name], devices)]
+    chosen = [
+        (LADDERS[name], number)
+        for name in names
+        for number in asked or _sizes(LADDERS[name], devices)
+    ]
     check_memory(devices, [number for _, number in chosen])
-    tasks = [task for ladder, number in chosen for task in _tasks(ladder, number, devices, repeats, arguments.backend)]
-    return carry_out(Plan("ladder", COLUMNS, tasks, partial(write, ladder_figure)), devices, arguments)
+    tasks = [
+        task
+        for ladder, number in chosen
+        for task in _tasks(ladder, number, devices, repeats, arguments.backend)
+    ]
+    return carry_out(
+        Plan("ladder", COLUMNS, tasks, partial(write, ladder_figure)), devices, arguments
+    )
 
 
 def _sizes(ladder, devices):

@@ -1,6 +1,7 @@
 """The rungs of the ladders, in order: what each is called, where it runs, and what makes it.
 
-A rung that differs from another by how it is compiled alone has the same kernel and says so in its options here.
+A rung that differs from another by how it is compiled alone has the same kernel and says so in its
+options here.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,8 @@ class Rung:
     kernel : Kernel or None
         What a GPU rung compiles.
     production : bool
-        Whether it is no step of the ladder but what a run uses, compared with the last rung on its own device.
+        Whether it is no step of the ladder but what a run uses, compared with the last rung on its
+        own device.
     """
 
     name: str
@@ -99,15 +101,25 @@ def on_gpu(name, source, kernel, layout, **how) -> Rung:
 SERIAL = on_cpu("serial loop", "serial")
 SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", SymmetricRun)
 THREADS = on_cpu("threads over the outer loop", "threads")
-IN_C = Rung("struct of arrays in C, OpenMP", "cpu", lambda *of: OpenMPRun(of[0], "float", of[1]), missing_compiler)
+IN_C = Rung(
+    "struct of arrays in C, OpenMP",
+    "cpu",
+    lambda *of: OpenMPRun(of[0], "float", of[1]),
+    missing_compiler,
+)
 IN_C_DOUBLE = Rung(
-    "struct of arrays in C, float64", "cpu", lambda *of: OpenMPRun(of[0], "double", of[1]), missing_compiler
+    "struct of arrays in C, float64",
+    "cpu",
+    lambda *of: OpenMPRun(of[0], "double", of[1]),
+    missing_compiler,
 )
 
 
 def _production(device, missing, precision="single"):
     make = lambda backend, problem: ProductionRun(backend, precision, problem)  # noqa: E731
-    return Rung(f"production ({precision}), {device.upper()}", device, make, missing, production=True)
+    return Rung(
+        f"production ({precision}), {device.upper()}", device, make, missing, production=True
+    )
 
 
 PRODUCTION = (_production("cpu", nothing_missing), _production("gpu", missing_gpu))
@@ -133,7 +145,13 @@ A = Ladder(
         _a("tiles in shared memory", kernel="tiles", layout=Vectors4),
         _a("unrolled tiles", kernel="tiles", layout=Vectors4, unroll=32),
         _a("fast math", kernel="fast_tiles", layout=Vectors4, unroll=32, options=FLUSH),
-        _a("plain floats, not float4", kernel="fast_plain_tiles", layout=Arrays, unroll=32, options=FLUSH),
+        _a(
+            "plain floats, not float4",
+            kernel="fast_plain_tiles",
+            layout=Arrays,
+            unroll=32,
+            options=FLUSH,
+        ),
         *PRODUCTION,
     ),
     (16384,),

@@ -67,7 +67,8 @@ class Vectors4:
 
     def __init__(self, backend, problem, padded):
         rows = padded_rows(backend, problem, padded)
-        position, velocity = np.vstack([rows[:3], rows[6:]]).T, np.zeros((padded, 4), np.float32)
+        position = np.vstack([rows[:3], rows[6:]]).T
+        velocity = np.zeros((padded, 4), np.float32)
         self.buffers = self.moving = (backend.upload(position), backend.upload(velocity))
 
     def result(self, download):

@@ -1,7 +1,7 @@
 """The CPU loops of the ladders, in Numba: plain code, float32, no fast math, an array of structs.
 
-Each does the kick of a step, v += dt a(x), for bodies 0 to targets - 1; `drift` then does x += dt v. A row of `bodies`,
-an (N, 7) array of float32, is a struct: x, y, z, vx, vy, vz, mass.
+Each does the kick of a step, v += dt a(x), for bodies 0 to targets - 1; `drift` then does x += dt
+v. A row of `bodies`, an (N, 7) array of float32, is a struct: x, y, z, vx, vy, vz, mass.
 """
 
 import math
@@ -57,7 +57,8 @@ def symmetric(bodies, targets, eps2, dt):
             dz = bodies[j, 2] - bodies[i, 2]
             inverse = real(1) / math.sqrt(dx * dx + dy * dy + dz * dz + eps2)
             weight = dt * inverse * inverse * inverse
-            own, other = weight * bodies[j, 6], weight * bodies[i, 6]
+            own = weight * bodies[j, 6]
+            other = weight * bodies[i, 6]
             ax += own * dx
             ay += own * dy
             az += own * dz

@@ -21,14 +21,18 @@ REALS = {"float": np.float32, "double": np.float64}
 
 def compiler() -> str | None:
     """Return the C compiler of the machine: ``$CC``, gcc or cc; None where there is none."""
-    return next(filter(None, map(shutil.which, filter(None, (os.environ.get("CC"), "gcc", "cc")))), None)
+    return next(
+        filter(None, map(shutil.which, filter(None, (os.environ.get("CC"), "gcc", "cc")))), None
+    )
 
 
 def compiler_version() -> str:
     """Return the first line of what the compiler says of itself; empty where there is none."""
     if compiler() is None:
         return ""
-    return subprocess.run([compiler(), "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
+    return subprocess.run(
+        [compiler(), "--version"], capture_output=True, text=True
+    ).stdout.partition("\n")[0]
 
 
 @cache
@@ -45,7 +49,8 @@ def load(real: str = "float"):
     path = node_local_cache() / f"openmp_loop-{real}-{digest}.so"
     if not path.exists():
         _compile(real, path)
-    library, array = ctypes.CDLL(path), np.ctypeslib.ndpointer(REALS[real], ndim=1, flags="C_CONTIGUOUS")
+    library = ctypes.CDLL(path)
+    array = np.ctypeslib.ndpointer(REALS[real], ndim=1, flags="C_CONTIGUOUS")
     number = ctypes.c_float if real == "float" else ctypes.c_double
     library.accelerations.argtypes = [ctypes.c_int, *[array] * 4, number, *[array] * 3]
     library.accelerations.restype = None
@@ -69,4 +74,6 @@ def _call(*words):
     result = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if result.returncode:
         lines = (result.stderr or result.stdout).strip().splitlines()
-        raise InputError(f"{words[0]} cannot compile {SOURCE.name}: {lines[0] if lines else 'no message'}")
+        raise InputError(
+            f"{words[0]} cannot compile {SOURCE.name}: {lines[0] if lines else 'no message'}"
+        )

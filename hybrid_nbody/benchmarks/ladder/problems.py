@@ -14,8 +14,10 @@ OPERATIONS = 20
 POSITION_TOLERANCE = 0.005
 """Largest difference of a coordinate after a step at which it still agrees with the reference."""
 
-FIRST, SPREAD = 32, 96
-"""Bodies that are checked: the first ones, which every rung moves, and others spread over the rest."""
+FIRST = 32
+SPREAD = 96
+"""Bodies that are checked: the first ones, which every rung moves, and others spread over the
+rest."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,19 @@ class Problem:
     def sample(self) -> np.ndarray:
         """The bodies that are checked, in order."""
         return np.unique(
-            np.concatenate([np.arange(min(FIRST, self.number)), np.arange(SPREAD) * self.number // SPREAD])
+            np.concatenate(
+                [np.arange(min(FIRST, self.number)), np.arange(SPREAD) * self.number // SPREAD]
+            )
         )
 
     @cached_property
     def acceleration(self) -> np.ndarray:
         """True accelerations of the sample."""
         return reference.accelerations(
-            self.position.astype(float), self.mass.astype(float), self.softening, targets=self.sample
+            self.position.astype(float),
+            self.mass.astype(float),
+            self.softening,
+            targets=self.sample,
         )
 
     def check(self, position, velocity, targets: int) -> dict[str, float]:
@@ -69,14 +76,16 @@ class Problem:
         Returns
         -------
         dict
-            Largest difference of a coordinate and the share of bodies within `POSITION_TOLERANCE`; median and largest
-            error of the acceleration, relative to its own length.
+            Largest difference of a coordinate and the share of bodies within `POSITION_TOLERANCE`;
+            median and largest error of the acceleration, relative to its own length.
         """
         done = self.sample[self.sample < targets]
         true = self.acceleration[: len(done)]
         moved = self.position[done].astype(float) + self.dt**2 * true
         offset = np.abs(position[done] - moved).max(axis=1)
-        error = np.linalg.norm(velocity[done] / self.dt - true, axis=1) / np.linalg.norm(true, axis=1)
+        error = np.linalg.norm(velocity[done] / self.dt - true, axis=1) / np.linalg.norm(
+            true, axis=1
+        )
         return {
             "checked": len(done),
             "position_error": float(offset.max()),

@@ -24,14 +24,21 @@ class ProductionRun:
     divisible = False
 
     def __init__(self, backend, precision, problem, gravity=None, **options):
-        self.backend, self.precision, self.problem, number = backend, precision, problem, problem.number
+        self.backend = backend
+        self.precision = precision
+        self.problem = problem
+        number = problem.number
         self.state = make_state(backend, slice(0, number), problem.mass.astype("f8"))
         local = PRECISIONS[precision].local
         order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
         set_order(backend, self.state, order)
-        gravity = gravity or gravity_for([backend.kind], precision, problem.mass.astype("f8"), problem.softening)
+        gravity = gravity or gravity_for(
+            [backend.kind], precision, problem.mass.astype("f8"), problem.softening
+        )
         kernels = backend.kernels(KERNELS, gravity.module)
-        self.kernels = kernels.Kernels(backend, self.state, precision, problem.softening, 1.0, **options)
+        self.kernels = kernels.Kernels(
+            backend, self.state, precision, problem.softening, 1.0, **options
+        )
         self.restart()
 
     def restart(self):
@@ -56,4 +63,6 @@ class ProductionRun:
 
     def result(self):
         """Return positions and velocities, (N, 3) arrays."""
-        return self.backend.download(self.state.position), self.backend.download(self.state.velocity)
+        return self.backend.download(self.state.position), self.backend.download(
+            self.state.velocity
+        )

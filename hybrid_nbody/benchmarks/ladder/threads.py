@@ -9,7 +9,13 @@ from hybrid_nbody.benchmarks.harness.pictures import threads_figure, write
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.results import Column, digits, timing_columns
 from hybrid_nbody.benchmarks.ladder.ladder import measured
-from hybrid_nbody.benchmarks.ladder.ladders import IN_C, IN_C_DOUBLE, PRODUCTION, PRODUCTION_DOUBLE, THREADS
+from hybrid_nbody.benchmarks.ladder.ladders import (
+    IN_C,
+    IN_C_DOUBLE,
+    PRODUCTION,
+    PRODUCTION_DOUBLE,
+    THREADS,
+)
 from hybrid_nbody.benchmarks.ladder.problems import box
 
 LOOPS = (THREADS, IN_C, PRODUCTION[0], IN_C_DOUBLE, PRODUCTION_DOUBLE)
@@ -25,8 +31,16 @@ COLUMNS = (
     *timing_columns(" of a step", "steps"),
     Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3), rank=1),
     Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", digits(3)),
-    Column("efficiency", "rate a thread, relative to the fewest threads measured", "effi-\nciency", "{:.0%}".format),
-    Column("position_error", "largest difference of a coordinate from the float64 reference after a step"),
+    Column(
+        "efficiency",
+        "rate a thread, relative to the fewest threads measured",
+        "effi-\nciency",
+        "{:.0%}".format,
+    ),
+    Column(
+        "position_error",
+        "largest difference of a coordinate from the float64 reference after a step",
+    ),
     Column("error_median", "median error of the accelerations, each relative to its own length"),
 )
 
@@ -43,11 +57,17 @@ def run(arguments) -> int:
     devices = find_devices("cpu")
     check_memory(devices, sizes)
     tasks = [task for number in sizes for task in _tasks(number, sorted(counts), repeats, devices)]
-    return carry_out(Plan("threads", COLUMNS, tasks, partial(write, threads_figure)), devices, arguments)
+    return carry_out(
+        Plan("threads", COLUMNS, tasks, partial(write, threads_figure)), devices, arguments
+    )
 
 
 def _counts(most):
-    return range(1, most + 1) if most <= SEVERAL else [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
+    return (
+        range(1, most + 1)
+        if most <= SEVERAL
+        else [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
+    )
 
 
 def _size(most):
@@ -60,7 +80,11 @@ def _tasks(number, counts, repeats, devices):
         for count in counts:
             head = {"bodies": number, "loop": loop.name, "threads": count}
             section = f"Threads, {number} bodies: random in [-1, 1]^3, unit masses"
-            yield Task(section, f"{loop.name}, {count}", partial(_row, head, loop, problem, repeats, devices))
+            yield Task(
+                section,
+                f"{loop.name}, {count}",
+                partial(_row, head, loop, problem, repeats, devices),
+            )
 
 
 def _row(head, loop, problem, repeats, devices, rows, stop):
@@ -69,7 +93,12 @@ def _row(head, loop, problem, repeats, devices, rows, stop):
         return head | {"note": missing}
     row = head | measured(loop.make(CpuBackend(head["threads"]), problem()), repeats, stop)
     return row | _scaling(
-        row, [other for other in rows if other["bodies"] == row["bodies"] and other["loop"] == row["loop"]]
+        row,
+        [
+            other
+            for other in rows
+            if other["bodies"] == row["bodies"] and other["loop"] == row["loop"]
+        ],
     )
 
 

@@ -5,7 +5,16 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from hybrid_nbody.benchmarks.harness.results import digits
-from hybrid_nbody.benchmarks.scaling.model import SCHEMES, Demand, Fit, Network, Point, Scheme, doublings, fit
+from hybrid_nbody.benchmarks.scaling.model import (
+    SCHEMES,
+    Demand,
+    Fit,
+    Network,
+    Point,
+    Scheme,
+    doublings,
+    fit,
+)
 from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity
 from hybrid_nbody.output.summary import with_prefix
 
@@ -18,7 +27,9 @@ BYTES_OF_A_BODY = 24
 def points_of(rows, model: str, exchange: str) -> list[Point]:
     """Return what the model is fitted to: all rows of a model with one exchange, the same measurement once."""
     chosen = [row for row in rows if (row["model"], row["exchange"]) == (model, exchange)]
-    return list(dict.fromkeys(Point(row["median_s"], row["bytes"], row["largest_share"]) for row in chosen))
+    return list(
+        dict.fromkeys(Point(row["median_s"], row["bytes"], row["largest_share"]) for row in chosen)
+    )
 
 
 @dataclass(frozen=True)
@@ -62,15 +73,23 @@ class Forecast:
 
     def _demand(self, ranks):
         size, in_a_row = DEMANDS[self.series.model](self, ranks)
-        return Demand(ranks, self.series.share(ranks), size, in_a_row + self.last["reductions"] * doublings(ranks))
+        return Demand(
+            ranks,
+            self.series.share(ranks),
+            size,
+            in_a_row + self.last["reductions"] * doublings(ranks),
+        )
 
     def gathered(self, ranks: int) -> tuple[float, float]:
         """Return bytes and messages in a row where every rank needs every body once a step."""
-        measured, others = self.last["ranks"], (ranks - 1) / ranks
+        measured = self.last["ranks"]
+        others = (ranks - 1) / ranks
         if measured == 1:
             per_body = BYTES_OF_A_BODY
         else:
-            per_body = self.last["bytes"] / (self.series.bodies(measured) * (measured - 1) / measured)
+            per_body = self.last["bytes"] / (
+                self.series.bodies(measured) * (measured - 1) / measured
+            )
         return per_body * self.series.bodies(ranks) * others, self.scheme.messages(ranks)
 
     def beside(self, ranks: int) -> tuple[float, float]:
@@ -113,7 +132,8 @@ def largest(rows, kind: tuple[str, str, str]) -> dict | None:
     Returns
     -------
     dict or None
-        None if there is none, or if it is a fluid's on one rank alone, whose messages could not be counted.
+        None if there is none, or if it is a fluid's on one rank alone, whose messages could not be
+        counted.
     """
     own = [row for row in rows if (row["model"], row["exchange"], row["kind"]) == kind]
     last = max(own, key=lambda row: (row["size"], row["ranks"]), default=None)
@@ -145,7 +165,10 @@ class Conclusion:
                 last = largest(rows, (model, exchange, kind))
                 if fitted and last:
                     series = problem_of(last)
-                    found += [Forecast(series, way, fitted, self.network, last) for way in SCHEMES[exchange]]
+                    found += [
+                        Forecast(series, way, fitted, self.network, last)
+                        for way in SCHEMES[exchange]
+                    ]
         return found
 
     def summary(self, rows) -> dict:
@@ -164,8 +187,11 @@ class Conclusion:
             lines += fit_lines(*kind, fitted)
         forecasts = self.forecasts(rows)
         if forecasts:
-            latency, bandwidth = digits(3)(self.network.latency * 1e6), with_prefix(self.network.bandwidth).rstrip()
-            lines.append(f"predicted, on a network of {latency} µs and {bandwidth}B/s, ranks as fast as here:")
+            latency = digits(3)(self.network.latency * 1e6)
+            bandwidth = with_prefix(self.network.bandwidth).rstrip()
+            lines.append(
+                f"predicted, on a network of {latency} µs and {bandwidth}B/s, ranks as fast as here:"
+            )
             lines.append(forecast_table(forecasts))
         return lines
 
@@ -174,9 +200,13 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
     """Return the coefficients of a model and what they mean."""
     name = f"{model}, {exchange}: a step takes a + b * bytes + work / rate"
     if fitted is None:
-        return [f"{name}; the points do not tell these apart: measure several sizes, on one rank and on more"]
+        return [
+            f"{name}; the points do not tell these apart: measure several sizes, on one rank and on more"
+        ]
     lines = [f"{name}; fitted to {fitted.points} points, at most {fitted.worst:.1%} off"]
-    lines.append(f"  a = {digits(3)(fitted.fixed * 1e6)} µs, whatever the size: launches, beginnings of messages")
+    lines.append(
+        f"  a = {digits(3)(fitted.fixed * 1e6)} µs, whatever the size: launches, beginnings of messages"
+    )
     if fitted.per_byte is None:
         lines.append("  b is not known: nothing was exchanged")
     elif fitted.per_byte == 0:

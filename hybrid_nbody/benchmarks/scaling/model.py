@@ -4,16 +4,18 @@ Measured on p ranks that share a problem, a step takes
 
     t = a + b * bytes + work / rate
 
-a is what a step costs however little there is to do: launches, and the beginning of messages. bytes is what a rank
-receives in a step, b the time of each; work is that of the rank with the largest share, rate what a rank does a second.
-On another network the exchange is counted anew, with its latency and its bandwidth in the place of b:
+a is what a step costs however little there is to do: launches, and the beginning of messages. bytes
+is what a rank receives in a step, b the time of each; work is that of the rank with the largest
+share, rate what a rank does a second. On another network the exchange is counted anew, with its
+latency and its bandwidth in the place of b:
 
-    t = a + latency * messages in a row + bytes / bandwidth + work / rate           (allgather, halo)
-    t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)  (ring)
+    t = a + latency * messages in a row + bytes / bandwidth + work / rate           (allgather,
+    halo) t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)  (ring)
 
-It assumes that ranks are alike and have equal shares, that a kernel is as fast on a small share as on the measured
-ones, that messages of one exchange travel side by side while their bytes share one link, that links do not disturb each
-other, and that nothing is hidden behind computation but the messages of a ring.
+It assumes that ranks are alike and have equal shares, that a kernel is as fast on a small share as
+on the measured ones, that messages of one exchange travel side by side while their bytes share one
+link, that links do not disturb each other, and that nothing is hidden behind computation but the
+messages of a ring.
 """
 
 import math
@@ -94,7 +96,8 @@ def fit(points: Sequence[Point]) -> Fit | None:
     Returns
     -------
     Fit or None
-        None where the points do not tell the coefficients apart: too few of them, or too much alike.
+        None where the points do not tell the coefficients apart: too few of them, or too much
+        alike.
     """
     rows = np.array([(1.0, point.bytes, point.work) for point in points]).reshape(-1, 3)
     used = [0, 2] if not rows[:, 1].any() else [0, 1, 2]
@@ -138,7 +141,8 @@ def in_a_row(fit: Fit, network: Network, demand: Demand) -> float:
 
 def hidden(fit: Fit, network: Network, demand: Demand) -> float:
     """Return the seconds of a step that computes a block of sources while the next one arrives."""
-    block, others = demand.work / demand.ranks / fit.rate, demand.ranks - 1
+    block = demand.work / demand.ranks / fit.rate
+    others = demand.ranks - 1
     message = network.seconds(demand.messages, demand.bytes) / max(others, 1)
     return fit.fixed + block + others * max(block, message)
 
@@ -157,7 +161,8 @@ class Scheme:
     name : str
         For tables.
     messages : callable
-        Takes the number of ranks; returns the messages in a row for what all ranks gather from each other.
+        Takes the number of ranks; returns the messages in a row for what all ranks gather from each
+        other.
     seconds : callable
         Takes `Fit`, `Network` and `Demand`; returns those of a step.
     """
@@ -175,4 +180,5 @@ SCHEMES = {
     "ring": (Scheme("ring, behind computation", lambda ranks: ranks - 1, hidden),),
     "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
 }
-"""For each exchange of a run, what it may become on a network; those of halos are counted, not derived."""
+"""For each exchange of a run, what it may become on a network; those of halos are counted, not
+derived."""

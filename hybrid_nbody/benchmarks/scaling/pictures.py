@@ -46,7 +46,11 @@ def _draw_efficiencies(figure, rows, conclusion):
                 _draw_forecast(axes, forecast, colours)
         _style(axes, kind, rows, forecasts)
     panels[0].set_ylabel("efficiency")
-    handles = {text: line for axes in panels for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    handles = {
+        text: line
+        for axes in panels
+        for line, text in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=7)
 
 
@@ -60,12 +64,22 @@ def _name(row):
 def _draw_measured(axes, rows, colours):
     for name, group in groupby(rows, key=_name):
         points = [(row["ranks"], row["efficiency"]) for row in group]
-        axes.plot(*zip(*points, strict=True), "o-", color=colours.get(name, BLACK), markersize=4, label=name)
+        axes.plot(
+            *zip(*points, strict=True),
+            "o-",
+            color=colours.get(name, BLACK),
+            markersize=4,
+            label=name,
+        )
 
 
 def _draw_forecast(axes, forecast, colours):
     counts = [2**k for k in range(RANKS[-1].bit_length())]
-    points = [(ranks, forecast.efficiency(ranks)) for ranks in counts if forecast.seconds(ranks) is not None]
+    points = [
+        (ranks, forecast.efficiency(ranks))
+        for ranks in counts
+        if forecast.seconds(ranks) is not None
+    ]
     style = ":" if "p - 1" in forecast.scheme.name else "--"
     name = f"predicted: {forecast.scheme.name}"
     colour = colours.get(_name(forecast.last), BLACK)
@@ -87,7 +101,9 @@ def _style(axes, kind, rows, forecasts):
 
 def _draw_parts(axes, rows):
     """Draw a bar a rank: the shares of what it does by itself, of the exchange, and of waiting for others."""
-    place, places, names = 0, [], []
+    place = 0
+    places = []
+    names = []
     for row in rows:
         places.append(place + (row["ranks"] - 1) / 2)
         names.append(f"{row['kind']}, {_name(row)}, {row['ranks']} ranks")
@@ -107,7 +123,10 @@ def _draw_parts(axes, rows):
 
 
 def _draw_bar(axes, place, *seconds):
-    start, total = 0.0, sum(seconds)
+    start = 0.0
+    total = sum(seconds)
     for part, (_, colour) in zip(seconds, PARTS, strict=True):
-        axes.barh(place, part / total, left=start, height=0.8, color=colour, alpha=0.85, linewidth=0)
+        axes.barh(
+            place, part / total, left=start, height=0.8, color=colour, alpha=0.85, linewidth=0
+        )
         start += part / total

@@ -7,9 +7,11 @@ ENDLESS = 10**9
 """Steps of a run that is stepped by a benchmark."""
 
 COURANT = 0.5
-"""Cells that the fluid crosses in a step where it is fastest: no plane but the next one is needed of another rank."""
+"""Cells that the fluid crosses in a step where it is fastest: no plane but the next one is needed
+of another rank."""
 
-STRONG, WEAK = "strong", "weak"
+STRONG = "strong"
+WEAK = "weak"
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Gravity:
     Attributes
     ----------
     kind : {"strong", "weak"}
-        Weak: the interactions of a rank stay the same, so that bodies grow with the root of the number of ranks.
+        Weak: the interactions of a rank stay the same, so that bodies grow with the root of the
+        number of ranks.
     size : int
         Bodies on one rank.
     exchange : str
@@ -87,7 +90,8 @@ class Fluid:
     size: int
     sweeps: int
 
-    model, exchange = "fluid", "halo"
+    model = "fluid"
+    exchange = "halo"
 
     def cells(self, ranks: int) -> tuple[int, int, int]:
         """Return the cells along x, y and z."""

@@ -33,15 +33,29 @@ COLUMNS = (
     Column("bodies", "number of bodies", "bodies", "{}".format, rank=1),
     Column("cells", "cells along x, y and z", "cells", rank=1),
     Column("sweeps", "red-black iterations of a solve"),
-    Column("median_s", "median time of a step on the slowest rank in s", "step\nms", times(1e3, digits(4))),
+    Column(
+        "median_s",
+        "median time of a step on the slowest rank in s",
+        "step\nms",
+        times(1e3, digits(4)),
+    ),
     Column("mean_s", "mean time of a step on the slowest rank in s"),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=4),
+    Column(
+        "sd_s", "standard deviation of the timings in s", "s.d.\nms", times(1e3, digits(2)), rank=4
+    ),
     Column("repeats", "timings"),
-    Column("calls", "steps in a row that a timing is the mean of; the same on all numbers of ranks"),
+    Column(
+        "calls", "steps in a row that a timing is the mean of; the same on all numbers of ranks"
+    ),
     Column("work", "interactions or cells of a step, of all ranks"),
     Column("largest_share", "the same of the rank that has most"),
     Column("rate", "interactions or cells a second, of all ranks", "a second", rate_text, rank=2),
-    Column("efficiency", "rate of a rank over that on the fewest ranks measured", "effi-\nciency", "{:.1%}".format),
+    Column(
+        "efficiency",
+        "rate of a rank over that on the fewest ranks measured",
+        "effi-\nciency",
+        "{:.1%}".format,
+    ),
     Column(
         "watched_s",
         "time of a step with a watched transport on the slowest rank in s, which the parts add up to",
@@ -49,17 +63,35 @@ COLUMNS = (
         times(1e3, digits(3)),
         rank=2,
     ),
-    Column("compute_s", "what each rank does by itself in s, a list", "compute\nms", each(1e3, digits(3))),
+    Column(
+        "compute_s",
+        "what each rank does by itself in s, a list",
+        "compute\nms",
+        each(1e3, digits(3)),
+    ),
     Column(
         "exchange_s",
         "what the exchange takes of a rank that waits for nobody in s",
         "exchange\nms",
         times(1e3, digits(3)),
     ),
-    Column("wait_s", "what each rank waits for others in s, a list", "wait\nms, most", most(1e3, digits(2))),
-    Column("exchanges", "exchanges of a step, on the rank that has most", "exch.", "{:g}".format, rank=3),
+    Column(
+        "wait_s",
+        "what each rank waits for others in s, a list",
+        "wait\nms, most",
+        most(1e3, digits(2)),
+    ),
+    Column(
+        "exchanges",
+        "exchanges of a step, on the rank that has most",
+        "exch.",
+        "{:g}".format,
+        rank=3,
+    ),
     Column("reductions", "numbers of a step that all ranks agree on"),
-    Column("messages", "messages of a step that a rank receives", "mess-\nages", "{:g}".format, rank=3),
+    Column(
+        "messages", "messages of a step that a rank receives", "mess-\nages", "{:g}".format, rank=3
+    ),
     Column("bytes", "bytes of a step that a rank receives", "MB", times(1e-6, digits(3)), rank=3),
 )
 
@@ -87,13 +119,16 @@ def measured(settings, series, team: Team, rows, stop) -> dict:
     if team.ranks == 1 and (same := alike(rows, head, SAME_RUN)):
         return same[0] | head
     earlier = alike(rows, head, SAME_SERIES)
-    values, known = settings.values(series, team.ranks), earlier[0]["calls"] if earlier else None
+    values = settings.values(series, team.ranks)
+    known = earlier[0]["calls"] if earlier else None
     transport, taken = timed_steps(team, values, known, settings.repeats, stop)
     if team.ranks > 1:
         parts = parts_of_a_step(team, values, taken.calls, settings.repeats, stop)
     else:
         parts = team.do(lambda: whole(taken))
-    row = team.do(lambda: head | {"transport": transport} | figures(series, team.ranks, taken, parts, earlier))
+    row = team.do(
+        lambda: head | {"transport": transport} | figures(series, team.ranks, taken, parts, earlier)
+    )
     return team.world.broadcast(row)
 
 

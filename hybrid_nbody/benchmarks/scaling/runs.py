@@ -21,8 +21,10 @@ from hybrid_nbody.run.start import build
 SOURCE = "bench scaling"
 """What messages about a configuration name in the place of a file."""
 
-LONG_ENOUGH, MOST_STEPS = 0.25, 20
-"""A timing covers steps for so many seconds, but no more than these: they belong to one order of the sources."""
+LONG_ENOUGH = 0.25
+MOST_STEPS = 20
+"""A timing covers steps for so many seconds, but no more than these: they belong to one order of
+the sources."""
 
 RECORDED = 4
 """Steps in a row after which a device has recorded what it replays from then on."""
@@ -34,8 +36,8 @@ WATCHED = 3
 class Team:
     """The first ranks of all, which do what is asked for while the others wait.
 
-    Their devices and what carries their messages are made once, for all runs: NCCL keeps its memory until the process
-    ends.
+    Their devices and what carries their messages are made once, for all runs: NCCL keeps its memory
+    until the process ends.
 
     Parameters
     ----------
@@ -53,10 +55,16 @@ class Team:
     """
 
     def __init__(self, world, ranks: int):
-        self.world, self.ranks = world, ranks
+        self.world = world
+        self.ranks = ranks
         self.belongs = world.rank < ranks
-        self.group = Communicator(world.comm.Split(int(not self.belongs), world.rank)) if ranks < world.size else world
-        self.connect, self._placed = cache(choose_transport), cache(place)
+        self.group = (
+            Communicator(world.comm.Split(int(not self.belongs), world.rank))
+            if ranks < world.size
+            else world
+        )
+        self.connect = cache(choose_transport)
+        self._placed = cache(place)
 
     def place(self, asked, threads, communicator, cpu_share="auto"):
         """Return the same placement as before for the same choice, on a device that is in use again; see `place`."""
@@ -97,9 +105,11 @@ class Run:
     """
 
     def __init__(self, values: dict, team: Team):
-        self.team, self.group = team, team.group
+        self.team = team
+        self.group = team.group
         self.built = build(values, SOURCE, team.group, self.connect, team.place)
-        self.model, self.backend = self.built.model, self.built.placement.backend
+        self.model = self.built.model
+        self.backend = self.built.placement.backend
         self.model.advance(1)  # compiles, and sorts the sources
 
     def connect(self, *asked):
@@ -177,8 +187,8 @@ class Parts:
 class WatchedRun(Run):
     """The same with a watched transport.
 
-    Steps are queued one by one, and planes travel as messages where kernels else write into the memory of other GPUs;
-    so they may be slower.
+    Steps are queued one by one, and planes travel as messages where kernels else write into the
+    memory of other GPUs; so they may be slower.
     """
 
     def __init__(self, values: dict, team: Team):
@@ -196,9 +206,12 @@ class WatchedRun(Run):
     def parts(self, steps: int) -> list[tuple]:
         """Return for each rank the seconds of a step and those within exchanges, and the counts of `Traffic`."""
         self.watch.restart()
-        total, traffic = self.seconds(steps), self.watch.traffic
+        total = self.seconds(steps)
+        traffic = self.watch.traffic
         counts = traffic.exchanges, traffic.reductions, traffic.messages, traffic.bytes
-        return self.group.gather((total, *(number / steps for number in (self.watch.seconds(), *counts))))
+        return self.group.gather(
+            (total, *(number / steps for number in (self.watch.seconds(), *counts)))
+        )
 
 
 @contextmanager
@@ -215,7 +228,9 @@ def opened(team: Team, kind, values: dict):
         raise stopped
 
 
-def timed_steps(team: Team, values: dict, steps: int | None, repeats: int, stop) -> tuple[str, Times]:
+def timed_steps(
+    team: Team, values: dict, steps: int | None, repeats: int, stop
+) -> tuple[str, Times]:
     """Return the name of the transport and the times of a step; they mean nothing on other ranks than the team's.
 
     Parameters

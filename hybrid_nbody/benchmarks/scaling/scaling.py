@@ -19,19 +19,23 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import library_name
 from hybrid_nbody.parallel.placement import free_cores
 
-MODELS, KINDS, EXCHANGES = ("gravity", "fluid"), (STRONG, WEAK), ("allgather", "ring")
+MODELS = ("gravity", "fluid")
+KINDS = (STRONG, WEAK)
+EXCHANGES = ("allgather", "ring")
 ONLY_FOR = {"bodies": "gravity", "exchange": "gravity", "cells": "fluid", "sweeps": "fluid"}
 SIZES = {"gpu": {"bodies": [131072], "cells": [256]}, "cpu": {"bodies": [8192], "cells": [64]}}
 """What is computed unless other sizes are asked for, by the device of a rank."""
 
-SMALLEST, MOST_CELLS = 4, 4096
+SMALLEST = 4
+MOST_CELLS = 4096
 """Cells along an axis, as ``grid.cells`` allows."""
 
 BYTES_OF_A_CELL = 64
 """Upper bound on what a cell of a float32 grid needs: ten arrays, windows and padding."""
 
 REHEARSED = {"bodies": [64], "cells": [8]}
-"""Sizes of the short runs that find out, before anything is written, whether all ranks can do what is asked for."""
+"""Sizes of the short runs that find out, before anything is written, whether all ranks can do what
+is asked for."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,11 @@ def _models(arguments):
 
 def _compute(arguments):
     """Return the section of the configurations; without threads if none were asked for."""
-    threads = {} if arguments.threads is None else {"threads": options.number("--threads", arguments.threads)}
+    threads = (
+        {}
+        if arguments.threads is None
+        else {"threads": options.number("--threads", arguments.threads)}
+    )
     return {"backend": arguments.backend, "transport": arguments.transport} | threads
 
 
@@ -141,7 +149,9 @@ def run(arguments, communicator) -> int:
     communicator.only_on_root(lambda: check_threads(arguments.threads, devices.kind))
     series = settings.series(SIZES["gpu" if devices.gpu else "cpu"])
     communicator.only_on_root(lambda: check(settings, series, devices, communicator.local_size))
-    communicator.only_on_root(lambda: results.check(arguments.output, "scaling", arguments.overwrite))
+    communicator.only_on_root(
+        lambda: results.check(arguments.output, "scaling", arguments.overwrite)
+    )
     plan = _plan(settings, series, everyone)
     if communicator.is_root:
         return carry_out(plan, devices, arguments, communicator.any)
@@ -150,9 +160,16 @@ def run(arguments, communicator) -> int:
 
 def _plan(settings, series, everyone):
     communicator = everyone.world
-    teams = [everyone if count == everyone.ranks else Team(communicator, count) for count in settings.counts]
+    teams = [
+        everyone if count == everyone.ranks else Team(communicator, count)
+        for count in settings.counts
+    ]
     tasks = [
-        Task(one.title, f"{team.ranks} rank{'s' if team.ranks > 1 else ''}", partial(measured, settings, one, team))
+        Task(
+            one.title,
+            f"{team.ranks} rank{'s' if team.ranks > 1 else ''}",
+            partial(measured, settings, one, team),
+        )
         for one in series
         for team in teams
         if team.ranks <= one.most_ranks()
@@ -163,7 +180,14 @@ def _plan(settings, series, everyone):
         alone = ["one rank alone; for more: mpirun -n 4 hybrid-nbody bench scaling"]
         return [*conclusion.lines(rows), *(alone if communicator.size == 1 else [])]
 
-    return Plan("scaling", COLUMNS, tasks, partial(write, scaling_figure), conclude, summarise=conclusion.summary)
+    return Plan(
+        "scaling",
+        COLUMNS,
+        tasks,
+        partial(write, scaling_figure),
+        conclude,
+        summarise=conclusion.summary,
+    )
 
 
 @dataclass(frozen=True)
@@ -175,7 +199,8 @@ class RankDevices(Devices):
     kind : str
         That of the backends.
     ranks : dict
-        How many, where each computes, what carries their messages, and the network that is predicted for.
+        How many, where each computes, what carries their messages, and the network that is
+        predicted for.
     """
 
     kind: str = "cpu"
@@ -190,7 +215,9 @@ class RankDevices(Devices):
     def description(self) -> str:
         """The machine in one line."""
         number = self.ranks["ranks"]
-        how = f"{self.ranks['transport']}{', which share GPUs' if self.ranks['shared_gpus'] else ''}"
+        how = (
+            f"{self.ranks['transport']}{', which share GPUs' if self.ranks['shared_gpus'] else ''}"
+        )
         return f"{number} rank{'s' if number > 1 else ''}, {how}; {super().description}"
 
 
@@ -202,7 +229,9 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
     InputError
         On every rank, if the ranks cannot do what is asked for.
     """
-    transport, placement = _rehearsed(replace(settings, bodies=None, cells=None, kinds=[WEAK]), everyone)
+    transport, placement = _rehearsed(
+        replace(settings, bodies=None, cells=None, kinds=[WEAK]), everyone
+    )
     _check_alike(placement.kinds)
     backend = placement.backend
     gpu = next((device for device in backend.devices if device.kind == "gpu"), None)
@@ -214,14 +243,17 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
         "mpi": library_name(),
         "network": asdict(settings.network),
     }
-    return RankDevices(CpuBackend(settings.compute["threads"]), gpu, "no rank asked for one", backend.kind, ranks)
+    return RankDevices(
+        CpuBackend(settings.compute["threads"]), gpu, "no rank asked for one", backend.kind, ranks
+    )
 
 
 def _rehearsed(small, everyone):
     """Do the steps; return the name of the transport and the placement, which are those of every run."""
     for series in small.series(REHEARSED):
         run = Run(small.values(series, everyone.ranks), everyone)
-        transport, placement = run.transport, run.built.placement
+        transport = run.transport
+        placement = run.built.placement
         run.close()
     return transport, placement
 
@@ -243,7 +275,9 @@ def check_threads(asked: str | None, kind: str) -> None:
         If they are not.
     """
     if asked is not None and kind == "gpu":
-        raise InputError("--threads: these ranks compute on GPUs alone; leave it out, or give --backend hybrid or cpu")
+        raise InputError(
+            "--threads: these ranks compute on GPUs alone; leave it out, or give --backend hybrid or cpu"
+        )
 
 
 def check(settings: Settings, series, devices: Devices, local_size: int) -> None:
@@ -258,7 +292,9 @@ def check(settings: Settings, series, devices: Devices, local_size: int) -> None
         if one.model == "fluid":
             _check_grid(one, settings.counts)
             _check_room(one, settings.counts, devices, local_size)
-    bodies = [one.bodies(count) for one in series if one.model == "gravity" for count in settings.counts]
+    bodies = [
+        one.bodies(count) for one in series if one.model == "gravity" for count in settings.counts
+    ]
     if bodies:
         check_memory(devices, bodies, "--bodies", local_size)
 

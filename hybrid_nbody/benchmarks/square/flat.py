@@ -14,11 +14,22 @@ from hybrid_nbody.benchmarks.harness.results import Column, digits, timing_colum
 from hybrid_nbody.benchmarks.ladder.ladder import measured
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
 from hybrid_nbody.benchmarks.square.pictures import flat_figure
-from hybrid_nbody.benchmarks.square.runs import LAYOUTS, MEMORIES, MOST_BODIES, Kernel, KernelRun, LoopRun, square
+from hybrid_nbody.benchmarks.square.runs import (
+    LAYOUTS,
+    MEMORIES,
+    MOST_BODIES,
+    Kernel,
+    KernelRun,
+    LoopRun,
+    square,
+)
 
-SIZES, COMPARED = "250,500,1000,3000,5000", "500,700,900,1100"
-BLOCKS, UNROLLS = (16, 32, 64), (1, 4, 16)
-ONE_THREAD, ALL_THREADS = "CPU, one thread", "CPU, all threads"
+SIZES = "250,500,1000,3000,5000"
+COMPARED = "500,700,900,1100"
+BLOCKS = (16, 32, 64)
+UNROLLS = (1, 4, 16)
+ONE_THREAD = "CPU, one thread"
+ALL_THREADS = "CPU, all threads"
 
 COLUMNS = (
     Column("part", "memory, blocks or devices"),
@@ -28,13 +39,17 @@ COLUMNS = (
     Column("note", "what the machine lacks for this rung"),
     Column("threads", "threads of a GPU rung: N, one a body, or N x N, one a pair"),
     Column("layout", "structs: an array of structs; arrays: a struct of arrays"),
-    Column("memory", "where sources are read from; shared with N x N threads: where results are staged"),
+    Column(
+        "memory", "where sources are read from; shared with N x N threads: where results are staged"
+    ),
     Column("block", "threads of a block"),
     Column("unroll", "unroll factor"),
     Column("targets", "bodies moved in a step: N"),
     *timing_columns(" of a step", "steps", rank=4),
     Column("gflops", "GFLOP/s at 20 operations an interaction"),
-    Column("speedup", "speed-up over the first rung of the same part and size", "×\nfirst", digits(3)),
+    Column(
+        "speedup", "speed-up over the first rung of the same part and size", "×\nfirst", digits(3)
+    ),
     Column("checked", "bodies compared with the float64 reference"),
     Column("within_tolerance", "share of them that a step moved to within 0.005 of it"),
     Column("position_error", "largest difference of their coordinates after a step"),
@@ -44,7 +59,9 @@ COLUMNS = (
         "relative\nerror",
         "{:.0e}".format,
     ),
-    Column("error_max", "largest error of their accelerations", "\nlargest", "{:.0e}".format, rank=5),
+    Column(
+        "error_max", "largest error of their accelerations", "\nlargest", "{:.0e}".format, rank=5
+    ),
 )
 
 
@@ -65,12 +82,15 @@ def run(arguments) -> int:
     compared = options.numbers("--compare", arguments.compare, 2, MOST_BODIES)
     devices = find_devices(arguments.backend)
     check_memory(devices, [*sizes, *compared])
-    tasks = [*_tasks_of_sizes(sizes, devices, repeats), *_tasks_of("devices", compared, RUNGS, devices, repeats)]
+    tasks = [
+        *_tasks_of_sizes(sizes, devices, repeats),
+        *_tasks_of("devices", compared, RUNGS, devices, repeats),
+    ]
     plan = Plan("flat", COLUMNS, tasks, partial(write, flat_figure), conclude, summarise=summary)
     return carry_out(plan, devices, arguments)
 
 
-# --- the rungs --------------------------------------------------------------------------------------------------------
+# --- the rungs ------------------------------------------------------------------------------------
 
 
 def on_gpu(name, **how) -> Rung:
@@ -81,7 +101,11 @@ def on_gpu(name, **how) -> Rung:
 
 def on_cpu(name, function, alone=False) -> Rung:
     """Return a rung that is a loop of ``flat_loops``, on one thread or on all."""
-    return Rung(name, "cpu", lambda backend, problem: LoopRun(CpuBackend(1) if alone else backend, function, problem))
+    return Rung(
+        name,
+        "cpu",
+        lambda backend, problem: LoopRun(CpuBackend(1) if alone else backend, function, problem),
+    )
 
 
 def _production(device):
@@ -104,7 +128,9 @@ BLOCK_RUNGS = (
         for how in [{"threads": "N", "memory": memory, "block": block, "unroll": unroll}]
     ),
     *(
-        on_gpu(f"N x N threads, {memory}, block {block}", threads="N x N", memory=memory, block=block)
+        on_gpu(
+            f"N x N threads, {memory}, block {block}", threads="N x N", memory=memory, block=block
+        )
         for memory in ("read-only", "shared")
         for block in BLOCKS
     ),
@@ -136,7 +162,11 @@ def _tasks_of(part, sizes, rungs, devices, repeats):
         problem = cache(partial(square, number))
         for rung in rungs:
             head = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
-            yield Task(TITLES[part].format(number), rung.name, partial(_row, head, rung, problem, devices, repeats))
+            yield Task(
+                TITLES[part].format(number),
+                rung.name,
+                partial(_row, head, rung, problem, devices, repeats),
+            )
 
 
 def _row(head, rung, problem, devices, repeats, rows, stop):
@@ -145,18 +175,21 @@ def _row(head, rung, problem, devices, repeats, rows, stop):
         return row | {"note": "needs a GPU"}
     row |= measured(rung.make(getattr(devices, rung.device), problem()), repeats, stop)
     devices.cpu.use()  # one rung takes a single thread
-    peers = [peer for peer in rows if (peer["part"], peer["bodies"]) == (row["part"], row["bodies"])]
+    peers = [
+        peer for peer in rows if (peer["part"], peer["bodies"]) == (row["part"], row["bodies"])
+    ]
     first = next((peer["median_s"] for peer in peers if peer.get("median_s")), row["median_s"])
     return row | {"speedup": first / row["median_s"]}
 
 
-# --- the conclusion ---------------------------------------------------------------------------------------------------
+# --- the conclusion -------------------------------------------------------------------------------
 
 
 def fastest(rows, threads: str) -> dict[int, float]:
     """Return the seconds of the fastest rung with N, or with N x N threads, by the number of bodies.
 
-    The comparison of devices is left out: it times one rung of each, another at each size would be the fastest.
+    The comparison of devices is left out: it times one rung of each, another at each size would be
+    the fastest.
     """
     found = {}
     for row in rows:
@@ -170,7 +203,8 @@ def crossover(rows) -> float | None:
 
     Between two sizes the logarithm of the ratio of times is interpolated along that of the size.
     """
-    bodies, pairs = fastest(rows, "N"), fastest(rows, "N x N")
+    bodies = fastest(rows, "N")
+    pairs = fastest(rows, "N x N")
     sizes = sorted(bodies.keys() & pairs.keys())
     for low, high in zip(sizes, sizes[1:], strict=False):
         before, after = (math.log(bodies[size] / pairs[size]) for size in (low, high))
@@ -190,7 +224,8 @@ def summary(rows) -> dict:
 
 
 def _crossing(rows):
-    bodies, pairs = fastest(rows, "N"), fastest(rows, "N x N")
+    bodies = fastest(rows, "N")
+    pairs = fastest(rows, "N x N")
     if not bodies or not pairs:
         return "N threads against N x N threads: not measured, it needs a GPU"
     found = crossover(rows)

@@ -1,7 +1,7 @@
 """The CPU loops of ``bench flat``, in Numba: gravity in a plane, plain code, float32, a struct of arrays.
 
-Each does the kick of a step, v += dt a(x); `drift` then does x += dt v. The rows of `bodies`, a (5, N) array of
-float32, are x, y, vx, vy and mass, with the gravitational constant in it.
+Each does the kick of a step, v += dt a(x); `drift` then does x += dt v. The rows of `bodies`, a (5,
+N) array of float32, are x, y, vx, vy and mass, with the gravitational constant in it.
 """
 
 import math

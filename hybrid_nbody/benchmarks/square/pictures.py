@@ -33,10 +33,17 @@ def _draw_threads(axes, rows):
 
     axes.set_title("the fastest rung on the GPU", loc="left")
     found = {threads: fastest(rows, threads) for threads in ("N", "N x N")}
-    for (threads, times), colour, marker in zip(found.items(), (BLUE, VERMILLION), MARKERS, strict=False):
+    for (threads, times), colour, marker in zip(
+        found.items(), (BLUE, VERMILLION), MARKERS, strict=False
+    ):
         if times:
             axes.plot(
-                times.keys(), times.values(), f"{marker}-", color=colour, markersize=4, label=f"{threads} threads"
+                times.keys(),
+                times.values(),
+                f"{marker}-",
+                color=colour,
+                markersize=4,
+                label=f"{threads} threads",
             )
     if not all(found.values()):
         axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=GREY)

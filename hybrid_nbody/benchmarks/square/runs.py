@@ -10,7 +10,9 @@ from hybrid_nbody.nbody.initial_conditions import random_square
 
 SOURCE = Path(__file__).with_name("flat.cu")
 
-G, SOFTENING, DT = 9.8, 2.0, 0.01
+G = 9.8
+SOFTENING = 2.0
+DT = 0.01
 MOST_BODIES = 65535
 """Blocks that a grid may have along y: N x N threads have one a body there."""
 
@@ -46,8 +48,10 @@ class LoopRun:
             loops as flat_loops,  # compiles for the threads and the cache of `backend`
         )
 
-        self.backend, self.problem = backend, problem
-        self.kick, self.drift = getattr(flat_loops, function), flat_loops.drift
+        self.backend = backend
+        self.problem = problem
+        self.kick = getattr(flat_loops, function)
+        self.drift = flat_loops.drift
         self.restart()
 
     def restart(self):
@@ -69,7 +73,7 @@ class LoopRun:
         return in_space(self.bodies)
 
 
-# --- on a GPU ---------------------------------------------------------------------------------------------------------
+# --- on a GPU -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,9 @@ class Arrays:
 def texture(backend, array):
     """Return a texture that reads the float32 numbers of an array one by one."""
     cuda = backend.xp.cuda
-    channel = cuda.texture.ChannelFormatDescriptor(32, 0, 0, 0, cuda.runtime.cudaChannelFormatKindFloat)
+    channel = cuda.texture.ChannelFormatDescriptor(
+        32, 0, 0, 0, cuda.runtime.cudaChannelFormatKindFloat
+    )
     resource = cuda.texture.ResourceDescriptor(
         cuda.runtime.cudaResourceTypeLinear, arr=array, chDesc=channel, sizeInBytes=array.nbytes
     )
@@ -153,7 +159,9 @@ class KernelRun:
     divisible = False
 
     def __init__(self, backend, kernel: Kernel, problem):
-        self.backend, self.kernel, self.problem = backend, kernel, problem
+        self.backend = backend
+        self.kernel = kernel
+        self.problem = problem
         module = backend.compile(SOURCE, kernel.defines)
         self.kick = module.get_function(kernel.name)
         self.drift = module.get_function(f"drift_{kernel.layout}")
@@ -161,11 +169,14 @@ class KernelRun:
 
     def restart(self):
         """Go back to the bodies at rest."""
-        self.layout = {"structs": Structs, "arrays": Arrays}[self.kernel.layout](self.backend, rows_of(self.problem))
+        self.layout = {"structs": Structs, "arrays": Arrays}[self.kernel.layout](
+            self.backend, rows_of(self.problem)
+        )
 
     def step(self, targets):
         """Queue a step of all bodies."""
-        number, dt = np.int32(self.problem.number), np.float32(self.problem.dt)
+        number = np.int32(self.problem.number)
+        dt = np.float32(self.problem.dt)
         columns, rows = self.kernel.grid(self.problem.number)
         threads = (self.kernel.block,)
         self.kick((columns, rows), threads, (number, self.problem.eps2, dt, *self.layout.arguments))

@@ -1,7 +1,8 @@
 """The stable-fluids step in plain NumPy and float64: slow, and what both twins are tested against.
 
-Arrays are (nz, ny, nx) and hold the whole grid; `boundary` and `parity` are those of `hybrid_nbody.fluid.grid`. The
-method is that of Stam, "Stable Fluids" (SIGGRAPH 1999), on cell centres.
+Arrays are (nz, ny, nx) and hold the whole grid; `boundary` and `parity` are those of
+`hybrid_nbody.fluid.grid`. The method is that of Stam, "Stable Fluids" (SIGGRAPH 1999), on cell
+centres.
 """
 
 from itertools import product
@@ -18,7 +19,8 @@ AXES = (2, 1, 0)
 def padded(field, boundary, parity):
     """Return `field` with a ghost layer; edges and corners follow from the axes, one after another."""
     for axis, kind, sign in zip(AXES, boundary, parity, strict=True):
-        first, last = np.take(field, [0], axis), np.take(field, [-1], axis)
+        first = np.take(field, [0], axis)
+        last = np.take(field, [-1], axis)
         below, above = (last, first) if kind == "periodic" else (sign * first, sign * last)
         field = np.concatenate([below, field, above], axis)
     return field
@@ -38,7 +40,9 @@ def neighbours(field, boundary, parity, walls=None):
     for axis, kind, sign in zip(AXES, boundary, parity, strict=True):
         source, signs = (field, (1, 1)) if kind == "periodic" else (walls, (sign, sign))
         ends = (-1, 0) if kind == "periodic" else (0, -1)
-        below, above = (s * np.take(source, [end], axis) for s, end in zip(signs, ends, strict=True))
+        below, above = (
+            s * np.take(source, [end], axis) for s, end in zip(signs, ends, strict=True)
+        )
         row = np.concatenate([below, field, above], axis)
         total = total + np.take(row, range(row.shape[axis] - 2), axis)
         total = total + np.take(row, range(2, row.shape[axis]), axis)
@@ -51,7 +55,7 @@ def difference(field, axis, boundary, parity):
     return shifted(ghosted, axis, 1) - shifted(ghosted, axis, -1)
 
 
-# --- linear systems -----------------------------------------------------------------------------------------------
+# --- linear systems -------------------------------------------------------------------------------
 
 
 def colour_of(shape):
@@ -70,10 +74,16 @@ def factors_of_cells(shape, boundary, factors):
 
 
 def iterate(x, b, stencil, boundary, factors):
-    """Do a red-black iteration; return x and its largest change. Ghosts behind walls are those before the iteration."""
-    before, colours = x, colour_of(x.shape)
+    """Do a red-black iteration; return x and its largest change.
+
+    Ghosts behind walls are those before the iteration.
+    """
+    before = x
+    colours = colour_of(x.shape)
     for colour in (0, 1):
-        change = factors_of_cells(x.shape, boundary, factors) * residual(x, b, stencil, boundary, walls=before)
+        change = factors_of_cells(x.shape, boundary, factors) * residual(
+            x, b, stencil, boundary, walls=before
+        )
         x = np.where(colours == colour, x + change, x)
     return x, np.abs(x - before).max()
 
@@ -94,8 +104,15 @@ def relax_in_order(x, b, stencil, boundary, iterations):
         before = padded(x, boundary, stencil.parity)
         present = before.copy()  # its ghosts stay, its cells are renewed
         for z, y, c in np.ndindex(x.shape):
-            k, j, i = z + 1, y + 1, c + 1
-            around = present[k - 1, j, i] + present[k + 1, j, i] + present[k, j - 1, i] + present[k, j + 1, i]
+            k = z + 1
+            j = y + 1
+            i = c + 1
+            around = (
+                present[k - 1, j, i]
+                + present[k + 1, j, i]
+                + present[k, j - 1, i]
+                + present[k, j + 1, i]
+            )
             around += present[k, j, i - 1] + present[k, j, i + 1]
             present[k, j, i] = (b[z, y, c] + stencil.neighbour * around) / stencil.diagonal
         x = present[1:-1, 1:-1, 1:-1].copy()
@@ -108,13 +125,15 @@ def residual(x, b, stencil, boundary, walls=None):
     return b - stencil.own * x + stencil.neighbour * (around - 6 * x)
 
 
-# --- parts of a step ----------------------------------------------------------------------------------------------
+# --- parts of a step ------------------------------------------------------------------------------
 
 
 def divergence(velocity, boundary, factor):
     """Return `factor` times the sum of the central differences f[i + 1] - f[i - 1] of (u, v, w)."""
     parities = [velocity_parity(boundary, axis) for axis in range(3)]
-    return factor * sum(difference(velocity[axis], axis, boundary, parities[axis]) for axis in range(3))
+    return factor * sum(
+        difference(velocity[axis], axis, boundary, parities[axis]) for axis in range(3)
+    )
 
 
 def gradient(p, boundary, factor):
@@ -125,9 +144,12 @@ def gradient(p, boundary, factor):
 def corners(field, velocity, scale, boundary, parity):
     """Return the values and weights of the 8 cells around the point from which each cell's fluid comes.
 
-    Fluid moves by `scale` times its velocity, in cells. Points beyond a wall are moved to half a cell behind the last.
+    Fluid moves by `scale` times its velocity, in cells. Points beyond a wall are moved to half a
+    cell behind the last.
     """
-    ghosted, low, part = padded(field, boundary, parity), [], []
+    ghosted = padded(field, boundary, parity)
+    low = []
+    part = []
     for axis, component in enumerate(velocity):
         number = field.shape[AXES[axis]]
         point = np.indices(field.shape)[AXES[axis]] - scale * component
@@ -138,19 +160,24 @@ def corners(field, velocity, scale, boundary, parity):
         part.append(point - floor)
     for offset in product((0, 1), repeat=3):
         index = tuple(low[axis] + offset[axis] + 1 for axis in range(3))
-        weight = np.prod([part[axis] if offset[axis] else 1 - part[axis] for axis in range(3)], axis=0)
+        weight = np.prod(
+            [part[axis] if offset[axis] else 1 - part[axis] for axis in range(3)], axis=0
+        )
         yield ghosted[index[2], index[1], index[0]], weight
 
 
 def advect(field, velocity, scale, boundary, parity):
     """Return what the velocity carries to each cell: linear backtrace, trilinear interpolation (semi-Lagrangian)."""
-    return sum(weight * value for value, weight in corners(field, velocity, scale, boundary, parity))
+    return sum(
+        weight * value for value, weight in corners(field, velocity, scale, boundary, parity)
+    )
 
 
 def advect_maccormack(field, velocity, scale, boundary, parity):
     """Return the same with half the error of going there and back taken off, within the values around the source.
 
-    Selle, Fedkiw, Kim, Liu & Rossignac, "An Unconditionally Stable MacCormack Method" (J. Sci. Comput. 35, 2008).
+    Selle, Fedkiw, Kim, Liu & Rossignac, "An Unconditionally Stable MacCormack Method" (J. Sci.
+    Comput. 35, 2008).
     """
     forward = advect(field, velocity, scale, boundary, parity)
     back = advect(forward, velocity, -scale, boundary, parity)
@@ -165,7 +192,10 @@ def curl(velocity, boundary, spacing):
         parity = velocity_parity(boundary, component)
         return difference(velocity[component], axis, boundary, parity) / (2 * spacing)
 
-    return tuple(change((axis + 2) % 3, (axis + 1) % 3) - change((axis + 1) % 3, (axis + 2) % 3) for axis in range(3))
+    return tuple(
+        change((axis + 2) % 3, (axis + 1) % 3) - change((axis + 1) % 3, (axis + 2) % 3)
+        for axis in range(3)
+    )
 
 
 SMALLEST = 1e-20
@@ -183,7 +213,7 @@ def confinement(velocity, boundary, spacing, strength):
     return tuple(strength * spacing * part for part in np.cross(direction, vorticity, axis=0))
 
 
-# --- a step -------------------------------------------------------------------------------------------------------
+# --- a step ---------------------------------------------------------------------------------------
 
 
 def diffuse(field, guess, ratio, boundary, parity, **options):
@@ -202,14 +232,23 @@ def project(velocity, boundary, factor, **options):
 def step(velocity, density, dt, viscosity, diffusivity, boundary, factor, guess=np.copy, **options):
     """Return velocity and density after a step without carry-over.
 
-    `factor` is 0.5 / h for an exact projection; ``guess(field)`` is where the diffusion of a field starts.
+    `factor` is 0.5 / h for an exact projection; ``guess(field)`` is where the diffusion of a field
+    starts.
     """
     cells = max(density.shape)
     parities = [velocity_parity(boundary, component) for component in range(3)]
     ratio = dt * viscosity * cells**2
-    velocity = [diffuse(c, guess(c), ratio, boundary, p, **options) for c, p in zip(velocity, parities, strict=True)]
+    velocity = [
+        diffuse(c, guess(c), ratio, boundary, p, **options)
+        for c, p in zip(velocity, parities, strict=True)
+    ]
     velocity, _, _ = project(velocity, boundary, factor, **options)
-    velocity = [advect(c, velocity, dt * cells, boundary, p) for c, p in zip(velocity, parities, strict=True)]
+    velocity = [
+        advect(c, velocity, dt * cells, boundary, p)
+        for c, p in zip(velocity, parities, strict=True)
+    ]
     velocity, _, _ = project(velocity, boundary, factor, **options)
-    density = diffuse(density, guess(density), dt * diffusivity * cells**2, boundary, SCALAR, **options)
+    density = diffuse(
+        density, guess(density), dt * diffusivity * cells**2, boundary, SCALAR, **options
+    )
     return velocity, advect(density, velocity, dt * cells, boundary, SCALAR)

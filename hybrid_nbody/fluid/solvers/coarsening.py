@@ -1,11 +1,12 @@
 """The coarser grids of multigrid, and how values pass between a grid and the next, along one axis at a time.
 
-A coarser axis has half the cells, rounded up, of one common length: of an odd number it makes cells of less than twice
-the length. Grids so stay uniform, any number of cells can be halved, and all converge alike. A sum of cells that only
-the last coarse cell treats differently (leaving it half as long, or half as long again) costs a factor of two.
+A coarser axis has half the cells, rounded up, of one common length: of an odd number it makes cells
+of less than twice the length. Grids so stay uniform, any number of cells can be halved, and all
+converge alike. A sum of cells that only the last coarse cell treats differently (leaving it half as
+long, or half as long again) costs a factor of two.
 
-Ranks own the coarse planes whose centres lie in their own fine planes. No coarse cell is longer than two fine ones, so
-that one halo plane is enough in both directions.
+Ranks own the coarse planes whose centres lie in their own fine planes. No coarse cell is longer
+than two fine ones, so that one halo plane is enough in both directions.
 """
 
 from typing import NamedTuple
@@ -13,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_STRETCHED = 1.4
-"""An axis is left as it is where its spacing is more than this many times the smallest: it lags behind the others."""
+"""An axis is left as it is where its spacing is more than this many times the smallest: it lags
+behind the others."""
 
 TAPS = 3
 """Most fine cells in a coarse one."""
@@ -62,7 +64,9 @@ def grid_sizes(cells, boundary) -> list[tuple[int, int, int]]:
 def _coarser(cells, finest, boundary):
     """Return the cells of the next grid."""
     spacings = [whole / number for whole, number in zip(finest, cells, strict=True)]
-    longest = MOST_STRETCHED * min(spacing for spacing, number in zip(spacings, cells, strict=True) if number > 1)
+    longest = MOST_STRETCHED * min(
+        spacing for spacing, number in zip(spacings, cells, strict=True) if number > 1
+    )
     axes = zip(cells, spacings, boundary, strict=True)
     return tuple(_halved(n, kind) if spacing <= longest else n for n, spacing, kind in axes)
 
@@ -82,7 +86,9 @@ def averaging(fine: int, coarse: int) -> Averaging:
     """Return how `coarse` cells are the averages of `fine` ones: by the lengths that they have in common."""
     cell = np.arange(coarse)
     index = cell * fine // coarse + np.arange(TAPS)[:, None]
-    common = np.minimum((index + 1) * coarse, (cell + 1) * fine) - np.maximum(index * coarse, cell * fine)
+    common = np.minimum((index + 1) * coarse, (cell + 1) * fine) - np.maximum(
+        index * coarse, cell * fine
+    )
     last = -(-(cell + 1) * fine // coarse) - 1
     return Averaging(np.minimum(index, last).astype(np.uint32), np.maximum(common, 0) / fine)
 
@@ -90,14 +96,19 @@ def averaging(fine: int, coarse: int) -> Averaging:
 def interpolation(fine: int, coarse: int, periodic: bool, sign: int):
     """Return how `fine` cells lie between `coarse` ones: an `Interpolation` whose cells may be -1 or `coarse`.
 
-    They are those only where the axis is periodic. Behind a wall is a ghost: `sign` times the cell at the wall.
+    They are those only where the axis is periodic. Behind a wall is a ghost: `sign` times the cell
+    at the wall.
     """
     place = (2 * np.arange(fine) + 1) * coarse - fine  # in halves of a fine cell times `coarse`
-    lower, part = place // (2 * fine), place % (2 * fine) / (2 * fine)
-    weights, cells = [1.0 - part, part], [lower, lower + 1]
+    lower = place // (2 * fine)
+    part = place % (2 * fine) / (2 * fine)
+    weights = [1.0 - part, part]
+    cells = [lower, lower + 1]
     if not periodic:
         inside = [np.clip(cell, 0, coarse - 1) for cell in cells]
-        weights = [np.where(i == c, w, sign * w) for i, c, w in zip(inside, cells, weights, strict=True)]
+        weights = [
+            np.where(i == c, w, sign * w) for i, c, w in zip(inside, cells, weights, strict=True)
+        ]
         cells = inside
     return Interpolation(*cells, *weights)
 
@@ -105,8 +116,8 @@ def interpolation(fine: int, coarse: int, periodic: bool, sign: int):
 def couplings(number: int, spacing: float, periodic: bool, sign: int) -> np.ndarray:
     """Return (3, number) factors of the previous cell, the next cell and, to be subtracted, the cell itself.
 
-    They make the second difference along an axis; a wall is where a factor of a neighbour is 0, and its ghost is
-    `sign` times the cell.
+    They make the second difference along an axis; a wall is where a factor of a neighbour is 0, and
+    its ghost is `sign` times the cell.
     """
     factors = np.array([1.0, 1.0, 2.0])[:, None] * np.ones(number) / spacing**2
     if periodic and number == 1:

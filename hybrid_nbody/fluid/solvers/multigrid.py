@@ -1,19 +1,26 @@
 """Multigrid for the linear systems of a step, on the planes of all ranks.
 
-Every cycle relaxes the finest grid, solves for what is still missing on a grid of half the cells, which does the same
-with the next, adds that, and relaxes once more: V(2,1) with red-black sweeps, averages on the way down and trilinear
-interpolation on the way up (Trottenberg, Oosterlee & Schueller, "Multigrid", 2001; Mohr & Wienands, "Cell-centred
-multigrid revisited", 2004). The error falls by 6 or more in a cycle, whatever the size.
+Every cycle relaxes the finest grid, solves for what is still missing on a grid of half the cells,
+which does the same with the next, adds that, and relaxes once more: V(2,1) with red-black sweeps,
+averages on the way down and trilinear interpolation on the way up (Trottenberg, Oosterlee &
+Schueller, "Multigrid", 2001; Mohr & Wienands, "Cell-centred multigrid revisited", 2004). The error
+falls by 6 or more in a cycle, whatever the size.
 
-Slabs are shared out as long as every rank has a few planes. Smaller grids are whole on every rank, all of which do the
-same work: no messages, and the same bits.
+Slabs are shared out as long as every rank has a few planes. Smaller grids are whole on every rank,
+all of which do the same work: no messages, and the same bits.
 """
 
 from functools import cache
 
 import numpy as np
 
-from hybrid_nbody.fluid.solvers.coarsening import averaging, centre_planes, couplings, grid_sizes, interpolation
+from hybrid_nbody.fluid.solvers.coarsening import (
+    averaging,
+    centre_planes,
+    couplings,
+    grid_sizes,
+    interpolation,
+)
 from hybrid_nbody.fluid.solvers.relaxation import COLOURS, Iterative
 from hybrid_nbody.fluid.solvers.stencil import SCALAR
 from hybrid_nbody.parallel.halo import HaloExchange, Whole
@@ -21,7 +28,8 @@ from hybrid_nbody.parallel.partition import Partition
 
 KERNELS = "hybrid_nbody.fluid.kernels"
 
-BEFORE, AFTER = 2, 1
+BEFORE = 2
+AFTER = 1
 """Iterations before and after the correction by a coarser grid."""
 
 FEWEST_PLANES = 4
@@ -31,7 +39,8 @@ SHARED_CELLS = 1 << 15
 """Grids of fewer cells are whole on every rank: relaxing them takes no longer than a message."""
 
 CENTRED_CELLS = 1 << 12
-"""The first grid of at most so many cells has the average of a singular problem's right-hand side taken off."""
+"""The first grid of at most so many cells has the average of a singular problem's right-hand side
+taken off."""
 
 
 class Level:
@@ -54,9 +63,14 @@ class Level:
     """
 
     def __init__(self, cells, spacings, periodic, halo, backend, dtype):
-        self.cells, self.spacings, self.periodic, self.halo = cells, spacings, periodic, halo
-        self.backend, self.dtype = backend, np.dtype(dtype)
-        self.first, self.planes = halo.own.start, halo.own.stop - halo.own.start
+        self.cells = cells
+        self.spacings = spacings
+        self.periodic = periodic
+        self.halo = halo
+        self.backend = backend
+        self.dtype = np.dtype(dtype)
+        self.first = halo.own.start
+        self.planes = halo.own.stop - halo.own.start
         self.couplings = cache(self._couplings)
 
     @property
@@ -91,15 +105,22 @@ class Passage:
     """
 
     def __init__(self, fine: Level, coarse: Level, partition: Partition, halo):
-        self.fine, self.coarse, self.partition, self.transport = fine, coarse, partition, halo.transport
+        self.fine = fine
+        self.coarse = coarse
+        self.partition = partition
+        self.transport = halo.transport
         self.own = partition.share(halo.rank) if fine.shared else slice(0, coarse.cells[2])
         self.collects = fine.shared and not coarse.shared
         self.averaging = tuple(upload(table, fine) for table in self._averaging())
-        self.interpolation = cache(lambda parity: tuple(upload(table, fine) for table in self._interpolation(parity)))
+        self.interpolation = cache(
+            lambda parity: tuple(upload(table, fine) for table in self._interpolation(parity))
+        )
         self.shape = fine.planes + 2, coarse.cells[1], coarse.cells[0]
 
     def _averaging(self):
-        x, y, z = (averaging(*axis) for axis in zip(self.fine.cells, self.coarse.cells, strict=True))
+        x, y, z = (
+            averaging(*axis) for axis in zip(self.fine.cells, self.coarse.cells, strict=True)
+        )
         z = type(z)(z.index[:, self.own] - self.fine.first + 1, z.weight[:, self.own])
         return x, y, z
 
@@ -107,7 +128,10 @@ class Passage:
         sizes = zip(self.fine.cells, self.coarse.cells, self.fine.periodic, parity, strict=True)
         *plane, z = (interpolation(*axis) for axis in sizes)
         number = self.coarse.cells[:2]
-        x, y = (t._replace(lower=t.lower % m, upper=t.upper % m) for t, m in zip(plane, number, strict=True))
+        x, y = (
+            t._replace(lower=t.lower % m, upper=t.upper % m)
+            for t, m in zip(plane, number, strict=True)
+        )
         z = type(z)(*(part[self.fine.first : self.fine.first + self.fine.planes] for part in z))
         z = z._replace(lower=z.lower - self.own.start + 1, upper=z.upper - self.own.start + 1)
         return x, y, z
@@ -134,7 +158,8 @@ def upload(table, level):
 def by_colour(table, number: int):
     """Return the table of a row of the finest grid in the order of its colours.
 
-    The last axis, over cells x, becomes (2, half): even x, then odd x, where a missing last one weighs nothing.
+    The last axis, over cells x, becomes (2, half): even x, then odd x, where a missing last one
+    weighs nothing.
     """
     padded = np.zeros((*table.shape[:-1], number + number % 2), table.dtype)
     padded[..., :number] = table
@@ -176,7 +201,10 @@ class Multigrid(Iterative):
         self.centred = next(i for i, size in enumerate(sizes) if i > 0 and size <= CENTRED_CELLS)
 
     def solve(self, x, b, stencil, room) -> None:
-        """Improve `x` in place; it and `b` are arrays by colour. The halo planes of `x` are valid in the end."""
+        """Improve `x` in place; it and `b` are arrays by colour.
+
+        The halo planes of `x` are valid in the end.
+        """
         self.arrays, self.rows = self._lay_out(room)
         self.iterate(x, b, stencil)
 
@@ -195,11 +223,14 @@ class Multigrid(Iterative):
     def improve(self, x, b, stencil) -> None:
         """Do one cycle; the halo planes of the second colour of `x` are valid before it, and all after it."""
         self._relax_finest(x, b, stencil, BEFORE)
-        passage, transfers = self.passages[0], self.transfers
+        passage = self.passages[0]
+        transfers = self.transfers
         transfers.average_rows_of_colours(x, b, stencil, *passage.averaging[:2], self.rows[0])
         self._descend(0, stencil)
         coarse = passage.view(self.arrays[0][0])
-        transfers.correct_colours(coarse, *passage.interpolation(stencil.parity), self.criterion.change, x)
+        transfers.correct_colours(
+            coarse, *passage.interpolation(stencil.parity), self.criterion.change, x
+        )
         self.halo.fill(x[1])
         self._relax_finest(x, b, stencil, AFTER)
 
@@ -228,7 +259,11 @@ class Multigrid(Iterative):
             return  # a single cell: any value is a solution
         self._relax(index, stencil, BEFORE)
         if not last:
-            level, passage, (x, b) = self.levels[index], self.passages[index], self.arrays[index - 1]
+            level, passage, (x, b) = (
+                self.levels[index],
+                self.passages[index],
+                self.arrays[index - 1],
+            )
             tables = (level.couplings(stencil.parity), *passage.averaging[:2])
             self.transfers.average_rows(x, b, stencil, *tables, self.rows[index])
             self._descend(index, stencil)
@@ -241,7 +276,9 @@ class Multigrid(Iterative):
         level, (x, b) = self.levels[index], self.arrays[index - 1]
         for _ in range(iterations):
             for colour in COLOURS:
-                self.transfers.sweep(colour, level.first, x, b, stencil, level.couplings(stencil.parity))
+                self.transfers.sweep(
+                    colour, level.first, x, b, stencil, level.couplings(stencil.parity)
+                )
                 level.halo.fill(x)
 
 
@@ -252,13 +289,18 @@ def singular(stencil) -> bool:
 
 def build_levels(kernels, halo):
     """Return the grids of this rank, the finest first, and the passages between them."""
-    slab, offsets, shared = kernels.slab, halo.partition.offsets, not halo.alone
+    slab = kernels.slab
+    offsets = halo.partition.offsets
+    shared = not halo.alone
     sizes = grid_sizes(slab.cells, slab.boundary)
-    levels, passages = [_level(slab, slab.cells, halo, kernels)], []
+    levels = [_level(slab, slab.cells, halo, kernels)]
+    passages = []
     for fine, coarse in zip(sizes, sizes[1:], strict=False):
         offsets = np.searchsorted(centre_planes(fine[2], coarse[2]), offsets).tolist()
         partition = Partition(tuple(offsets))
-        shared = shared and min(partition.counts) >= FEWEST_PLANES and np.prod(coarse) > SHARED_CELLS
+        shared = (
+            shared and min(partition.counts) >= FEWEST_PLANES and np.prod(coarse) > SHARED_CELLS
+        )
         periodic = slab.periodic[2]
         own_halo = (
             HaloExchange(halo.transport, partition, halo.communicator, periodic)

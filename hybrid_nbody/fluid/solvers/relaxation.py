@@ -1,8 +1,9 @@
 """Solvers of the linear systems of a step, on the planes of all ranks.
 
 A solver has one method, ``solve(x, b, stencil, room)``: x and b are arrays of colours (see
-`hybrid_nbody.fluid.kernels`), x holds the first guess on entry and the solution on exit, its halo planes included where
-there are other ranks; room is a flat array as long as two fields, which a solver may use meanwhile.
+`hybrid_nbody.fluid.kernels`), x holds the first guess on entry and the solution on exit, its halo
+planes included where there are other ranks; room is a flat array as long as two fields, which a
+solver may use meanwhile.
 """
 
 import math
@@ -26,8 +27,8 @@ class Accuracy:
     tolerance : float
         A solve ends after an iteration that meets it; 0 never does.
     criterion : {"change", "residual"}
-        What is compared with the tolerance: the largest change of a cell in the iteration, or the largest residual
-        relative to the largest right-hand side.
+        What is compared with the tolerance: the largest change of a cell in the iteration, or the
+        largest residual relative to the largest right-hand side.
     """
 
     iterations: int
@@ -54,7 +55,9 @@ class Iterative:
     """
 
     def __init__(self, kernels, halo, accuracy: Accuracy):
-        self.kernels, self.halo, self.accuracy = kernels, halo, accuracy
+        self.kernels = kernels
+        self.halo = halo
+        self.accuracy = accuracy
         self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
 
     def iterate(self, x, b, stencil) -> None:
@@ -91,7 +94,9 @@ class RedBlack(Iterative):
     def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place."""
         if self.fused:
-            self.kernels.relax(x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room, self.halo)
+            self.kernels.relax(
+                x, b, stencil, self.accuracy.iterations, self.accuracy.limit, room, self.halo
+            )
         else:
             self.iterate(x, b, stencil)
             self.halo.fill(*x)
@@ -108,7 +113,9 @@ class ChangeCriterion:
     """A solve ends when no cell has changed by more than the tolerance."""
 
     def __init__(self, kernels, halo, tolerance):
-        self.kernels, self.halo, self.change = kernels, halo, tolerance
+        self.kernels = kernels
+        self.halo = halo
+        self.change = tolerance
 
     def begin(self, b):
         """Nothing is needed before the first iteration."""
@@ -125,7 +132,9 @@ class ResidualCriterion:
     change = math.inf  # of a cell, that a sweep would note
 
     def __init__(self, kernels, halo, tolerance):
-        self.kernels, self.halo, self.tolerance = kernels, halo, tolerance
+        self.kernels = kernels
+        self.halo = halo
+        self.tolerance = tolerance
         self.limit = kernels.backend.zeros(1, kernels.dtype)
 
     def begin(self, b):
@@ -148,8 +157,8 @@ class Sor(RedBlack):
     Parameters
     ----------
     given : float or None
-        The factor; None for the one that suits the smoothest mode best (Young, "Iterative Solution of Large Linear
-        Systems", 1971).
+        The factor; None for the one that suits the smoothest mode best (Young, "Iterative Solution
+        of Large Linear Systems", 1971).
     """
 
     fusible = False
@@ -165,7 +174,10 @@ class Sor(RedBlack):
 
 def best_omega(stencil, slab) -> float:
     """Return the factor that damps the smoothest mode but the constant fastest."""
-    waves = [(2 if periodic else 1) / number for number, periodic in zip(slab.cells, slab.periodic, strict=True)]
+    waves = [
+        (2 if periodic else 1) / number
+        for number, periodic in zip(slab.cells, slab.periodic, strict=True)
+    ]
     radius = stencil.neighbour * (4.0 + 2.0 * math.cos(math.pi * min(waves))) / stencil.diagonal
     return 2.0 / (1.0 + math.sqrt(1.0 - radius**2))
 
@@ -174,7 +186,8 @@ class Lexicographic:
     """Gauss-Seidel in the order of memory, on one rank and one thread: always as many iterations as are allowed."""
 
     def __init__(self, kernels, halo, accuracy: Accuracy):
-        self.kernels, self.iterations = kernels, accuracy.iterations
+        self.kernels = kernels
+        self.iterations = accuracy.iterations
 
     def solve(self, x, b, stencil, room) -> None:
         """Improve `x` in place."""

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 Factors = tuple[float, float, float, float, float, float, float, float]
-"""What a cell changes by, over what its equation lacks: 1 is added to the index for a wall of x beside the cell, 2 for
-one of y, 4 for one of z."""
+"""What a cell changes by, over what its equation lacks: 1 is added to the index for a wall of x
+beside the cell, 2 for one of y, 4 for one of z."""
 
 
 class Stencil(NamedTuple):
@@ -17,7 +17,8 @@ class Stencil(NamedTuple):
     neighbour : float
         Greater than 0.
     parity : tuple of int
-        Sign of the ghosts behind a wall of the axes x, y and z: 1 copies the cell at the wall, -1 mirrors it.
+        Sign of the ghosts behind a wall of the axes x, y and z: 1 copies the cell at the wall, -1
+        mirrors it.
     """
 
     own: float
@@ -36,7 +37,9 @@ class Stencil(NamedTuple):
 
     def relaxing(self, omega: float = 1.0) -> Factors:
         """Return the factors of an over-relaxation in which ghosts, made of the cell itself, belong to its diagonal."""
-        walls = [[sign for axis, sign in enumerate(self.parity) if case >> axis & 1] for case in range(8)]
+        walls = [
+            [sign for axis, sign in enumerate(self.parity) if case >> axis & 1] for case in range(8)
+        ]
         return tuple(omega / (self.diagonal - self.neighbour * sum(signs)) for signs in walls)
 
 

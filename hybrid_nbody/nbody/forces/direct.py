@@ -13,7 +13,8 @@ from hybrid_nbody.nbody.timing import Laps, NoLaps
 KERNELS = "hybrid_nbody.nbody.kernels"
 
 STEPS_BETWEEN_SORTS = 512
-"""Sources are sorted anew at every multiple of this step number: a rule that a restart can follow."""
+"""Sources are sorted anew at every multiple of this step number: a rule that a restart can
+follow."""
 
 
 class Gravity:
@@ -34,14 +35,23 @@ class Gravity:
     timings : Timings
         Takes the seconds spent under ``force``, ``exchange`` and ``sort``.
     agree : callable, optional
-        Returns the `Order` that all ranks use for the one that this rank found: where they compute on devices of
-        several kinds, rounding might make them find different ones.
+        Returns the `Order` that all ranks use for the one that this rank found: where they compute
+        on devices of several kinds, rounding might make them find different ones.
     """
 
-    make_state, module = staticmethod(make_state), "kernels"
+    make_state = staticmethod(make_state)
+    module = "kernels"
 
     def __init__(
-        self, backend, exchange, state, precision, softening, G, timings, agree: Callable[[Order], Order] | None = None
+        self,
+        backend,
+        exchange,
+        state,
+        precision,
+        softening,
+        G,
+        timings,
+        agree: Callable[[Order], Order] | None = None,
     ):
         self.backend = backend
         self.exchange = exchange
@@ -53,9 +63,11 @@ class Gravity:
         self.recorded = {}
 
     def _kernels(self, *physics):
-        return self.backend.kernels(KERNELS, self.module).Kernels(self.backend, self.state, *physics)
+        return self.backend.kernels(KERNELS, self.module).Kernels(
+            self.backend, self.state, *physics
+        )
 
-    # --- the order of the sources -------------------------------------------------------------------------------------
+    # --- the order of the sources -----------------------------------------------------------------
 
     def start(self, order: Order | None = None) -> None:
         """Bring the positions of all ranks and the accelerations up to date, in a saved order or a new one."""
@@ -106,7 +118,7 @@ class Gravity:
         """Bring the positions of all ranks up to date."""
         self.exchange.collect(self.state.position)
 
-    # --- steps --------------------------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------
 
     def advance(self, stages, dt: float, first_step: int, steps: int) -> None:
         """Do `steps` steps of `stages`, of length `dt`, from step number `first_step` on."""
@@ -115,7 +127,8 @@ class Gravity:
 
     def batches(self, first_step: int, steps: int) -> Iterator[int]:
         """Yield how many steps to do next, until all are done; sort the sources where it is time to."""
-        step, last = first_step, first_step + steps
+        step = first_step
+        last = first_step + steps
         while step < last:
             until = last
             if self.sorted:
@@ -151,7 +164,8 @@ class Gravity:
     def _replay(self, stages, dt, steps):
         """Queue one step by itself, with marks, and the others as replays of a recorded one.
 
-        Each replay is taken to compute as long as the first step did; the rest of the time they waited for messages.
+        Each replay is taken to compute as long as the first step did; the rest of the time they
+        waited for messages.
         """
         laps = self._step(stages, dt, Laps(self.backend))
         replay = self._recorded_step(stages, dt)
@@ -162,12 +176,16 @@ class Gravity:
         force, motion, replays = (laps.seconds(name) for name in ("force", "motion", "replays"))
         computing = min((steps - 1) * force, replays)
         self.timings.add("force", computing)
-        self.timings.add("exchange", max(replays - computing - (steps - 1) * motion, 0.0) if steps > 1 else 0.0)
+        self.timings.add(
+            "exchange", max(replays - computing - (steps - 1) * motion, 0.0) if steps > 1 else 0.0
+        )
 
     def _recorded_step(self, stages, dt):
         """Return what does a step without the host, where the device can; it holds for the arrays of this state."""
         if (stages, dt) not in self.recorded:
-            self.recorded[stages, dt] = self.backend.recorded(lambda: self._step(stages, dt, NoLaps()))
+            self.recorded[stages, dt] = self.backend.recorded(
+                lambda: self._step(stages, dt, NoLaps())
+            )
         return self.recorded[stages, dt]
 
     def _step(self, stages, dt, laps):

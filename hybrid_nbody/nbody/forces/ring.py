@@ -39,7 +39,13 @@ class Block:
     def make(cls, backend, capacity: int) -> "Block":
         """Return a block with room for `capacity` bodies."""
         starts = chunk_capacity(capacity) + 1
-        sizes = [(3 * capacity, "f8"), (capacity, "f8"), (capacity, "i4"), (starts, "i4"), (1, "i4")]
+        sizes = [
+            (3 * capacity, "f8"),
+            (capacity, "f8"),
+            (capacity, "i4"),
+            (starts, "i4"),
+            (1, "i4"),
+        ]
         ends = np.cumsum([0, *(size * np.dtype(kind).itemsize for size, kind in sizes)]).tolist()
         memory = backend.zeros(ends[-1], "u1")
         parts = [memory[start:end] for start, end in zip(ends, ends[1:], strict=False)]
@@ -58,9 +64,10 @@ class Block:
 class RingGravity(Gravity):
     """Direct summation over all pairs while blocks of sources go around all ranks; parameters as in `Gravity`.
 
-    A rank sums over its own bodies first, then over those of the rank before it, and so on. While it sums over a block
-    it hands that on to the next rank and takes another one: messages travel beside the sums. The order of a sum depends
-    on the shares, and so do the last bits of an acceleration; for the same shares they are always the same.
+    A rank sums over its own bodies first, then over those of the rank before it, and so on. While
+    it sums over a block it hands that on to the next rank and takes another one: messages travel
+    beside the sums. The order of a sum depends on the shares, and so do the last bits of an
+    acceleration; for the same shares they are always the same.
 
     Parameters
     ----------
@@ -74,7 +81,8 @@ class RingGravity(Gravity):
 
     def _kernels(self, *physics):
         """Return kernels with room for any rank's block, once there are blocks."""
-        state, capacity = self.state, max(self.exchange.partition.counts)
+        state = self.state
+        capacity = max(self.exchange.partition.counts)
         self.blocks = [Block.make(self.backend, capacity) for _ in range(2)]
         self.more = self.backend.zeros(state.acceleration.shape, "f8")
         nowhere = self.backend.zeros(state.place.shape, "i4")
@@ -84,7 +92,7 @@ class RingGravity(Gravity):
         self.other_sums = [over(block, others) for block in self.blocks]
         return self.backend.kernels(KERNELS).Kernels(self.backend, self.own_sum, *physics)
 
-    # --- the order of the sources -------------------------------------------------------------------------------------
+    # --- the order of the sources -----------------------------------------------------------------
 
     def restart(self, order_rows, head_rows, concatenate):
         """See `Gravity`; an order that was saved with other shares is left aside, and a new one made."""
@@ -94,7 +102,9 @@ class RingGravity(Gravity):
 
     def order_rows(self, first, last):
         """See `Gravity`: the own bodies in their own order."""
-        return self.backend.download(self.state.order[first:last]) + np.int32(self.exchange.own.start)
+        return self.backend.download(self.state.order[first:last]) + np.int32(
+            self.exchange.own.start
+        )
 
     def head_rows(self, first, last):
         """See `Gravity`."""
@@ -107,7 +117,7 @@ class RingGravity(Gravity):
     def _collect(self):
         """Do nothing: positions of others come when they are summed over."""
 
-    # --- sums ---------------------------------------------------------------------------------------------------------
+    # --- sums -------------------------------------------------------------------------------------
 
     def _force(self, laps):
         """Compute accelerations from all blocks."""
@@ -131,7 +141,8 @@ class RingGravity(Gravity):
         last = self.exchange.partition.size - 1
         self.blocks[0].fill(self.state)
         for turn in range(last + 1):
-            here, there = self.blocks[turn % 2], self.blocks[(turn + 1) % 2]
+            here = self.blocks[turn % 2]
+            there = self.blocks[(turn + 1) % 2]
             laps.lap("force")
             messages = self.exchange.begin(here.memory, there.memory) if turn < last else None
             laps.lap("exchange")
@@ -145,4 +156,6 @@ class RingGravity(Gravity):
 
 def over(block: Block, state: State) -> State:
     """Return a state to sum over a block at the bodies of `state`."""
-    return replace(state, mass=block.mass, order=block.order, starts=block.starts, chunks=block.chunks)
+    return replace(
+        state, mass=block.mass, order=block.order, starts=block.starts, chunks=block.chunks
+    )

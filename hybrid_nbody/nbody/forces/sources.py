@@ -1,8 +1,9 @@
 """The order in which sources are summed, and the chunks they are summed in.
 
-Sources are sorted along a space-filling curve and cut into chunks, so that a chunk's bodies lie close to its origin:
-the float32 offsets from it are then as exact as the bodies are close. A chunk also ends where the curve leaps from one
-tight cluster to another; otherwise the offsets of the second cluster would be rounded like the leap.
+Sources are sorted along a space-filling curve and cut into chunks, so that a chunk's bodies lie
+close to its origin: the float32 offsets from it are then as exact as the bodies are close. A chunk
+also ends where the curve leaps from one tight cluster to another; otherwise the offsets of the
+second cluster would be rounded like the leap.
 """
 
 from dataclasses import dataclass
@@ -54,7 +55,11 @@ class Order:
         if not np.array_equal(np.sort(bodies), np.arange(len(bodies))):
             raise FileError("gravity/order does not name every body once")
         starts = np.union1d(np.flatnonzero(heads), np.arange(min(len(bodies), 1)))
-        return cls(bodies, _padded(starts, len(bodies))) if len(starts) <= chunk_capacity(len(bodies)) else None
+        return (
+            cls(bodies, _padded(starts, len(bodies)))
+            if len(starts) <= chunk_capacity(len(bodies))
+            else None
+        )
 
 
 def heads_of(starts: np.ndarray, first: int, last: int) -> np.ndarray:
@@ -129,7 +134,9 @@ def _typical(steps, xp):
     size, longer = divmod(len(steps), blocks)
     cut = longer * (size + 1)
     rows = steps[:cut].reshape(longer, size + 1), steps[cut:].reshape(blocks - longer, size)
-    return xp.concatenate([xp.repeat(_medians(block, xp), block.shape[1]) for block in rows if len(block)])
+    return xp.concatenate(
+        [xp.repeat(_medians(block, xp), block.shape[1]) for block in rows if len(block)]
+    )
 
 
 def _medians(rows, xp):

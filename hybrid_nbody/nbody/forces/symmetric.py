@@ -9,8 +9,9 @@ from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
 class PairGravity(Gravity):
     """Direct summation over all pairs, each computed once for both its bodies; parameters as in `Gravity`.
 
-    A rank computes a share of the pairs, which add to the sums of bodies of all ranks; then the ranks add up. Sums are
-    exact (`hybrid_nbody.nbody.kernels.gpu.exact_sums`): neither their order nor the shares change a bit.
+    A rank computes a share of the pairs, which add to the sums of bodies of all ranks; then the
+    ranks add up. Sums are exact (`hybrid_nbody.nbody.kernels.gpu.exact_sums`): neither their order
+    nor the shares change a bit.
     """
 
     module = "symmetric"

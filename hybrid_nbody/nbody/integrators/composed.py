@@ -6,7 +6,8 @@ from hybrid_nbody.nbody.integrators.stages import FORCE, INTEGRATORS
 HERMITE = "hermite4"
 
 OPERATIONS_PER_INTERACTION = 20
-"""The count that the field has agreed on for rates in GFLOP/s (Nyland, Harris & Prins, GPU Gems 3, 2007)."""
+"""The count that the field has agreed on for rates in GFLOP/s (Nyland, Harris & Prins, GPU Gems 3,
+2007)."""
 
 
 class Composed:
@@ -32,7 +33,9 @@ class Composed:
     operations = OPERATIONS_PER_INTERACTION
 
     def __init__(self, gravity, stages, dt):
-        self.gravity, self.stages, self.dt = gravity, stages, dt
+        self.gravity = gravity
+        self.stages = stages
+        self.dt = dt
         self.forces_per_step = float(stages.count(FORCE))
 
     def begin(self) -> None:

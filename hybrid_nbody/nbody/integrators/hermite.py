@@ -1,10 +1,11 @@
 """Hermite's scheme of order 4 with one adaptive substep that all bodies share.
 
-A step of the simulation has a fixed length; it is covered by as many substeps as Aarseth's criterion asks for, the last
-two of which share what is left, so that it is met exactly. A substep predicts, evaluates and corrects once, P(EC)^1
-(Makino & Aarseth, Publ. Astron. Soc. Japan 44, 141, 1992): for the same number of forces, shorter substeps gain more
-than a second correction. Each step begins with the forces at the corrected positions, so that they and one number, the
-substep wanted next, are all that a restart needs.
+A step of the simulation has a fixed length; it is covered by as many substeps as Aarseth's
+criterion asks for, the last two of which share what is left, so that it is met exactly. A substep
+predicts, evaluates and corrects once, P(EC)^1 (Makino & Aarseth, Publ. Astron. Soc. Japan 44, 141,
+1992): for the same number of forces, shorter substeps gain more than a second correction. Each step
+begins with the forces at the corrected positions, so that they and one number, the substep wanted
+next, are all that a restart needs.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.timing import Laps, NoLaps
 
 ROUNDING = 256
-"""A body whose acceleration is below so many roundings of the largest one asks for no substep: what would be
-differentiated there is noise, as at the centre of a symmetric system."""
+"""A body whose acceleration is below so many roundings of the largest one asks for no substep: what
+would be differentiated there is noise, as at the centre of a symmetric system."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +76,29 @@ class Hermite:
     """
 
     operations = 42
-    """Of an interaction: those of an acceleration and 22 more for the jerk, counted in the formula of ``reference``."""
+    """Of an interaction: those of an acceleration and 22 more for the jerk, counted in the formula
+    of ``reference``."""
 
     def __init__(self, gravity, communicator, ids, dt, accuracy, precision):
-        self.gravity, self.communicator, self.ids = gravity, communicator, ids
-        self.dt, self.accuracy = dt, accuracy
-        self.backend, self.state = gravity.backend, gravity.state
+        self.gravity = gravity
+        self.communicator = communicator
+        self.ids = ids
+        self.dt = dt
+        self.accuracy = accuracy
+        self.backend = gravity.backend
+        self.state = gravity.state
         self.formulas = gravity.kernels.hermite
         self.motion = Motion.make(self.backend, self.state, precision)
-        self.wanted, self.forces, self.steps = dt, 0, 0
+        self.wanted = dt
+        self.forces = 0
+        self.steps = 0
 
     @property
     def forces_per_step(self) -> float:
         """Evaluations of all forces a step, on average so far."""
         return self.forces / self.steps if self.steps else 1.0
 
-    # --- the state that a restart needs -------------------------------------------------------------------------------
+    # --- the state that a restart needs -----------------------------------------------------------
 
     def begin(self) -> None:
         """Choose the first substep, for bodies at their initial state."""
@@ -107,7 +115,7 @@ class Hermite:
         """Take back what a checkpoint kept."""
         self.wanted = scalars["substep"]
 
-    # --- steps --------------------------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------
 
     def advance(self, first_step: int, steps: int) -> None:
         """Do `steps` steps from step number `first_step` on.
@@ -128,7 +136,9 @@ class Hermite:
     def _run_compiled(self, steps):
         """Do the same as `_run` without coming back to Python."""
         run = self.gravity.kernels.run_hermite
-        done, self.wanted, forces, seconds = run(self.state, self.motion, self.dt, steps, self.accuracy, self.wanted)
+        done, self.wanted, forces, seconds = run(
+            self.state, self.motion, self.dt, steps, self.accuracy, self.wanted
+        )
         self.forces += forces
         self.gravity.timings.add("force", seconds)
         return done
@@ -155,7 +165,8 @@ class Hermite:
 
     def _begin_step(self, laps):
         """Evaluate forces at the present positions; return which acceleration is negligible."""
-        state, motion = self.state, self.motion
+        state = self.state
+        motion = self.motion
         motion.velocity[state.own] = state.velocity
         self._evaluate(laps)
         self._keep()
@@ -178,7 +189,10 @@ class Hermite:
 
     def _try(self, h, negligible):
         """Predict, evaluate and correct; find the substep wanted next."""
-        state, motion, formulas, laps = self.state, self.motion, self.formulas, Laps(self.backend)
+        state = self.state
+        motion = self.motion
+        formulas = self.formulas
+        laps = Laps(self.backend)
         formulas.predict(h, motion.start, state.own_position, motion.velocity[state.own])
         laps.lap("motion")
         self._evaluate(laps)
@@ -197,7 +211,9 @@ class Hermite:
     def _keep(self):
         """Let the next substep begin here."""
         state = self.state
-        for row, array in enumerate((state.own_position, state.velocity, state.acceleration, self.motion.jerk)):
+        for row, array in enumerate(
+            (state.own_position, state.velocity, state.acceleration, self.motion.jerk)
+        ):
             self.motion.start[row] = array
 
     def _shortest(self):
@@ -226,7 +242,8 @@ class Hermite:
 def run_formulas(kernels, state, motion: Motion) -> None:
     """Run every kernel that Hermite's scheme needs once."""
     kernels.accelerations_and_jerks(state, motion.velocity, motion.jerk)
-    arrays, formulas = (motion.start, state.acceleration, motion.jerk), kernels.hermite
+    arrays = (motion.start, state.acceleration, motion.jerk)
+    formulas = kernels.hermite
     formulas.first_steps(1.0, 0.0, *arrays[1:], motion.asked)
     formulas.predict(0.0, motion.start, state.own_position, motion.velocity[state.own])
     formulas.correct(0.0, *arrays, state.own_position, state.velocity)

@@ -1,7 +1,8 @@
 """Time integrators as sequences of kicks and drifts, the formula beside each stage.
 
-Kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the energy error of a
-bound system oscillates and does not drift. A backend runs many steps without coming back to Python where it can.
+Kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the
+energy error of a bound system oscillates and does not drift. A backend runs many steps without
+coming back to Python where it can.
 """
 
 from dataclasses import dataclass
@@ -63,19 +64,23 @@ YOSHIDA4 = (  # leapfrogs over W1 dt, W0 dt and W1 dt, order 4 (Yoshida 1990), t
 )
 
 INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG, "yoshida4": YOSHIDA4}
-"""Those of kicks and drifts; ``hermite4`` is another kind: `hybrid_nbody.nbody.integrators.hermite`."""
+"""Those of kicks and drifts; ``hermite4`` is another kind:
+`hybrid_nbody.nbody.integrators.hermite`."""
 
-# ---- Hermite's substeps ----------------------------------------------------------------------------------------------
+# ---- Hermite's substeps --------------------------------------------------------------------------
 
 FIRST_SUBSTEP = 0.1
-"""The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not known yet."""
+"""The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
+known yet."""
 
 SMALLEST_SUBSTEP = 2.0**-20
-"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is far too long. A run
-can be stopped between steps, so that there must not be more than a million substeps in one."""
+"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is
+far too long. A run can be stopped between steps, so that there must not be more than a million
+substeps in one."""
 
 TRIALS = 2
-"""A substep after which one of less than half its length is asked for is done again with that, once."""
+"""A substep after which one of less than half its length is asked for is done again with that,
+once."""
 
 
 def next_substep(wanted: float, left: float) -> float:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 CHUNK = 256
-"""Most sources in a chunk: stored about one origin, summed in the working type, then added up in float64."""
+"""Most sources in a chunk: stored about one origin, summed in the working type, then added up in
+float64."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Precision:
         Type in which an interaction is computed.
     local : bool
         Whether a chunk's origin is one of its bodies, which are then sorted in space
-        (`hybrid_nbody.nbody.forces.sources`): the rounding of a stored offset is relative to its length. Otherwise the
-        origin is that of the coordinates.
+        (`hybrid_nbody.nbody.forces.sources`): the rounding of a stored offset is relative to its
+        length. Otherwise the origin is that of the coordinates.
     """
 
     name: str
@@ -43,8 +44,9 @@ PRECISIONS = {
 
 
 MASSES_TO_DROP = (1e-9, 1.0)
-"""Equal masses between these are left out of a sum: the weights 1 / r^3 that remain are larger than m / r^3, so that no
-more of them fall below the range of float32, yet not so much larger that they exceed it. In SI units masses stay."""
+"""Equal masses between these are left out of a sum: the weights 1 / r^3 that remain are larger than
+m / r^3, so that no more of them fall below the range of float32, yet not so much larger that they
+exceed it. In SI units masses stay."""
 
 
 def common_mass(masses) -> float | None:
@@ -63,7 +65,8 @@ def common_mass(masses) -> float | None:
 def leaves_out_self(heaviest: float, eps2) -> bool:
     """Return whether a body must be left out of its own sum.
 
-    Its pull on itself is its distance, zero, times its weight m / eps^3, which must be finite in the working type.
+    Its pull on itself is its distance, zero, times its weight m / eps^3, which must be finite in
+    the working type.
 
     Parameters
     ----------

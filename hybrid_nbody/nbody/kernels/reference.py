@@ -5,8 +5,8 @@ Newton's law with Plummer softening (Aarseth, "Gravitational N-Body Simulations"
     a_i   =  G sum_{j != i} m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^(3/2)
     phi_i = -G sum_{j != i} m_j             / (|x_j - x_i|^2 + eps^2)^(1/2)
 
-The jerk is the time derivative of the acceleration (ibid., eq. 2.2, softened); with d = x_j - x_i, u = v_j - v_i and
-r^2 = |d|^2 + eps^2::
+The jerk is the time derivative of the acceleration (ibid., eq. 2.2, softened); with d = x_j - x_i,
+u = v_j - v_i and r^2 = |d|^2 + eps^2::
 
     da_i/dt = G sum_{j != i} m_j [u / r^3 - 3 (d . u) d / r^5]
 """
@@ -39,19 +39,23 @@ def accelerations(position, mass, softening=0.0, G=1.0, targets=None):
         others = np.arange(len(mass)) != i
         difference = position[others] - position[i]
         distance_squared = np.sum(difference**2, axis=1) + softening**2
-        result.append(G * np.sum((mass[others] / distance_squared**1.5)[:, None] * difference, axis=0))
+        result.append(
+            G * np.sum((mass[others] / distance_squared**1.5)[:, None] * difference, axis=0)
+        )
     return np.array(result).reshape(-1, 3)
 
 
 def accelerations_and_jerks(position, velocity, mass, softening=0.0, G=1.0, targets=None):
     """Return the accelerations, as above, and their time derivatives for the given velocities.
 
-    Parameters as in `accelerations`, with `velocity` an (N, 3) array of float64; both results are (len(targets), 3).
+    Parameters as in `accelerations`, with `velocity` an (N, 3) array of float64; both results are
+    (len(targets), 3).
     """
     result = []
     for i in range(len(mass)) if targets is None else targets:
         others = np.arange(len(mass)) != i
-        difference, approach = position[others] - position[i], velocity[others] - velocity[i]
+        difference = position[others] - position[i]
+        approach = velocity[others] - velocity[i]
         distance_squared = np.sum(difference**2, axis=1) + softening**2
         rate = 3 * np.sum(difference * approach, axis=1) / distance_squared
         change = approach - rate[:, None] * difference
@@ -62,7 +66,8 @@ def accelerations_and_jerks(position, velocity, mass, softening=0.0, G=1.0, targ
 def potential(position, mass, softening=0.0, G=1.0, targets=None):
     """Return the gravitational potential at each target body, itself left out.
 
-    Parameters and shapes as in `accelerations`; the result is a (len(targets),) array, in units of velocity squared.
+    Parameters and shapes as in `accelerations`; the result is a (len(targets),) array, in units of
+    velocity squared.
     """
     result = []
     for i in range(len(mass)) if targets is None else targets:

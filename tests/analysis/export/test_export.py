@@ -19,10 +19,13 @@ SUFFIXES = {"gadget": "hdf5", "vtkhdf": "vtkhdf", "csv": "csv", "npz": "npz"}
 @pytest.fixture
 def cluster(write_run):
     """A run of 50 bodies at places that have no short name in decimals."""
-    return write_run(positions=np.random.default_rng(3).normal(size=(3, 50, 3)) * 10.0 ** np.arange(-12, 13, 8)[:3])
+    return write_run(
+        positions=np.random.default_rng(3).normal(size=(3, 50, 3))
+        * 10.0 ** np.arange(-12, 13, 8)[:3]
+    )
 
 
-# --- the bits ------------------------------------------------------------------------------------------------------
+# --- the bits -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ["csv", "npz"])
@@ -89,7 +92,7 @@ def test_the_same_frames_give_the_same_file(cluster):
     assert first.read_bytes() == export_run(cluster, "npz", "second.npz").read_bytes()
 
 
-# --- where it is taken from ----------------------------------------------------------------------------------------
+# --- where it is taken from -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
@@ -107,7 +110,9 @@ def test_a_checkpoint_of_a_fluid(write_fluid_checkpoint):
     path = write_fluid_checkpoint(cells=(4, 6, 5))
     with np.load(export_run(path, "npz", "state.npz")) as found:
         assert found["density"].shape == (5, 6, 4)
-        np.testing.assert_array_equal(found["velocity"][..., 2], found["density"])  # as the fixture has it
+        np.testing.assert_array_equal(
+            found["velocity"][..., 2], found["density"]
+        )  # as the fixture has it
         assert found["step"] == 20
 
 
@@ -128,14 +133,17 @@ def test_memory_does_not_grow_with_the_frames(write_run, monkeypatch):
     assert many < few + 200_000  # 55 more frames of 500 bodies take 1.3 MB
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def test_formats_of_bodies_refuse_a_fluid(write_fluid, refused):
     write_fluid()
     for format in ("csv", "gadget"):
         line = refused(InputError, export_run, "smoke", format, f"smoke.{SUFFIXES[format]}")
-        assert line == f"smoke/trajectory.h5: a fluid, and {format} holds bodies alone; export it as vtkhdf, npz"
+        assert (
+            line
+            == f"smoke/trajectory.h5: a fluid, and {format} holds bodies alone; export it as vtkhdf, npz"
+        )
 
 
 def test_formats_of_one_frame_refuse_all(cluster, refused):
@@ -155,11 +163,23 @@ def test_planes_that_are_not_evenly_apart(write_fluid, refused):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("out", "npz", "a.npz", 3), "out/trajectory.h5: no frame 3; there are 3, 0 to 2 or -3 to -1"),
-        (("out", "npz", "a.npz", -4), "out/trajectory.h5: no frame -4; there are 3, 0 to 2 or -3 to -1"),
-        (("out", "npy", "a.npz"), "no format 'npy'; there are gadget, vtkhdf, csv, npz; did you mean 'npz'?"),
+        (
+            ("out", "npz", "a.npz", 3),
+            "out/trajectory.h5: no frame 3; there are 3, 0 to 2 or -3 to -1",
+        ),
+        (
+            ("out", "npz", "a.npz", -4),
+            "out/trajectory.h5: no frame -4; there are 3, 0 to 2 or -3 to -1",
+        ),
+        (
+            ("out", "npy", "a.npz"),
+            "no format 'npy'; there are gadget, vtkhdf, csv, npz; did you mean 'npz'?",
+        ),
         (("out", "gadget", "a.h5"), "a.h5: the name of this format must end in .hdf5 or .hdf"),
-        (("out", "csv", "old.csv"), "old.csv: exists already; choose another --output, or replace it with --overwrite"),
+        (
+            ("out", "csv", "old.csv"),
+            "old.csv: exists already; choose another --output, or replace it with --overwrite",
+        ),
         (("out", "csv", "folder.csv"), "folder.csv: a directory; name a file in it"),
         (("none", "csv", "a.csv"), "none: no such file or directory"),
     ],
@@ -181,7 +201,10 @@ def test_a_run_is_never_replaced_by_its_export(cluster, refused):
 def test_a_run_without_frames(write_run, refused):
     write_run(frames=0)
     line = refused(InputError, export_run, "out", "csv", "a.csv")
-    assert line == "out/trajectory.h5: no complete frame in it; a checkpoint of the run can be exported instead"
+    assert (
+        line
+        == "out/trajectory.h5: no complete frame in it; a checkpoint of the run can be exported instead"
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,7 +213,11 @@ def test_a_run_without_frames(write_run, refused):
         (b"", 4, "an empty file; its writer was stopped before the first flush"),
         (b"not ours", 4, "not an HDF5 file"),
         (b"cut", 4, "truncated, 4000 bytes are there; copy it again, or use an older one"),
-        (b"export", 4, "an export for other programs, not a trajectory; take what it was made from"),
+        (
+            b"export",
+            4,
+            "an export for other programs, not a trajectory; take what it was made from",
+        ),
         (b"foreign", 4, "an HDF5 file, but not one that hybrid_nbody wrote"),
         (b"sealed", 4, "damaged: its contents do not match its digest"),
     ],
@@ -218,7 +245,7 @@ def _bad_file(kind, cluster, write_checkpoint):
     return kind
 
 
-# --- what happens to the file --------------------------------------------------------------------------------------
+# --- what happens to the file ---------------------------------------------------------------------
 
 
 def test_overwrite(cluster, in_folder):
@@ -241,7 +268,9 @@ def test_a_broken_export_leaves_what_was_there(cluster, in_folder, refused, monk
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
-def test_a_full_disk_is_met_before_anything_is_written(cluster, in_folder, refused, monkeypatch, format):
+def test_a_full_disk_is_met_before_anything_is_written(
+    cluster, in_folder, refused, monkeypatch, format
+):
     sizes = []
 
     def full(descriptor, start, size):
@@ -261,7 +290,7 @@ def test_no_folder(cluster, refused):
     assert line == "none/a.csv: cannot write the export (No such file or directory)"
 
 
-# --- the command ---------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def test_the_command(cluster, capsys):

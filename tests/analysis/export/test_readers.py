@@ -81,10 +81,18 @@ def read(in_folder):
 
     def found_by(reader, program, path):
         if importlib.util.find_spec(reader) is None:
-            pytest.skip(f"{reader} is not installed; the extra `readers` brings it where it has a wheel")
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(in_folder), "MPLCONFIGDIR": str(in_folder)}
+            pytest.skip(
+                f"{reader} is not installed; the extra `readers` brings it where it has a wheel"
+            )
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(in_folder),
+            "MPLCONFIGDIR": str(in_folder),
+        }
         command = [sys.executable, "-c", program, str(path), "found.npz"]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=120
+        )
         assert result.returncode == 0, result.stdout + result.stderr
         return np.load("found.npz")
 
@@ -151,9 +159,16 @@ def test_a_fluid_in_vtk(write_fluid, read, frame):
     with open_run(folder) as run:
         np.testing.assert_array_equal(found["times"], run.time if frame == "all" else [])
         for step, shown in enumerate(range(2) if frame == "all" else [frame]):
-            density, velocity = run.field("fluid/density", shown), run.field("fluid/velocity", shown)
+            density, velocity = (
+                run.field("fluid/density", shown),
+                run.field("fluid/velocity", shown),
+            )
             np.testing.assert_array_equal(found[f"density-{step}"].reshape(density.shape), density)
-            np.testing.assert_array_equal(found[f"velocity-{step}"].reshape(velocity.shape), velocity)
+            np.testing.assert_array_equal(
+                found[f"velocity-{step}"].reshape(velocity.shape), velocity
+            )
     assert list(found["dimensions"]) == [4, 6, 3]
     # cells 0, 2, 4 of 6, 10 and 4: each two cells wide, around its centre
-    np.testing.assert_allclose(found["bounds"], np.array([-0.5, 5.5, -0.5, 9.5, -0.5, 3.5]) / 10, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        found["bounds"], np.array([-0.5, 5.5, -0.5, 9.5, -0.5, 3.5]) / 10, rtol=0, atol=1e-15
+    )

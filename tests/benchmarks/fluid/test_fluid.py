@@ -68,7 +68,9 @@ def test_every_part_and_rung_has_a_row(finished):
 
 def test_phases(finished):
     rows = of(finished[1], "phases")
-    assert [row["rung"] for row in rows] == [phase.name for phase in fluid_phases.PHASES if phase.device == "cpu"]
+    assert [row["rung"] for row in rows] == [
+        phase.name for phase in fluid_phases.PHASES if phase.device == "cpu"
+    ]
     for row in rows:
         assert row["cells_per_s"] == pytest.approx(12**3 / row["median_s"])
         assert row["error"] < 2e-6
@@ -107,7 +109,18 @@ def test_solvers_reach_the_residual(finished):
 
 
 def test_chosen_parts_and_devices_alone(tmp_path):
-    chosen = ("--parts", "solvers", "--backend", "cpu", "--poisson", "12", "--repeats", "2", "--output", "out")
+    chosen = (
+        "--parts",
+        "solvers",
+        "--backend",
+        "cpu",
+        "--poisson",
+        "12",
+        "--repeats",
+        "2",
+        "--output",
+        "out",
+    )
     result = call(tmp_path, "bench", "fluid", *chosen)
     assert result.returncode == 0, result.stderr
     assert "needs a GPU" not in result.stdout
@@ -123,9 +136,15 @@ def test_chosen_parts_and_devices_alone(tmp_path):
             "--parts: allowed are phases, layouts, convergence, blocks, solvers, separated by commas "
             "(got 'phases,speed')",
         ),
-        (["--sizes", "3"], "--sizes: must be whole numbers separated by commas, at least 4 (got '3')"),
+        (
+            ["--sizes", "3"],
+            "--sizes: must be whole numbers separated by commas, at least 4 (got '3')",
+        ),
         (["--large", "64,128"], "--large: must be a whole number, at least 4 (got '64,128')"),
-        (["--poisson", "1e2"], "--poisson: must be whole numbers separated by commas, at least 4 (got '1e2')"),
+        (
+            ["--poisson", "1e2"],
+            "--poisson: must be whole numbers separated by commas, at least 4 (got '1e2')",
+        ),
         (
             ["--parts", "solvers", "--sizes", "12"],
             "--sizes: is for phases and convergence alone (got --parts solvers)",
@@ -134,7 +153,10 @@ def test_chosen_parts_and_devices_alone(tmp_path):
             ["--parts", "phases,solvers", "--large", "12"],
             "--large: is for layouts and blocks alone (got --parts phases,solvers)",
         ),
-        (["--parts", "blocks", "--poisson", "12"], "--poisson: is for solvers alone (got --parts blocks)"),
+        (
+            ["--parts", "blocks", "--poisson", "12"],
+            "--poisson: is for solvers alone (got --parts blocks)",
+        ),
         (
             ["--parts", "blocks", "--backend", "cpu"],
             "--backend cpu leaves nothing of --parts blocks: it needs a GPU",
@@ -155,11 +177,16 @@ def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
     monkeypatch.setattr(fluid, "host_memory", lambda: 128 * 100**3 + 1)
     devices = SimpleNamespace(gpu=None)
     fluid.check_memory(devices, "--sizes", [42, 84])
-    with pytest.raises(InputError, match=r"^--large: 256\^3 cells need 2 GiB in memory, .* at most \d+\^3 cells fit$"):
-        fluid.check_memory(devices, "--large", fluid.PARTS["layouts"].edges(Settings(devices, "auto", 1), "gpu"))
+    with pytest.raises(
+        InputError,
+        match=r"^--large: 256\^3 cells need 2 GiB in memory, .* at most \d+\^3 cells fit$",
+    ):
+        fluid.check_memory(
+            devices, "--large", fluid.PARTS["layouts"].edges(Settings(devices, "auto", 1), "gpu")
+        )
 
 
-# ---- Loops -----------------------------------------------------------------------------------------------------------
+# ---- Loops ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +205,9 @@ def test_colours_are_put_together_again(loops):
     np.testing.assert_array_equal(loops.merge(colours), field)
 
 
-@pytest.mark.parametrize(("note", "zero", "limit"), [("count", 0, 0.0), ("largest", np.float32(0), 0.5)])
+@pytest.mark.parametrize(
+    ("note", "zero", "limit"), [("count", 0, 0.0), ("largest", np.float32(0), 0.5)]
+)
 def test_iterations_end_when_nothing_changes(loops, note, zero, limit):
     relax, noted = loops.relaxing(getattr(loops, note), zero), np.zeros((2, 4))
     x, b = np.ones((2, 4, 5, 3), np.float32), np.zeros((2, 4, 5, 3), np.float32)
@@ -206,10 +235,12 @@ def vector_operations(relax):
     """Return how many multiplications of whole vectors the relaxation of a plane holds."""
     sweep = inspect.getclosurevars(relax.py_func).nonlocals["sweep"]
     plane = inspect.getclosurevars(sweep.py_func).nonlocals["relax_plane"]
-    return sum("mulps" in line for code in plane.inspect_asm().values() for line in code.splitlines())
+    return sum(
+        "mulps" in line for code in plane.inspect_asm().values() for line in code.splitlines()
+    )
 
 
-# ---- Rows ------------------------------------------------------------------------------------------------------------
+# ---- Rows ----------------------------------------------------------------------------------------
 
 
 def test_runs_do_as_many_steps_as_time_allows():
@@ -259,7 +290,9 @@ def test_a_smooth_field_has_no_average_and_is_flat_at_walls():
     assert ends < 0.3 * np.abs(np.diff(field, axis=2)).max()
 
 
-@pytest.mark.parametrize(("backend", "devices"), [("auto", {"cpu", "gpu"}), ("cpu", {"cpu"}), ("gpu", {"gpu"})])
+@pytest.mark.parametrize(
+    ("backend", "devices"), [("auto", {"cpu", "gpu"}), ("cpu", {"cpu"}), ("gpu", {"gpu"})]
+)
 def test_rungs_of_one_device_are_left_out_where_the_other_is_asked_for(backend, devices):
     settings = Settings(SimpleNamespace(gpu=None, cpu=None), backend, 1)
     for name, part in fluid.PARTS.items():
@@ -270,13 +303,28 @@ def test_rungs_of_one_device_are_left_out_where_the_other_is_asked_for(backend, 
 def test_the_picture_takes_whatever_was_measured():
     facts = {"cpu": "a processor", "threads": 2}
     phase = {"part": "phases", "device": "cpu", "cells": 42, "rung": "red-black", "median_s": 1e-3}
-    bar = {"part": "blocks", "device": "gpu", "cells": 84, "rung": "8x8x8", "median_s": 1e-3, "updates_per_s": 1e9}
-    lacking = {"part": "solvers", "device": "gpu", "cells": 64, "rung": "sor", "note": "needs a GPU"}
+    bar = {
+        "part": "blocks",
+        "device": "gpu",
+        "cells": 84,
+        "rung": "8x8x8",
+        "median_s": 1e-3,
+        "updates_per_s": 1e9,
+    }
+    lacking = {
+        "part": "solvers",
+        "device": "gpu",
+        "cells": 64,
+        "rung": "sor",
+        "note": "needs a GPU",
+    }
     for rows, panels in (([], 1), ([lacking], 1), ([phase, lacking], 1), ([phase, bar], 2)):
         assert len(fluid_figure(rows, facts).axes) == panels
 
 
 def test_best_lines_name_what_was_measured():
     row = {"part": "blocks", "device": "gpu", "rung": "32x8x1", "updates_per_s": 1.2e11}
-    lines = fluid.best_lines([row, row | {"rung": "8x8x8", "updates_per_s": 1e11}, {"part": "blocks", "device": "gpu"}])
+    lines = fluid.best_lines(
+        [row, row | {"rung": "8x8x8", "updates_per_s": 1e11}, {"part": "blocks", "device": "gpu"}]
+    )
     assert lines == ["fastest block, GPU: 32x8x1, 120 G cell-iterations/s"]

@@ -28,7 +28,15 @@ from hybrid_nbody.benchmarks.fluid.sweeps import (
     ReadByHost,
 )
 
-KERNELS = ("plain", "flag_of_threads", "flag_of_blocks", "end_iteration", "block_flags", "fold", "largest")
+KERNELS = (
+    "plain",
+    "flag_of_threads",
+    "flag_of_blocks",
+    "end_iteration",
+    "block_flags",
+    "fold",
+    "largest",
+)
 INTERLEAVED = (PlainKernels, OneFlag, OneFlagOncePerBlock, BlockFlags, ReadByHost)
 
 
@@ -129,7 +137,9 @@ def test_blocks_cover_the_grid():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    "rung", [rung for rung in (*LAYOUTS, *STRATEGIES) if rung.device == "gpu"], ids=lambda rung: rung.name
+    "rung",
+    [rung for rung in (*LAYOUTS, *STRATEGIES) if rung.device == "gpu"],
+    ids=lambda rung: rung.name,
 )
 def test_every_rung_gives_the_bits_of_the_model(rung):
     found = check(rung.make, make_backend("gpu"))
@@ -149,9 +159,22 @@ def test_a_solve_ends_on_the_device(make):
 
 @pytest.mark.gpu
 def test_on_a_gpu(tmp_path):
-    small = ("--sizes", "12", "--large", "32", "--poisson", "12", "--repeats", "2", "--backend", "gpu")
+    small = (
+        "--sizes",
+        "12",
+        "--large",
+        "32",
+        "--poisson",
+        "12",
+        "--repeats",
+        "2",
+        "--backend",
+        "gpu",
+    )
     result = call(tmp_path, "bench", "fluid", *small, "--output", "out", timeout=170)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "out" / "fluid.json").read_text())["rows"]
     assert {row["device"] for row in rows} == {"gpu"}
-    assert all(row.get("same_bits", "same") == "same" and row.get("error", 0) < 2e-6 for row in rows)
+    assert all(
+        row.get("same_bits", "same") == "same" and row.get("error", 0) < 2e-6 for row in rows
+    )

@@ -40,7 +40,12 @@ def rows(tmp_path, monkeypatch):
         devices = Devices(SimpleNamespace(threads=1), PaperGpu(paper_seconds))
         monkeypatch.setattr(limits, "find_devices", lambda asked: devices)
         monkeypatch.setattr(limits, "measure_peak", lambda backend: PEAK)
-        assert limits.run(SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)) == 0
+        assert (
+            limits.run(
+                SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)
+            )
+            == 0
+        )
         assert (tmp_path / "out" / "limits.png").read_bytes().startswith(b"\x89PNG")
         return json.loads((tmp_path / "out" / "limits.json").read_text())["rows"]
 
@@ -49,12 +54,16 @@ def rows(tmp_path, monkeypatch):
 
 def test_every_kernel_against_its_ceiling(rows, capsys):
     found = {(row["precision"], row["kernel"]): row for row in rows("512")}
-    assert set(found) == {(precision, kernel.name) for precision in PRECISIONS for kernel in limits.KERNELS}
+    assert set(found) == {
+        (precision, kernel.name) for precision in PRECISIONS for kernel in limits.KERNELS
+    }
     row = found["double", limits.EQUAL]
     assert row["interactions_per_s"] == pytest.approx(512**2 / (SUM + SECONDS["combine"]))
     assert row["ceiling"] == pytest.approx(15e12 / 15)
     assert row["share_of_ceiling"] == pytest.approx(row["interactions_per_s"] / 1e12)
-    assert found["single", limits.JERKS]["median_s"] == pytest.approx(SUM + SECONDS["combine"] + 3e-5)
+    assert found["single", limits.JERKS]["median_s"] == pytest.approx(
+        SUM + SECONDS["combine"] + 3e-5
+    )
     assert found["single", limits.ATOMIC]["median_s"] == pytest.approx(SUM)
     assert "share_of_ceiling" not in found["single", limits.PACK]
     text = " ".join(capsys.readouterr().out.split())
@@ -65,7 +74,9 @@ def test_every_kernel_against_its_ceiling(rows, capsys):
 
 def test_the_sizes_by_default():
     chosen = [(precision, number, kernel.name) for precision, number, kernel in limits.chosen(None)]
-    assert chosen[:3] == [("single", number, limits.ACCELERATIONS) for number in (16384, 65536, 131072)]
+    assert chosen[:3] == [
+        ("single", number, limits.ACCELERATIONS) for number in (16384, 65536, 131072)
+    ]
     assert len(chosen) == 2 + 3 * len(limits.KERNELS)
     assert {number for precision, number, _ in chosen if precision != "single"} == {131072}
 
@@ -92,25 +103,31 @@ def test_without_a_gpu(tmp_path):
     assert message.startswith("no GPU can be used: ")
 
 
-# ---- Atomic adds -----------------------------------------------------------------------------------------------------
+# ---- Atomic adds ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_atomic_adds_compile(precision, architecture):
     macros = gpu.defines(precision, Layout.of(131072), DEFAULTS[precision], 131072, 131072)
-    assert b"accelerations\0" in compile_to_cubin(atomic.atomic_text(), compile_options(macros), architecture)
+    assert b"accelerations\0" in compile_to_cubin(
+        atomic.atomic_text(), compile_options(macros), architecture
+    )
 
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_atomic_adds_of_pairs_compile(architecture):
-    cubin = compile_to_cubin(atomic.atomic_pairs_text(), compile_options(pairs.defines()), architecture)
+    cubin = compile_to_cubin(
+        atomic.atomic_pairs_text(), compile_options(pairs.defines()), architecture
+    )
     assert b"accelerations\0" in cubin
 
 
 def test_a_statement_that_is_gone_is_told(monkeypatch):
     monkeypatch.setattr(atomic, "KEPT", "no such statement;")
-    with pytest.raises(RuntimeError, match=r"^gravity\.cu does not hold, once, .* no such statement;$"):
+    with pytest.raises(
+        RuntimeError, match=r"^gravity\.cu does not hold, once, .* no such statement;$"
+    ):
         atomic.atomic_text()
 
 
@@ -145,7 +162,9 @@ def test_atomic_adds_give_the_same_but_for_rounding(precision, number):
     kernels = atomic.ATOMIC_KERNELS[type(run.kernels)]
     run.kernels = kernels(backend, run.state, precision, problem.softening, 1.0)
     run.force()
-    np.testing.assert_allclose(backend.download(run.state.acceleration), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        backend.download(run.state.acceleration), expected, rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.gpu
@@ -153,5 +172,9 @@ def test_on_a_gpu(tmp_path):
     result = call(tmp_path, "bench", "limits", "--sizes", 16384, "--repeats", 2, timeout=600)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "output" / "bench-limits" / "limits.json").read_text())["rows"]
-    shares = [row["share_of_ceiling"] * row["times_a_pair"] / 2 for row in rows if "share_of_ceiling" in row]
+    shares = [
+        row["share_of_ceiling"] * row["times_a_pair"] / 2
+        for row in rows
+        if "share_of_ceiling" in row
+    ]
     assert all(0.05 < share < 1.02 for share in shares)

@@ -25,7 +25,9 @@ MAIN, HELPER = 9e9, 1e9
 def rows_of(main, helper, helper_fixed=0.0):
     """Return the rows of a problem on two stand-ins of so many interactions a second."""
     clock = Clock()
-    problem = Problem(Main(clock, main), Helper(clock, helper, helper_fixed), "single", BODIES, repeats=3)
+    problem = Problem(
+        Main(clock, main), Helper(clock, helper, helper_fixed), "single", BODIES, repeats=3
+    )
     rows = []
     for task in problem.tasks():
         rows.append(task.measure(rows, lambda: None))
@@ -46,7 +48,9 @@ def test_each_share_takes_as_long_as_its_slower_part(rows):
         assert row["interactions_per_s"] == pytest.approx(BODIES**2 / row["median_s"])
         if row["kind"] != "alone":
             assert row["expected_s"] == pytest.approx(seconds, rel=1e-2)
-            assert row["against_alone"] == pytest.approx(BODIES**2 / MAIN / row["median_s"], rel=1e-2)
+            assert row["against_alone"] == pytest.approx(
+                BODIES**2 / MAIN / row["median_s"], rel=1e-2
+            )
 
 
 def test_the_optimum_is_predicted_found_and_chosen(rows):
@@ -76,7 +80,9 @@ def test_a_helper_that_is_not_worth_its_while_is_left_out():
 def test_a_choice_below_the_promise_is_said(rows):
     worse = [row | ({"against_alone": 0.97} if row["kind"] == "auto" else {}) for row in rows]
     assert not conclusions(worse)[0]["auto_keeps_promise"]
-    assert "0.970 of the better device alone, LESS than the 0.98 that are promised" in "".join(verdict(worse))
+    assert "0.970 of the better device alone, LESS than the 0.98 that are promised" in "".join(
+        verdict(worse)
+    )
 
 
 def test_stopped_before_both_devices_were_measured_nothing_is_concluded(rows):
@@ -109,11 +115,22 @@ def test_speeds_in_turn_are_compared_turn_by_turn():
     assert ratio(first, second) == 2.0
 
 
-# ---- As a user calls it ----------------------------------------------------------------------------------------------
+# ---- As a user calls it --------------------------------------------------------------------------
 
 
 def test_on_a_cpu_that_plays_both_roles(tmp_path):
-    words = ("--roles", "cpu", "--sizes", 256, "--precisions", "single,double", "--threads", 1, "--repeats", 2)
+    words = (
+        "--roles",
+        "cpu",
+        "--sizes",
+        256,
+        "--precisions",
+        "single,double",
+        "--threads",
+        1,
+        "--repeats",
+        2,
+    )
     result = call(tmp_path, "bench", "split", *words, "--output", "out", environment=NO_GPU)
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads((tmp_path / "out" / "split.json").read_text())

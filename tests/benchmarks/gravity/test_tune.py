@@ -54,7 +54,9 @@ def tuned(tmp_path, cache, monkeypatch):
         monkeypatch.setattr(tune, "find_devices", lambda asked: devices)
         sizes = ",".join(map(str, BEST))
         return tune.run(
-            SimpleNamespace(repeats="2", sizes=sizes, dry_run=dry_run, output=tmp_path / "out", overwrite=False)
+            SimpleNamespace(
+                repeats="2", sizes=sizes, dry_run=dry_run, output=tmp_path / "out", overwrite=False
+            )
         )
 
     return run
@@ -103,7 +105,7 @@ def test_without_a_gpu(tmp_path):
     assert message.startswith("no GPU can be used: ")
 
 
-# ---- Choosing --------------------------------------------------------------------------------------------------------
+# ---- Choosing ------------------------------------------------------------------------------------
 
 
 def rows_of(what, times):
@@ -115,7 +117,12 @@ def rows_of(what, times):
 
 def test_few_ends_where_a_graph_is_faster():
     """One block that is faster again beyond does not count."""
-    times = {(32, tune.ONE_BLOCK): 1, (32, tune.GRAPH): 2, (64, tune.ONE_BLOCK): 3, (64, tune.GRAPH): 2}
+    times = {
+        (32, tune.ONE_BLOCK): 1,
+        (32, tune.GRAPH): 2,
+        (64, tune.ONE_BLOCK): 3,
+        (64, tune.GRAPH): 2,
+    }
     times |= {(96, tune.ONE_BLOCK): 1, (96, tune.GRAPH): 2}
     others = rows_of(tune.ACCELERATIONS, {(1024, "4"): 1}) + rows_of(tune.JERKS, {(1024, "2"): 1})
     assert tune.choose(rows_of(tune.STEP, times) + others) == Tuning(32, ((1024, 4),), 2)
@@ -130,7 +137,7 @@ def test_differences_in_words():
     ]
 
 
-# ---- On a GPU --------------------------------------------------------------------------------------------------------
+# ---- On a GPU ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -141,7 +148,9 @@ def test_what_is_tried_compiles(precision):
     ):
         number = row["bodies"]
         macros = gpu.defines(precision, Layout.of(number), tune.variant(row), number, number)
-        cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architectures()[0])
+        cubin = compile_to_cubin(
+            gpu.SOURCE.read_text(), compile_options(macros), architectures()[0]
+        )
         assert (b"run_steps\0" in cubin) == (row["sum"] == tune.STEP)
 
 
@@ -163,7 +172,9 @@ def test_no_choice_changes_a_bit(precision):
 
 @pytest.mark.gpu
 def test_on_a_gpu(tmp_path):
-    result = call(tmp_path, "bench", "tune", "--sizes", 1024, "--repeats", 2, "--dry-run", timeout=600)
+    result = call(
+        tmp_path, "bench", "tune", "--sizes", 1024, "--repeats", 2, "--dry-run", timeout=600
+    )
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "output" / "bench-tune" / "tune.json").read_text())["rows"]
     assert all(row["error_median"] < 1e-5 for row in rows)

@@ -20,7 +20,9 @@ NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 def measured(folder, name, *arguments):
     """Run a benchmark; return its text and the rows of its CSV and JSON, compared with each other."""
-    result = call(folder, "bench", name, "--output", "out", "--repeats", 2, *arguments, environment=NO_GPU)
+    result = call(
+        folder, "bench", name, "--output", "out", "--repeats", 2, *arguments, environment=NO_GPU
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads((folder / "out" / f"{name}.json").read_text())
     with open(folder / "out" / f"{name}.csv", newline="") as file:
@@ -29,7 +31,9 @@ def measured(folder, name, *arguments):
     assert (folder / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert content["outcome"] == "finished"
     assert content["command"].startswith(f"hybrid-nbody bench {name} ")
-    assert {"cpu", "cores", "memory_bytes", "numpy", "numba", "python", "hybrid_nbody"} <= set(content["machine"])
+    assert {"cpu", "cores", "memory_bytes", "numpy", "numba", "python", "hybrid_nbody"} <= set(
+        content["machine"]
+    )
     return result.stdout, content["rows"]
 
 
@@ -46,13 +50,17 @@ def test_ladder(tmp_path):
             assert row["interactions_per_s"] == pytest.approx(256**2 / row["median_s"])
             assert row["within_tolerance"] == 1.0
     first, second = rows[:2]
-    assert second["speedup_before"] == pytest.approx(second["interactions_per_s"] / first["interactions_per_s"])
+    assert second["speedup_before"] == pytest.approx(
+        second["interactions_per_s"] / first["interactions_per_s"]
+    )
 
 
 def test_threads(tmp_path):
     _, rows = measured(tmp_path, "threads", "--sizes", 256, "--threads", 1)
     assert [row["threads"] for row in rows] == [1] * 5
-    assert {"struct of arrays in C, float64", "production (double), CPU"} < {row["loop"] for row in rows}
+    assert {"struct of arrays in C, float64", "production (double), CPU"} < {
+        row["loop"] for row in rows
+    }
     assert {row.get("efficiency", 1.0) for row in rows} == {1.0}
 
 
@@ -72,9 +80,15 @@ def test_sizes(tmp_path):
             ["ladder", "--sizes", "1e3"],
             "--sizes: must be whole numbers separated by commas, at least 2 (got '1e3')",
         ),
-        (["sizes", "--sizes", "1"], "--sizes: must be whole numbers separated by commas, at least 2 (got '1')"),
+        (
+            ["sizes", "--sizes", "1"],
+            "--sizes: must be whole numbers separated by commas, at least 2 (got '1')",
+        ),
         (["ladder", "--repeats", "0"], "--repeats: must be a whole number, at least 1 (got '0')"),
-        (["ladder", "--ladders", "A,B"], "--ladders: allowed are A, C, E, separated by commas (got 'A,B')"),
+        (
+            ["ladder", "--ladders", "A,B"],
+            "--ladders: allowed are A, C, E, separated by commas (got 'A,B')",
+        ),
         (
             ["blocks", "--unrolls", "0"],
             "--unrolls: must be whole numbers separated by commas, at least 1 and at most 1024 (got '0')",
@@ -93,7 +107,9 @@ def test_more_threads_than_cores_are_refused(tmp_path):
 
 
 def test_more_bodies_than_memory_says_how_much_there_is(tmp_path):
-    message = refused(tmp_path, "bench", "ladder", "--sizes", "1000,900000000000", environment=NO_GPU)
+    message = refused(
+        tmp_path, "bench", "ladder", "--sizes", "1000,900000000000", environment=NO_GPU
+    )
     assert message.startswith("--sizes: 900000000000 bodies need 4.29e+05 GiB in memory, and ")
     assert " GiB are free; at most " in message
 
@@ -122,7 +138,17 @@ def test_help(tmp_path, benchmark):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_it_keeps_what_is_done(tmp_path, number):
     sizes = ",".join(map(str, range(64, 164)))
-    words = [sys.executable, "-m", "hybrid_nbody", "bench", "sizes", "--sizes", sizes, "--repeats", "50"]
+    words = [
+        sys.executable,
+        "-m",
+        "hybrid_nbody",
+        "bench",
+        "sizes",
+        "--sizes",
+        sizes,
+        "--repeats",
+        "50",
+    ]
     variables = os.environ | {"PYTHONPATH": ROOT} | NO_GPU
     with subprocess.Popen(
         [*words, "--output", "out"], cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True
@@ -145,18 +171,26 @@ def rows_on_disk(path):
     return path.read_text().splitlines()[1:] if path.exists() else []
 
 
-# ---- Sizes -----------------------------------------------------------------------------------------------------------
+# ---- Sizes ---------------------------------------------------------------------------------------
 
 
 def rates(device, *pairs):
     return [
-        {"device": device, "precision": "single", "bodies": n, "interactions_per_s": rate, "median_s": n * n / rate}
+        {
+            "device": device,
+            "precision": "single",
+            "bodies": n,
+            "interactions_per_s": rate,
+            "median_s": n * n / rate,
+        }
         for n, rate in pairs
     ]
 
 
 def test_the_crossover_is_interpolated():
-    rows = rates("cpu", (100, 4e9), (400, 4e9), (800, 4e9)) + rates("gpu", (100, 2e9), (400, 8e9), (800, 16e9))
+    rows = rates("cpu", (100, 4e9), (400, 4e9), (800, 4e9)) + rates(
+        "gpu", (100, 2e9), (400, 8e9), (800, 16e9)
+    )
     number, rate = crossover(rows, "single")
     assert number == pytest.approx(200)
     assert rate == pytest.approx(4e9)
@@ -164,10 +198,17 @@ def test_the_crossover_is_interpolated():
 
 def test_no_crossover():
     assert crossover(rates("cpu", (100, 4e9), (400, 4e9)), "single") is None
-    assert crossover(rates("cpu", (100, 1e9), (400, 1e9)) + rates("gpu", (100, 2e9), (400, 8e9)), "single") is None
+    assert (
+        crossover(
+            rates("cpu", (100, 1e9), (400, 1e9)) + rates("gpu", (100, 2e9), (400, 8e9)), "single"
+        )
+        is None
+    )
 
 
 def test_the_time_of_a_row_is_expected_from_the_one_before():
     head = {"device": "cpu", "precision": "single", "bodies": 200}
-    assert expected_seconds(head, rates("cpu", (100, 1e4)), repeats=7) == pytest.approx(1.0 * 4 * 10)
+    assert expected_seconds(head, rates("cpu", (100, 1e4)), repeats=7) == pytest.approx(
+        1.0 * 4 * 10
+    )
     assert expected_seconds(head, rates("gpu", (100, 1e4)), repeats=7) == 0.0

@@ -69,11 +69,15 @@ def test_a_request_to_stop_is_heard_before_every_call():
     assert heard == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize(("seconds_a_target", "expected"), [(1e-6, 100_000), (1e-4, 5000), (1e-2, 50), (10.0, 1)])
+@pytest.mark.parametrize(
+    ("seconds_a_target", "expected"), [(1e-6, 100_000), (1e-4, 5000), (1e-2, 50), (10.0, 1)]
+)
 def test_slow_loops_do_fewer_targets(seconds_a_target, expected):
     backend = FakeBackend()
 
     def step(targets):
         backend.now += targets * seconds_a_target
 
-    assert targets_within(backend, step, 100_000, never, longest=0.5) == pytest.approx(expected, abs=1)
+    assert targets_within(backend, step, 100_000, never, longest=0.5) == pytest.approx(
+        expected, abs=1
+    )

@@ -35,7 +35,13 @@ def test_a_row_is_on_disk_as_soon_as_it_is_added(tmp_path):
     with open(kept.csv, newline="") as file:
         first, second = csv.DictReader(file)
     assert float(first["rate"]) == 1.2345e9
-    assert second == {"name": "second", "note": "needs a GPU", "rate": "", "spread": "", "detail": ""}
+    assert second == {
+        "name": "second",
+        "note": "needs a GPU",
+        "rate": "",
+        "spread": "",
+        "detail": "",
+    }
 
 
 def test_json_holds_machine_columns_and_rows(tmp_path):
@@ -86,7 +92,9 @@ def test_a_full_disk_is_told_with_the_file(tmp_path):
     kept = results(tmp_path / "out")
     kept.csv.unlink()
     kept.csv.symlink_to("/dev/full")
-    with pytest.raises(FileError, match=r"ladder\.csv: cannot be written \(No space left on device\)$"):
+    with pytest.raises(
+        FileError, match=r"ladder\.csv: cannot be written \(No space left on device\)$"
+    ):
         kept.add(ROWS[0])
 
 
@@ -103,13 +111,28 @@ def test_a_table_shows_what_there_is_room_for():
         "first                1.23   0.50    2.0",
         "second (needs a GPU)",
     ]
-    assert shown(34) == ["Name                 rate spread", "first                1.23   0.50", "second (needs a GPU)"]
-    assert shown(26) == ["Name                 rate", "first                1.23", "second (needs a GPU)"]
+    assert shown(34) == [
+        "Name                 rate spread",
+        "first                1.23   0.50",
+        "second (needs a GPU)",
+    ]
+    assert shown(26) == [
+        "Name                 rate",
+        "first                1.23",
+        "second (needs a GPU)",
+    ]
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0.00"), (1.2345, "1.23"), (9.999, "10.0"), (0.00012345, "0.000123"), (123456.0, "123456"), (99.96, "100")],
+    [
+        (0, "0.00"),
+        (1.2345, "1.23"),
+        (9.999, "10.0"),
+        (0.00012345, "0.000123"),
+        (123456.0, "123456"),
+        (99.96, "100"),
+    ],
 )
 def test_digits(value, text):
     assert digits(3)(value) == text

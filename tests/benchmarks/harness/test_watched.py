@@ -58,7 +58,11 @@ def test_time_is_that_between_the_marks():
     clock = Steps()
     watch = Watch(clock)
     transport = WatchedTransport(Nothing(clock), watch, 0)
-    assert (transport.name, transport.warning, transport.recordable) == ("nothing", "take care", False)
+    assert (transport.name, transport.warning, transport.recordable) == (
+        "nothing",
+        "take care",
+        False,
+    )
     rows = np.zeros((4, 3))
     transport.allgather(rows, Partition.equal(4, 2))
     assert watch.seconds() == 11
@@ -72,7 +76,10 @@ def test_time_is_that_between_the_marks():
     assert watch.seconds() == 55
     transport.add_up(rows, rows[:2], Partition.equal(4, 2))
     assert watch.seconds() == 66
-    assert (watch.traffic.messages, watch.traffic.bytes) == (3, 2 * 24 + 48 + 48)  # its own rows, of the other rank
+    assert (watch.traffic.messages, watch.traffic.bytes) == (
+        3,
+        2 * 24 + 48 + 48,
+    )  # its own rows, of the other rank
     watch.restart()
     assert (watch.seconds(), watch.traffic.exchanges, watch.traffic.bytes) == (0, 0, 0)
 
@@ -98,7 +105,9 @@ def test_a_gathered_array_counts_the_rows_of_the_others(communicator, backend, w
 
 @pytest.mark.mpi(min_size=2)
 def test_a_ring_counts_the_block_that_comes_in(communicator, backend, watched):
-    ring = RingExchange(watched, Partition.equal(communicator.size * 4, communicator.size), communicator.rank)
+    ring = RingExchange(
+        watched, Partition.equal(communicator.size * 4, communicator.size), communicator.rank
+    )
     outgoing, incoming = backend.upload(np.full(5, communicator.rank, "f8")), backend.zeros(5, "f8")
     ring.begin(outgoing, incoming).finish()
     assert (backend.download(incoming) == (communicator.rank - 1) % communicator.size).all()
@@ -125,12 +134,18 @@ def test_halos_count_a_plane_from_each_neighbour(communicator, backend, watched,
     if above:
         assert (array[-1] == (4 * rank + 4) % (4 * size)).all()
     traffic = watched.watch.traffic
-    assert (traffic.exchanges, traffic.messages, traffic.bytes) == (1, below + above, (below + above) * 5 * 7 * 4)
+    assert (traffic.exchanges, traffic.messages, traffic.bytes) == (
+        1,
+        below + above,
+        (below + above) * 5 * 7 * 4,
+    )
 
 
 @pytest.mark.mpi
 def test_numbers_that_all_agree_on_are_counted(communicator, backend, watched):
-    halo = HaloExchange(watched, Partition.equal(communicator.size, communicator.size), communicator, periodic=False)
+    halo = HaloExchange(
+        watched, Partition.equal(communicator.size, communicator.size), communicator, periodic=False
+    )
     halo.communicator = WatchedNumbers(halo.communicator, watched.watch)
     assert halo.largest(float(communicator.rank)) == communicator.size - 1
     flag = backend.upload(np.array([communicator.rank], "i4"))

@@ -14,7 +14,9 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels import reference
 
 PROBLEMS = (box, massive_box, plummer_sphere)
-RUNGS = {rung.name: rung for ladder in LADDERS.values() for rung in ladder.rungs if rung.device == "cpu"}
+RUNGS = {
+    rung.name: rung for ladder in LADDERS.values() for rung in ladder.rungs if rung.device == "cpu"
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +38,18 @@ def test_a_step_of_every_rung(cpu, name, problem):
     run = made(RUNGS[name], cpu, bodies)
     run.step(500)
     position, velocity = run.result()
-    true = reference.accelerations(bodies.position.astype(float), bodies.mass.astype(float), bodies.softening)
+    true = reference.accelerations(
+        bodies.position.astype(float), bodies.mass.astype(float), bodies.softening
+    )
     error = np.linalg.norm(velocity / bodies.dt - true, axis=1) / np.linalg.norm(true, axis=1)
     assert np.median(error) < 2e-6
     assert error.max() < 1e-4
     np.testing.assert_allclose(position, bodies.position + bodies.dt**2 * true, rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in RUNGS if "production" not in name and "in C" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in RUNGS if "production" not in name and "in C" not in name]
+)
 def test_a_step_of_the_first_bodies_alone(cpu, name):
     run = made(RUNGS[name], cpu, massive_box(300))
     found = check(run, 70, stop=lambda: None)
@@ -83,7 +89,7 @@ def test_the_check_finds_a_wrong_step(cpu):
     assert bad["error_median"] < 2e-6
 
 
-# ---- The loop in C ---------------------------------------------------------------------------------------------------
+# ---- The loop in C -------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(openmp.compiler() is None, reason="needs a C compiler")

@@ -5,7 +5,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.nvrtc import architectures, assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+from support.nvrtc import (
+    architectures,
+    assert_same_for_all_architectures,
+    compile_to_cubin,
+    oldest_and_newest,
+)
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
@@ -20,7 +25,9 @@ RUNGS = [
     for rung in ladder.rungs
     if rung.kernel
 ]
-EXTREMES = [Kernel("ladder_c.cu", "tiles", block=block, unroll=32, options=FLUSH) for block in (16, 1024)]
+EXTREMES = [
+    Kernel("ladder_c.cu", "tiles", block=block, unroll=32, options=FLUSH) for block in (16, 1024)
+]
 
 
 @cache
@@ -59,7 +66,7 @@ def test_drift_and_peak_compile(architecture):
         assert kernel in peaks
 
 
-# ---- Arguments -------------------------------------------------------------------------------------------------------
+# ---- Arguments -----------------------------------------------------------------------------------
 
 
 class PaperBackend(Backend):
@@ -137,7 +144,11 @@ def test_kernels_get_the_arguments_that_they_declare(ladder, rung):
 
 
 def test_padding_has_no_mass():
-    run = KernelRun(PaperBackend(), Kernel("ladder_a.cu", "tiles", Vectors4, block=256), LADDERS["A"].problem(1000))
+    run = KernelRun(
+        PaperBackend(),
+        Kernel("ladder_a.cu", "tiles", Vectors4, block=256),
+        LADDERS["A"].problem(1000),
+    )
     (position, _) = run.layout.buffers
     assert position.shape == (1024, 4)
     assert position[:1000, 3].min() > 0

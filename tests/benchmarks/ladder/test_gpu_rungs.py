@@ -30,7 +30,8 @@ def gpu():
 def test_a_step_of_every_rung(gpu, ladder, rung, targets):
     run = rung.make(gpu, ladder.problem(1000))
     found = check(run, targets if run.divisible else 1000, stop=lambda: None)
-    # float32: rounding of 1000 terms, and reciprocal roots that are good to 2 units in the last place
+    # float32: rounding of 1000 terms, and reciprocal roots that are good to 2 units in the last
+    # place
     assert found["error_median"] < 3e-6
     assert found["error_max"] < 1e-4
     assert found["within_tolerance"] == 1.0
@@ -45,7 +46,18 @@ def test_the_peak_is_above_what_kernels_reach(gpu):
 
 
 def test_blocks(tmp_path):
-    options = ("--sizes", 1024, "--blocks", "64,128", "--unrolls", "1,4", "--repeats", 2, "--output", "out")
+    options = (
+        "--sizes",
+        1024,
+        "--blocks",
+        "64,128",
+        "--unrolls",
+        "1,4",
+        "--repeats",
+        2,
+        "--output",
+        "out",
+    )
     result = call(tmp_path, "bench", "blocks", *options)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "out" / "blocks.json").read_text())["rows"]

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid_nbody.benchmarks.scaling.forecast import Conclusion, Forecast
-from hybrid_nbody.benchmarks.scaling.model import SCHEMES, Demand, Fit, Network, Point, doublings, fit, hidden, in_a_row
+from hybrid_nbody.benchmarks.scaling.model import (
+    SCHEMES,
+    Demand,
+    Fit,
+    Network,
+    Point,
+    doublings,
+    fit,
+    hidden,
+    in_a_row,
+)
 from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity
 
 RANKS = (1, 2, 4)
@@ -31,16 +41,23 @@ def test_the_fit_finds_the_coefficients_of_exact_points(fixed, per_byte, rate):
     found = fit(measured)
     assert found.points == 6
     assert found.worst < 1e-6
-    for one in measured:  # a coefficient that hardly counts cannot be told from the rest, but its part can
+    for one in (
+        measured
+    ):  # a coefficient that hardly counts cannot be told from the rest, but its part can
         assert found.fixed == pytest.approx(fixed, rel=1e-6, abs=1e-6 * one.seconds)
-        assert found.per_byte * one.bytes == pytest.approx(per_byte * one.bytes, rel=1e-6, abs=1e-6 * one.seconds)
-        assert one.work / found.rate == pytest.approx(one.work / rate, rel=1e-6, abs=1e-6 * one.seconds)
+        assert found.per_byte * one.bytes == pytest.approx(
+            per_byte * one.bytes, rel=1e-6, abs=1e-6 * one.seconds
+        )
+        assert one.work / found.rate == pytest.approx(
+            one.work / rate, rel=1e-6, abs=1e-6 * one.seconds
+        )
 
 
 def test_no_coefficient_is_negative():
     """Larger messages that take less time: the best line would have b below zero."""
     measured = [
-        Point(1e-3 + work * 1e-9 - size * 1e-10, size, work) for size, work in ((0, 1e6), (1e6, 5e5), (2e6, 1e6))
+        Point(1e-3 + work * 1e-9 - size * 1e-10, size, work)
+        for size, work in ((0, 1e6), (1e6, 5e5), (2e6, 1e6))
     ]
     found = fit(measured)
     assert found.per_byte == 0.0
@@ -68,10 +85,12 @@ def test_too_few_points_are_no_fit(measured):
     assert fit(measured) is None
 
 
-# ---- What a step asks of a network -----------------------------------------------------------------------------------
+# ---- What a step asks of a network ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "expected"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (64, 6), (4096, 12)])
+@pytest.mark.parametrize(
+    ("ranks", "expected"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (64, 6), (4096, 12)]
+)
 def test_doublings(ranks, expected):
     assert doublings(ranks) == expected
 
@@ -91,7 +110,11 @@ def test_a_ring_hides_the_shorter_of_message_and_block():
 
 def gravity_row(kind="strong", exchange="allgather", size=1000, ranks=4, row_bytes=24):
     problem = Gravity(kind, size, exchange)
-    counts = {"bytes": row_bytes * problem.bodies(ranks) * (ranks - 1) / ranks, "exchanges": 1.0, "reductions": 0.0}
+    counts = {
+        "bytes": row_bytes * problem.bodies(ranks) * (ranks - 1) / ranks,
+        "exchanges": 1.0,
+        "reductions": 0.0,
+    }
     head = {"model": "gravity", "kind": kind, "exchange": exchange, "size": size, "ranks": ranks}
     return head | counts | {"median_s": 1e-3, "largest_share": problem.share(ranks)}
 
@@ -99,7 +122,9 @@ def gravity_row(kind="strong", exchange="allgather", size=1000, ranks=4, row_byt
 @pytest.mark.parametrize(("scheme", "messages"), [(0, 6), (1, 63)])
 def test_gravity_gathers_every_body_but_its_own(scheme, messages):
     row = gravity_row(size=6400, row_bytes=30)
-    forecast = Forecast(Gravity("strong", 6400, "allgather"), SCHEMES["allgather"][scheme], FIT, NETWORK, row)
+    forecast = Forecast(
+        Gravity("strong", 6400, "allgather"), SCHEMES["allgather"][scheme], FIT, NETWORK, row
+    )
     expected = 1e-4 + messages * 1e-6 + 30 * 6300 / 1e10 + 6400 * 100 / 1e12
     assert forecast.seconds(64) == pytest.approx(expected, rel=1e-12)
     one = 1e-4 + 6400**2 / 1e12
@@ -110,21 +135,34 @@ def test_gravity_gathers_every_body_but_its_own(scheme, messages):
 
 def test_weak_scaling_compares_work_a_second():
     free = Network(latency=1e-10, bandwidth=1e20)
-    forecast = Forecast(Gravity("weak", 1000, "allgather"), SCHEMES["allgather"][0], FIT, free, gravity_row("weak"))
+    forecast = Forecast(
+        Gravity("weak", 1000, "allgather"), SCHEMES["allgather"][0], FIT, free, gravity_row("weak")
+    )
     assert forecast.series.bodies(64) == 8000
-    assert forecast.efficiency(64) == pytest.approx(1.0, rel=1e-4)  # as much work a rank, and a network that is free
+    assert forecast.efficiency(64) == pytest.approx(
+        1.0, rel=1e-4
+    )  # as much work a rank, and a network that is free
 
 
 def fluid_row(kind="strong", size=64, ranks=4):
     counts = {"bytes": 2e6, "exchanges": 100.0, "reductions": 2.0}
-    problem = {"model": "fluid", "kind": kind, "exchange": "halo", "size": size, "sweeps": 20, "ranks": ranks}
+    problem = {
+        "model": "fluid",
+        "kind": kind,
+        "exchange": "halo",
+        "size": size,
+        "sweeps": 20,
+        "ranks": ranks,
+    }
     return problem | counts | {"median_s": 1e-3, "largest_share": 64**3 / ranks}
 
 
 @pytest.mark.parametrize(("measured_on", "received"), [(2, 4e6), (3, 2e6), (4, 2e6)])
 def test_a_slab_has_two_neighbours(measured_on, received):
     """What was counted with one neighbour, on two ranks, is doubled."""
-    forecast = Forecast(Fluid("strong", 64, 20), SCHEMES["halo"][0], FIT, NETWORK, fluid_row(ranks=measured_on))
+    forecast = Forecast(
+        Fluid("strong", 64, 20), SCHEMES["halo"][0], FIT, NETWORK, fluid_row(ranks=measured_on)
+    )
     expected = 1e-4 + (100 + 2 * 4) * 1e-6 + received / 1e10 + 64 * 64 * 4 / 1e12
     assert forecast.seconds(16) == pytest.approx(expected, rel=1e-12)
 
@@ -138,7 +176,7 @@ def test_a_box_has_no_more_ranks_than_planes():
     assert weak.seconds(4096) == pytest.approx(weak.seconds(64) + 6 * 2 * 1e-6, rel=1e-12)
 
 
-# ---- From rows to conclusions ----------------------------------------------------------------------------------------
+# ---- From rows to conclusions --------------------------------------------------------------------
 
 
 def rows_of_gravity():
@@ -146,7 +184,9 @@ def rows_of_gravity():
     for size in (10_000, 40_000):
         for ranks in RANKS:
             row = gravity_row(size=size, ranks=ranks)
-            rows.append(row | {"median_s": 2e-5 + 1e-9 * row["bytes"] + row["largest_share"] / 1e12})
+            rows.append(
+                row | {"median_s": 2e-5 + 1e-9 * row["bytes"] + row["largest_share"] / 1e12}
+            )
     return rows
 
 
@@ -172,13 +212,16 @@ def test_a_fit_that_cannot_be_made_is_said_and_predicts_nothing():
 
 
 def test_a_fluid_on_one_rank_predicts_nothing():
-    alone = {size: {"bytes": 0.0, "largest_share": size**3, "median_s": 1e-5 + size**3 / 1e9} for size in (32, 64)}
+    alone = {
+        size: {"bytes": 0.0, "largest_share": size**3, "median_s": 1e-5 + size**3 / 1e9}
+        for size in (32, 64)
+    }
     rows = [fluid_row(size=size, ranks=1) | figures for size, figures in alone.items()]
     assert Conclusion(NETWORK).fits(rows)["fluid", "halo"].rate == pytest.approx(1e9, rel=1e-6)
     assert Conclusion(NETWORK).forecasts(rows) == []
 
 
-# ---- Problems --------------------------------------------------------------------------------------------------------
+# ---- Problems ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

@@ -27,10 +27,17 @@ def carried(team, transport):
     """Run everything on a team, watched and not; return the transports below the exchanges."""
     found = []
     for series in SERIES:
-        compute = {"backend": "cpu", "threads": 1, "transport": transport, "exchange": series.exchange}
+        compute = {
+            "backend": "cpu",
+            "threads": 1,
+            "transport": transport,
+            "exchange": series.exchange,
+        }
         for kind in (Run, WatchedRun):
             run = kind(series.config(team.ranks) | {"compute": compute}, team)
-            found.append(getattr(run.built.exchange.transport, "carrier", run.built.exchange.transport))
+            found.append(
+                getattr(run.built.exchange.transport, "carrier", run.built.exchange.transport)
+            )
             run.close()
     return found
 

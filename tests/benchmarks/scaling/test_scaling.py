@@ -23,7 +23,20 @@ from hybrid_nbody.benchmarks.scaling.scaling import SIZES, check, check_threads,
 from hybrid_nbody.errors import InputError
 
 SETTINGS = {"PYTHONPATH": ROOT, "CUDA_VISIBLE_DEVICES": ""}
-SMALL = ("--bodies", "128", "--cells", "8", "--sweeps", "2", "--repeats", "2", "--threads", "1", "--output", "out")
+SMALL = (
+    "--bodies",
+    "128",
+    "--cells",
+    "8",
+    "--sweeps",
+    "2",
+    "--repeats",
+    "2",
+    "--threads",
+    "1",
+    "--output",
+    "out",
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +58,9 @@ def finished(tmp_path_factory):
 
 def test_every_problem_has_a_row_on_one_rank_and_on_two(finished):
     _, rows, _ = finished
-    found = [(row["model"], row["exchange"], row["kind"], row["size"], row["ranks"]) for row in rows]
+    found = [
+        (row["model"], row["exchange"], row["kind"], row["size"], row["ranks"]) for row in rows
+    ]
     expected = [
         *(("gravity", exchange, kind, size, ranks) for kind in ("strong", "weak") for exchange in ("allgather", "ring")
           for size in (128,) for ranks in (1, 2)),
@@ -79,7 +94,8 @@ def test_the_parts_of_each_rank_add_up(finished):
         assert min(row["wait_s"]) == 0.0
         assert row["exchange_s"] >= 0.0
         sums = [
-            compute + row["exchange_s"] + wait for compute, wait in zip(row["compute_s"], row["wait_s"], strict=True)
+            compute + row["exchange_s"] + wait
+            for compute, wait in zip(row["compute_s"], row["wait_s"], strict=True)
         ]
         assert max(sums) == pytest.approx(row["watched_s"], rel=1e-9)
         assert (row["exchange_s"] > 0) == (row["ranks"] == 2)
@@ -128,11 +144,24 @@ def test_the_picture_can_be_drawn_from_the_json(finished):
     assert titles[:2] == ["Strong: one problem", "Weak: as much work a rank"]
     bars = [patch for patch in figure.get_axes()[2].patches if patch.get_width() > 0]
     shared = [row for row in finished[1] if row["ranks"] == 2]
-    assert sum(patch.get_width() for patch in bars) == pytest.approx(2 * len(shared))  # every bar is a whole step
+    assert sum(patch.get_width() for patch in bars) == pytest.approx(
+        2 * len(shared)
+    )  # every bar is a whole step
 
 
 def test_one_rank_alone_measures_what_it_can(tmp_path):
-    words = ("--models", "gravity", "--kinds", "strong", "--bodies", "64", "--repeats", "1", "--output", "out")
+    words = (
+        "--models",
+        "gravity",
+        "--kinds",
+        "strong",
+        "--bodies",
+        "64",
+        "--repeats",
+        "1",
+        "--output",
+        "out",
+    )
     result = call(tmp_path, "bench", "scaling", *words, environment=SETTINGS)
     assert result.returncode == 0, result.stderr
     (row,) = json.loads((tmp_path / "out" / "scaling.json").read_text())["rows"]
@@ -165,17 +194,38 @@ def settings(*words, size=1):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--models", "gas"], "--models: allowed are gravity, fluid, separated by commas (got 'gas')"),
-        (["--kinds", "mild"], "--kinds: allowed are strong, weak, separated by commas (got 'mild')"),
-        (["--exchange", "halo"], "--exchange: allowed are allgather, ring, separated by commas (got 'halo')"),
+        (
+            ["--models", "gas"],
+            "--models: allowed are gravity, fluid, separated by commas (got 'gas')",
+        ),
+        (
+            ["--kinds", "mild"],
+            "--kinds: allowed are strong, weak, separated by commas (got 'mild')",
+        ),
+        (
+            ["--exchange", "halo"],
+            "--exchange: allowed are allgather, ring, separated by commas (got 'halo')",
+        ),
         (
             ["--ranks", "1,2"],
             "--ranks: must be whole numbers separated by commas, at least 1 and at most 1 (got '1,2')",
         ),
-        (["--models", "fluid", "--bodies", "64"], "--bodies: is for gravity alone (got --models fluid)"),
-        (["--models", "fluid", "--exchange", "ring"], "--exchange: is for gravity alone (got --models fluid)"),
-        (["--models", "gravity", "--cells", "8"], "--cells: is for fluid alone (got --models gravity)"),
-        (["--models", "gravity", "--sweeps", "8"], "--sweeps: is for fluid alone (got --models gravity)"),
+        (
+            ["--models", "fluid", "--bodies", "64"],
+            "--bodies: is for gravity alone (got --models fluid)",
+        ),
+        (
+            ["--models", "fluid", "--exchange", "ring"],
+            "--exchange: is for gravity alone (got --models fluid)",
+        ),
+        (
+            ["--models", "gravity", "--cells", "8"],
+            "--cells: is for fluid alone (got --models gravity)",
+        ),
+        (
+            ["--models", "gravity", "--sweeps", "8"],
+            "--sweeps: is for fluid alone (got --models gravity)",
+        ),
         (["--latency", "2 parsecs"], f"--latency: {NETWORK} s, ms, us, µs, ns (got '2 parsecs')"),
         (["--bandwidth", "0"], f"--bandwidth: {NETWORK} B/s, MB/s, GB/s, TB/s, Gbit/s (got '0')"),
         (["--repeats", "0"], "--repeats: must be a whole number, at least 1 (got '0')"),
@@ -208,7 +258,9 @@ def test_the_network_in_friendly_units(words, network):
     assert found.bandwidth == pytest.approx(network.bandwidth, rel=1e-12)
 
 
-@pytest.mark.parametrize(("size", "counts"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])])
+@pytest.mark.parametrize(
+    ("size", "counts"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])]
+)
 def test_numbers_of_ranks_double_up_to_all(size, counts):
     assert settings(size=size).counts == counts
     assert settings("--ranks", f"{size},1", size=size).counts == sorted({1, size})
@@ -217,21 +269,53 @@ def test_numbers_of_ranks_double_up_to_all(size, counts):
 @pytest.mark.parametrize(
     ("words", "size", "message"),
     [
-        (("--bodies", "900000000000"), 1, "--bodies: 900000000000 bodies need 4.29e+05 GiB in memory, and "),
-        (("--bodies", "900000000000"), 2, "--bodies: 1272792206136 bodies need 1.21e+06 GiB in memory, and "),
-        (("--cells", "4096"), 1, "--cells: 4096 needs 4.1e+03 GiB in memory (strong scaling), and "),
-        (("--cells", "4", "--ranks", "8"), 8, "--cells: 4 cannot be shared among 8 ranks (strong scaling): at most 4"),
+        (
+            ("--bodies", "900000000000"),
+            1,
+            "--bodies: 900000000000 bodies need 4.29e+05 GiB in memory, and ",
+        ),
+        (
+            ("--bodies", "900000000000"),
+            2,
+            "--bodies: 1272792206136 bodies need 1.21e+06 GiB in memory, and ",
+        ),
+        (
+            ("--cells", "4096"),
+            1,
+            "--cells: 4096 needs 4.1e+03 GiB in memory (strong scaling), and ",
+        ),
+        (
+            ("--cells", "4", "--ranks", "8"),
+            8,
+            "--cells: 4 cannot be shared among 8 ranks (strong scaling): at most 4",
+        ),
     ],
 )
 def test_problems_that_do_not_fit_are_refused(words, size, message):
     asked = settings("--models", "gravity" if "--bodies" in words else "fluid", *words, size=size)
     with pytest.raises(InputError) as error:
-        check(asked, asked.series(SIZES["cpu"]), Devices(make_backend("cpu"), None, "none"), local_size=size)
+        check(
+            asked,
+            asked.series(SIZES["cpu"]),
+            Devices(make_backend("cpu"), None, "none"),
+            local_size=size,
+        )
     assert str(error.value).startswith(message)
 
 
 def test_a_refusal_on_two_ranks_is_said_once_and_nothing_is_written(tmp_path, mpirun):
-    words = ["-m", "hybrid_nbody", "bench", "scaling", "--models", "fluid", "--cells", "4000", "--kinds", "weak"]
+    words = [
+        "-m",
+        "hybrid_nbody",
+        "bench",
+        "scaling",
+        "--models",
+        "fluid",
+        "--cells",
+        "4000",
+        "--kinds",
+        "weak",
+    ]
     result = mpirun(2, *words, cwd=tmp_path, env=os.environ | SETTINGS)
     assert result.returncode == 2
     text = "--cells: 4000 a rank are 8000 along z on 2 ranks (weak scaling), more than 4096"
@@ -242,7 +326,9 @@ def test_a_refusal_on_two_ranks_is_said_once_and_nothing_is_written(tmp_path, mp
 def test_a_folder_that_is_not_its_own_is_left_alone(tmp_path, mpirun):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
-    result = mpirun(2, "-m", "hybrid_nbody", "bench", "scaling", *SMALL, cwd=tmp_path, env=os.environ | SETTINGS)
+    result = mpirun(
+        2, "-m", "hybrid_nbody", "bench", "scaling", *SMALL, cwd=tmp_path, env=os.environ | SETTINGS
+    )
     assert result.returncode == 2
     assert result.stderr.count("holds thesis.txt, which is not of `bench scaling`") == 1
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
@@ -252,13 +338,27 @@ def test_stopped_it_keeps_what_is_done(tmp_path):
     from conftest import _mpirun
 
     many = ",".join(map(str, range(64, 264)))
-    words = [*_mpirun(), "-n", "2", sys.executable, "-m", "hybrid_nbody", "bench", "scaling", "--models", "gravity"]
+    words = [
+        *_mpirun(),
+        "-n",
+        "2",
+        sys.executable,
+        "-m",
+        "hybrid_nbody",
+        "bench",
+        "scaling",
+        "--models",
+        "gravity",
+    ]
     words += ["--bodies", many, "--repeats", "1", "--threads", "1", "--output", "out"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(words, cwd=tmp_path, env=os.environ | SETTINGS, **pipes) as process:
         deadline = time.monotonic() + 60
         table = tmp_path / "out" / "scaling.csv"
-        while not (table.exists() and len(table.read_text().splitlines()) > 3) and time.monotonic() < deadline:
+        while (
+            not (table.exists() and len(table.read_text().splitlines()) > 3)
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         text, _ = process.communicate(timeout=60)

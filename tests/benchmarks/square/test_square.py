@@ -20,7 +20,11 @@ RUNGS = {rung.kernel: rung for rung in (*flat.MEMORY_RUNGS, *flat.BLOCK_RUNGS)}
 def agrees(run):
     """Whether a step agrees with the reference to the rounding of float32, in any order of the sum."""
     found = check(run, run.problem.number, stop=lambda: None)
-    return found["error_median"] < 1e-5 and found["error_max"] < 3e-4 and found["within_tolerance"] == 1.0
+    return (
+        found["error_median"] < 1e-5
+        and found["error_max"] < 3e-4
+        and found["within_tolerance"] == 1.0
+    )
 
 
 @pytest.mark.parametrize("function", ["serial", "threads"])
@@ -37,7 +41,9 @@ def test_a_loop_that_leaves_a_body_out_is_found(monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("number", [1000, 33])
-@pytest.mark.parametrize("kernel", RUNGS, ids=lambda kernel: f"{kernel.name}-{kernel.block}-{kernel.unroll}")
+@pytest.mark.parametrize(
+    "kernel", RUNGS, ids=lambda kernel: f"{kernel.name}-{kernel.block}-{kernel.unroll}"
+)
 def test_a_step_of_every_kernel(kernel, number):
     assert agrees(RUNGS[kernel].make(make_backend("gpu"), square(number)))
 
@@ -51,7 +57,9 @@ def test_the_kernels_compile(architecture, block, unroll):
         assert name.encode() + b"\0" in cubin
 
 
-@pytest.mark.parametrize(("threads", "number", "grid"), [("N", 65, (2, 1)), ("N x N", 65, (2, 65)), ("N", 64, (1, 1))])
+@pytest.mark.parametrize(
+    ("threads", "number", "grid"), [("N", 65, (2, 1)), ("N x N", 65, (2, 65)), ("N", 64, (1, 1))]
+)
 def test_grids(threads, number, grid):
     assert Kernel(threads, block=64).grid(number) == grid
 
@@ -66,15 +74,23 @@ def rows(part="memory", **times):
 
 
 def test_the_crossover_lies_between_the_sizes():
-    """Twice as slow at 1000, twice as fast at 4000: equal in the middle of the logarithms. The fastest rung counts."""
+    """Twice as slow at 1000, twice as fast at 4000: equal in the middle of the logarithms.
+
+    The fastest rung counts.
+    """
     measured = [*rows(bodies=(2, 4), pairs=(1, 8)), *rows(bodies=(9, 9), pairs=(9, 9))]
     assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
-    assert flat.conclude(measured)[0].startswith("N x N threads are faster up to about 2000 bodies, N threads above")
+    assert flat.conclude(measured)[0].startswith(
+        "N x N threads are faster up to about 2000 bodies, N threads above"
+    )
 
 
 def test_devices_do_not_move_the_crossover():
     """At their sizes a single rung of each kind is timed."""
-    measured = [*rows(bodies=(2, 4), pairs=(1, 8)), *rows(part="devices", bodies=(1, 9), pairs=(9, 1))]
+    measured = [
+        *rows(bodies=(2, 4), pairs=(1, 8)),
+        *rows(part="devices", bodies=(1, 9), pairs=(9, 1)),
+    ]
     assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
 
 
@@ -82,7 +98,10 @@ def test_devices_do_not_move_the_crossover():
     ("times", "line"),
     [
         ({"bodies": (1, 2), "pairs": (2, 4)}, "no crossover: N threads are faster at 4000 bodies"),
-        ({"bodies": (3, 5), "pairs": (2, 4)}, "no crossover: N x N threads are faster at 4000 bodies"),
+        (
+            {"bodies": (3, 5), "pairs": (2, 4)},
+            "no crossover: N x N threads are faster at 4000 bodies",
+        ),
     ],
 )
 def test_no_crossover_is_said(times, line):
@@ -91,7 +110,18 @@ def test_no_crossover_is_said(times, line):
 
 
 def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
-    words = ("--sizes", "64", "--compare", "64", "--repeats", 1, "--backend", "cpu", "--output", "out")
+    words = (
+        "--sizes",
+        "64",
+        "--compare",
+        "64",
+        "--repeats",
+        1,
+        "--backend",
+        "cpu",
+        "--output",
+        "out",
+    )
     result = call(tmp_path, "bench", "flat", *words)
     assert result.returncode == 0, result.stderr
     assert "N threads against N x N threads: not measured, it needs a GPU" in result.stdout
@@ -101,7 +131,11 @@ def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
     found = summary["rows"]
     assert {row["note"] for row in found if row["device"] == "gpu"} == {"needs a GPU"}
     measured = [row for row in found if row["device"] == "cpu"]
-    assert [row["rung"] for row in measured] == ["CPU, one thread", "CPU, all threads", "CPU, as a run computes"]
+    assert [row["rung"] for row in measured] == [
+        "CPU, one thread",
+        "CPU, all threads",
+        "CPU, as a run computes",
+    ]
     assert all(row["error_median"] < 3e-6 and row["speedup"] > 0 for row in measured)
     assert (tmp_path / "out" / "flat.png").read_bytes().startswith(b"\x89PNG")
 
@@ -109,6 +143,8 @@ def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
 @pytest.mark.parametrize("option", ["sizes", "compare"])
 def test_sizes_are_bounded(option):
     """A grid has no more blocks along y."""
-    asked = Namespace(**{"repeats": "1", "sizes": None, "compare": "500", "backend": "cpu"} | {option: "70000"})
+    asked = Namespace(
+        **{"repeats": "1", "sizes": None, "compare": "500", "backend": "cpu"} | {option: "70000"}
+    )
     with pytest.raises(InputError, match=f"^--{option}: must be whole numbers .* at most 65535 "):
         flat.run(asked)

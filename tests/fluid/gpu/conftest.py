@@ -6,7 +6,9 @@ import pytest
 from support.bodies import make_backend
 from support.gpu_kernels import CASES
 
-os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # loading a kernel waits for those that wait for it
+os.environ.setdefault(
+    "CUDA_MODULE_LOADING", "EAGER"
+)  # loading a kernel waits for those that wait for it
 
 
 @pytest.fixture(scope="module")

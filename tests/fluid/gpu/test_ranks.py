@@ -12,7 +12,8 @@ __all__ = ["communicator"]
 pytestmark = [pytest.mark.gpu, pytest.mark.mpi(min_size=2)]
 
 CELLS = (20, 18, 28)
-"""Enough planes for every rank of four to have those that a neighbour reads, whatever the weights."""
+"""Enough planes for every rank of four to have those that a neighbour reads, whatever the
+weights."""
 
 
 @pytest.fixture
@@ -23,7 +24,9 @@ def backend(communicator):
 
 @pytest.mark.parametrize("boundary", [FREE_SLIP, PERIODIC])
 @pytest.mark.parametrize("written", [True, False])
-def test_planes_of_others_are_the_same_however_they_come(backend, communicator, monkeypatch, boundary, written):
+def test_planes_of_others_are_the_same_however_they_come(
+    backend, communicator, monkeypatch, boundary, written
+):
     weights = [1.0 + rank % 2 for rank in range(communicator.size)]
     arguments = stirring(CELLS), backend, boundary, "f4"
     shared = make_model(CELLS, DEFAULT, communicator, *arguments, weights=weights)

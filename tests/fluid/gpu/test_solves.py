@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from support.gpu_kernels import CASES, STENCILS, WAYS, close, colours_of, make, merged, rounded, upload, values
+from support.gpu_kernels import (
+    CASES,
+    STENCILS,
+    WAYS,
+    close,
+    colours_of,
+    make,
+    merged,
+    rounded,
+    upload,
+    values,
+)
 from support.ranks import on_threads
 
 from hybrid_nbody.fluid.kernels import reference
@@ -52,7 +63,11 @@ def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
     np.testing.assert_array_equal(merged(kernels, found), merged(kernels, exactly))
     assert kernels.statistics() == {"solves": 2, "iterations": 2 * stop, "early": 1}
     kernels.relax(exactly, right, stencil, stop, np.inf, None)
-    assert kernels.statistics() == {"solves": 3, "iterations": 2 * stop + 1, "early": 1 + (stop > 1)}
+    assert kernels.statistics() == {
+        "solves": 3,
+        "iterations": 2 * stop + 1,
+        "early": 1 + (stop > 1),
+    }
 
 
 def first_plane(kernels):
@@ -62,12 +77,17 @@ def first_plane(kernels):
 
 def exchange(slabs, arrays, colour):
     """Fill the halo planes of several slabs."""
-    count, edges = len(slabs), [(first_plane(kernels), first_plane(kernels) + kernels.slab.planes) for kernels in slabs]
+    count, edges = (
+        len(slabs),
+        [(first_plane(kernels), first_plane(kernels) + kernels.slab.planes) for kernels in slabs],
+    )
     for rank, kernels in enumerate(slabs):
         low, high = kernels.slab.walls
         after = (rank + 1) % count
         if not low:
-            arrays[rank][colour, edges[rank][0] - 1] = arrays[rank - 1][colour, edges[rank - 1][1] - 1]
+            arrays[rank][colour, edges[rank][0] - 1] = arrays[rank - 1][
+                colour, edges[rank - 1][1] - 1
+            ]
         if not high:
             arrays[rank][colour, edges[rank][1]] = arrays[after][colour, edges[after][0]]
 
@@ -76,7 +96,10 @@ def slabs_of(backend, case, dtype):
     """Return the kernels of several slabs that make up the grid."""
     planes = case[0][2]
     cuts = sorted({0, planes // 3, planes // 2, planes})
-    return [make(backend, case, dtype, low, high - low) for low, high in zip(cuts, cuts[1:], strict=False)]
+    return [
+        make(backend, case, dtype, low, high - low)
+        for low, high in zip(cuts, cuts[1:], strict=False)
+    ]
 
 
 def sweep_all(slabs, arrays, rights, stencil, factors, tolerance):
@@ -156,14 +179,20 @@ class ThreadTransport:
 def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve, way="resident"):
     """Return for each slab what it becomes, and the statistics of its solve.
 
-    Ranks that are sent planes queue their work on one stream; those that meet have streams of their own.
+    Ranks that are sent planes queue their work on one stream; those that meet have streams of their
+    own.
     """
-    slabs = [make(backend, case, dtype, low, high - low, way) for low, high in zip(cuts, cuts[1:], strict=False)]
+    slabs = [
+        make(backend, case, dtype, low, high - low, way)
+        for low, high in zip(cuts, cuts[1:], strict=False)
+    ]
 
     def relax(rank):
         (backend.cupy.cuda.Stream(non_blocking=True) if peers else backend.stream).use()
         kernels = slabs[rank.rank]
-        halo = HaloExchange(ThreadTransport(rank, peers), Partition(cuts), rank, kernels.slab.periodic[2])
+        halo = HaloExchange(
+            ThreadTransport(rank, peers), Partition(cuts), rank, kernels.slab.periodic[2]
+        )
         found, right = colours_of(kernels, x), colours_of(kernels, b)
         kernels.relaxation.neighbours = None
         kernels.reset_statistics()
@@ -177,7 +206,9 @@ def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve, way="resid
 @pytest.mark.parametrize("iterations", [1, 4, 9])
 @pytest.mark.parametrize("tolerance", [NEVER_MET, 0.05, 0.3])
 @pytest.mark.parametrize("peers", [False, True])
-def test_shared_passes_have_the_bits_of_one_rank(backend, dtype, name, peers, iterations, tolerance):
+def test_shared_passes_have_the_bits_of_one_rank(
+    backend, dtype, name, peers, iterations, tolerance
+):
     """Also where a slab is thinner than what a pass reads beyond it, and cannot be written into."""
     (nx, ny, _), boundary = CASES[name]
     planes = 13 if boundary[2] != "periodic" else 14
@@ -188,15 +219,21 @@ def test_shared_passes_have_the_bits_of_one_rank(backend, dtype, name, peers, it
     whole.reset_statistics()
     whole.relax(together, right, stencil, iterations, tolerance, None)
     cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
-    parts = relax_on_threads(backend, case, dtype, cuts, peers, x, b, stencil, iterations, tolerance)
+    parts = relax_on_threads(
+        backend, case, dtype, cuts, peers, x, b, stencil, iterations, tolerance
+    )
     assert all(statistics == whole.statistics() for _, statistics in parts)
-    np.testing.assert_array_equal(np.concatenate([found for found, _ in parts]), merged(whole, together))
+    np.testing.assert_array_equal(
+        np.concatenate([found for found, _ in parts]), merged(whole, together)
+    )
 
 
 @pytest.mark.parametrize("along_z", ["no-slip", "periodic"])
 @pytest.mark.parametrize("iterations", [3, 9])
 @pytest.mark.parametrize("tolerance", [NEVER_MET, 0.3])
-def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(backend, dtype, along_z, iterations, tolerance):
+def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(
+    backend, dtype, along_z, iterations, tolerance
+):
     case, cuts = ((132, 10, 50), ("free-slip", "free-slip", along_z)), (0, 12, 30, 50)
     x, b = values(case, 1), values(case, 2)
     whole, solve = make(backend, case, dtype), (diffusion(0.7, (1, -1, 1)), iterations, tolerance)
@@ -204,7 +241,9 @@ def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(backend, dtype, 
     whole.relax(together, right, *solve, None)
     parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, *solve, way="long walks")
     assert min(make(backend, case, dtype, 12, 18, "long walks").relaxation.helpers.values()) > 0
-    np.testing.assert_array_equal(np.concatenate([found for found, _ in parts]), merged(whole, together))
+    np.testing.assert_array_equal(
+        np.concatenate([found for found, _ in parts]), merged(whole, together)
+    )
 
 
 def test_uniform_stays_uniform(backend, case, dtype, way):
@@ -235,7 +274,9 @@ def test_a_captured_solve(backend, dtype, way):
     np.testing.assert_array_equal(merged(kernels, x), once)
 
 
-@pytest.mark.parametrize(("first", "last", "used"), [(0, None, True), (1, None, True), (0, 100, False)])
+@pytest.mark.parametrize(
+    ("first", "last", "used"), [(0, None, True), (1, None, True), (0, 100, False)]
+)
 def test_relax_in_lent_memory(backend, dtype, first, last, used):
     case = CASES["walls"]
     kernels, stencil = make(backend, case, dtype, way="tiles"), diffusion(0.7, SCALAR)

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from support.gpu_kernels import CASES, close, colours_of, inner, make, merged, rounded, upload, values
+from support.gpu_kernels import (
+    CASES,
+    close,
+    colours_of,
+    inner,
+    make,
+    merged,
+    rounded,
+    upload,
+    values,
+)
 
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.solvers.stencil import SCALAR
@@ -29,20 +39,28 @@ def test_projection_parts(backend, case, dtype):
     kernels.divergence(*fields, -0.3, colours)
     close(merged(kernels, colours), reference.divergence(velocity, case[1], -0.3), dtype)
     kernels.subtract_gradient(*fields, colours_of(kernels, p), 0.7)
-    for field, before, slope in zip(fields, velocity, reference.gradient(p, case[1], 0.7), strict=True):
+    for field, before, slope in zip(
+        fields, velocity, reference.gradient(p, case[1], 0.7), strict=True
+    ):
         close(inner(kernels, field), before - slope, dtype)
 
 
 @pytest.mark.parametrize("parity", [SCALAR, (-1, 1, -1), (-1, -1, -1)])
 @pytest.mark.parametrize("scale", [0.3, 9.0])
 def test_advection(backend, case, dtype, parity, scale):
-    kernels, velocity, source = make(backend, case, dtype), velocity_of(case, dtype), rounded(values(case, 7), dtype)
+    kernels, velocity, source = (
+        make(backend, case, dtype),
+        velocity_of(case, dtype),
+        rounded(values(case, 7), dtype),
+    )
     fields, out = [upload(kernels, c) for c in velocity], kernels.field()
     kernels.advect(upload(kernels, source), 1, out, *fields, scale, parity)
     forward = reference.advect(source, velocity, scale, case[1], parity)
     close(inner(kernels, out), forward, dtype, 10)
     corrected = kernels.field()
-    kernels.correct(upload(kernels, source), upload(kernels, forward), 1, corrected, *fields, scale, parity)
+    kernels.correct(
+        upload(kernels, source), upload(kernels, forward), 1, corrected, *fields, scale, parity
+    )
     expected = reference.advect_maccormack(source, velocity, scale, case[1], parity)
     close(inner(kernels, corrected), expected, dtype, 10)
 
@@ -51,11 +69,19 @@ def test_advection(backend, case, dtype, parity, scale):
 def test_a_velocity_that_carries_itself(backend, case, dtype, scale):
     kernels = make(backend, case, dtype)
     velocity = [rounded(values(case, seed), dtype) for seed in (1, 2, 3)]
-    fields, outs = [upload(kernels, component) for component in velocity], [kernels.field() for _ in range(3)]
+    fields, outs = (
+        [upload(kernels, component) for component in velocity],
+        [kernels.field() for _ in range(3)],
+    )
     kernels.advect_velocity(outs, *fields, scale)
     for component, (found, single) in enumerate(zip(outs, velocity, strict=True)):
         parity = kernels.slab.velocity_parity(component)
-        close(inner(kernels, found), reference.advect(single, velocity, scale, case[1], parity), dtype, 10.0)
+        close(
+            inner(kernels, found),
+            reference.advect(single, velocity, scale, case[1], parity),
+            dtype,
+            10.0,
+        )
 
 
 @pytest.mark.parametrize("speed", [1e30, -1e30, np.nan])
@@ -77,7 +103,9 @@ def test_advection_in_a_part_of_the_grid(backend, dtype, name):
     whole, part = make(backend, case, dtype), make(backend, case, dtype, 3, 3)
     velocity, source = velocity_of(case, dtype), values(case, 7)
     expected, found = whole.field(), part.field()
-    whole.advect(upload(whole, source), 1, expected, *[upload(whole, c) for c in velocity], scale, SCALAR)
+    whole.advect(
+        upload(whole, source), 1, expected, *[upload(whole, c) for c in velocity], scale, SCALAR
+    )
     planes = np.arange(3 - below, 6 + below) % case[0][2]
     around = backend.upload(source[planes].astype(dtype))
     part.advect(around, below, found, *[upload(part, c) for c in velocity], scale, SCALAR)
@@ -87,7 +115,11 @@ def test_advection_in_a_part_of_the_grid(backend, dtype, name):
 
 def test_vorticity(backend, case, dtype):
     kernels, velocity = make(backend, case, dtype), velocity_of(case, dtype)
-    spacing, fields, length = kernels.slab.spacing, [upload(kernels, c) for c in velocity], kernels.field()
+    spacing, fields, length = (
+        kernels.slab.spacing,
+        [upload(kernels, c) for c in velocity],
+        kernels.field(),
+    )
     kernels.curl_length(*fields, length)
     expected = np.sqrt(sum(c**2 for c in reference.curl(velocity, case[1], spacing)))
     close(inner(kernels, length), expected, dtype, 5)
@@ -127,7 +159,9 @@ def test_plane_sums(backend, case, dtype):
     kernels, x = make(backend, case, dtype), rounded(values(case, 9), dtype)
     field, cells = upload(kernels, x), case[0][0] * case[0][1]
     np.testing.assert_allclose(kernels.plane_sums(field), x.sum(axis=(1, 2)), atol=1e-14 * cells)
-    np.testing.assert_allclose(kernels.plane_squares(field, field), 2 * (x**2).sum(axis=(1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        kernels.plane_squares(field, field), 2 * (x**2).sum(axis=(1, 2)), rtol=1e-12
+    )
     edges = [np.ones(n) for n in case[0][:2]]
     for axis, edge in enumerate(edges):
         if not kernels.slab.periodic[axis]:

@@ -26,10 +26,12 @@ from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, Stencil, diffusion
 
-# ---- Linear systems --------------------------------------------------------------------------------------------------
+# ---- Linear systems ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stencil", [diffusion(0.3, (1, -1, 1)), diffusion(2.0, (-1, 1, -1)), POISSON])
+@pytest.mark.parametrize(
+    "stencil", [diffusion(0.3, (1, -1, 1)), diffusion(2.0, (-1, 1, -1)), POISSON]
+)
 def test_relaxed_as_the_reference(case, dtype, stencil):
     slab = whole(*case)
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
@@ -37,7 +39,9 @@ def test_relaxed_as_the_reference(case, dtype, stencil):
     kernels.relax(colours, right_side, stencil, 6, 0.0, None)
     expected, _ = reference.relax(*insides((x, b)), stencil, slab.boundary, 6)
     np.testing.assert_allclose(merged(kernels, colours), expected, **BOUNDS[dtype])
-    residual = np.abs(reference.residual(merged(kernels, colours), b[INSIDE], stencil, slab.boundary)).max()
+    residual = np.abs(
+        reference.residual(merged(kernels, colours), b[INSIDE], stencil, slab.boundary)
+    ).max()
     np.testing.assert_allclose(kernels.residual(colours, right_side, stencil), residual, rtol=1e-4)
 
 
@@ -56,7 +60,9 @@ def test_as_many_iterations_as_the_reference(case, threads):
     slab, stencil = whole(*case), diffusion(0.07, (-1, 1, 1))
     kernels, (x,) = make_kernels(slab, threads=threads), random_fields(slab, 1)
     for tolerance in (1e-3, 1e-7):
-        expected, iterations = reference.relax(*insides((x, x)), stencil, slab.boundary, 50, tolerance)
+        expected, iterations = reference.relax(
+            *insides((x, x)), stencil, slab.boundary, 50, tolerance
+        )
         colours = coloured(kernels, x)
         kernels.reset_statistics()
         kernels.relax(colours, coloured(kernels, x), stencil, 50, tolerance, None)
@@ -133,11 +139,16 @@ def test_ranks_and_threads_lose_the_same_subnormal_numbers(dtype, parts):
 def test_a_pass_that_did_too_many_iterations_is_taken_back():
     """Changes of 0.51, 0.062, 0.0021, 0.00013 let the fourth be expected above 0.0008: a fifth is in the same pass."""
     random = np.random.default_rng(54)
-    slab, stencil = whole((3, 3, 3), FREE), diffusion(10 ** random.uniform(-2, 2), tuple(random.choice([-1, 1], 3)))
+    slab, stencil = (
+        whole((3, 3, 3), FREE),
+        diffusion(10 ** random.uniform(-2, 2), tuple(random.choice([-1, 1], 3))),
+    )
     x, b = np.zeros((2, *slab.shape))
     b[INSIDE] = random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
     x[INSIDE] = (
-        b[INSIDE] if random.random() < 0.5 else random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
+        b[INSIDE]
+        if random.random() < 0.5
+        else random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
     )
     kernels = make_kernels(slab)
     from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
@@ -159,8 +170,12 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     st.sampled_from([-1.0, 0.0, 1e-6, 1e-3, 0.1]),
 )
 @settings(max_examples=25, deadline=None)
-def test_passes_of_several_iterations_stop_where_single_ones_do(cells, boundary, threads, iterations, tolerance):
-    cells = tuple(n + n % 2 if kind == "periodic" else n for n, kind in zip(cells, boundary, strict=True))
+def test_passes_of_several_iterations_stop_where_single_ones_do(
+    cells, boundary, threads, iterations, tolerance
+):
+    cells = tuple(
+        n + n % 2 if kind == "periodic" else n for n, kind in zip(cells, boundary, strict=True)
+    )
     slab, stencil = whole(cells, boundary), diffusion(0.02, (-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, "f4", threads), random_fields(slab, 2, "f4")
     kernels.longest_pass = 4
@@ -180,7 +195,14 @@ def test_bits_do_not_depend_on_threads(case, dtype):
         colours, out = coloured(kernels, x), kernels.field()
         kernels.relax(colours, coloured(kernels, b), POISSON, 5, 0.0, None)
         kernels.advect(x, 1, out, u, v, w, 1.7, SCALAR)
-        results.append([merged(kernels, colours), out[INSIDE], kernels.plane_sums(x), kernels.plane_squares(u, v)])
+        results.append(
+            [
+                merged(kernels, colours),
+                out[INSIDE],
+                kernels.plane_sums(x),
+                kernels.plane_squares(u, v),
+            ]
+        )
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
@@ -218,7 +240,7 @@ def test_the_largest_value_is_stored_as_a_limit(case):
     assert kernels.largest(b) == largest
 
 
-# ---- Fields ----------------------------------------------------------------------------------------------------------
+# ---- Fields --------------------------------------------------------------------------------------
 
 
 def test_fields_survive_their_colours(case, dtype):
@@ -227,7 +249,9 @@ def test_fields_survive_their_colours(case, dtype):
     np.testing.assert_array_equal(merged(kernels, coloured(kernels, x)), x[INSIDE])
     right_side, guess = kernels.colours(), kernels.colours()
     kernels.split_carried(x, 0.1, other, right_side, guess)
-    np.testing.assert_array_equal(merged(kernels, right_side), (x + x.dtype.type(0.1) * other)[INSIDE])
+    np.testing.assert_array_equal(
+        merged(kernels, right_side), (x + x.dtype.type(0.1) * other)[INSIDE]
+    )
     np.testing.assert_array_equal(merged(kernels, guess), other[INSIDE])
     kernels.clear(guess)
     assert not guess.any()
@@ -238,7 +262,9 @@ def test_colours_are_those_of_the_first_plane():
     kernels, (x,) = make_kernels(slab), random_fields(slab, 1)
     colours = coloured(kernels, x)
     for z, y, c in np.ndindex(2, 4, 8):
-        np.testing.assert_array_equal(colours[(c + y + z + 3) % 2, z + 1, y, c // 2], x[z + 1, y, c])
+        np.testing.assert_array_equal(
+            colours[(c + y + z + 3) % 2, z + 1, y, c // 2], x[z + 1, y, c]
+        )
 
 
 def test_differences_as_the_reference(case, dtype):
@@ -270,10 +296,12 @@ def test_forces_as_the_reference(case, dtype):
         np.testing.assert_allclose(component[INSIDE], old + change, rtol=1e-4, atol=1e-4)
     kernels.buoyancy(u, v, w, density, (0.1, -0.2, 0.3))
     for component, old, factor in zip((u, v, w), velocity, (0.1, -0.2, 0.3), strict=True):
-        np.testing.assert_allclose(component[INSIDE], old + factor * density[INSIDE], **BOUNDS[dtype])
+        np.testing.assert_allclose(
+            component[INSIDE], old + factor * density[INSIDE], **BOUNDS[dtype]
+        )
 
 
-# ---- What must stay --------------------------------------------------------------------------------------------------
+# ---- What must stay ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("boundary", [FREE, STUCK, AROUND])
@@ -291,7 +319,7 @@ def test_what_is_uniform_stays_uniform_to_the_last_bit(boundary, dtype):
     assert kernels.statistics()["iterations"] == 1
 
 
-# ---- Sources and sums ------------------------------------------------------------------------------------------------
+# ---- Sources and sums ----------------------------------------------------------------------------
 
 
 def test_boxes_and_spheres_fill_the_planes_of_a_slab():
@@ -307,7 +335,9 @@ def test_boxes_and_spheres_fill_the_planes_of_a_slab():
         kernels.add_box(field, (1, 4, 2, 6, 2, 8), 0.5)
         kernels.set_sphere(field, (3.0, 2.5, 4.0), 2.5, 5.0)
         kernels.add_sphere(field, (3.0, 2.5, 4.0), 2.5, 0.25)
-        np.testing.assert_array_equal(field[INSIDE], expected[slab.first : slab.first + slab.planes])
+        np.testing.assert_array_equal(
+            field[INSIDE], expected[slab.first : slab.first + slab.planes]
+        )
         assert not field[0].any() and not field[-1].any()
 
 
@@ -316,7 +346,9 @@ def test_sums_of_planes(case, dtype):
     kernels, (x, y) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     (inside, other), rule = insides((x, y)), {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(kernels.plane_sums(x), inside.sum(axis=(1, 2)), **rule)
-    np.testing.assert_allclose(kernels.plane_squares(x, y), (inside**2 + other**2).sum(axis=(1, 2)), **rule)
+    np.testing.assert_allclose(
+        kernels.plane_squares(x, y), (inside**2 + other**2).sum(axis=(1, 2)), **rule
+    )
     width = [(0, 0)] + [(0, 0) if periodic else (1, 1) for periodic in slab.periodic[1::-1]]
     ghosted = np.pad(inside, width, "edge")
     np.testing.assert_allclose(kernels.plane_sums_with_ghosts(x), ghosted.sum(axis=(1, 2)), **rule)

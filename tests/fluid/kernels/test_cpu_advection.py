@@ -38,7 +38,10 @@ def test_carried_as_the_reference(case, dtype, scale, parity):
 def smooth_velocity(slab, dtype):
     """Return a flow in which neighbours come from neighbours, over a few cells."""
     z, y, x = np.indices(slab.shape)
-    return [(size * np.sin(0.1 * x + 0.2 * y - 0.15 * z + size)).astype(dtype) for size in (2.0, -3.0, 1.5)]
+    return [
+        (size * np.sin(0.1 * x + 0.2 * y - 0.15 * z + size)).astype(dtype)
+        for size in (2.0, -3.0, 1.5)
+    ]
 
 
 @pytest.mark.parametrize("boundary", [FREE, AROUND])
@@ -46,7 +49,11 @@ def smooth_velocity(slab, dtype):
 def test_feet_on_both_sides_of_a_cell_carry_as_the_reference(boundary, dtype, shift):
     """Those that lie around an edge find there what was stored for them: other memory is not a number."""
     slab = whole((48, 5, 4), boundary)
-    kernels, (source,), out = make_kernels(slab, dtype), random_fields(slab, 1, dtype), np.empty(slab.shape, dtype)
+    kernels, (source,), out = (
+        make_kernels(slab, dtype),
+        random_fields(slab, 1, dtype),
+        np.empty(slab.shape, dtype),
+    )
     swing = 0.2 * np.sin(0.3 * np.indices(slab.shape)[2])
     velocity = [(cells + swing).astype(dtype) for cells in shift]
     kernels.advect(source, 1, out, *velocity, 1.0, SCALAR, np.full(10 * source.size, np.nan, dtype))
@@ -76,9 +83,21 @@ def test_carried_bits_do_not_depend_on_ranks(boundary, dtype):
     far = source[INSIDE][planes]
     for part in cut(cells, boundary, 3):
         own = make_kernels(part, dtype)
-        result, speeds = own.field(), [v[part.first : part.first + part.planes + 2] for v in velocity]
-        own.advect(far[part.first : part.first + part.planes + 2 * reach], reach, result, *speeds, 1.0, SCALAR)
-        np.testing.assert_array_equal(result[INSIDE], out[1 + part.first : 1 + part.first + part.planes])
+        result, speeds = (
+            own.field(),
+            [v[part.first : part.first + part.planes + 2] for v in velocity],
+        )
+        own.advect(
+            far[part.first : part.first + part.planes + 2 * reach],
+            reach,
+            result,
+            *speeds,
+            1.0,
+            SCALAR,
+        )
+        np.testing.assert_array_equal(
+            result[INSIDE], out[1 + part.first : 1 + part.first + part.planes]
+        )
 
 
 @pytest.mark.parametrize("boundary", [FREE, AROUND])

@@ -36,7 +36,11 @@ def assembly_of(function, *arguments):
 
     fresh = numba.njit(error_model="numpy")(function.py_func)
     kinds = [numba.typeof(argument) for argument in arguments]
-    fresh.compile(tuple(types.CPointer(kind.dtype) if isinstance(kind, types.Array) else kind for kind in kinds))
+    fresh.compile(
+        tuple(
+            types.CPointer(kind.dtype) if isinstance(kind, types.Array) else kind for kind in kinds
+        )
+    )
     (assembly,) = fresh.inspect_asm().values()
     return assembly
 
@@ -67,13 +71,22 @@ def found(pattern, block):
 def assert_vector_code(assembly, fewest):
     """Check the blocks with at least so many arithmetic instructions on vectors of full width: they hold no others."""
     width = f"%{widest_vectors()}"
-    wide = [[line for line in found(ARITHMETIC, block) if width in line] for block in blocks_of(assembly)]
-    blocks = [block for block, lines in zip(blocks_of(assembly), wide, strict=True) if len(lines) >= fewest]
+    wide = [
+        [line for line in found(ARITHMETIC, block) if width in line]
+        for block in blocks_of(assembly)
+    ]
+    blocks = [
+        block
+        for block, lines in zip(blocks_of(assembly), wide, strict=True)
+        if len(lines) >= fewest
+    ]
     assert blocks
     for block in blocks:
         assert all(width in line for line in found(ARITHMETIC, block))
         assert found(SCALAR_ARITHMETIC, block) == []
-        assert found(r"v?(div|p?gather|fn?m)", block) == []  # nor is anything contracted: bits would depend on the code
+        assert (
+            found(r"v?(div|p?gather|fn?m)", block) == []
+        )  # nor is anything contracted: bits would depend on the code
         assert found(r"v?call", block) == []  # references to arrays are counted by calls
 
 
@@ -125,5 +138,9 @@ def test_a_processor_without_avx512_gives_the_same_bits(tmp_path):
     """Compiled for an older processor, which this one can stand in for."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip(f"the older processors of {platform.machine()} are not known here")
-    older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    older = {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
     assert python(STEPS) == python(STEPS, **older)

@@ -32,7 +32,14 @@ KERNELS = {
         b"largest",
         b"plane_sums",
     ),
-    "multigrid": (b"sweep", b"average_rows", b"average_planes", b"centre", b"correct", b"correct_colours"),
+    "multigrid": (
+        b"sweep",
+        b"average_rows",
+        b"average_planes",
+        b"centre",
+        b"correct",
+        b"correct_colours",
+    ),
 }
 SOURCES = gpu_layout.SOURCES | {"multigrid": multigrid.SOURCE}
 WALLS = Slab((7, 5, 6), ("free-slip", "no-slip", "free-slip"), 0, 6)
@@ -78,4 +85,6 @@ def test_resident_solves_compile(cells, dtype, boundary, architecture):
     slab = Slab.whole(cells, (boundary,) * 3)
     macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
     source = (gpu_layout.FOLDER / "red_black_resident.cu").read_text()
-    assert b"relax\0" in compile_to_cubin(source, compile_options(macros, gpu_layout.OPTIONS), architecture)
+    assert b"relax\0" in compile_to_cubin(
+        source, compile_options(macros, gpu_layout.OPTIONS), architecture
+    )

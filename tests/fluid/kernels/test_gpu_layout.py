@@ -37,7 +37,9 @@ WALLS = ("free-slip",) * 3
 def test_python_finds_what_the_device_remembers():
     """The words of ``control`` that Python reads are those of the enumeration in ``solve.cuh``."""
     text = (gpu_layout.FOLDER / "solve.cuh").read_text()
-    words = re.findall(r"\b[A-Z]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1]))
+    words = re.findall(
+        r"\b[A-Z]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1])
+    )
     assert all(words[place] == name.upper() for name, place in gpu.STATISTICS.items())
     assert (words[0], words[gpu.DONE], words[gpu.FLAGS]) == ("CHANGED", "DONE", "FLAGS")
     assert int(re.search(r"#define MOST (\d+)", text)[1]) == gpu.FLAGS_OF_A_LAUNCH
@@ -61,7 +63,9 @@ def test_boxes_cover_the_grid_and_fit(cells, dtype, gpu):
     assert boxes.memory(dtype) + OWN_SHARED_MEMORY <= gpu["shared_memory_per_block_limit"]
 
 
-@pytest.mark.parametrize(("edge", "dtype", "fits"), [(168, "f4", True), (200, "f4", False), (84, "f8", True)])
+@pytest.mark.parametrize(
+    ("edge", "dtype", "fits"), [(168, "f4", True), (200, "f4", False), (84, "f8", True)]
+)
 def test_which_grids_an_h200_keeps(edge, dtype, fits):
     assert bool(boxes_of(Slab.whole((edge,) * 3, WALLS), dtype, H200)) == fits
 
@@ -71,7 +75,10 @@ def test_tiles_fit_and_there_are_some_for_a_single_iteration(cells, boundary, dt
     tiling = tiling_of(Slab.whole(cells, boundary), dtype, count, gpu)
     assert tiling or count > 1
     if tiling:
-        assert tiling.memory(dtype) + tiling.edges(dtype, count) <= gpu["shared_memory_per_block_limit"]
+        assert (
+            tiling.memory(dtype) + tiling.edges(dtype, count)
+            <= gpu["shared_memory_per_block_limit"]
+        )
         assert (2 * count + 2) % tiling.stages == 0
         assert tiling.threads <= gpu["threads_per_block_limit"]
         assert tiling.height > 4 * count
@@ -82,12 +89,16 @@ def spans(size, room, width, skirt, more, periodic, number):
     own, single = width - 2 * skirt, size == width or (not periodic and size < width)
     for tile in range(number):
         begin = tile * own + more
-        first = begin - skirt if periodic and not single else max(0, min(begin - skirt, room - width))
+        first = (
+            begin - skirt if periodic and not single else max(0, min(begin - skirt, room - width))
+        )
         yield first, begin if tile > 0 else 0, begin + own if tile + 1 < number else size
 
 
 @given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
-def test_tiles_own_every_cell_once_and_reach_a_skirt_beyond(cells, boundary, dtype, count, multiprocessors):
+def test_tiles_own_every_cell_once_and_reach_a_skirt_beyond(
+    cells, boundary, dtype, count, multiprocessors
+):
     slab = Slab.whole(cells, boundary)
     tiling = tiling_of(slab, dtype, count, H200)
     across, _ = tiling.number(slab, count)
@@ -117,7 +128,10 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 
 def test_long_walks_tell_when_their_first_planes_are_complete():
     """As ``completes`` of red_black_tiles.cu does: else those who wait for it would wait for ever."""
-    halo, places = gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)), 2 * gpu_layout.LONGEST_PASS + 2
+    halo, places = (
+        gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)),
+        2 * gpu_layout.LONGEST_PASS + 2,
+    )
     assert halo + places <= LONG_WALK
 
 
@@ -138,7 +152,10 @@ def test_helpers_take_what_tiles_leave_and_wait_for_long_walks_alone(cells, coun
 
 def test_an_h200_has_helpers_where_four_share_512_planes():
     slabs = [Slab((512, 512, 512), WALLS, first, 128) for first in (0, 128)]
-    found = [[tiling_of(slab, "f4", count, H200).helpers(slab, count, 132) for count in (1, 2)] for slab in slabs]
+    found = [
+        [tiling_of(slab, "f4", count, H200).helpers(slab, count, 132) for count in (1, 2)]
+        for slab in slabs
+    ]
     assert found == [[0, 0], [1, 6]]  # the first rank has a wall below
 
 
@@ -158,12 +175,16 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
     counts, bases, size = (5, 4, 7), [10_000, 500_000, 900_000], 4
     offsets, pitch, rows = (0, 5, 9), 8, 6
     anything = SimpleNamespace(data=SimpleNamespace(ptr=0))
-    slabs = [Slab((16, rows, 16), (ends,) * 3, *share) for share in zip(offsets, counts, strict=True)]
+    slabs = [
+        Slab((16, rows, 16), (ends,) * 3, *share) for share in zip(offsets, counts, strict=True)
+    ]
     halo = gpu_layout.halo_of(slabs[0])
     for rank, slab in enumerate(slabs):
         array = np.zeros((2, counts[rank] + 2 * halo, rows, pitch), "f4")
         memory = SimpleNamespace(addresses=lambda _: bases)
-        backend = SimpleNamespace(zeros=lambda *_: anything, upload=lambda _: anything, synchronize=lambda: None)
+        backend = SimpleNamespace(
+            zeros=lambda *_: anything, upload=lambda _: anything, synchronize=lambda: None
+        )
         exchange = SimpleNamespace(
             rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
         )
@@ -173,7 +194,9 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
                 assert beyond[name] == 0
                 continue
             other %= 3
-            theirs = counts[other] + plane if name == "below" else plane - counts[rank]  # in the neighbour's numbers
+            theirs = (
+                counts[other] + plane if name == "below" else plane - counts[rank]
+            )  # in the neighbour's numbers
             found = int(beyond[name]) + (plane + halo) * rows * pitch * size
             assert found == bases[other] + (theirs + halo) * rows * pitch * size
             assert beyond[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch
@@ -191,8 +214,12 @@ class Somewhere:
 def test_helpers_show_the_rank_below_and_the_next_kernel_the_one_above():
     launched, place = [], Somewhere()
     memory = SimpleNamespace(addresses=lambda _: [1, 2, 3])
-    backend = SimpleNamespace(zeros=lambda *_: place, upload=lambda _: place, synchronize=lambda: None)
-    exchange = SimpleNamespace(rank=1, partition=Partition((0, 5, 9, 16)), transport=SimpleNamespace(peers=memory))
+    backend = SimpleNamespace(
+        zeros=lambda *_: place, upload=lambda _: place, synchronize=lambda: None
+    )
+    exchange = SimpleNamespace(
+        rank=1, partition=Partition((0, 5, 9, 16)), transport=SimpleNamespace(peers=memory)
+    )
     peers = peers_of(Slab((16, 6, 16), WALLS, 5, 4), backend, exchange, launched)
     peers.counts, peers.present = (2, 2, 0), {7: np.array([(11, 22, 33, 44)], BEYOND)}
     for helpers, later in ((0, (11, 22)), (6, (0, 22))):
@@ -207,7 +234,9 @@ def test_helpers_show_the_rank_below_and_the_next_kernel_the_one_above():
 
 
 @given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
-def test_rows_of_blocks_take_every_plane_once_and_about_as_long(cells, boundary, dtype, count, multiprocessors):
+def test_rows_of_blocks_take_every_plane_once_and_about_as_long(
+    cells, boundary, dtype, count, multiprocessors
+):
     slab = Slab.whole(cells, boundary)
     tiling = tiling_of(slab, dtype, count, H200)
     across, strips = tiling.number(slab, count)
@@ -219,8 +248,12 @@ def test_rows_of_blocks_take_every_plane_once_and_about_as_long(cells, boundary,
 
 def steps_of(cuts, planes, beyond):
     """Return the steps of each row of blocks: of each part of a strip, its planes and those beyond its ends."""
-    parts = [-(-end // planes) - begin // planes for begin, end in zip(cuts, cuts[1:], strict=False)]
-    return [int(steps) + beyond * number for steps, number in zip(np.diff(cuts), parts, strict=True)]
+    parts = [
+        -(-end // planes) - begin // planes for begin, end in zip(cuts, cuts[1:], strict=False)
+    ]
+    return [
+        int(steps) + beyond * number for steps, number in zip(np.diff(cuts), parts, strict=True)
+    ]
 
 
 def test_a_row_with_parts_of_two_strips_takes_fewer_planes():

@@ -1,7 +1,8 @@
 """Multigrid: its grids and tables, its rate, and its solution, on any size, kind of boundary and number of ranks.
 
-The oracle is the exact solution of the discrete equations: between walls, the seven-point Laplacian multiplies the mode
-k of a discrete cosine transform of n cells by 2 - 2 cos(pi k / n) along every axis.
+The oracle is the exact solution of the discrete equations: between walls, the seven-point Laplacian
+multiplies the mode k of a discrete cosine transform of n cells by 2 - 2 cos(pi k / n) along every
+axis.
 """
 
 from itertools import pairwise
@@ -20,17 +21,43 @@ from hybrid_nbody.fluid.solvers.relaxation import Accuracy
 from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
 from hybrid_nbody.parallel.partition import Partition
 
-SIZES = [(3, 2), (3, 3), (4, 2), (5, 3), (6, 4), (7, 4), (10, 6), (18, 10), (32, 16), (33, 17), (1, 1), (2, 1)]
+SIZES = [
+    (3, 2),
+    (3, 3),
+    (4, 2),
+    (5, 3),
+    (6, 4),
+    (7, 4),
+    (10, 6),
+    (18, 10),
+    (32, 16),
+    (33, 17),
+    (1, 1),
+    (2, 1),
+]
 
 
 class Problem:
     """A system of equations on the ranks of a communicator, with arrays of zeros to solve it in."""
 
-    def __init__(self, backend, communicator, cells, boundary=FREE_SLIP, stencil=POISSON, dtype="f8", weights=None):
+    def __init__(
+        self,
+        backend,
+        communicator,
+        cells,
+        boundary=FREE_SLIP,
+        stencil=POISSON,
+        dtype="f8",
+        weights=None,
+    ):
         self.backend, self.communicator, self.stencil = backend, communicator, stencil
         self.halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
         self.kernels = make_kernels(backend, cells, boundary, dtype, self.halo.own)
-        self.x, self.b, self.field = self.kernels.colours(), self.kernels.colours(), self.kernels.field()
+        self.x, self.b, self.field = (
+            self.kernels.colours(),
+            self.kernels.colours(),
+            self.kernels.field(),
+        )
         self.room = backend.zeros(2 * self.field.size, dtype)
 
     def solve(self, b, cycles, tolerance=0.0, criterion="change"):
@@ -38,7 +65,9 @@ class Problem:
         self.field[1:-1] = self.backend.upload(b[self.halo.own].astype(self.kernels.dtype))
         self.kernels.split(self.field, self.b)
         self.kernels.fill(self.x, 0.0)
-        solver = multigrid.Multigrid(self.kernels, self.halo, Accuracy(cycles, tolerance, criterion))
+        solver = multigrid.Multigrid(
+            self.kernels, self.halo, Accuracy(cycles, tolerance, criterion)
+        )
         solver.solve(self.x, self.b, self.stencil, self.room)
         return self.whole()
 
@@ -62,11 +91,13 @@ def exact(b):
     return scipy.fft.idctn(scipy.fft.dctn(b) / factor)
 
 
-# ---- Grids and tables ------------------------------------------------------------------------------------------------
+# ---- Grids and tables ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("boundary", [FREE_SLIP, PERIODIC, MIXED])
-@pytest.mark.parametrize("cells", [(4, 4, 4), (42, 6, 100), (256, 256, 256), (4, 500, 64), (22, 3, 8)])
+@pytest.mark.parametrize(
+    "cells", [(4, 4, 4), (42, 6, 100), (256, 256, 256), (4, 500, 64), (22, 3, 8)]
+)
 def test_grids_halve_down_to_one_cell_and_stay_cubic(cells, boundary):
     sizes = coarsening.grid_sizes(cells, boundary)
     assert sizes[0] == cells
@@ -109,11 +140,16 @@ def test_one_halo_plane_is_enough_wherever_slabs_are_cut(fine, coarse, periodic)
     averaging = coarsening.averaging(fine, coarse)
     table = coarsening.interpolation(fine, coarse, periodic, 1)
     owners = coarsening.centre_planes(fine, coarse)
-    for plane, (index, weight) in enumerate(zip(averaging.index.T, averaging.weight.T, strict=True)):
+    for plane, (index, weight) in enumerate(
+        zip(averaging.index.T, averaging.weight.T, strict=True)
+    ):
         assert np.abs(index[weight > 0].astype(int) - owners[plane]).max() <= 1
     for cut in range(1, fine):
         first = np.searchsorted(owners, cut)  # of the coarse planes above
-        for cells, weights in ((table.lower, table.lower_weight), (table.upper, table.upper_weight)):
+        for cells, weights in (
+            (table.lower, table.lower_weight),
+            (table.upper, table.upper_weight),
+        ):
             used = weights > 0
             assert (cells[:cut][used[:cut]] <= first).all()
             assert (cells[cut:][used[cut:]] >= first - 1).all()
@@ -128,13 +164,17 @@ def test_periodic_axes_have_no_seam(backend, alone):
         problem = Problem(backend, alone, cells, PERIODIC)
         solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(1, 0.0))
         array = backend.upload(np.pad(field, [(1, 1), (0, 0), (0, 0)], mode="wrap"))
-        solver.transfers.correct_colours(array, *solver.passages[0].interpolation(SCALAR), 0.0, problem.x)
+        solver.transfers.correct_colours(
+            array, *solver.passages[0].interpolation(SCALAR), 0.0, problem.x
+        )
         found.append(problem.whole())
-    np.testing.assert_allclose(found[1], np.roll(found[0], (2, 2, 2), axis=(0, 1, 2)), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        found[1], np.roll(found[0], (2, 2, 2), axis=(0, 1, 2)), rtol=0, atol=1e-14
+    )
     np.testing.assert_allclose(found[0].mean(), coarse.mean(), rtol=1e-12)
 
 
-# ---- Rate ------------------------------------------------------------------------------------------------------------
+# ---- Rate ----------------------------------------------------------------------------------------
 
 
 def factors(problem, b, boundary, cycles=8):
@@ -168,29 +208,42 @@ def test_a_cycle_between_walls_leaves_a_fifth_of_the_residual(backend, alone, ce
 
 @pytest.mark.parametrize(
     ("cells", "boundary"),
-    [((32, 32, 32), PERIODIC), ((42, 18, 6), PERIODIC), ((30, 18, 64), PERIODIC), ((34, 33, 64), MIXED)],
+    [
+        ((32, 32, 32), PERIODIC),
+        ((42, 18, 6), PERIODIC),
+        ((30, 18, 64), PERIODIC),
+        ((34, 33, 64), MIXED),
+    ],
 )
 def test_a_cycle_leaves_a_fifth_where_axes_are_periodic(backend, alone, cells, boundary):
     assert factors(Problem(backend, alone, cells, boundary), noise(cells), boundary).max() <= 0.2
 
 
 @pytest.mark.parametrize("component", [0, 1])
-@pytest.mark.parametrize(("boundary", "ratio"), [(NO_SLIP, 0.3), (NO_SLIP, 1e4), (FREE_SLIP, 10.0), (MIXED, 100.0)])
-def test_a_cycle_leaves_a_fifth_of_diffusion_with_mirrored_walls(backend, alone, boundary, ratio, component):
+@pytest.mark.parametrize(
+    ("boundary", "ratio"), [(NO_SLIP, 0.3), (NO_SLIP, 1e4), (FREE_SLIP, 10.0), (MIXED, 100.0)]
+)
+def test_a_cycle_leaves_a_fifth_of_diffusion_with_mirrored_walls(
+    backend, alone, boundary, ratio, component
+):
     cells = (22, 33, 17)
     stencil = diffusion(ratio, velocity_parity(boundary, component))
-    found = factors(Problem(backend, alone, cells, boundary, stencil), noise(cells, 0.5), boundary, cycles=6)
+    found = factors(
+        Problem(backend, alone, cells, boundary, stencil), noise(cells, 0.5), boundary, cycles=6
+    )
     assert found.max() <= 0.2
 
 
-# ---- Solutions -------------------------------------------------------------------------------------------------------
+# ---- Solutions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cells", [(3, 3, 3), (12, 9, 7), (3, 20, 40), (32, 32, 32), (41, 5, 6)])
 def test_the_pressure_is_that_of_a_cosine_transform(backend, alone, cells):
     b = noise(cells)
     found, expected = Problem(backend, alone, cells).solve(b, 18), exact(b)
-    np.testing.assert_allclose(found - found.mean(), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        found - found.mean(), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+    )
 
 
 def test_single_precision_gets_down_to_rounding_and_stays_there(backend, alone):
@@ -202,7 +255,9 @@ def test_single_precision_gets_down_to_rounding_and_stays_there(backend, alone):
     for cycles in (8, 60):
         found = problem.solve(b, cycles).astype("f8")
         assert abs(found.mean()) < 0.1 * np.abs(expected).max()
-        np.testing.assert_allclose(found - found.mean(), expected, rtol=0, atol=5e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            found - found.mean(), expected, rtol=0, atol=5e-6 * np.abs(expected).max()
+        )
 
 
 def test_a_right_hand_side_without_a_solution_spoils_only_the_constant(backend, alone):
@@ -226,7 +281,7 @@ def test_a_uniform_field_stays_uniform_to_the_last_bit(backend, alone, dtype):
     assert (problem.whole() == value).all()
 
 
-# ---- When a solve ends -----------------------------------------------------------------------------------------------
+# ---- When a solve ends ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("criterion", ["change", "residual"])
@@ -241,7 +296,10 @@ def test_a_solve_ends_once_its_criterion_is_met(backend, alone, criterion):
     before = problem.solve(b, counts["iterations"] - 1)
     assert same_bits(found, problem.solve(b, counts["iterations"]))
     if criterion == "residual":
-        relative = [np.abs(residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max() for x in (found, before)]
+        relative = [
+            np.abs(residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max()
+            for x in (found, before)
+        ]
         assert relative[0] <= tolerance < relative[1]
     else:
         assert np.abs(found - before).max() <= 7 * tolerance  # six half sweeps and a correction
@@ -253,7 +311,7 @@ def test_a_solve_without_tolerance_does_all_cycles(backend, alone):
     assert problem.kernels.statistics() == {"solves": 1, "iterations": 7, "early": 0}
 
 
-# ---- Ranks and threads -----------------------------------------------------------------------------------------------
+# ---- Ranks and threads ---------------------------------------------------------------------------
 
 
 CASES = [
@@ -289,7 +347,12 @@ def test_ranks_share_coarse_grids_while_they_have_planes(communicator, backend):
     levels, passages = multigrid.build_levels(kernels, halo)
     assert [level.cells[2] for level in levels[:3]] == sizes
     shared = communicator.size > 1
-    assert [level.shared for level in levels[1:5]] == [shared, shared and 128 * sizes[2] > 1024, False, False]
+    assert [level.shared for level in levels[1:5]] == [
+        shared,
+        shared and 128 * sizes[2] > 1024,
+        False,
+        False,
+    ]
     assert sum(passage.collects for passage in passages) == shared
 
 
@@ -309,7 +372,8 @@ def test_all_ranks_stop_together_where_one_would(communicator, alone, backend, c
 def test_any_number_of_threads_gives_the_same_bits(alone, monkeypatch):
     cells = (40, 40, 40)  # large enough for several threads on the second grid
     found = [
-        Problem(make_backend("cpu", threads), alone, cells, dtype="f4").solve(noise(cells), 2) for threads in (1, 3)
+        Problem(make_backend("cpu", threads), alone, cells, dtype="f4").solve(noise(cells), 2)
+        for threads in (1, 3)
     ]
     assert same_bits(*found)
 

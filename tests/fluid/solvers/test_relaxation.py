@@ -1,8 +1,8 @@
 """Every solver against the exact solution of the discrete equations, which a cosine transform gives.
 
-With walls on all sides the cells x_i = (i + 1/2) h carry the modes cos(k pi x); the seven-point Laplacian multiplies
-each by -(4 / h^2) sin^2(k pi h / 2) along every axis. A normal velocity is mirrored with a minus sign: sin(k pi x)
-along that axis, with the same factor.
+With walls on all sides the cells x_i = (i + 1/2) h carry the modes cos(k pi x); the seven-point
+Laplacian multiplies each by -(4 / h^2) sin^2(k pi h / 2) along every axis. A normal velocity is
+mirrored with a minus sign: sin(k pi x) along that axis, with the same factor.
 """
 
 from functools import partial
@@ -20,7 +20,9 @@ CELLS = (12, 9, 7)
 
 SOLVERS = {
     "red-black": partial(solvers.RedBlack, accuracy=solvers.Accuracy(4000, 1e-14)),
-    "red-black, residual": partial(solvers.RedBlack, accuracy=solvers.Accuracy(4000, 1e-12, "residual")),
+    "red-black, residual": partial(
+        solvers.RedBlack, accuracy=solvers.Accuracy(4000, 1e-12, "residual")
+    ),
     "sor": partial(solvers.Sor, accuracy=solvers.Accuracy(400, 1e-14)),
     "sor, given": partial(solvers.Sor, accuracy=solvers.Accuracy(800, 1e-14), given=1.7),
     "lexicographic": partial(solvers.Lexicographic, accuracy=solvers.Accuracy(1500, 0.0)),
@@ -68,7 +70,9 @@ def test_the_pressure_is_that_of_a_cosine_transform(backend, alone, name):
     b = right_hand_side()
     found, _ = solve(SOLVERS[name], backend, alone, b, POISSON)
     expected = modes(b, lambda factor: factor)
-    np.testing.assert_allclose(found - found.mean(), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        found - found.mean(), expected, rtol=0, atol=1e-10 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -83,7 +87,9 @@ def test_diffusion_is_that_of_a_cosine_transform(backend, alone, name, ratio):
 
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("kind", ["free-slip", "no-slip"])
-def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(backend, alone, name, kind):
+def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(
+    backend, alone, name, kind
+):
     """The factor is 1 / (1 + nu dt L), L = sum over the axes of (4 / h^2) sin^2(k h / 2)."""
     only_where_it_runs(name, backend)
     boundary, ratio = (kind,) * 3, 2.0
@@ -91,7 +97,9 @@ def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(ba
     x, y, z = (np.pi * (np.arange(number) + 0.5) / number for number in CELLS)
     along = {1: np.cos, -1: np.sin}
     mode = along[parity[2]](z)[:, None, None] * along[parity[1]](y)[:, None] * along[parity[0]](x)
-    found, _ = solve(SOLVERS[name], backend, alone, mode, diffusion(ratio, parity), boundary=boundary)
+    found, _ = solve(
+        SOLVERS[name], backend, alone, mode, diffusion(ratio, parity), boundary=boundary
+    )
     damping = 1 + ratio * sum(4 * np.sin(0.5 * np.pi / number) ** 2 for number in CELLS)
     np.testing.assert_allclose(found, mode / damping, rtol=0, atol=1e-12)
 
@@ -119,6 +127,12 @@ def test_mirrored_walls_never_make_a_solve_diverge(backend, alone, method, ratio
     options = {"given": 1.99} if method is solvers.Sor else {}
     boundary = ("no-slip",) * 3
     found, kernels = solve(
-        partial(method, accuracy=accuracy, **options), backend, alone, b, diffusion(ratio, parity), (5, 5, 5), boundary
+        partial(method, accuracy=accuracy, **options),
+        backend,
+        alone,
+        b,
+        diffusion(ratio, parity),
+        (5, 5, 5),
+        boundary,
     )
     assert np.abs(found).max() <= np.abs(b).max()

@@ -17,7 +17,8 @@ TOLERANCES = {"single": 2e-5, "mixed": 2e-6, "double": 1e-12}
 """Of accelerations, relative to their root mean square; of potentials, relative to each."""
 
 UNSOFTENED = {"single": 5e-5, "mixed": 2e-5, "double": 1e-12}
-"""Of the accelerations of single bodies, relative to each; the weakest pull among 257 bodies is 9.5e-5 of a whole."""
+"""Of the accelerations of single bodies, relative to each; the weakest pull among 257 bodies is
+9.5e-5 of a whole."""
 
 SHARES = {
     "equal": lambda size: [1.0] * size,
@@ -40,7 +41,9 @@ def ring(bodies, communicator, **options):
 
 def potential_of(model):
     """Return the potential at all bodies."""
-    return np.concatenate(model.communicator.gather(model.backend.download(model.gravity.potential())))
+    return np.concatenate(
+        model.communicator.gather(model.backend.download(model.gravity.potential()))
+    )
 
 
 def state_of(model):
@@ -50,17 +53,23 @@ def state_of(model):
 
 def assert_close(found, true, tolerance):
     """Compare vectors with a tolerance relative to their root mean square."""
-    np.testing.assert_allclose(found, true, rtol=0, atol=tolerance * np.sqrt(np.mean(np.sum(true**2, axis=1))))
+    np.testing.assert_allclose(
+        found, true, rtol=0, atol=tolerance * np.sqrt(np.mean(np.sum(true**2, axis=1)))
+    )
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", TOLERANCES)
 @pytest.mark.parametrize("weights", SHARES)
 @pytest.mark.parametrize("masses", [unequal, lambda bodies: bodies], ids=["unequal", "equal"])
-def test_accelerations_and_potentials_are_those_of_the_reference(communicator, backend, precision, weights, masses):
+def test_accelerations_and_potentials_are_those_of_the_reference(
+    communicator, backend, precision, weights, masses
+):
     bodies = masses(plummer(600, 1))
     shares = SHARES[weights](communicator.size)
-    model = ring(bodies, communicator, backend=backend, precision=precision, softening=0.05, weights=shares)
+    model = ring(
+        bodies, communicator, backend=backend, precision=precision, softening=0.05, weights=shares
+    )
     true = reference.accelerations(bodies.position, bodies.mass, 0.05)
     assert_close(whole(model, "bodies/acceleration"), true, TOLERANCES[precision])
     phi = reference.potential(bodies.position, bodies.mass, 0.05)
@@ -70,13 +79,17 @@ def test_accelerations_and_potentials_are_those_of_the_reference(communicator, b
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", TOLERANCES)
 @pytest.mark.parametrize("number", [1, 2, 3, 7, 257])
-def test_without_softening_a_body_leaves_out_itself_and_nobody_else(communicator, backend, precision, number):
+def test_without_softening_a_body_leaves_out_itself_and_nobody_else(
+    communicator, backend, precision, number
+):
     """As many bodies as there may be ranks, and fewer: a body has the place of another rank's body in each block."""
     bodies = unequal(random_box(number, 4))
     model = ring(bodies, communicator, backend=backend, precision=precision)
     found, phi = whole(model, "bodies/acceleration"), potential_of(model)
     true = reference.accelerations(bodies.position, bodies.mass)
-    np.testing.assert_allclose(phi, reference.potential(bodies.position, bodies.mass), rtol=1e-5, atol=0)
+    np.testing.assert_allclose(
+        phi, reference.potential(bodies.position, bodies.mass), rtol=1e-5, atol=0
+    )
     error = np.linalg.norm(found - true, axis=1) / np.maximum(np.linalg.norm(true, axis=1), 1e-300)
     assert np.max(error) < UNSOFTENED[precision]
 
@@ -84,12 +97,20 @@ def test_without_softening_a_body_leaves_out_itself_and_nobody_else(communicator
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", TOLERANCES)
 @pytest.mark.parametrize("integrator", ["leapfrog", "euler"])
-def test_steps_are_those_of_gravity_that_holds_all_positions(communicator, backend, precision, integrator):
+def test_steps_are_those_of_gravity_that_holds_all_positions(
+    communicator, backend, precision, integrator
+):
     """Across a sort, which every rank does by itself."""
     bodies = unequal(plummer(300, 3))
-    options = {"backend": backend, "integrator": integrator, "precision": precision, "softening": 0.05}
+    options = {
+        "backend": backend,
+        "integrator": integrator,
+        "precision": precision,
+        "softening": 0.05,
+    }
     around, held = (
-        make_model(bodies, 1e-3, communicator, exchange=kind, **options) for kind in (RingExchange, AllgatherExchange)
+        make_model(bodies, 1e-3, communicator, exchange=kind, **options)
+        for kind in (RingExchange, AllgatherExchange)
     )
     for model in (around, held):
         model.step = STEPS_BETWEEN_SORTS - 10
@@ -108,7 +129,14 @@ def test_the_same_ranks_give_the_same_bits_however_long_the_batches(communicator
     shares = SHARES[weights](communicator.size)
     results = []
     for batches in ([30], [1, 9, 20]):
-        model = ring(clustered(500), communicator, backend=backend, precision="single", softening=1e-3, weights=shares)
+        model = ring(
+            clustered(500),
+            communicator,
+            backend=backend,
+            precision="single",
+            softening=1e-3,
+            weights=shares,
+        )
         model.step = STEPS_BETWEEN_SORTS - 10
         for steps in batches:
             model.advance(steps)
@@ -125,7 +153,9 @@ def saved_of(model):
 def resumed(bodies, communicator, rows, scalars, **options):
     """Return a model restored from rows; before, its bodies are elsewhere."""
     elsewhere = random_box(len(bodies), 6)
-    model = make_model(Bodies(elsewhere.position, elsewhere.velocity, bodies.mass), 1e-3, communicator, **options)
+    model = make_model(
+        Bodies(elsewhere.position, elsewhere.velocity, bodies.mass), 1e-3, communicator, **options
+    )
     model.ids = rows("bodies/id")
     model.restore(rows, scalars)
     return model
@@ -142,7 +172,9 @@ def test_a_restored_model_goes_on_with_the_same_bits(communicator, backend, prec
     model.step = STEPS_BETWEEN_SORTS - 20
     model.advance(40)
     saved = saved_of(model)
-    other = resumed(bodies, communicator, saved.__getitem__, model.scalars(), exchange=RingExchange, **options)
+    other = resumed(
+        bodies, communicator, saved.__getitem__, model.scalars(), exchange=RingExchange, **options
+    )
     for each in (model, other):
         each.advance(30)
     for first, second in zip(state_of(model), state_of(other), strict=True):
@@ -154,7 +186,9 @@ def test_a_restored_model_goes_on_with_the_same_bits(communicator, backend, prec
 @pytest.mark.parametrize("precision", TOLERANCES)
 @pytest.mark.parametrize("exchange", [AllgatherExchange, RingExchange])
 @pytest.mark.parametrize("saver", [AllgatherExchange, RingExchange])
-def test_what_one_exchange_saved_another_restores_on_other_shares(communicator, backend, precision, exchange, saver):
+def test_what_one_exchange_saved_another_restores_on_other_shares(
+    communicator, backend, precision, exchange, saver
+):
     bodies = unequal(plummer(310, 5))
     options = {"backend": backend, "precision": precision, "softening": 0.05}
     model = make_model(bodies, 1e-3, communicator, exchange=saver, **options)
@@ -175,7 +209,11 @@ def test_what_one_exchange_saved_another_restores_on_other_shares(communicator, 
 def test_a_rank_holds_its_own_bodies_and_two_blocks(communicator):
     model = ring(plummer(1000, 1), communicator, precision="single", softening=0.1)
     most = -(-1000 // communicator.size)
-    assert len(model.state.position) == len(model.state.mass) == model.exchange.partition.counts[communicator.rank]
+    assert (
+        len(model.state.position)
+        == len(model.state.mass)
+        == model.exchange.partition.counts[communicator.rank]
+    )
     assert [len(block.position) for block in model.gravity.blocks] == [most, most]
     assert model.gravity.kernels.mass.size == most
 
@@ -213,7 +251,11 @@ def test_a_block_is_one_piece_of_memory():
 
 
 @settings(max_examples=15)
-@given(number=st.integers(1, 40), seed=st.integers(0, 1000), shares=st.lists(st.integers(0, 5), min_size=4, max_size=4))
+@given(
+    number=st.integers(1, 40),
+    seed=st.integers(0, 1000),
+    shares=st.lists(st.integers(0, 5), min_size=4, max_size=4),
+)
 @pytest.mark.mpi
 def test_any_shares_of_any_bodies(communicator, number, seed, shares):
     weights = [float(share) for share in shares[: communicator.size]]

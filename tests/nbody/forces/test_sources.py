@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from support.bodies import clustered
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, morton_keys, spatial_order
+from hybrid_nbody.nbody.forces.sources import (
+    Order,
+    given_order,
+    heads_of,
+    morton_keys,
+    spatial_order,
+)
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels.precision import CHUNK
 from hybrid_nbody.nbody.state import make_state, set_order
@@ -28,11 +34,18 @@ def assert_is_an_order(order, number):
     assert order.starts[0] == 0
 
 
-@given(number=st.integers(1, 2000), seed=st.integers(0, 1000), clumps=st.integers(1, 400), tightness=st.floats(0, 12))
+@given(
+    number=st.integers(1, 2000),
+    seed=st.integers(0, 1000),
+    clumps=st.integers(1, 400),
+    tightness=st.floats(0, 12),
+)
 def test_any_bodies_give_an_order(number, seed, clumps, tightness):
     random = np.random.default_rng(seed)
     centres = random.uniform(-1, 1, (clumps, 3))
-    position = centres[random.integers(0, clumps, number)] + 10**-tightness * random.standard_normal((number, 3))
+    position = centres[
+        random.integers(0, clumps, number)
+    ] + 10**-tightness * random.standard_normal((number, 3))
     assert_is_an_order(spatial_order(position), number)
 
 
@@ -63,13 +76,19 @@ def test_chunks_do_not_straddle_tight_clusters():
     bodies = clustered(n=4096, clusters=16)
     order = spatial_order(bodies.position)
     ends = used(order)
-    extents = [np.ptp(bodies.position[order.bodies[a:b]], axis=0).max() for a, b in zip(ends, ends[1:], strict=False)]
+    extents = [
+        np.ptp(bodies.position[order.bodies[a:b]], axis=0).max()
+        for a, b in zip(ends, ends[1:], strict=False)
+    ]
     assert max(extents) < 3e-3  # clusters of radius 1e-3 in a box of width 2
 
 
 def test_an_order_survives_as_rows():
     order = spatial_order(clustered().position)
-    heads = [heads_of(order.starts, first, last) for first, last in ((0, 1000), (1000, 1000), (1000, 4096))]
+    heads = [
+        heads_of(order.starts, first, last)
+        for first, last in ((0, 1000), (1000, 1000), (1000, 4096))
+    ]
     again = Order.from_heads(order.bodies, np.concatenate(heads))
     np.testing.assert_array_equal(again.bodies, order.bodies)
     np.testing.assert_array_equal(again.starts, order.starts)
@@ -104,7 +123,7 @@ def test_no_bodies_have_an_order():
     assert (len(order.bodies), order.starts.tolist(), order.chunks) == (0, [0], 0)
 
 
-# ---- On devices ------------------------------------------------------------------------------------------------------
+# ---- On devices ----------------------------------------------------------------------------------
 
 DISTRIBUTIONS = {
     "plummer": lambda: plummer(20000, 1).position,

@@ -20,14 +20,21 @@ from hybrid_nbody.nbody.forces.direct import Gravity
 from hybrid_nbody.nbody.forces.symmetric import PairGravity, gravity_for
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES, MOST_BODIES, Units, bounds, rounders, suits
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import (
+    LEAST_BODIES,
+    MOST_BODIES,
+    Units,
+    bounds,
+    rounders,
+    suits,
+)
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
 from hybrid_nbody.nbody.state import make_state
 
 SOFTENING = 0.05
 MASSES = np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
 
-# ---- Sums whose order does not matter --------------------------------------------------------------------------------
+# ---- Sums whose order does not matter ------------------------------------------------------------
 
 
 def exact_sum(values, by):
@@ -39,7 +46,11 @@ def exact_sum(values, by):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(-60, 200), st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=60), st.randoms())
+@given(
+    st.integers(-60, 200),
+    st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=60),
+    st.randoms(),
+)
 def test_sums_have_the_same_bits_in_any_order(power, parts, random):
     """Up to a bound of 2^power; terms are numbers of float32 of any size below it."""
     bound = 2.0**power
@@ -72,7 +83,7 @@ def test_bounds_hold_where_two_bodies_pull_hardest(eps):
     assert np.abs(both).max() <= found["accelerations_and_jerks"]
 
 
-# ---- Shares of the pairs ---------------------------------------------------------------------------------------------
+# ---- Shares of the pairs -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunks", range(1, 40))
@@ -82,7 +93,9 @@ def test_each_pair_of_chunks_comes_once(chunks):
 
 
 def pair_model(bodies, communicator, **options):
-    return make_model(bodies, 1e-2, communicator, softening=SOFTENING, gravity=SlowPairGravity, **options)
+    return make_model(
+        bodies, 1e-2, communicator, softening=SOFTENING, gravity=SlowPairGravity, **options
+    )
 
 
 WEIGHTS = {
@@ -94,8 +107,12 @@ WEIGHTS = {
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("bodies", [lambda: plummer(700, seed=3), lambda: clustered(700)], ids=["plummer", "clustered"])
-def test_ranks_find_the_accelerations_of_the_reference_and_the_bits_of_one(communicator, alone, weights, bodies):
+@pytest.mark.parametrize(
+    "bodies", [lambda: plummer(700, seed=3), lambda: clustered(700)], ids=["plummer", "clustered"]
+)
+def test_ranks_find_the_accelerations_of_the_reference_and_the_bits_of_one(
+    communicator, alone, weights, bodies
+):
     bodies, shares = bodies(), WEIGHTS[weights](communicator.size)
     found = whole(pair_model(bodies, communicator, weights=shares), "bodies/acceleration")
     true = reference.accelerations(bodies.position, bodies.mass, SOFTENING)
@@ -109,7 +126,9 @@ def test_steps_have_the_bits_of_one_rank(communicator, alone):
     models = [pair_model(bodies, ranks) for ranks in (communicator, alone)]
     for model in models:
         model.advance(3)
-    found, expected = ([whole(m, f"bodies/{name}") for name in ("position", "velocity")] for m in models)
+    found, expected = (
+        [whole(m, f"bodies/{name}") for name in ("position", "velocity")] for m in models
+    )
     assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]
 
 
@@ -128,12 +147,14 @@ def test_time_spent_in_adding_up_counts_as_exchange(communicator):
 
     model.exchange.add_up = slowly
     model.advance(2)
-    gained = {name: seconds - before.get(name, 0.0) for name, seconds in model.timings.seconds.items()}
+    gained = {
+        name: seconds - before.get(name, 0.0) for name, seconds in model.timings.seconds.items()
+    }
     assert len(waited) == 2
     assert gained["exchange"] >= 0.2 * len(waited)
 
 
-# ---- Who takes it ----------------------------------------------------------------------------------------------------
+# ---- Who takes it --------------------------------------------------------------------------------
 
 
 def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
@@ -196,16 +217,31 @@ def test_kernels_get_the_arguments_that_they_declare(equal):
     run.kernels.potential(run.state, np.zeros(LEAST_BODIES))
     run.kernels.accelerations_and_jerks(run.state, *np.zeros((2, LEAST_BODIES, 3)))
     accelerations = "accelerations_of_equal_masses" if equal else "accelerations"
-    sums = [[name, "gather", "combine"] for name in (accelerations, "potentials", "accelerations_and_jerks")]
-    assert backend.launches == ["pack", *sums[0], *sums[1], "pack_moving", "find_largest", "set_speed", *sums[2]]
+    sums = [
+        [name, "gather", "combine"]
+        for name in (accelerations, "potentials", "accelerations_and_jerks")
+    ]
+    assert backend.launches == [
+        "pack",
+        *sums[0],
+        *sums[1],
+        "pack_moving",
+        "find_largest",
+        "set_speed",
+        *sums[2],
+    ]
 
 
 def test_a_rank_hands_on_what_it_found_at_all_bodies():
     """And takes what all ranks found at its own."""
     problem, backend = massive_box(LEAST_BODIES), PaperGpu(lambda *arguments: 1e-3)
-    bodies = Bodies(problem.position.astype(float), np.zeros((LEAST_BODIES, 3)), problem.mass.astype(float))
+    bodies = Bodies(
+        problem.position.astype(float), np.zeros((LEAST_BODIES, 3)), problem.mass.astype(float)
+    )
     state = make_state(backend, slice(100, 300), bodies.mass)
     shapes = []
     kernels = Kernels(backend, state, "single", 0.01, 1.0)
-    kernels.accelerations(state, lambda totals, room: shapes.append((totals.shape, room.shape)) or room)
+    kernels.accelerations(
+        state, lambda totals, room: shapes.append((totals.shape, room.shape)) or room
+    )
     assert shapes == [((LEAST_BODIES, 3, 3), (200, 9))]

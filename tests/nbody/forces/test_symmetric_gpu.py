@@ -22,7 +22,9 @@ SAMPLE = 200
 def unequal(bodies):
     """Return bodies of unequal masses."""
     return Bodies(
-        bodies.position, bodies.velocity, bodies.mass * np.random.default_rng(8).uniform(0.5, 1.5, len(bodies))
+        bodies.position,
+        bodies.velocity,
+        bodies.mass * np.random.default_rng(8).uniform(0.5, 1.5, len(bodies)),
     )
 
 
@@ -38,12 +40,18 @@ def tiny(bodies):
 
 def tracers(bodies):
     """Return bodies of which every third one pulls no other."""
-    return Bodies(bodies.position, bodies.velocity, np.where(np.arange(len(bodies)) % 3 == 0, 0.0, bodies.mass))
+    return Bodies(
+        bodies.position,
+        bodies.velocity,
+        np.where(np.arange(len(bodies)) % 3 == 0, 0.0, bodies.mass),
+    )
 
 
 def stirred(bodies):
     """Return bodies that move."""
-    return Bodies(bodies.position, np.random.default_rng(3).normal(size=bodies.position.shape), bodies.mass)
+    return Bodies(
+        bodies.position, np.random.default_rng(3).normal(size=bodies.position.shape), bodies.mass
+    )
 
 
 BODIES = {
@@ -85,10 +93,14 @@ def test_sums_are_those_of_the_reference(gpu, case):
     true = reference.accelerations(*system, targets=some)
     assert np.percentile(error(found[some], true), 95) < 1e-5
     potential = reference.potential(*system, targets=some)
-    np.testing.assert_allclose(gpu.download(gravity.potential())[some], potential, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(
+        gpu.download(gravity.potential())[some], potential, rtol=1e-5, atol=0
+    )
     jerk = gpu.zeros((len(bodies), 3), "f8")
     gravity.kernels.accelerations_and_jerks(gravity.state, gpu.upload(bodies.velocity), jerk)
-    both = reference.accelerations_and_jerks(bodies.position, bodies.velocity, bodies.mass, softening, targets=some)
+    both = reference.accelerations_and_jerks(
+        bodies.position, bodies.velocity, bodies.mass, softening, targets=some
+    )
     assert np.percentile(error(gpu.download(gravity.state.acceleration)[some], both[0]), 95) < 1e-5
     assert np.percentile(error(gpu.download(jerk)[some], both[1]), 95) < 5e-5
 
@@ -119,7 +131,10 @@ def test_every_call_has_the_same_bits(gpu):
 
 def state_of(model):
     """Return what a run writes, as bytes."""
-    return [whole(model, f"bodies/{name}").tobytes() for name in ("position", "velocity", "acceleration")]
+    return [
+        whole(model, f"bodies/{name}").tobytes()
+        for name in ("position", "velocity", "acceleration")
+    ]
 
 
 WEIGHTS = {
@@ -134,9 +149,19 @@ WEIGHTS = {
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
     """Replayed steps, too, where messages can be recorded."""
-    bodies, backend = unequal(plummer(LEAST_BODIES, seed=7)), make_backend("gpu", local_rank=communicator.local_rank)
-    options = {"integrator": integrator, "precision": "single", "softening": 0.05, "backend": backend}
-    together = make_model(bodies, 1e-3, communicator, weights=WEIGHTS[weights](communicator.size), **options)
+    bodies, backend = (
+        unequal(plummer(LEAST_BODIES, seed=7)),
+        make_backend("gpu", local_rank=communicator.local_rank),
+    )
+    options = {
+        "integrator": integrator,
+        "precision": "single",
+        "softening": 0.05,
+        "backend": backend,
+    }
+    together = make_model(
+        bodies, 1e-3, communicator, weights=WEIGHTS[weights](communicator.size), **options
+    )
     by_itself = make_model(bodies, 1e-3, alone, **options)
     assert isinstance(together.gravity, PairGravity)
     for model in (together, by_itself):
@@ -148,12 +173,21 @@ def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
 
 def whole_potential(model):
     """Return the potential at all bodies, as bytes."""
-    return b"".join(model.communicator.gather(model.backend.download(model.gravity.potential()).tobytes()))
+    return b"".join(
+        model.communicator.gather(model.backend.download(model.gravity.potential()).tobytes())
+    )
 
 
 def test_steps_are_those_of_the_other_kernel_but_for_rounding(gpu, alone):
-    bodies, options = plummer(LEAST_BODIES, seed=9), {"precision": "single", "softening": 0.05, "backend": gpu}
-    found, expected = (make_model(bodies, 1e-3, alone, gravity=kind, **options) for kind in (PairGravity, Gravity))
+    bodies, options = (
+        plummer(LEAST_BODIES, seed=9),
+        {"precision": "single", "softening": 0.05, "backend": gpu},
+    )
+    found, expected = (
+        make_model(bodies, 1e-3, alone, gravity=kind, **options) for kind in (PairGravity, Gravity)
+    )
     for model in (found, expected):
         model.advance(20)
-    np.testing.assert_allclose(whole(found, "bodies/position"), whole(expected, "bodies/position"), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        whole(found, "bodies/position"), whole(expected, "bodies/position"), rtol=0, atol=1e-8
+    )

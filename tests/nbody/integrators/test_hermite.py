@@ -10,7 +10,13 @@ from support.devices import hybrid
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.nbody.bodies import Bodies, centred
-from hybrid_nbody.nbody.initial_conditions import cold_sphere, figure_eight, plummer, random_box, two_body
+from hybrid_nbody.nbody.initial_conditions import (
+    cold_sphere,
+    figure_eight,
+    plummer,
+    random_box,
+    two_body,
+)
 from hybrid_nbody.nbody.integrators.stages import next_substep
 from hybrid_nbody.nbody.kernels.cpu.hermite import next_steps
 
@@ -28,7 +34,11 @@ def model_of(bodies, dt, communicator, backend=None, compiled=True, **options):
 
 def state_of(model):
     """Return positions and velocities of all bodies, and the substep wanted next."""
-    return whole(model, "bodies/position"), whole(model, "bodies/velocity"), model.scalars()["substep"]
+    return (
+        whole(model, "bodies/position"),
+        whole(model, "bodies/velocity"),
+        model.scalars()["substep"],
+    )
 
 
 def assert_same_bits(first, second):
@@ -37,7 +47,7 @@ def assert_same_bits(first, second):
         np.testing.assert_array_equal(one, other)
 
 
-# ---- Known orbits ----------------------------------------------------------------------------------------------------
+# ---- Known orbits --------------------------------------------------------------------------------
 
 
 def test_kepler_orbit_of_eccentricity_0_9_returns_for_three_periods(alone, backend):
@@ -52,7 +62,9 @@ def test_kepler_orbit_of_eccentricity_0_9_returns_for_three_periods(alone, backe
 @pytest.mark.parametrize(("accuracy", "error"), [(0.02, 2.4e-4), (0.01, 4.4e-5), (1e-4, 5e-10)])
 def test_energy_error_of_the_kepler_orbit_for_an_accuracy(alone, accuracy, error):
     """After ten periods at e = 0.9."""
-    model = model_of(two_body((0.5, 0.5), eccentricity=0.9), 2 * np.pi / 50, alone, accuracy=accuracy)
+    model = model_of(
+        two_body((0.5, 0.5), eccentricity=0.9), 2 * np.pi / 50, alone, accuracy=accuracy
+    )
     model.diagnostics()
     model.advance(500)
     assert abs(model.diagnostics()["relative_energy_error"]) == pytest.approx(error, rel=0.1, abs=0)
@@ -88,10 +100,16 @@ def exact_positions(make, time):
         return np.concatenate([velocity, pulls.sum(axis=1)]).ravel()
 
     start = np.concatenate([bodies.position, bodies.velocity]).ravel()
-    return solve_ivp(slope, (0, time), start, "DOP853", rtol=1e-13, atol=1e-15).y[:, -1].reshape(2, -1, 3)[0]
+    return (
+        solve_ivp(slope, (0, time), start, "DOP853", rtol=1e-13, atol=1e-15)
+        .y[:, -1]
+        .reshape(2, -1, 3)[0]
+    )
 
 
-@pytest.mark.parametrize(("make", "time"), [(scattering, 10.0), (figure_eight, FIGURE_EIGHT_PERIOD)])
+@pytest.mark.parametrize(
+    ("make", "time"), [(scattering, 10.0), (figure_eight, FIGURE_EIGHT_PERIOD)]
+)
 def test_three_bodies_agree_with_an_independent_solution(alone, backend, make, time):
     model = model_of(make(), time / 16, alone, backend, accuracy=FAST)
     model.advance(16)
@@ -105,11 +123,12 @@ def test_the_scattering_is_an_exchange():
     assert np.linalg.norm(first - second) > 8
 
 
-# ---- Substeps --------------------------------------------------------------------------------------------------------
+# ---- Substeps ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"), [(2.0, 1.0), (1.0, 1.0), (0.9, 0.5), (0.51, 0.5), (0.5, 0.5), (0.3, 0.3)]
+    ("wanted", "expected"),
+    [(2.0, 1.0), (1.0, 1.0), (0.9, 0.5), (0.51, 0.5), (0.5, 0.5), (0.3, 0.3)],
 )
 def test_the_last_two_substeps_share_what_is_left(wanted, expected):
     assert next_substep(wanted, 1.0) == expected
@@ -137,15 +156,21 @@ def test_a_body_without_forces_moves_on_a_line(alone, backend):
     body = Bodies(np.zeros((1, 3)), np.array([[1.0, 2.0, 3.0]]), np.ones(1))
     model = model_of(body, 0.5, alone, backend)
     model.advance(4)
-    np.testing.assert_allclose(whole(model, "bodies/position"), [[2.0, 4.0, 6.0]], rtol=1e-15, atol=0)
+    np.testing.assert_allclose(
+        whole(model, "bodies/position"), [[2.0, 4.0, 6.0]], rtol=1e-15, atol=0
+    )
 
 
 @pytest.mark.mpi
 def test_a_body_whose_forces_cancel_does_not_hold_the_others_up(communicator, backend):
     """At rest at the centre of a pair, perhaps on a rank of its own: its acceleration and jerk are rounding."""
     pair = two_body((1.0, 1.0), 1.0, 0.3)
-    position, velocity = (np.vstack([array, np.zeros((1, 3))]) for array in (pair.position, pair.velocity))
-    model = model_of(Bodies(position, velocity, np.array([1.0, 1.0, 1e-3])), 0.1, communicator, backend)
+    position, velocity = (
+        np.vstack([array, np.zeros((1, 3))]) for array in (pair.position, pair.velocity)
+    )
+    model = model_of(
+        Bodies(position, velocity, np.array([1.0, 1.0, 1e-3])), 0.1, communicator, backend
+    )
     model.advance(10)
     assert model.stepping.forces < 400
     assert np.abs(whole(model, "bodies/position")[2]).max() < 1e-10
@@ -177,18 +202,24 @@ def test_bodies_that_meet_end_the_run(alone, backend, compiled):
     assert caught.value.shared
 
 
-# ---- The same bits ---------------------------------------------------------------------------------------------------
+# ---- The same bits -------------------------------------------------------------------------------
 
 
 def unequal(number, seed):
     bodies = plummer(number, seed)
-    return Bodies(bodies.position, bodies.velocity, bodies.mass * np.random.default_rng(8).uniform(0.5, 1.5, number))
+    return Bodies(
+        bodies.position,
+        bodies.velocity,
+        bodies.mass * np.random.default_rng(8).uniform(0.5, 1.5, number),
+    )
 
 
 @pytest.mark.parametrize("batches", [[20], [1, 19], [7, 7, 6]])
 def test_substeps_one_by_one_have_the_bits_of_the_compiled_loop(alone, batches):
     bodies = unequal(70, 1)
-    compiled, others = (model_of(bodies, 0.02, alone, compiled=choice, softening=1e-3) for choice in (True, False))
+    compiled, others = (
+        model_of(bodies, 0.02, alone, compiled=choice, softening=1e-3) for choice in (True, False)
+    )
     compiled.advance(20)
     for steps in batches:
         others.advance(steps)
@@ -198,13 +229,17 @@ def test_substeps_one_by_one_have_the_bits_of_the_compiled_loop(alone, batches):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("number", "precision"), [(1, "double"), (3, "double"), (150, "double"), (150, "single")])
+@pytest.mark.parametrize(
+    ("number", "precision"), [(1, "double"), (3, "double"), (150, "double"), (150, "single")]
+)
 def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, backend, number, precision):
     """Uneven shares, and a rank without bodies."""
     bodies = unequal(number, 3) if number > 3 else scattering().share(slice(0, number))
     weights = [float(rank % 2 == 0) * (rank + 1) for rank in range(communicator.size)]
     options = {"backend": backend, "precision": precision, "softening": 1e-3}
-    shared = model_of(bodies, 0.02, communicator, weights=weights, compiled=precision == "double", **options)
+    shared = model_of(
+        bodies, 0.02, communicator, weights=weights, compiled=precision == "double", **options
+    )
     single = model_of(bodies, 0.02, alone, compiled=precision == "double", **options)
     for model in (shared, single):
         model.advance(6)
@@ -223,7 +258,10 @@ def test_every_rank_hears_of_bodies_that_meet(communicator):
 @pytest.mark.mpi
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_a_helper_changes_no_bit(communicator, share):
-    models = [model_of(unequal(60, 5), 0.02, communicator, each, softening=1e-3) for each in (None, hybrid(share))]
+    models = [
+        model_of(unequal(60, 5), 0.02, communicator, each, softening=1e-3)
+        for each in (None, hybrid(share))
+    ]
     for model in models:
         model.advance(4)
     assert_same_bits(*map(state_of, models))
@@ -251,7 +289,8 @@ def test_a_restored_model_goes_on_with_the_same_bits(communicator, backend):
 def test_a_gpu_agrees_with_the_threads(alone):
     bodies = unequal(500, 7)
     here, there = (
-        model_of(bodies, 0.01, alone, make_backend(name), softening=0.01, accuracy=1e-3) for name in ("gpu", "cpu")
+        model_of(bodies, 0.01, alone, make_backend(name), softening=0.01, accuracy=1e-3)
+        for name in ("gpu", "cpu")
     )
     for model in (here, there):
         model.advance(10)

@@ -9,7 +9,12 @@ from support.configs import load
 
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.initial_conditions import cold_sphere, figure_eight, lagrange_triangle, two_body
+from hybrid_nbody.nbody.initial_conditions import (
+    cold_sphere,
+    figure_eight,
+    lagrange_triangle,
+    two_body,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 FIGURE_EIGHT_PERIOD = 6.32591398
@@ -35,7 +40,9 @@ def test_leapfrog_is_of_order_two(alone, backend):
 
 def test_euler_is_of_order_one(alone):
     def energy_error(steps):
-        model = make_model(two_body(eccentricity=0.3), 2 * np.pi / steps / np.sqrt(2), alone, integrator="euler")
+        model = make_model(
+            two_body(eccentricity=0.3), 2 * np.pi / steps / np.sqrt(2), alone, integrator="euler"
+        )
         model.diagnostics()
         model.advance(steps // 3)
         return abs(model.diagnostics()["relative_energy_error"])
@@ -47,7 +54,9 @@ def test_bodies_of_the_figure_eight_follow_each_other(alone, backend):
     bodies = figure_eight()
     model = make_model(bodies, FIGURE_EIGHT_PERIOD / 3 / 20000, alone, backend)
     model.advance(20000)
-    np.testing.assert_allclose(whole(model, "bodies/position"), bodies.position[[2, 0, 1]], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        whole(model, "bodies/position"), bodies.position[[2, 0, 1]], rtol=0, atol=1e-7
+    )
 
 
 def test_energy_and_momenta_of_the_figure_eight(alone, backend):
@@ -60,7 +69,9 @@ def test_energy_and_momenta_of_the_figure_eight(alone, backend):
 @pytest.mark.parametrize(("steps", "expected"), [(1000, 9.9e-2), (4000, 6.2e-3), (16000, 3.8e-4)])
 def test_kepler_orbit_of_eccentricity_0_9(alone, backend, steps, expected):
     """Largest energy error over one orbit from pericentre, a = M = 1."""
-    model = make_model(two_body(masses=(0.5, 0.5), eccentricity=0.9), 2 * np.pi / steps, alone, backend)
+    model = make_model(
+        two_body(masses=(0.5, 0.5), eccentricity=0.9), 2 * np.pi / steps, alone, backend
+    )
     worst = abs(model.diagnostics()["relative_energy_error"])
     for _ in range(steps // 4 if steps == 1000 else 100):
         model.advance(4 if steps == 1000 else 1)
@@ -99,12 +110,16 @@ def test_cold_sphere_collapses_along_the_exact_solution(alone):
     """r = R cos^2 b with b + sin(2 b) / 2 = t sqrt(2 G M / R^3) for a uniform sphere at rest."""
     b = 0.6
     time = (b + np.sin(2 * b) / 2) / np.sqrt(2)
-    model = make_model(cold_sphere(4000, seed=3), time / 200, alone, precision="single", softening=0.02)
+    model = make_model(
+        cold_sphere(4000, seed=3), time / 200, alone, precision="single", softening=0.02
+    )
     before = model.diagnostics()
     model.advance(200)
     after = model.diagnostics()
     # 4000 random bodies: the half-mass radius of the sample starts within 1 % of R / 2^(1/3)
-    assert after["half_mass_radius"] / before["half_mass_radius"] == pytest.approx(np.cos(b) ** 2, rel=0.02, abs=0)
+    assert after["half_mass_radius"] / before["half_mass_radius"] == pytest.approx(
+        np.cos(b) ** 2, rel=0.02, abs=0
+    )
     assert before["total_energy"] == pytest.approx(-0.6, rel=0.02, abs=0)
     assert abs(after["relative_energy_error"]) < 1e-4
 
@@ -145,7 +160,11 @@ def test_energy_error_of_the_six_bodies_is_bounded_and_does_not_drift(alone):
 
 def test_six_bodies_are_those_of_the_experiment():
     config, bodies = six_bodies()
-    assert (config.time.dt, config.time.steps, config.time.integrator) == (1e-5, 5_000_000, "leapfrog")
+    assert (config.time.dt, config.time.steps, config.time.integrator) == (
+        1e-5,
+        5_000_000,
+        "leapfrog",
+    )
     assert len(bodies) == 6
     assert (config.gravity.precision, config.gravity.softening) == ("double", 0.0)
     assert np.all((bodies.mass >= 1) & (bodies.mass <= 10))

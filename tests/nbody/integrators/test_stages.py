@@ -23,10 +23,13 @@ def error_after_an_orbit(alone, backend, integrator, steps):
 
 
 @pytest.mark.parametrize(
-    ("integrator", "order", "steps"), [("leapfrog", 2, 2000), ("yoshida4", 4, 1500), ("hermite4", 4, 600)]
+    ("integrator", "order", "steps"),
+    [("leapfrog", 2, 2000), ("yoshida4", 4, 1500), ("hermite4", 4, 600)],
 )
 def test_the_order_is_that_of_the_scheme(alone, backend, integrator, order, steps):
-    coarse, fine = (error_after_an_orbit(alone, backend, integrator, number) for number in (steps, 2 * steps))
+    coarse, fine = (
+        error_after_an_orbit(alone, backend, integrator, number) for number in (steps, 2 * steps)
+    )
     assert np.log2(coarse / fine) == pytest.approx(order, rel=0, abs=0.1)
     assert fine < 1e-3
 
@@ -42,7 +45,9 @@ def test_yoshida_is_the_same_backwards():
     moves = [stage for stage in YOSHIDA4 if stage is not FORCE]
     assert moves == moves[::-1]
     drifts = [stage.fraction for stage in moves if stage.action == "drift"]
-    assert sum(fraction**3 for fraction in drifts) == pytest.approx(0.0, rel=0, abs=1e-14)  # cancels order 3
+    assert sum(fraction**3 for fraction in drifts) == pytest.approx(
+        0.0, rel=0, abs=1e-14
+    )  # cancels order 3
 
 
 def test_yoshida_runs_backwards(alone):
@@ -55,7 +60,9 @@ def test_yoshida_runs_backwards(alone):
 
 
 def test_the_work_of_a_step_counts_its_forces(alone):
-    works = {name: make_model(plummer(10, 1), 1e-3, alone, integrator=name).work for name in INTEGRATORS}
+    works = {
+        name: make_model(plummer(10, 1), 1e-3, alone, integrator=name).work for name in INTEGRATORS
+    }
     forces = {name: work.per_step / 100 for name, work in works.items()}
     assert forces == {"euler": 1.0, "leapfrog": 1.0, "yoshida4": 3.0}
     assert {work.operations for work in works.values()} == {20}
@@ -65,7 +72,12 @@ def test_the_work_of_a_step_counts_its_forces(alone):
 def test_yoshida_has_the_same_bits_on_any_number_of_ranks(communicator, alone, backend):
     """One rank may have no bodies."""
     weights = [float(rank != 1) for rank in range(communicator.size)]
-    options = {"backend": backend, "integrator": "yoshida4", "precision": "single", "softening": 0.05}
+    options = {
+        "backend": backend,
+        "integrator": "yoshida4",
+        "precision": "single",
+        "softening": 0.05,
+    }
     shared = make_model(plummer(100, 3), 1e-3, communicator, weights=weights, **options)
     single = make_model(plummer(100, 3), 1e-3, alone, **options)
     for model in (shared, single):

@@ -47,11 +47,18 @@ def test_replayed_steps_have_the_bits_of_others(communicator, exchange, integrat
             return action
 
     backend = Recorder(1)
-    options = {"integrator": integrator, "precision": "single", "softening": 0.05, "exchange": exchange}
+    options = {
+        "integrator": integrator,
+        "precision": "single",
+        "softening": 0.05,
+        "exchange": exchange,
+    }
     bodies = plummer(300, 1)
     results = []
     for kind in (HostTransport, RecordableTransport):
-        model = make_model(bodies, 1e-3, communicator, backend, transport=kind(backend, communicator), **options)
+        model = make_model(
+            bodies, 1e-3, communicator, backend, transport=kind(backend, communicator), **options
+        )
         model.step = STEPS_BETWEEN_SORTS - 10
         for steps in (1, 7, 22):
             model.advance(steps)
@@ -76,10 +83,16 @@ def test_times_of_replayed_steps_make_up_the_whole(communicator):
 
     backend = Counting(1)
     transport = RecordableTransport(backend, communicator)
-    model = make_model(plummer(50, 1), 1e-3, communicator, backend, transport=transport, softening=0.1)
-    model.advance(1)  # kick, drift, exchange, force, kick, replays: six seconds, of which one is the force's
+    model = make_model(
+        plummer(50, 1), 1e-3, communicator, backend, transport=transport, softening=0.1
+    )
+    model.advance(
+        1
+    )  # kick, drift, exchange, force, kick, replays: six seconds, of which one is the force's
     assert (model.timings["force"], model.timings["exchange"]) == (1.0, 1.0)
-    model.advance(11)  # the replays end within one second, so that all of it is taken to be the force's
+    model.advance(
+        11
+    )  # the replays end within one second, so that all of it is taken to be the force's
     assert (model.timings["force"], model.timings["exchange"]) == (3.0, 2.0)
 
 
@@ -105,30 +118,41 @@ def test_marks_do_not_pile_up(communicator):
 
     backend = Marking(1)
     transport = HostTransport(backend, communicator)
-    model = make_model(plummer(50, 1), 1e-3, communicator, backend, transport=transport, softening=0.1)
+    model = make_model(
+        plummer(50, 1), 1e-3, communicator, backend, transport=transport, softening=0.1
+    )
     model.advance(300)
     assert len(most) > 1000
     assert max(most) < 30
 
 
-# ---- On GPUs ---------------------------------------------------------------------------------------------------------
+# ---- On GPUs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize("exchange", EXCHANGES)
 @pytest.mark.parametrize("integrator", ["leapfrog", "euler"])
-@pytest.mark.parametrize("weights", [None, [1.0, 3.0], [0.0, 1.0]], ids=["equal", "uneven", "one rank has none"])
+@pytest.mark.parametrize(
+    "weights", [None, [1.0, 3.0], [0.0, 1.0]], ids=["equal", "uneven", "one rank has none"]
+)
 def test_captured_steps_have_the_bits_of_others(communicator, exchange, integrator, weights):
     """Across a sort, which changes in place what the graph reads."""
     backend = make_backend("gpu", local_rank=communicator.local_rank)
-    options = {"integrator": integrator, "precision": "single", "softening": 0.02, "exchange": exchange}
+    options = {
+        "integrator": integrator,
+        "precision": "single",
+        "softening": 0.02,
+        "exchange": exchange,
+    }
     if weights and communicator.size == len(weights):
         options["weights"] = weights
     results = []
     for capture in (True, False):
         model = make_model(plummer(3000, 1), 1e-3, communicator, backend, **options)
-        assert model.exchange.recordable == (communicator.size == 1 or model.exchange.transport.name == "nccl")
+        assert model.exchange.recordable == (
+            communicator.size == 1 or model.exchange.transport.name == "nccl"
+        )
         model.exchange.recordable &= capture
         model.step = STEPS_BETWEEN_SORTS - 10
         for steps in (1, 7, 22):
@@ -144,14 +168,19 @@ def test_any_transport_gives_the_same_bits(communicator, exchange):
     backend = make_backend("gpu", local_rank=communicator.local_rank)
     results = []
     for transport in (transport_of(backend, communicator), HostTransport(backend, communicator)):
-        options = {"precision": "single", "softening": 0.02, "exchange": exchange, "transport": transport}
+        options = {
+            "precision": "single",
+            "softening": 0.02,
+            "exchange": exchange,
+            "transport": transport,
+        }
         model = make_model(plummer(3000, 1), 1e-3, communicator, backend, **options)
         model.advance(20)
         results.append([*state_of(model), model.backend.download(model.gravity.potential())])
     assert_same_bits(*results)
 
 
-# ---- Devices of several kinds ----------------------------------------------------------------------------------------
+# ---- Devices of several kinds --------------------------------------------------------------------
 
 
 class OtherKind(CpuBackend):
@@ -173,8 +202,12 @@ def of_several_kinds(communicator):
 def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, monkeypatch, alike):
     backend = make_backend("cpu") if alike else of_several_kinds(communicator)
     if communicator.rank:  # as if rounding had led to another order here
-        monkeypatch.setattr(gravity, "spatial_order", lambda position, xp: given_order(len(position)))
-    model = make_model(plummer(500, 1), 1e-3, communicator, backend, precision="single", softening=0.05)
+        monkeypatch.setattr(
+            gravity, "spatial_order", lambda position, xp: given_order(len(position))
+        )
+    model = make_model(
+        plummer(500, 1), 1e-3, communicator, backend, precision="single", softening=0.05
+    )
     orders = communicator.gather(model.state.order.tolist())
     assert (orders[1] == orders[0]) == (not alike)
     places = communicator.gather(np.sort(model.state.place).tolist())
@@ -185,6 +218,14 @@ def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, 
 def test_where_devices_differ_a_ring_sums_over_what_each_rank_sorted(communicator):
     backend, other = make_backend("cpu"), of_several_kinds(communicator)
     weights = [rank + 1.0 for rank in range(communicator.size)]
-    options = {"precision": "single", "softening": 0.05, "exchange": RingExchange, "weights": weights}
-    alike, mixed = (make_model(plummer(500, 1), 1e-3, communicator, each, **options) for each in (backend, other))
+    options = {
+        "precision": "single",
+        "softening": 0.05,
+        "exchange": RingExchange,
+        "weights": weights,
+    }
+    alike, mixed = (
+        make_model(plummer(500, 1), 1e-3, communicator, each, **options)
+        for each in (backend, other)
+    )
     assert_same_bits(state_of(mixed), state_of(alike))

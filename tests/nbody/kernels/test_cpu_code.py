@@ -1,7 +1,8 @@
 """The code that the CPU's loops over pairs are compiled to: what their speed rests on, and would be lost in silence.
 
-The innermost loops of a block of targets use the widest vectors of the machine as LLVM sees it, keep to vectors, and
-where the processor can estimate 1 / sqrt(x) they neither divide nor take roots.
+The innermost loops of a block of targets use the widest vectors of the machine as LLVM sees it,
+keep to vectors, and where the processor can estimate 1 / sqrt(x) they neither divide nor take
+roots.
 """
 
 import re
@@ -41,7 +42,20 @@ def arguments(kernel, stored, real):
     result = np.zeros(2) if kernel == "block_potentials" else np.zeros((2, 3))
     motion = (rows, origin, offset, np.zeros((2, 3))) if kernel == "block_jerks" else ()
     places, starts = np.arange(2, dtype="i4"), np.array([0, 2], "i4")
-    return 0, rows, places, *flags, 1.0, real(1), starts, origin, offset, np.ones(2, real), result, *motion
+    return (
+        0,
+        rows,
+        places,
+        *flags,
+        1.0,
+        real(1),
+        starts,
+        origin,
+        offset,
+        np.ones(2, real),
+        result,
+        *motion,
+    )
 
 
 def innermost_loops(assembly):
@@ -97,7 +111,9 @@ def test_loops_over_pairs_are_vector_code(kernel, precision):
     vectors, estimates = widest_vectors()
     assert len(loops) == LOOPS[kernel]
     for body in loops:
-        arithmetic = [line for line in body if re.match(r"v?(add|sub|mul|f[n]?m(add|sub)\w*)p[sd]\s", line)]
+        arithmetic = [
+            line for line in body if re.match(r"v?(add|sub|mul|f[n]?m(add|sub)\w*)p[sd]\s", line)
+        ]
         assert all(f"%{vectors}" in line for line in arithmetic)
         assert [line for line in body if re.match(SCALAR_FLOAT, line)] == []
         if estimates:
@@ -149,7 +165,8 @@ from support.bodies import make_backend, make_gravity
 from hybrid_nbody.nbody.forces.direct import Gravity
 from hybrid_nbody.nbody.initial_conditions import plummer
 
-Gravity._force = lambda self, laps: self.kernels.pack(self.state)  # the other kernel takes as long to compile
+# the other kernel takes as long to compile
+Gravity._force = lambda self, laps: self.kernels.pack(self.state)
 bodies = plummer(600, seed=3)
 gravity = make_gravity(make_backend("cpu"), bodies, "double", 0.01)
 jerk = np.zeros((600, 3))
@@ -190,6 +207,11 @@ def test_two_bodies_at_one_place_without_softening_are_not_passed_over(precision
 def test_equal_masses_are_summed_as_accurately_as_unequal_ones(precision, softening):
     """Equal masses are left out of the loop; a mass that differs in its last digits brings them back."""
     bodies = plummer(300, seed=2)
-    almost = Bodies(bodies.position, bodies.velocity, bodies.mass * (1 + 1e-5 * (np.arange(300) == 5)))
-    sums = [make_gravity(make_backend("cpu"), b, precision, softening).state.acceleration for b in (bodies, almost)]
+    almost = Bodies(
+        bodies.position, bodies.velocity, bodies.mass * (1 + 1e-5 * (np.arange(300) == 5))
+    )
+    sums = [
+        make_gravity(make_backend("cpu"), b, precision, softening).state.acceleration
+        for b in (bodies, almost)
+    ]
     np.testing.assert_allclose(*sums, rtol=0, atol=1e-4 * np.abs(sums[0]).max())

@@ -1,7 +1,12 @@
 """Every CUDA source compiles for old and new GPUs, on a machine without one."""
 
 import pytest
-from support.nvrtc import architectures, assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+from support.nvrtc import (
+    architectures,
+    assert_same_for_all_architectures,
+    compile_to_cubin,
+    oldest_and_newest,
+)
 
 from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
@@ -30,7 +35,9 @@ def test_sources_are_the_same_for_all_architectures():
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 @pytest.mark.parametrize("number", [6, 131072])
 def test_gravity_compiles(precision, architecture, number):
-    macros = gpu.defines(precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6)
+    macros = gpu.defines(
+        precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6
+    )
     cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architecture)
     for kernel in KERNELS:
         assert kernel + b"\0" in cubin
@@ -39,7 +46,9 @@ def test_gravity_compiles(precision, architecture, number):
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_pairs_compile(architecture):
-    cubin = compile_to_cubin(pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture)
+    cubin = compile_to_cubin(
+        pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture
+    )
     for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_speed"):
         assert kernel.encode() + b"\0" in cubin
 
@@ -55,4 +64,6 @@ def test_the_formulas_of_hermite_compile(architecture):
 def test_a_fault_in_the_source_is_found():
     macros = gpu.defines("single", Layout.of(1), DEFAULTS["single"], 1, 1)
     with pytest.raises(ValueError, match="undefined"):
-        compile_to_cubin(gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options(macros), 90)
+        compile_to_cubin(
+            gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options(macros), 90
+        )

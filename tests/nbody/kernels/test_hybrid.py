@@ -56,7 +56,10 @@ def test_the_last_bodies_are_the_helpers():
     gravity = make_gravity(backend, plummer(400, seed=3), "double", 0.01)
     before = gravity.state.acceleration.copy()
     compute = gravity.kernels.helper.accelerations
-    gravity.kernels.helper.accelerations = lambda state: (compute(state), state.acceleration.__imul__(2.0))
+    gravity.kernels.helper.accelerations = lambda state: (
+        compute(state),
+        state.acceleration.__imul__(2.0),
+    )
     gravity.start()
     np.testing.assert_array_equal(gravity.state.acceleration[:300], before[:300])
     np.testing.assert_array_equal(gravity.state.acceleration[300:], 2 * before[300:])
@@ -91,8 +94,16 @@ def test_steps_have_the_bits_of_one_device(communicator, precision, integrator, 
     """Across a sort of the sources, on any number of ranks, one of which may have no bodies."""
     bodies = unequal(plummer(200, 5))
     weights = [float(rank != 1) for rank in range(communicator.size)]
-    options = {"integrator": integrator, "precision": precision, "softening": 0.02, "weights": weights}
-    models = [make_model(bodies, 1e-3, communicator, backend, **options) for backend in (None, hybrid(share))]
+    options = {
+        "integrator": integrator,
+        "precision": precision,
+        "softening": 0.02,
+        "weights": weights,
+    }
+    models = [
+        make_model(bodies, 1e-3, communicator, backend, **options)
+        for backend in (None, hybrid(share))
+    ]
     for model in models:
         model.step = STEPS_BETWEEN_SORTS - 3
         model.advance(7)
@@ -101,7 +112,9 @@ def test_steps_have_the_bits_of_one_device(communicator, precision, integrator, 
     assert models[0].diagnostics() == models[1].diagnostics()
 
 
-@pytest.mark.parametrize(("share", "seconds"), [(0.05, 0.95 * 640**2 / 1e9), (0.5, 0.5 * 640**2 / 1e8)])
+@pytest.mark.parametrize(
+    ("share", "seconds"), [(0.05, 0.95 * 640**2 / 1e9), (0.5, 0.5 * 640**2 / 1e8)]
+)
 def test_the_time_of_the_force_is_that_of_the_longer_part(share, seconds):
     """On the stand-ins' clock: main 1e9, helper 1e8 interactions a second."""
     gravity = make_gravity(hybrid(share, main=1e9, helper=1e8), random_box(640, 6), "single", 0.1)
@@ -109,7 +122,7 @@ def test_the_time_of_the_force_is_that_of_the_longer_part(share, seconds):
     assert gravity.timings["force"] == pytest.approx(10 * seconds, rel=1e-9)
 
 
-# ---- A real GPU ------------------------------------------------------------------------------------------------------
+# ---- A real GPU ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +145,9 @@ def test_a_gpu_and_its_helper_against_the_gpu_and_the_reference(gpu, precision, 
     assert same_bits(found[: 4096 - count], from_gpu[: 4096 - count])
     assert np.linalg.norm(found - true, axis=1).max() / scale < BOUNDS[precision]
     potential = reference.potential(bodies.position, bodies.mass, 0.01)
-    np.testing.assert_allclose(gpu.download(both.potential()), potential, rtol=BOUNDS[precision], atol=0)
+    np.testing.assert_allclose(
+        gpu.download(both.potential()), potential, rtol=BOUNDS[precision], atol=0
+    )
 
 
 @pytest.mark.gpu
@@ -141,7 +156,10 @@ def test_steps_of_a_gpu_and_its_helper(gpu, alone, share):
     """Many steps, so that each part sees what the other did in the step before; a sort among them."""
     bodies = plummer(2000, seed=8)
     backends = gpu, HybridBackend(gpu, make_backend("cpu", 2), share)
-    models = [make_model(bodies, 1e-3, alone, backend, precision="double", softening=0.05) for backend in backends]
+    models = [
+        make_model(bodies, 1e-3, alone, backend, precision="double", softening=0.05)
+        for backend in backends
+    ]
     for model in models:
         model.advance(STEPS_BETWEEN_SORTS + 20)
     first, second = (whole(model, "bodies/position") for model in models)

@@ -1,7 +1,7 @@
 """Which share the helper gets: of stand-ins whose speeds are known, on a clock that they move.
 
-With rates m and h of the two devices the best share is h / (h + m), and a force then takes m / (h + m) of the time
-that the main device takes alone.
+With rates m and h of the two devices the best share is h / (h + m), and a force then takes m / (h +
+m) of the time that the main device takes alone.
 """
 
 import pytest
@@ -72,13 +72,15 @@ def test_choosing_leaves_the_bodies_where_they_are():
 
 def test_what_was_chosen_is_said():
     gravity = gravity_of(hybrid(main=1e9, helper=1e8))
-    assert gravity.kernels.remark.startswith("cpu_share 0.0909 chosen (a force by share: 0: 1 ms, 0.0909: 0.91 ms; ")
+    assert gravity.kernels.remark.startswith(
+        "cpu_share 0.0909 chosen (a force by share: 0: 1 ms, 0.0909: 0.91 ms; "
+    )
     assert gravity.kernels.remark.endswith(" 0.0909 predicted from 1e+09 and 1e+08 interactions/s)")
     assert gravity_of(hybrid(0.25)).kernels.remark == "cpu_share 0.25, as asked for"
     assert gravity_of(make_backend("cpu")).kernels.remark == ""  # there is no choice
 
 
-# ---- Adapting --------------------------------------------------------------------------------------------------------
+# ---- Adapting ------------------------------------------------------------------------------------
 
 
 def test_the_share_follows_speeds_that_drift():

@@ -24,7 +24,11 @@ def computed(backend, bodies, precision, softening=0.0, G=1.0, own=None):
 def unequal(number, seed=7):
     """Return a Plummer sphere of unequal masses."""
     bodies = plummer(number, seed)
-    return Bodies(bodies.position, bodies.velocity, np.random.default_rng(seed).uniform(0.5, 1.5, number) / number)
+    return Bodies(
+        bodies.position,
+        bodies.velocity,
+        np.random.default_rng(seed).uniform(0.5, 1.5, number) / number,
+    )
 
 
 def percentile(found, true):
@@ -39,7 +43,9 @@ def percentile(found, true):
 def test_accelerations_and_jerks_agree_with_the_reference(backend, precision, number, softening):
     bodies = unequal(number)
     acceleration, jerk = computed(backend, bodies, precision, softening, G=2.0)
-    true = reference.accelerations_and_jerks(bodies.position, bodies.velocity, bodies.mass, softening, G=2.0)
+    true = reference.accelerations_and_jerks(
+        bodies.position, bodies.velocity, bodies.mass, softening, G=2.0
+    )
     assert percentile(acceleration, true[0]) < BOUNDS[precision][0]
     assert percentile(jerk, true[1]) < BOUNDS[precision][1]
 
@@ -59,7 +65,9 @@ def test_a_common_velocity_has_no_jerk_and_costs_no_accuracy(backend, precision)
     fast = Bodies(bodies.position, bodies.velocity + 1000.0, bodies.mass)
     _, jerk = computed(backend, fast, precision, 0.01)
     _, true = reference.accelerations_and_jerks(bodies.position, bodies.velocity, bodies.mass, 0.01)
-    assert percentile(jerk, true) < max(BOUNDS[precision][1], 1e-9)  # the velocities themselves are rounded at 1000
+    assert percentile(jerk, true) < max(
+        BOUNDS[precision][1], 1e-9
+    )  # the velocities themselves are rounded at 1000
     still = Bodies(bodies.position, np.full_like(bodies.velocity, 3.0), bodies.mass)
     assert not computed(backend, still, precision, 0.01)[1].any()
 
@@ -78,10 +86,14 @@ def test_reference_is_the_derivative_of_the_acceleration():
     bodies, softening, step = unequal(10), 0.1, 1e-5
 
     def acceleration(time):
-        return reference.accelerations(bodies.position + time * bodies.velocity, bodies.mass, softening, G=3.0)
+        return reference.accelerations(
+            bodies.position + time * bodies.velocity, bodies.mass, softening, G=3.0
+        )
 
     difference = (acceleration(step) - acceleration(-step)) / (2 * step)
-    _, jerk = reference.accelerations_and_jerks(bodies.position, bodies.velocity, bodies.mass, softening, G=3.0)
+    _, jerk = reference.accelerations_and_jerks(
+        bodies.position, bodies.velocity, bodies.mass, softening, G=3.0
+    )
     np.testing.assert_allclose(jerk, difference, rtol=0, atol=1e-7 * np.abs(jerk).max())
 
 

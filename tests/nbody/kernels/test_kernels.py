@@ -1,6 +1,7 @@
 """The pair force against the reference.
 
-The error of a body is |a - a_ref| over the rms of |a_ref| over all bodies; of the potential, relative to its own value.
+The error of a body is |a - a_ref| over the rms of |a_ref| over all bodies; of the potential,
+relative to its own value.
 """
 
 from functools import cache
@@ -15,14 +16,16 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import reference
 
-# Bounds on the 99th percentile, and on the largest error: the latter where softening keeps encounters from dominating.
+# Bounds on the 99th percentile, and on the largest error: the latter where softening keeps
+# encounters from dominating.
 BOUNDS = {"double": (1e-12, 1e-12), "mixed": (1e-6, 2e-6), "single": (1e-5, 1e-5)}
 
 
 def truth(bodies, softening, G=1.0):
     """Return accelerations and potentials in float64."""
     return tuple(
-        of(bodies.position, bodies.mass, softening, G) for of in (reference.accelerations, reference.potential)
+        of(bodies.position, bodies.mass, softening, G)
+        for of in (reference.accelerations, reference.potential)
     )
 
 
@@ -42,7 +45,9 @@ def errors_from(gravity, true, true_potential):
     download = gravity.backend.download
     acceleration = np.linalg.norm(download(gravity.state.acceleration) - true, axis=1)
     potential = np.abs(download(gravity.potential()) - true_potential)
-    return acceleration / np.sqrt(np.mean(np.sum(true**2, axis=1))), potential / np.abs(true_potential)
+    return acceleration / np.sqrt(np.mean(np.sum(true**2, axis=1))), potential / np.abs(
+        true_potential
+    )
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
@@ -68,7 +73,9 @@ def test_any_units(backend, precision, length, mass, equal):
     bodies = random_box(300, seed=8)
     masses = mass * (np.ones(300) if equal else np.random.default_rng(1).uniform(0.5, 1.5, 300))
     scaled = Bodies(length * bodies.position, bodies.velocity, masses)
-    acceleration, potential = errors(make_gravity(backend, scaled, precision, 0.01 * length), scaled, 0.01 * length)
+    acceleration, potential = errors(
+        make_gravity(backend, scaled, precision, 0.01 * length), scaled, 0.01 * length
+    )
     assert np.percentile(acceleration, 99) < BOUNDS[precision][0]
     assert np.percentile(potential, 99) < BOUNDS[precision][0]
 
@@ -127,7 +134,9 @@ def test_bodies_at_one_place_attract_nobody_there_but_have_a_potential(backend, 
     bodies = Bodies(np.zeros((3, 3)), np.zeros((3, 3)), np.array([1.0, 2.0, 3.0]))
     gravity = make_gravity(backend, bodies, precision, softening=0.5)
     assert not gravity.backend.download(gravity.state.acceleration).any()
-    np.testing.assert_allclose(gravity.backend.download(gravity.potential()), [-10, -8, -6], rtol=1e-6, atol=0)
+    np.testing.assert_allclose(
+        gravity.backend.download(gravity.potential()), [-10, -8, -6], rtol=1e-6, atol=0
+    )
 
 
 @pytest.mark.parametrize("precision", ["mixed", "single"])
@@ -140,12 +149,19 @@ def test_a_far_shift_of_all_bodies_costs_no_accuracy(backend, precision):
 
 
 @settings(max_examples=25)
-@given(number=st.integers(2, 60), seed=st.integers(0, 2**32 - 1), scale=st.floats(1e-3, 1e3), mass=st.floats(1e-6, 1e6))
+@given(
+    number=st.integers(2, 60),
+    seed=st.integers(0, 2**32 - 1),
+    scale=st.floats(1e-3, 1e3),
+    mass=st.floats(1e-6, 1e6),
+)
 def test_double_precision_on_any_bodies(number, seed, scale, mass):
     from support.bodies import make_backend
 
     bodies = random_box(number, seed, half_width=scale, mass=mass)
-    acceleration, potential = errors(make_gravity(make_backend("cpu"), bodies, "double", 0.0), bodies, 0.0)
+    acceleration, potential = errors(
+        make_gravity(make_backend("cpu"), bodies, "double", 0.0), bodies, 0.0
+    )
     assert acceleration.max() < 1e-12
     assert potential.max() < 1e-12
 
@@ -155,7 +171,8 @@ def test_one_and_two_threads_give_the_same_bits():
 
     bodies = plummer(1500, seed=6)
     results = [
-        make_gravity(make_backend("cpu", threads), bodies, "single", 0.01).state.acceleration for threads in (1, 2)
+        make_gravity(make_backend("cpu", threads), bodies, "single", 0.01).state.acceleration
+        for threads in (1, 2)
     ]
     np.testing.assert_array_equal(*results)
 
@@ -164,5 +181,9 @@ def test_reference_agrees_with_two_bodies_by_hand():
     position = np.array([[0.0, 0, 0], [3.0, 4.0, 0]])
     mass = np.array([2.0, 5.0])
     acceleration = reference.accelerations(position, mass, softening=0.0, G=10.0)
-    np.testing.assert_allclose(acceleration, [[1.2, 1.6, 0], [-0.48, -0.64, 0]], rtol=1e-15, atol=1e-15)
-    np.testing.assert_allclose(reference.potential(position, mass, G=10.0), [-10.0, -4.0], rtol=1e-15, atol=0)
+    np.testing.assert_allclose(
+        acceleration, [[1.2, 1.6, 0], [-0.48, -0.64, 0]], rtol=1e-15, atol=1e-15
+    )
+    np.testing.assert_allclose(
+        reference.potential(position, mass, G=10.0), [-10.0, -4.0], rtol=1e-15, atol=0
+    )

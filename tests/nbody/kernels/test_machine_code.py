@@ -1,7 +1,8 @@
 """The machine code that the sums of gravity are compiled to: what their speed rests on, and would be lost in silence.
 
-An interaction costs the instructions that its arithmetic needs (`benchmarks.gravity.limits.INSTRUCTIONS`), and its
-share of what a lane does once for a source, or for a run of them, and all its targets: fetching, and adding up.
+An interaction costs the instructions that its arithmetic needs
+(`benchmarks.gravity.limits.INSTRUCTIONS`), and its share of what a lane does once for a source, or
+for a run of them, and all its targets: fetching, and adding up.
 """
 
 from functools import cache
@@ -11,7 +12,13 @@ from support.nvrtc import compile_to_cubin
 from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, pair_loops
 
 from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
-from hybrid_nbody.benchmarks.gravity.limits import ACCELERATIONS, EQUAL, INSTRUCTIONS, JERKS, POTENTIAL
+from hybrid_nbody.benchmarks.gravity.limits import (
+    ACCELERATIONS,
+    EQUAL,
+    INSTRUCTIONS,
+    JERKS,
+    POTENTIAL,
+)
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout, Tuning
@@ -26,15 +33,21 @@ NAMES = {
     "accelerations_and_jerks": JERKS,
 }
 
-# Instructions beside the arithmetic, over the targets of a lane: a little above those of NVRTC 12.9 and 13.5, which are
-# 2.6 in single precision, 3.5 in mixed, whose sources are twice as large, and 7.2 in double.
+# Instructions beside the arithmetic, over the targets of a lane: a little above those of NVRTC 12.9
+# and 13.5, which are 2.6 in single precision, 3.5 in mixed, whose sources are twice as large, and
+# 7.2 in double.
 SPARE = {"single": 2.8, "mixed": 4.0, "double": 7.5}
-# More where jerks of up to two targets are summed, in a loop over a whole run: what is done once a run is part of it.
+# More where jerks of up to two targets are summed, in a loop over a whole run: what is done once a
+# run is part of it.
 SPARE_OF_A_RUN = 0.4
 # Once a run: its sums, added to those of the piece.
 SPARE_FLOAT64 = 0.25
 
-TUNINGS = [(precision, targets) for precision, t in DEFAULTS.items() for targets in sorted({k for _, k in t.targets})]
+TUNINGS = [
+    (precision, targets)
+    for precision, t in DEFAULTS.items()
+    for targets in sorted({k for _, k in t.targets})
+]
 CASES = [(*tuning, kernel) for tuning in TUNINGS for kernel in NAMES]
 
 
@@ -45,7 +58,9 @@ def loops(precision, targets, replaced=("", ""), options=FLUSH_DENORMALS):
     macros = gpu.defines(precision, Layout.of(NUMBER), tuning, NUMBER, NUMBER)
     text = gpu.SOURCE.read_text()
     assert replaced[0] in text
-    return pair_loops(compile_to_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE))
+    return pair_loops(
+        compile_to_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
+    )
 
 
 def least(precision, kernel):
@@ -81,13 +96,19 @@ def test_sums_stay_in_registers(precision, targets, kernel):
     assert loops(precision, targets)[kernel].count(LOCAL_MEMORY) == 0
 
 
-# ---- Each pair once --------------------------------------------------------------------------------------------------
+# ---- Each pair once ------------------------------------------------------------------------------
 
-# Of a pair, which counts as two interactions: d 3, s 3, y 1 and its cube 2, the weights of both bodies 2 (none where
-# masses are equal), and the sums 6, or 2 of potentials. Jerks take 3 more for the velocities, 5 for -3 (d . v) y^2, 3
-# for v - 3 (d . v) y^2 d and 6 for the sums.
-PAIR = {"accelerations": 17, "accelerations_of_equal_masses": 15, "potentials": 9, "accelerations_and_jerks": 34}
-# Fetching a source, and handing its sums on, over the targets of a lane; the loop's own over four steps as well.
+# Of a pair, which counts as two interactions: d 3, s 3, y 1 and its cube 2, the weights of both
+# bodies 2 (none where masses are equal), and the sums 6, or 2 of potentials. Jerks take 3 more for
+# the velocities, 5 for -3 (d . v) y^2, 3 for v - 3 (d . v) y^2 d and 6 for the sums.
+PAIR = {
+    "accelerations": 17,
+    "accelerations_of_equal_masses": 15,
+    "potentials": 9,
+    "accelerations_and_jerks": 34,
+}
+# Fetching a source, and handing its sums on, over the targets of a lane; the loop's own over four
+# steps as well.
 SPARE_OF_A_PAIR = {"accelerations": 0.9, "accelerations_of_equal_masses": 0.9, "potentials": 0.6}
 SPARE_OF_A_PAIR["accelerations_and_jerks"] = 2.6
 
@@ -97,7 +118,9 @@ def loops_of_pairs(replaced=("", "")):
     """Return the loop over steps of each kernel."""
     text = pairs.SOURCE.read_text()
     assert replaced[0] in text
-    return pair_loops(compile_to_cubin(text.replace(*replaced), compile_options(pairs.defines()), ARCHITECTURE))
+    return pair_loops(
+        compile_to_cubin(text.replace(*replaced), compile_options(pairs.defines()), ARCHITECTURE)
+    )
 
 
 @pytest.mark.parametrize("kernel", PAIR)
@@ -119,7 +142,7 @@ def test_a_division_and_a_root_of_a_pair_are_found(kernel):
     assert slow.per_interaction() > PAIR[kernel] + SPARE_OF_A_PAIR[kernel] + 1
 
 
-# ---- These tests can fail --------------------------------------------------------------------------------------------
+# ---- These tests can fail ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", NAMES)

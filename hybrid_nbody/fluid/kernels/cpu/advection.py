@@ -1,11 +1,12 @@
 """Advection on CPU threads: every cell looks up what was where its fluid comes from.
 
-All positions are displacements from the cell, so that rounding does not grow with the coordinate, and interpolation is
-``a + t * (b - a)``, so that a uniform field stays uniform to the last bit.
+All positions are displacements from the cell, so that rounding does not grow with the coordinate,
+and interpolation is ``a + t * (b - a)``, so that a uniform field stays uniform to the last bit.
 
-Cells are taken LANES at a time, along x. In a smooth flow such neighbours come from neighbours: where their steps, the
-displacements rounded down, are the same, the values around all feet are 8 vectors; where they differ by 1 at most, they
-are chosen among 27. Elsewhere each cell looks up its own. The result is the same.
+Cells are taken LANES at a time, along x. In a smooth flow such neighbours come from neighbours:
+where their steps, the displacements rounded down, are the same, the values around all feet are 8
+vectors; where they differ by 1 at most, they are chosen among 27. Elsewhere each cell looks up its
+own. The result is the same.
 """
 
 from typing import NamedTuple
@@ -59,13 +60,14 @@ class Reach(NamedTuple):
     planes: int
 
 
-# ---- Feet ------------------------------------------------------------------------------------------------------------
+# ---- Feet ----------------------------------------------------------------------------------------
 
 
 @inlined
 def feet_of_block(u, v, w, place, x, y, z, scale, box):
     """Return steps and parts, along x, y and z, of LANES cells from x, y, z on, whose velocity is at `place`."""
-    by, cells = spread(scale), counted_from(type(scale)(x))
+    by = spread(scale)
+    cells = counted_from(type(scale)(x))
     (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
     i, x_part = foot_of(load(u, place), by, spread(low_x) - cells, spread(high_x) - cells)
     j, y_part = foot_of(load(v, place), by, spread(low_y), spread(high_y))
@@ -107,7 +109,8 @@ def smallest_step(steps):
     """Return the smallest step along an axis, where steps are larger, and whether by no more than 1."""
     first = first_number(steps)
     base = first - type(first)(1) if any_of(steps < spread(first)) else first
-    low, high = spread(base), spread(base + type(first)(1))
+    low = spread(base)
+    high = spread(base + type(first)(1))
     return whole(base), steps > low, all_of((steps == low) | (steps == high))
 
 
@@ -120,7 +123,7 @@ def smallest_steps(steps):
     return (i, j, k), (i_further, j_further, k_further), i_near & j_near & k_near
 
 
-# ---- Values at feet --------------------------------------------------------------------------------------------------
+# ---- Values at feet ------------------------------------------------------------------------------
 
 
 @compiled
@@ -128,7 +131,9 @@ def trace_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return what is at the feet of LANES cells, looked up one by one."""
     result = spread(scale)
     for lane in range(LANES):
-        corners, parts = corners_of_cell(ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box)
+        corners, parts = corners_of_cell(
+            ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
+        )
         result = replaced(result, lane, interpolated(corners, *parts))
     return result
 
@@ -151,10 +156,14 @@ def trace(ghosted, reach, u, v, w, place, x, y, z, scale, box):
 @compiled
 def bounds_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return the smallest and the largest values around the feet of LANES cells, looked up one by one."""
-    low, high = spread(scale), spread(scale)
+    low = spread(scale)
+    high = spread(scale)
     for lane in range(LANES):
-        values, _ = corners_of_cell(ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box)
-        low, high = replaced(low, lane, smallest_of(values)), replaced(high, lane, largest_of(values))
+        values, _ = corners_of_cell(
+            ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
+        )
+        low = replaced(low, lane, smallest_of(values))
+        high = replaced(high, lane, largest_of(values))
     return low, high
 
 
@@ -170,7 +179,7 @@ def trace_bounds(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     return smallest_of(corners), largest_of(corners)
 
 
-# ---- Rows ------------------------------------------------------------------------------------------------------------
+# ---- Rows ----------------------------------------------------------------------------------------
 
 
 @compiled
@@ -196,7 +205,9 @@ def corrected(old, new, back, half, low, high):
 
 
 @compiled
-def correct_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box):
+def correct_row(
+    ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box
+):
     """Fill a row with MacCormack's correction; rows of `fields`, the source and what it became, lie `shift` on."""
     half = spread(type(scale)(0.5))
     for first in range(0, box.nx, LANES):
@@ -204,23 +215,31 @@ def correct_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, pl
         here = place + x
         back = trace(ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box)
         low, high = trace_bounds(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old, new = load(fields[0], here + shift), load(fields[1], here + shift)
+        old = load(fields[0], here + shift)
+        new = load(fields[1], here + shift)
         store(out, here, corrected(old, new, back, half, low, high))
 
 
 @compiled
-def correct_narrow_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box):
+def correct_narrow_row(
+    ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box
+):
     """The same for a row of less than LANES cells."""
     for x in range(box.nx):
         here = place + x
-        corners, parts = corners_of_cell(ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box)
+        corners, parts = corners_of_cell(
+            ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box
+        )
         around, _ = corners_of_cell(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old, new = load_number(fields[0], here + shift), load_number(fields[1], here + shift)
-        back, low, high = interpolated(corners, *parts), smallest_of(around), largest_of(around)
+        old = load_number(fields[0], here + shift)
+        new = load_number(fields[1], here + shift)
+        back = interpolated(corners, *parts)
+        low = smallest_of(around)
+        high = largest_of(around)
         store_number(out, here, corrected(old, new, back, type(scale)(0.5), low, high))
 
 
-# ---- All planes ------------------------------------------------------------------------------------------------------
+# ---- All planes ----------------------------------------------------------------------------------
 
 
 @compiled
@@ -238,7 +257,8 @@ def advect_plane(z, ghosted, reach, out, u, v, w, scale, box):
 @compiled
 def correct_plane(z, ghosted, ghosted_forward, reach, fields, out, u, v, w, scale, box):
     """Fill a plane with MacCormack's correction."""
-    plane, shift = box.first + z - 1, (box.first - 1 - reach.origin) * box.ny * box.nx
+    plane = box.first + z - 1
+    shift = (box.first - 1 - reach.origin) * box.ny * box.nx
     for y in range(box.ny):
         row = (z * box.ny + y) * box.nx, y, plane, scale, box
         if box.nx >= LANES:
@@ -254,11 +274,13 @@ def advect(ghosted, origin, out, u, v, w, scale, box):
     Parameters
     ----------
     ghosted : flat array
-        From `fill_ghosted`, with planes origin ... origin + m - 1 of the grid, all that traces can reach.
+        From `fill_ghosted`, with planes origin ... origin + m - 1 of the grid, all that traces can
+        reach.
     out, u, v, w : flat array
         Result, and velocity: fields of the slab.
     scale : float
-        Cells by which the foot of a trace lies further for a velocity of 1; negative to look back in time.
+        Cells by which the foot of a trace lies further for a velocity of 1; negative to look back
+        in time.
     box : Box
         The grid.
     """
@@ -280,6 +302,7 @@ def correct(ghosted, ghosted_forward, fields, origin, out, u, v, w, scale, box):
     for z in prange(1, box.planes + 1):
         mode = flush_subnormals()
         copies = address_of(ghosted), address_of(ghosted_forward)
-        plain, velocity = (address_of(fields[0]), address_of(fields[1])), (address_of(u), address_of(v), address_of(w))
+        plain = (address_of(fields[0]), address_of(fields[1]))
+        velocity = (address_of(u), address_of(v), address_of(w))
         correct_plane(z, *copies, reach, plain, address_of(out), *velocity, scale, box)
         restore_subnormals(mode)

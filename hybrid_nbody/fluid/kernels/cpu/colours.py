@@ -37,7 +37,10 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
 
 @inlined
 def even_and_odd(z, y, grid):
-    """Return where the cells x = 0, 2, 4 ... and x = 1, 3, 5 ... of a row start, in the flat array of both colours."""
+    """Return where the cells x = 0, 2, 4 ...
+
+    and x = 1, 3, 5 ... of a row start, in the flat array of both colours.
+    """
     even = shift_of(0, z, y, grid)
     return place_of(even, z, y, grid), place_of(1 - even, z, y, grid)
 
@@ -90,7 +93,9 @@ def together(even, odd):
 def clear_around(colours, grid):
     """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
     for colour in range(2):
-        colours[place_of(colour, 1, 0, grid) - 1] = colours[place_of(colour, grid.planes + 1, 0, grid)] = 0
+        colours[place_of(colour, 1, 0, grid) - 1] = colours[
+            place_of(colour, grid.planes + 1, 0, grid)
+        ] = 0
 
 
 @compiled
@@ -110,9 +115,13 @@ def split_carried_plane(z, field, factor, carried, b, x, grid):
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
         for c in range(0, grid.pitch, LANES):
-            place, count = row + 2 * c, grid.columns - 2 * c
-            cells, more = load_cells(field, place, count), load_cells(carried, place, count)
-            store_apart(b, even + c, odd + c, (cells[0] + factors * more[0], cells[1] + factors * more[1]))
+            place = row + 2 * c
+            count = grid.columns - 2 * c
+            cells = load_cells(field, place, count)
+            more = load_cells(carried, place, count)
+            store_apart(
+                b, even + c, odd + c, (cells[0] + factors * more[0], cells[1] + factors * more[1])
+            )
             store_apart(x, even + c, odd + c, more)
 
 
@@ -127,17 +136,21 @@ def merge_plane(z, colours, field, grid):
             store_cells(field, row + 2 * c, grid.columns - 2 * c, cells)
 
 
-# ---- Gradient --------------------------------------------------------------------------------------------------------
+# ---- Gradient ------------------------------------------------------------------------------------
 
 
 @inlined
 def slope_along_x(p, even, odd, c, grid):
     """Return the next cell less the previous one, of LANES cells of either colour of a row."""
-    last, ends_odd = (grid.columns - 1) // 2, (grid.columns - 1) & 1
-    first_value, last_value = load_number(p, even), load_number(p, (odd if ends_odd else even) + last)
+    last = (grid.columns - 1) // 2
+    ends_odd = (grid.columns - 1) & 1
+    first_value = load_number(p, even)
+    last_value = load_number(p, (odd if ends_odd else even) + last)
     start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
-    before, middle = replaced(load(p, odd + c - 1), -c, start), load(p, even + c)
-    after, behind = load(p, odd + c), load(p, even + c + 1)
+    before = replaced(load(p, odd + c - 1), -c, start)
+    middle = load(p, even + c)
+    after = load(p, odd + c)
+    behind = load(p, even + c + 1)
     if ends_odd:
         behind = replaced(behind, last - c, end)
     else:
@@ -148,7 +161,9 @@ def slope_along_x(p, even, odd, c, grid):
 @inlined
 def slope_between(p, before, after, c):
     """Return the cells of one row less those of another, as `slope_along_x`; both are given by their colours."""
-    return load(p, after[0] + c) - load(p, before[0] + c), load(p, after[1] + c) - load(p, before[1] + c)
+    return load(p, after[0] + c) - load(p, before[0] + c), load(p, after[1] + c) - load(
+        p, before[1] + c
+    )
 
 
 @inlined
@@ -164,35 +179,45 @@ def subtract_in_plane(z, u, v, w, p, factor, grid):
     factors = spread(factor)
     for y in range(grid.rows):
         row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
-        front, back = even_and_odd(z, row_before(y, grid), grid), even_and_odd(z, row_after(y, grid), grid)
-        below, above = even_and_odd(plane_below(z, grid), y, grid), even_and_odd(plane_above(z, grid), y, grid)
+        front = even_and_odd(z, row_before(y, grid), grid)
+        back = even_and_odd(z, row_after(y, grid), grid)
+        below = even_and_odd(plane_below(z, grid), y, grid)
+        above = even_and_odd(plane_above(z, grid), y, grid)
         for c in range(0, (grid.columns + 1) // 2, LANES):
-            place, count = row + 2 * c, grid.columns - 2 * c
+            place = row + 2 * c
+            count = grid.columns - 2 * c
             subtract(u, place, count, factors, slope_along_x(p, even, odd, c, grid))
             subtract(v, place, count, factors, slope_between(p, front, back, c))
             subtract(w, place, count, factors, slope_between(p, below, above, c))
 
 
-# ---- Divergence ------------------------------------------------------------------------------------------------------
+# ---- Divergence ----------------------------------------------------------------------------------
 
 
 @inlined
 def difference_along_x(u, row, cell, sign, grid):
     """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
-    last, count = grid.columns - 1 - cell, grid.columns - cell
-    first_value, last_value = load_number(u, row), load_number(u, row + grid.columns - 1)
-    start, end = (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
+    last = grid.columns - 1 - cell
+    count = grid.columns - cell
+    first_value = load_number(u, row)
+    last_value = load_number(u, row + grid.columns - 1)
+    start, end = (
+        (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
+    )
     before, middle = load_cells(u, row + cell - 1, count)
     after, behind = load_cells(u, row + cell + 1, count)
-    before, after = replaced(before, -cell, start), replaced(after, last, end)
+    before = replaced(before, -cell, start)
+    after = replaced(after, last, end)
     return after - before, replaced(behind, last - LANES, end) - middle
 
 
 @inlined
 def difference_between(field, before, after, count, signs):
     """Return the cells of one row times a sign less those of another."""
-    old, new = load_cells(field, before, count), load_cells(field, after, count)
-    back, front = spread(signs[1]), spread(signs[0])
+    old = load_cells(field, before, count)
+    new = load_cells(field, after, count)
+    back = spread(signs[1])
+    front = spread(signs[0])
     return back * new[0] - front * old[0], back * new[1] - front * old[1]
 
 
@@ -205,23 +230,31 @@ def signs_at(before, here, after, sign):
 @compiled
 def divergence_plane(z, u, v, w, signs, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
-    factors, below, above = spread(factor), plane_below(z, grid), plane_above(z, grid)
+    factors = spread(factor)
+    below = plane_below(z, grid)
+    above = plane_above(z, grid)
     signs_z = signs_at(below, z, above, signs[2])
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        before, after = row_before(y, grid), row_after(y, grid)
-        signs_y, front, back = signs_at(before, y, after, signs[1]), cell_of(z, before, grid), cell_of(z, after, grid)
-        under, over = cell_of(below, y, grid), cell_of(above, y, grid)
+        before = row_before(y, grid)
+        after = row_after(y, grid)
+        signs_y = signs_at(before, y, after, signs[1])
+        front = cell_of(z, before, grid)
+        back = cell_of(z, after, grid)
+        under = cell_of(below, y, grid)
+        over = cell_of(above, y, grid)
         for c in range(0, grid.pitch, LANES):
-            cell, count = 2 * c, grid.columns - 2 * c
+            cell = 2 * c
+            count = grid.columns - 2 * c
             x = difference_along_x(u, row, cell, signs[0], grid)
             y_part = difference_between(v, front + cell, back + cell, count, signs_y)
             z_part = difference_between(w, under + cell, over + cell, count, signs_z)
-            first, last = (x[0] + y_part[0]) + z_part[0], (x[1] + y_part[1]) + z_part[1]
+            first = (x[0] + y_part[0]) + z_part[0]
+            last = (x[1] + y_part[1]) + z_part[1]
             store_apart(colours, even + c, odd + c, (factors * first, factors * last))
 
 
-# ---- All planes ------------------------------------------------------------------------------------------------------
+# ---- All planes ----------------------------------------------------------------------------------
 
 
 @compiled_parallel
@@ -263,7 +296,9 @@ def subtract_gradient(u, v, w, p, factor, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        subtract_in_plane(z, address_of(u), address_of(v), address_of(w), address_of(p), factor, grid)
+        subtract_in_plane(
+            z, address_of(u), address_of(v), address_of(w), address_of(p), factor, grid
+        )
         restore_subnormals(mode)
 
 
@@ -275,5 +310,7 @@ def divergence(u, v, w, signs, factor, colours, grid):
     """
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        divergence_plane(z, address_of(u), address_of(v), address_of(w), signs, factor, address_of(colours), grid)
+        divergence_plane(
+            z, address_of(u), address_of(v), address_of(w), signs, factor, address_of(colours), grid
+        )
         restore_subnormals(mode)

@@ -27,16 +27,20 @@ def along_x(row, c, wraps, sign):
 @inlined
 def along_y(field, z, y, c, sign, grid):
     """Return the cell in the next row minus that in the previous one."""
-    front, back = row_before(y, grid), row_after(y, grid)
-    after, before = field[z, back, c], field[z, front, c]
+    front = row_before(y, grid)
+    back = row_after(y, grid)
+    after = field[z, back, c]
+    before = field[z, front, c]
     return (sign * after if back == y else after) - (sign * before if front == y else before)
 
 
 @inlined
 def along_z(field, z, y, c, sign, grid):
     """Return the cell in the next plane minus that in the previous one."""
-    below, above = plane_below(z, grid), plane_above(z, grid)
-    after, before = field[above, y, c], field[below, y, c]
+    below = plane_below(z, grid)
+    above = plane_above(z, grid)
+    after = field[above, y, c]
+    before = field[below, y, c]
     return (sign * after if above == z else after) - (sign * before if below == z else before)
 
 
@@ -88,7 +92,7 @@ def add_multiple(plane, factor, other):
             plane[y, c] += factor * other[y, c]
 
 
-# ---- All planes ------------------------------------------------------------------------------------------------------
+# ---- All planes ----------------------------------------------------------------------------------
 
 
 @compiled_parallel

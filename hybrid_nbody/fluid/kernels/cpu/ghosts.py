@@ -7,12 +7,15 @@ from numba import prange
 from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
 
-WALLS, PERIODIC, OPEN = 0, 1, 2
-"""How an axis ends for a trace: at walls, around the edge, or, with planes of other ranks at hand, nowhere."""
+WALLS = 0
+PERIODIC = 1
+OPEN = 2
+"""How an axis ends for a trace: at walls, around the edge, or, with planes of other ranks at hand,
+nowhere."""
 
 MARGIN = 2
-"""Planes of a copy with ghosts before the source's first one: a ghost and one more, as there is one more row behind the
-ghosts of y. Traces that end on both sides of a cell are chosen from three."""
+"""Planes of a copy with ghosts before the source's first one: a ghost and one more, as there is one
+more row behind the ghosts of y. Traces that end on both sides of a cell are chosen from three."""
 
 
 class Box(NamedTuple):
@@ -56,7 +59,7 @@ def ghosted_shape(source):
     return m + 2 * MARGIN, ny + 3, nx + 2 + LANES
 
 
-# ---- Copies ----------------------------------------------------------------------------------------------------------
+# ---- Copies --------------------------------------------------------------------------------------
 
 
 @compiled

@@ -1,6 +1,7 @@
 """What lies around the foot of a trace, on CPU threads: places in a copy with ghosts, and the values of eight corners.
 
-Values are numbers, or vectors of the feet of neighbouring cells: what is done with them is the same.
+Values are numbers, or vectors of the feet of neighbouring cells: what is done with them is the
+same.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import inlined
 FARTHEST = 1 << 30
 """Cells around a periodic axis: an integer on any device."""
 
-# ---- Along an axis ---------------------------------------------------------------------------------------------------
+# ---- Along an axis -------------------------------------------------------------------------------
 
 
 @inlined
@@ -27,7 +28,8 @@ def limits_along(cell, count, ends, half):
 @inlined
 def limits_in(y, z, box, half):
     """Return the bounds of displacements along x, those of the cell x = 0, y and z."""
-    along_y, along_z = limits_along(y, box.ny, box.ends_y, half), limits_along(z, box.nz, box.ends_z, half)
+    along_y = limits_along(y, box.ny, box.ends_y, half)
+    along_z = limits_along(z, box.nz, box.ends_z, half)
     return limits_along(0, box.nx, box.ends_x, half), along_y, along_z
 
 
@@ -75,7 +77,7 @@ def whole(number):
     return np.int64(number) if number == number else np.int64(0)
 
 
-# ---- Values around a foot --------------------------------------------------------------------------------------------
+# ---- Values around a foot ------------------------------------------------------------------------
 
 
 @inlined
@@ -95,21 +97,24 @@ def interpolated(v, x, y, z):
 @inlined
 def smallest_of(v):
     """Return the smallest of 8 values."""
-    lower, upper = smaller(smaller(v[0], v[1]), smaller(v[2], v[3])), smaller(smaller(v[4], v[5]), smaller(v[6], v[7]))
+    lower = smaller(smaller(v[0], v[1]), smaller(v[2], v[3]))
+    upper = smaller(smaller(v[4], v[5]), smaller(v[6], v[7]))
     return smaller(lower, upper)
 
 
 @inlined
 def largest_of(v):
     """Return the largest of 8 values."""
-    lower, upper = larger(larger(v[0], v[1]), larger(v[2], v[3])), larger(larger(v[4], v[5]), larger(v[6], v[7]))
+    lower = larger(larger(v[0], v[1]), larger(v[2], v[3]))
+    upper = larger(larger(v[4], v[5]), larger(v[6], v[7]))
     return larger(lower, upper)
 
 
 @inlined
 def corners_from(ghosted, place, read, box):
     """Return what lies at a place and at the next ones along x, y and z: `read` is `load_number`, or `load`."""
-    row, plane = row_size(box), plane_size(box)
+    row = row_size(box)
+    plane = plane_size(box)
     return (
         read(ghosted, place),
         read(ghosted, place + 1),
@@ -122,13 +127,15 @@ def corners_from(ghosted, place, read, box):
     )
 
 
-# ---- Feet that lie a cell apart --------------------------------------------------------------------------------------
+# ---- Feet that lie a cell apart ------------------------------------------------------------------
 
 
 @inlined
 def pair_in_row(ghosted, place, further):
     """Return two vectors of a row, from a place on or, where `further`, from the next one on."""
-    first, second, third = load(ghosted, place), load(ghosted, place + 1), load(ghosted, place + 2)
+    first = load(ghosted, place)
+    second = load(ghosted, place + 1)
+    third = load(ghosted, place + 2)
     return chosen(further, second, first), chosen(further, third, second)
 
 
@@ -138,13 +145,19 @@ def corners_in_plane(ghosted, place, row, further_x, further_y):
     a, b = pair_in_row(ghosted, place, further_x)
     c, d = pair_in_row(ghosted, place + row, further_x)
     e, f = pair_in_row(ghosted, place + 2 * row, further_x)
-    return chosen(further_y, c, a), chosen(further_y, d, b), chosen(further_y, e, c), chosen(further_y, f, d)
+    return (
+        chosen(further_y, c, a),
+        chosen(further_y, d, b),
+        chosen(further_y, e, c),
+        chosen(further_y, f, d),
+    )
 
 
 @inlined
 def chosen_corners(ghosted, place, further, box):
     """Return the values around LANES feet, each of which is at a place or, along any axis, one further."""
-    row, plane = row_size(box), plane_size(box)
+    row = row_size(box)
+    plane = plane_size(box)
     a = corners_in_plane(ghosted, place, row, further[0], further[1])
     b = corners_in_plane(ghosted, place + plane, row, further[0], further[1])
     c = corners_in_plane(ghosted, place + 2 * plane, row, further[0], further[1])

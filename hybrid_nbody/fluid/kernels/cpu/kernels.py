@@ -1,7 +1,7 @@
 """The fluid kernels on CPU threads (Numba); twin of ``gpu``.
 
-Arrays are those of a `Slab`. Loops are compiled in the modules ``cpu_*``, each for one part of a step; here, arguments
-are brought into the working type, and solves are counted.
+Arrays are those of a `Slab`. Loops are compiled in the modules ``cpu_*``, each for one part of a
+step; here, arguments are brought into the working type, and solves are counted.
 """
 
 import functools
@@ -43,7 +43,8 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
 from hybrid_nbody.fluid.solvers.stencil import SCALAR
 
 BYTES_IN_CACHE = 12 << 20
-"""Bytes of a system that about fit into the last cache, where more iterations in a pass over the grid save nothing."""
+"""Bytes of a system that about fit into the last cache, where more iterations in a pass over the
+grid save nothing."""
 
 
 class Kernels:
@@ -65,18 +66,24 @@ class Kernels:
     """
 
     def __init__(self, backend, slab, dtype):
-        self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
+        self.backend = backend
+        self.slab = slab
+        self.dtype = np.dtype(dtype)
         self.kind = self.dtype.type
-        self.grid, self.box = make_grid(slab), cpu_ghosts.make_box(slab)
+        self.grid = make_grid(slab)
+        self.box = cpu_ghosts.make_box(slab)
         self.blocks = min(backend.threads, slab.planes)
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.walls = walls_of_rows(slab.cells[0], self.grid.pitch, slab.periodic[0])
-        self.signs = np.array([*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype)
+        self.signs = np.array(
+            [*(slab.velocity_parity(component) for component in range(3)), SCALAR], self.dtype
+        )
         self.changed = np.zeros(1, np.int32)
         size = 4 * slab.shape[0] * slab.shape[1] * self.grid.pitch * self.dtype.itemsize
         self.longest_pass = 1 if size <= BYTES_IN_CACHE else cpu_sweeps.LONGEST_PASS
         self.copies = np.zeros(0, self.dtype)
-        self._signs, self._equations = functools.cache(self._signs_of), functools.cache(self._equations_of)
+        self._signs = functools.cache(self._signs_of)
+        self._equations = functools.cache(self._equations_of)
         self.begin_solve()
         self.reset_statistics()
 
@@ -105,7 +112,13 @@ class Kernels:
 
     def split_carried(self, field, factor, carried, b, x):
         """Take ``field + factor * carried`` apart into b, and `carried` into x."""
-        flat = field.reshape(-1), self.kind(factor), carried.reshape(-1), b.reshape(-1), x.reshape(-1)
+        flat = (
+            field.reshape(-1),
+            self.kind(factor),
+            carried.reshape(-1),
+            b.reshape(-1),
+            x.reshape(-1),
+        )
         cpu_colours.split_carried(*flat, self.grid)
 
     def clear(self, colours):
@@ -142,7 +155,9 @@ class Kernels:
         """
         longest, kept = self._passes(x, tolerance, room)
         system = self._system(x, b, stencil, stencil.lagging)
-        done = cpu_sweeps.relax(*system, iterations, self.kind(tolerance), longest, kept, self.blocks, self.grid)
+        done = cpu_sweeps.relax(
+            *system, iterations, self.kind(tolerance), longest, kept, self.blocks, self.grid
+        )
         self._count(done, done < iterations)
         if halo:
             halo.fill(*x)
@@ -156,13 +171,15 @@ class Kernels:
     def begin_solve(self):
         """Start a solve by single sweeps."""
         self.changed[0] = 0
-        self.done, self.iterations_done, self.cut_short = False, 0, False
+        self.done = False
+        self.iterations_done = 0
+        self.cut_short = False
 
     def sweep(self, colour, x, b, stencil, factors, tolerance):
         """Relax the cells of one colour once, and note in `changed` whether one changed by more than the tolerance.
 
-        What is missing in a cell's equation times one of the eight factors is its change: 1 is added to the index for a
-        wall of x beside it, 2 for one of y, 4 for one of z.
+        What is missing in a cell's equation times one of the eight factors is its change: 1 is
+        added to the index for a wall of x beside it, 2 for one of y, 4 for one of z.
         """
         if not self.done:
             system = self._system(x, b, stencil, factors)
@@ -192,7 +209,9 @@ class Kernels:
 
     def residual(self, x, b, stencil):
         """Return the largest residual of this rank's cells."""
-        return float(cpu_equations.largest_missing(*self._system(x, b, stencil, (1.0,) * 8), self.grid))
+        return float(
+            cpu_equations.largest_missing(*self._system(x, b, stencil, (1.0,) * 8), self.grid)
+        )
 
     def exceeds(self, x, b, stencil, limit):
         """Note in `changed` whether a residual is larger than ``limit[0]``."""
@@ -217,11 +236,15 @@ class Kernels:
         return x.reshape(-1), b.reshape(-1), *self._equations(stencil, factors)
 
     def _rule(self, stencil):
-        return cpu_equations.Rule(self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity))
+        return cpu_equations.Rule(
+            self.kind(stencil.own), self.kind(stencil.neighbour), *self._signs(stencil.parity)
+        )
 
     def _equations_of(self, stencil, factors):
         factors = np.array(factors, self.dtype)
-        return self._rule(stencil), tables_of_rows(self.cells, self.walls, stencil.parity[0], factors)
+        return self._rule(stencil), tables_of_rows(
+            self.cells, self.walls, stencil.parity[0], factors
+        )
 
     # ---- Fields ----
 
@@ -288,7 +311,8 @@ class Kernels:
         """Fill `out` with the MacCormack scheme's correction of `forward`, what `advect` made of `source`."""
         origin = self.slab.first - below
         ghosted = self._with_ghosts((source, forward), origin, parity, room)
-        fields, flat = (source.reshape(-1), forward.reshape(-1)), (array.reshape(-1) for array in (out, u, v, w))
+        fields = (source.reshape(-1), forward.reshape(-1))
+        flat = (array.reshape(-1) for array in (out, u, v, w))
         cpu_transport.correct(*ghosted, fields, origin, *flat, self.kind(-scale), self.box)
 
     def _with_ghosts(self, fields, origin, parity, room):

@@ -1,10 +1,11 @@
 """Where the cells of a slab lie in memory, for the compiled loops of the CPU.
 
-Rows of one colour are padded to whole vectors, so that no loop has a remainder: the vectors beyond a row's last cell
-are computed with it, times zero. Two of the padded places stand for the neighbours of a row behind its ends: the one
-after its last cell, and, for the first cell of the next row, the last one. Where x is periodic, these are stored there.
-Between walls they are 0, as all padding is, and the places before the first row and after the last one: nothing else is
-ever stored there, and what is mirrored at a wall is added to a cell apart.
+Rows of one colour are padded to whole vectors, so that no loop has a remainder: the vectors beyond
+a row's last cell are computed with it, times zero. Two of the padded places stand for the
+neighbours of a row behind its ends: the one after its last cell, and, for the first cell of the
+next row, the last one. Where x is periodic, these are stored there. Between walls they are 0, as
+all padding is, and the places before the first row and after the last one: nothing else is ever
+stored there, and what is mirrored at a wall is added to a cell apart.
 """
 
 from typing import NamedTuple
@@ -22,8 +23,11 @@ ALIGNMENT = 64
 
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
-inlined = njit(forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For what compiled code alone calls: ways in for others would take an eighth of all compilation."""
+inlined = njit(
+    forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""For what compiled code alone calls: ways in for others would take an eighth of all
+compilation."""
 
 
 class Grid(NamedTuple):
@@ -65,7 +69,9 @@ def make_grid(slab):
     beyond = int(slab.walls[0]), planes + 1 - slab.walls[1]
     below, above = around if slab.complete and slab.periodic[2] else beyond
     front, back = (rows - 1, 0) if slab.periodic[1] else (0, rows - 1)
-    return Grid(planes, rows, columns, pitch, slab.first, slab.periodic[0], below, above, front, back)
+    return Grid(
+        planes, rows, columns, pitch, slab.first, slab.periodic[0], below, above, front, back
+    )
 
 
 def aligned(table):
@@ -101,8 +107,9 @@ def walls_of_rows(columns, pitch, wraps):
 def tables_of_rows(cells, walls, sign, factors):
     """Return what sweeps multiply with, flat, (5, 2, pitch): of rows from x = 0 and x = 1.
 
-    First how many times a cell is one of its own neighbours along x, as an image behind a wall with a `sign`. Then what
-    a place changes by, over what its equation lacks: in rows beside no other wall, beside one of y, of z, of both.
+    First how many times a cell is one of its own neighbours along x, as an image behind a wall with
+    a `sign`. Then what a place changes by, over what its equation lacks: in rows beside no other
+    wall, beside one of y, of z, of both.
 
     Parameters
     ----------
@@ -111,7 +118,8 @@ def tables_of_rows(cells, walls, sign, factors):
     sign : float
         Of an image.
     factors : (8,) array
-        Of a cell: 1 is added to the index for a wall of x beside it, 2 for one of y, 4 for one of z.
+        Of a cell: 1 is added to the index for a wall of x beside it, 2 for one of y, 4 for one of
+        z.
     """
     changes = cells * factors[(walls > 0) + 2 * np.arange(4)[:, None, None]]
     return aligned(np.concatenate([(sign * walls)[None], changes]).astype(cells.dtype))

@@ -1,7 +1,14 @@
 """Lexicographic Gauss-Seidel on one CPU thread: cells in the order of memory, one after another."""
 
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, inlined, plane_above, plane_below, row_after, row_before
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    compiled,
+    inlined,
+    plane_above,
+    plane_below,
+    row_after,
+    row_before,
+)
 
 
 @compiled
@@ -23,8 +30,10 @@ def relax_in_order(x, b, rule, diagonal, iterations, grid):
 def relax_row_in_order(z, y, x, before, b, rule, diagonal, grid):
     """Renew the cells of a row one after another."""
     last = grid.columns - 1
-    fronts, belows = row_before(y, grid), plane_below(z, grid)
-    backs, aboves = row_after(y, grid), plane_above(z, grid)
+    fronts = row_before(y, grid)
+    belows = plane_below(z, grid)
+    backs = row_after(y, grid)
+    aboves = plane_above(z, grid)
     for c in range(grid.columns):
         left = c - 1 if c > 0 else (last if grid.wraps else c)
         right = c + 1 if c < last else (0 if grid.wraps else c)

@@ -1,7 +1,8 @@
 """Multigrid on CPU threads (Numba): coarse grids, and values that pass between grids; twin of ``gpu``.
 
-A coarse grid is a field, not taken apart by colour, with a halo plane at each end. All its axes wrap around; behind a
-wall the coupling to what lies there is 0. Tables are those of `hybrid_nbody.fluid.solvers.coarsening`.
+A coarse grid is a field, not taken apart by colour, with a halo plane at each end. All its axes
+wrap around; behind a wall the coupling to what lies there is 0. Tables are those of
+`hybrid_nbody.fluid.solvers.coarsening`.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ class System(NamedTuple):
     neighbour: float
 
 
-# ---- Coarse grids ----------------------------------------------------------------------------------------------------
+# ---- Coarse grids --------------------------------------------------------------------------------
 
 
 @compiled
@@ -45,14 +46,24 @@ def wrap(row, line):
 def missing_row(z, y, x, b, system, couplings, line, result):
     """Fill `result` with what is missing in the equations of a row; return what y and z add to its diagonal."""
     along_x, along_y, along_z = couplings
-    before, after = along_x[0], along_x[1]
-    to_front, to_back, to_below, to_above = along_y[0, y], along_y[1, y], along_z[0, z - 1], along_z[1, z - 1]
-    front, back = x[z, y - 1 if y else x.shape[1] - 1], x[z, y + 1 if y + 1 < x.shape[1] else 0]
-    below, above, here, rhs = x[z - 1, y], x[z + 1, y], x[z, y], b[z, y]
+    before = along_x[0]
+    after = along_x[1]
+    to_front = along_y[0, y]
+    to_back = along_y[1, y]
+    to_below = along_z[0, z - 1]
+    to_above = along_z[1, z - 1]
+    front = x[z, y - 1 if y else x.shape[1] - 1]
+    back = x[z, y + 1 if y + 1 < x.shape[1] else 0]
+    below = x[z - 1, y]
+    above = x[z + 1, y]
+    here = x[z, y]
+    rhs = b[z, y]
     diagonal = along_y[2, y] + along_z[2, z - 1]
     wrap(here, line)
     for i in range(here.size):
-        around = (before[i] * line[i] + after[i] * line[i + 2]) + (to_front * front[i] + to_back * back[i])
+        around = (before[i] * line[i] + after[i] * line[i + 2]) + (
+            to_front * front[i] + to_back * back[i]
+        )
         around += to_below * below[i] + to_above * above[i]
         around -= (along_x[2, i] + diagonal) * here[i]
         result[i] = (rhs[i] - system.own * here[i]) + system.neighbour * around
@@ -62,10 +73,12 @@ def missing_row(z, y, x, b, system, couplings, line, result):
 @compiled
 def sweep_plane(z, colour, x, b, system, couplings):
     """Relax the cells of one colour in a plane."""
-    line, missing = np.empty(x.shape[2] + 2, x.dtype), np.empty(x.shape[2], x.dtype)
+    line = np.empty(x.shape[2] + 2, x.dtype)
+    missing = np.empty(x.shape[2], x.dtype)
     for y in range(x.shape[1]):
         diagonal = missing_row(z, y, x, b, system, couplings, line, missing)
-        row, along_x = x[z, y], couplings[0]
+        row = x[z, y]
+        along_x = couplings[0]
         for i in range(row.size):
             missing[i] /= system.own + system.neighbour * (along_x[2, i] + diagonal)
         for i in range((colour + y) & 1, row.size, 2):
@@ -84,7 +97,7 @@ def sweep(colour, first, x, b, system, couplings):
             sweep_plane(z, colour + first + z - 1, x, b, system, couplings)
 
 
-# ---- To the coarser grid ---------------------------------------------------------------------------------------------
+# ---- To the coarser grid -------------------------------------------------------------------------
 
 
 @compiled
@@ -99,7 +112,8 @@ def add_average(weight, row, along_x, result):
 @compiled
 def average_plane(z, x, b, system, couplings, along_x, along_y, rows):
     """Average what is missing in a plane along x and y."""
-    line, missing = np.empty(x.shape[2] + 2, x.dtype), np.empty(x.shape[2], x.dtype)
+    line = np.empty(x.shape[2] + 2, x.dtype)
+    missing = np.empty(x.shape[2], x.dtype)
     for k in range(rows.shape[1]):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
@@ -142,7 +156,8 @@ def line_of(colour, z, y, neighbour, sign, x):
 @compiled
 def wrap_colour(here, others, shift, sign, grid, line):
     """Copy the other cells of a row, and the ghosts at both ends; return the number of cells in `here`."""
-    number, other_number = (grid.columns - shift + 1) // 2, (grid.columns + shift) // 2
+    number = (grid.columns - shift + 1) // 2
+    other_number = (grid.columns + shift) // 2
     line[0] = others[other_number - 1] if grid.wraps else sign * here[0]
     line[other_number + 1] = others[0] if grid.wraps else sign * here[number - 1]
     for c in range(other_number):
@@ -154,13 +169,16 @@ def wrap_colour(here, others, shift, sign, grid, line):
 def missing_of_colour(colour, z, y, x, b, system, signs, grid, line, result):
     """Fill `result`, (2, half), at 0 or 1, for even or odd x, with what is missing in the cells of one colour."""
     shift = (colour + y + grid.first + z - 1) & 1
-    here, rhs, missing = x[colour, z, y], b[colour, z, y], result[shift]
+    here = x[colour, z, y]
+    rhs = b[colour, z, y]
+    missing = result[shift]
     number = wrap_colour(here, x[1 - colour, z, y], shift, signs[0], grid, line)
     front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs[1], x)
     back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs[1], x)
     below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs[2], x)
     above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs[2], x)
-    before, behind = line[shift:], line[shift + 1 :]
+    before = line[shift:]
+    behind = line[shift + 1 :]
     for c in range(number):
         around = (before[c] + behind[c]) + (front_sign * front[c] + back_sign * back[c])
         around += below_sign * below[c] + above_sign * above[c]
@@ -172,13 +190,16 @@ def missing_of_colour(colour, z, y, x, b, system, signs, grid, line, result):
 def average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows):
     """Average what is missing in a plane of the finest grid along x and y."""
     half = (grid.columns + 1) // 2
-    line, missing = np.empty(half + 2, x.dtype), np.zeros((2, half), x.dtype)
+    line = np.empty(half + 2, x.dtype)
+    missing = np.zeros((2, half), x.dtype)
     for k in range(rows.shape[1]):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
             if along_y.weight[tap, k] > 0:
                 for colour in range(2):
-                    missing_of_colour(colour, z, along_y.index[tap, k], x, b, system, signs, grid, line, missing)
+                    missing_of_colour(
+                        colour, z, along_y.index[tap, k], x, b, system, signs, grid, line, missing
+                    )
                 add_average(along_y.weight[tap, k], missing.reshape(-1), along_x, rows[z, k])
 
 
@@ -189,17 +210,20 @@ def average_rows_of_colours(x, b, system, signs, grid, along_x, along_y, rows):
         average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows)
 
 
-# ---- Back to the finer grid ------------------------------------------------------------------------------------------
+# ---- Back to the finer grid ----------------------------------------------------------------------
 
 
 @compiled
 def interpolate_row(z, y, coarse, along_y, along_z, line):
     """Fill `line` with coarse values at the place of a fine row."""
-    low, high = along_z.lower[z], along_z.upper[z]
-    front, back = along_y.lower[y], along_y.upper[y]
+    low = along_z.lower[z]
+    high = along_z.upper[z]
+    front = along_y.lower[y]
+    back = along_y.upper[y]
     rows = (coarse[low, front], coarse[low, back], coarse[high, front], coarse[high, back])
     weights = (along_y.lower_weight[y], along_y.upper_weight[y])
-    below, above = along_z.lower_weight[z], along_z.upper_weight[z]
+    below = along_z.lower_weight[z]
+    above = along_z.upper_weight[z]
     for k in range(line.size):
         lower = weights[0] * rows[0][k] + weights[1] * rows[1][k]
         line[k] = below * lower + above * (weights[0] * rows[2][k] + weights[1] * rows[3][k])
@@ -214,7 +238,8 @@ def correct_plane(z, coarse, along_x, along_y, along_z, x):
         row = x[z, y]
         for i in range(row.size):
             row[i] += (
-                along_x.lower_weight[i] * line[along_x.lower[i]] + along_x.upper_weight[i] * line[along_x.upper[i]]
+                along_x.lower_weight[i] * line[along_x.lower[i]]
+                + along_x.upper_weight[i] * line[along_x.upper[i]]
             )
 
 
@@ -232,8 +257,10 @@ def correct(coarse, along_x, along_y, along_z, x):
 @compiled
 def correct_colours_of_row(line, along_x, shift, number, tolerance, row):
     """Add a line of coarse values to the cells of one colour in a row; return whether one is above `tolerance`."""
-    lower, upper = along_x.lower[shift], along_x.upper[shift]
-    lower_weight, upper_weight = along_x.lower_weight[shift], along_x.upper_weight[shift]
+    lower = along_x.lower[shift]
+    upper = along_x.upper[shift]
+    lower_weight = along_x.lower_weight[shift]
+    upper_weight = along_x.upper_weight[shift]
     changed = 0
     for c in range(number):
         change = lower_weight[c] * line[lower[c]] + upper_weight[c] * line[upper[c]]
@@ -245,13 +272,16 @@ def correct_colours_of_row(line, along_x, shift, number, tolerance, row):
 @compiled
 def correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x, grid):
     """Add interpolated coarse values to a plane of the finest grid."""
-    line, changed = np.empty(coarse.shape[2], x.dtype), 0
+    line = np.empty(coarse.shape[2], x.dtype)
+    changed = 0
     for y in range(grid.rows):
         interpolate_row(z - 1, y, coarse, along_y, along_z, line)
         for colour in range(2):
             shift = (colour + y + grid.first + z - 1) & 1
             number = (grid.columns - shift + 1) // 2
-            changed |= correct_colours_of_row(line, along_x, shift, number, tolerance, x[colour, z, y])
+            changed |= correct_colours_of_row(
+                line, along_x, shift, number, tolerance, x[colour, z, y]
+            )
     return changed
 
 
@@ -260,7 +290,9 @@ def correct_colours(coarse, along_x, along_y, along_z, tolerance, x, grid):
     """Add interpolated coarse values to the finest grid; return how many planes changed by more than `tolerance`."""
     changed = 0
     for z in prange(1, grid.planes + 1):
-        changed += correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x, grid)
+        changed += correct_plane_of_colours(
+            z, coarse, along_x, along_y, along_z, tolerance, x, grid
+        )
     return changed
 
 
@@ -274,7 +306,8 @@ class Transfers:
     """
 
     def __init__(self, kernels):
-        self.kernels, self.kind = kernels, kernels.kind
+        self.kernels = kernels
+        self.kind = kernels.kind
 
     def _system(self, stencil):
         return System(self.kind(stencil.own), self.kind(stencil.neighbour))
@@ -312,7 +345,9 @@ class Transfers:
     def average_rows_of_colours(self, x, b, stencil, along_x, along_y, rows):
         """Do the same from the finest grid; the table of x is that of `by_colour`."""
         signs = tuple(self.kind(sign) for sign in stencil.parity)
-        average_rows_of_colours(x, b, self._system(stencil), signs, self.kernels.grid, along_x, along_y, rows)
+        average_rows_of_colours(
+            x, b, self._system(stencil), signs, self.kernels.grid, along_x, along_y, rows
+        )
 
     def average_planes(self, rows, along_z, coarse):
         """Fill `coarse`, (m + 2, my, mx), with averages along z of `rows`, whose halo planes are valid."""
@@ -324,5 +359,7 @@ class Transfers:
 
     def correct_colours(self, coarse, along_x, along_y, along_z, tolerance, x):
         """Do the same to the finest grid, and note in the kernels' `changed` what is above the tolerance."""
-        changed = correct_colours(coarse, along_x, along_y, along_z, self.kind(tolerance), x, self.kernels.grid)
+        changed = correct_colours(
+            coarse, along_x, along_y, along_z, self.kind(tolerance), x, self.kernels.grid
+        )
         self.kernels.changed[0] |= changed > 0

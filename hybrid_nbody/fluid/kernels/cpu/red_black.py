@@ -1,7 +1,7 @@
 """Iterations of the linear systems on CPU threads.
 
-No operation is contracted or reordered: in whatever blocks of planes the cells are computed, each gets the same bits.
-What is called for every plane gets addresses, not arrays.
+No operation is contracted or reordered: in whatever blocks of planes the cells are computed, each
+gets the same bits. What is called for every plane gets addresses, not arrays.
 """
 
 import numpy as np
@@ -19,10 +19,16 @@ from hybrid_nbody.backends.simd import (
     store,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
-from hybrid_nbody.fluid.kernels.cpu.layout import bounds_of, compiled, compiled_parallel, inlined, shift_of
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    bounds_of,
+    compiled,
+    compiled_parallel,
+    inlined,
+    shift_of,
+)
 from hybrid_nbody.fluid.kernels.cpu.residual import fill_ends, kind_of, missing_in, rows_around
 
-# ---- Sweeps ----------------------------------------------------------------------------------------------------------
+# ---- Sweeps --------------------------------------------------------------------------------------
 
 
 @inlined
@@ -32,7 +38,8 @@ def relax_row(y, rows, shift, kind, x, b, rule, tables, grid, largest):
     Parameters
     ----------
     y : int
-        The row, counted from the one that `rows` are around: what is found out for a row costs as much as a vector.
+        The row, counted from the one that `rows` are around: what is found out for a row costs as
+        much as a vector.
     rows : tuple
         From `rows_around`.
     shift : int
@@ -58,25 +65,30 @@ def sweep_plane(colour, z, x, b, rule, tables, grid):
         fill_ends(colour, z, x, grid)
     largest = spread(type(rule.own)(0))
     for y in (0, grid.rows - 1):
-        rows, shift, kind = rows_around(colour, z, y, rule, grid), shift_of(colour, z, y, grid), kind_of(z, y, grid)
+        rows = rows_around(colour, z, y, rule, grid)
+        shift = shift_of(colour, z, y, grid)
+        kind = kind_of(z, y, grid)
         largest = relax_row(0, rows, shift, kind, x, b, rule, tables, grid, largest)
-    rows, odd, kind = rows_around(colour, z, 1, rule, grid), shift_of(colour, z, 1, grid), kind_of(z, 1, grid)
+    rows = rows_around(colour, z, 1, rule, grid)
+    odd = shift_of(colour, z, 1, grid)
+    kind = kind_of(z, 1, grid)
     for y in range(grid.rows - 2):
         largest = relax_row(y, rows, (odd + y) & 1, kind, x, b, rule, tables, grid, largest)
     return largest_number(largest)
 
 
-# ---- Passes ----------------------------------------------------------------------------------------------------------
-# A pass over the grid does several iterations. Half sweep h of it, h = 0, 1, 2 ..., follows the one before a plane
-# behind, while the planes are in a cache. A block of planes gets as far as it can without the others; what is left at
-# its ends, h planes in half sweep h, is done afterwards.
+# ---- Passes --------------------------------------------------------------------------------------
+# A pass over the grid does several iterations. Half sweep h of it, h = 0, 1, 2 ..., follows the one
+# before a plane behind, while the planes are in a cache. A block of planes gets as far as it can
+# without the others; what is left at its ends, h planes in half sweep h, is done afterwards.
 
 LONGEST_PASS = 4
 """Iterations; beyond that the planes under way do not stay in a cache."""
 
 APART = 32
-"""Numbers between the largest changes of two blocks: threads that note theirs in the same line of a cache wait for each
-other after every plane, which takes longer the further apart their cores are."""
+"""Numbers between the largest changes of two blocks: threads that note theirs in the same line of a
+cache wait for each other after every plane, which takes longer the further apart their cores
+are."""
 
 DOUBT = 4
 """A change that is expected to be so many times the tolerance may turn out to be within it."""
@@ -145,10 +157,12 @@ def length_of_pass(change, before, tolerance, most):
     """Return how many iterations will hardly meet the tolerance before the last of them, by the last two changes."""
     if tolerance < 0:
         return most
-    length, rate = 1, change / before if before > 0 else type(change)(0)
+    length = 1
+    rate = change / before if before > 0 else type(change)(0)
     expected = change * rate
     while length < most and expected > DOUBT * tolerance:
-        length, expected = length + 1, expected * rate
+        length = length + 1
+        expected = expected * rate
     return length
 
 
@@ -195,7 +209,10 @@ def relax(x, b, rule, tables, iterations, tolerance, longest, kept, blocks, grid
     """
     if tolerance >= 0 and longest > 1:
         copy(x, kept, grid)
-    done, change, before, room = 0, x.dtype.type(0), x.dtype.type(0), np.empty((blocks, APART), x.dtype)
+    done = 0
+    change = x.dtype.type(0)
+    before = x.dtype.type(0)
+    room = np.empty((blocks, APART), x.dtype)
     while done < iterations:
         length = length_of_pass(change, before, tolerance, min(longest, iterations - done))
         changes = room[:, :length]
@@ -206,7 +223,8 @@ def relax(x, b, rule, tables, iterations, tolerance, longest, kept, blocks, grid
         if met > 0:
             return done + met
         before = changes[:, length - 2].max() if length > 1 else change
-        done, change = done + length, changes[:, length - 1].max()
+        done = done + length
+        change = changes[:, length - 1].max()
     return iterations
 
 
@@ -216,7 +234,9 @@ def sweep(colour, x, b, rule, tables, tolerance, grid):
     moved = 0
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        change = sweep_plane(colour, z, address_of(x), address_of(b), rule, address_of(tables), grid)
+        change = sweep_plane(
+            colour, z, address_of(x), address_of(b), rule, address_of(tables), grid
+        )
         restore_subnormals(mode)
         moved += change > tolerance
     return moved > 0

@@ -1,6 +1,7 @@
 """Sums and largest values on CPU threads.
 
-Sums are float64 and run along columns of a plane first: their order follows from the size of a plane alone.
+Sums are float64 and run along columns of a plane first: their order follows from the size of a
+plane alone.
 """
 
 import numpy as np
@@ -64,7 +65,8 @@ def total_of_squares(plane):
 @compiled
 def largest_in(plane):
     """Return the largest absolute value of a plane; NaN if it holds one."""
-    largest, wrong = abs(plane[0, 0]), 0
+    largest = abs(plane[0, 0])
+    wrong = 0
     for y in range(plane.shape[0]):
         for c in range(plane.shape[1]):
             value = abs(plane[y, c])
@@ -73,7 +75,7 @@ def largest_in(plane):
     return largest if wrong == 0 else largest * np.nan
 
 
-# ---- All planes ------------------------------------------------------------------------------------------------------
+# ---- All planes ----------------------------------------------------------------------------------
 
 
 @compiled_parallel

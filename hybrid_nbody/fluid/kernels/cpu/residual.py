@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     sign_z: float
 
 
-# ---- What surrounds a row --------------------------------------------------------------------------------------------
+# ---- What surrounds a row ------------------------------------------------------------------------
 
 
 @inlined
@@ -57,7 +57,8 @@ def fill_ends(colour, z, x, grid):
     Not row by row: a vector that is loaded from where a number was stored just before has to wait.
     """
     for y in range(grid.rows):
-        other, shift = place_of(1 - colour, z, y, grid), shift_of(colour, z, y, grid)
+        other = place_of(1 - colour, z, y, grid)
+        shift = shift_of(colour, z, y, grid)
         others = (grid.columns + shift) // 2
         if shift == 0:
             store_number(x, other - 1, load_number(x, other + others - 1))
@@ -74,7 +75,8 @@ def beside(own, other, distance, sign):
 @inlined
 def rows_around(colour, z, y, rule, grid):
     """Return the places of a row, of the other colour's row beside it, and of those around, these with their signs."""
-    own, other = place_of(colour, z, y, grid), place_of(1 - colour, z, y, grid)
+    own = place_of(colour, z, y, grid)
+    other = place_of(1 - colour, z, y, grid)
     size = grid.rows * grid.pitch
     front = beside(own, other, (row_before(y, grid) - y) * grid.pitch, rule.sign_y)
     back = beside(own, other, (row_after(y, grid) - y) * grid.pitch, rule.sign_y)
@@ -98,12 +100,18 @@ def missing_in(rows, shift, table, i, x, b, rule, tables):
     i : int
         The cells.
     """
-    own, other, ((front, front_sign), (back, back_sign), (below, below_sign), (above, above_sign)) = rows
-    cell, start = load(x, own + i), other + shift + i
+    (
+        own,
+        other,
+        ((front, front_sign), (back, back_sign), (below, below_sign), (above, above_sign)),
+    ) = rows
+    cell = load(x, own + i)
+    start = other + shift + i
     x_part = (load(x, start - 1) + load(x, start)) + load(tables, table + i) * cell
     y_part = spread(front_sign) * load(x, front + i) + spread(back_sign) * load(x, back + i)
     z_part = spread(below_sign) * load(x, below + i) + spread(above_sign) * load(x, above + i)
-    left, six = load(b, own + i) - spread(rule.own) * cell, spread(type(rule.own)(6))
+    left = load(b, own + i) - spread(rule.own) * cell
+    six = spread(type(rule.own)(6))
     return cell, left + spread(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
 
 
@@ -115,7 +123,7 @@ def kind_of(z, y, grid):
     return 2 * grid.pitch * (1 + at_y + 2 * at_z)
 
 
-# ---- Largest values --------------------------------------------------------------------------------------------------
+# ---- Largest values ------------------------------------------------------------------------------
 
 
 @compiled
@@ -125,8 +133,10 @@ def missing_in_plane(colour, z, x, b, rule, tables, grid):
         fill_ends(colour, z, x, grid)
     largest = spread(type(rule.own)(0))
     for y in range(grid.rows):
-        rows, shift = rows_around(colour, z, y, rule, grid), shift_of(colour, z, y, grid)
-        table, kind = shift * grid.pitch, kind_of(z, y, grid)
+        rows = rows_around(colour, z, y, rule, grid)
+        shift = shift_of(colour, z, y, grid)
+        table = shift * grid.pitch
+        kind = kind_of(z, y, grid)
         for c in range(0, grid.pitch, LANES):
             _, missing = missing_in(rows, shift, table, c, x, b, rule, tables)
             largest = larger(magnitude(load(tables, kind + table + c) * missing), largest)
@@ -149,7 +159,8 @@ def largest_in_plane(colour, z, b, cells, grid):
     """Return the largest absolute value of the cells of one colour in a plane."""
     largest = spread(b.dtype.type(0))
     for y in range(grid.rows):
-        row, real = place_of(colour, z, y, grid), shift_of(colour, z, y, grid) * grid.pitch
+        row = place_of(colour, z, y, grid)
+        real = shift_of(colour, z, y, grid) * grid.pitch
         for c in range(0, grid.pitch, LANES):
             largest = larger(magnitude(load(cells, real + c) * load(b, row + c)), largest)
     return largest_number(largest)
@@ -160,5 +171,7 @@ def largest_cell(b, cells, grid):
     """Return the largest absolute value of a slab, by colour; `cells`, (2, pitch), are 1, and 0 for padding."""
     result = np.zeros(grid.planes + 2, b.dtype)
     for z in prange(1, grid.planes + 1):
-        result[z] = max(largest_in_plane(0, z, b, cells, grid), largest_in_plane(1, z, b, cells, grid))
+        result[z] = max(
+            largest_in_plane(0, z, b, cells, grid), largest_in_plane(1, z, b, cells, grid)
+        )
     return result.max()

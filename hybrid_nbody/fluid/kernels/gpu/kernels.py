@@ -1,7 +1,7 @@
 """The cell by cell parts of a fluid step on a GPU (CUDA through CuPy); twin of ``cpu``.
 
-``red_black_resident.cu`` and ``red_black_tiles.cu`` hold whole red-black solves (`red_black.py`), ``red_black.cu``
-the parts of others, ``advection.cu`` the advection, ``cells.cu`` everything else.
+``red_black_resident.cu`` and ``red_black_tiles.cu`` hold whole red-black solves (`red_black.py`),
+``red_black.cu`` the parts of others, ``advection.cu`` the advection, ``cells.cu`` everything else.
 """
 
 import functools
@@ -9,7 +9,14 @@ import functools
 import numpy as np
 
 from hybrid_nbody.fluid.kernels.gpu import red_black as gpu_relax
-from hybrid_nbody.fluid.kernels.gpu.layout import OPTIONS, SOURCES, SUM_THREADS, defines, halo_of, pitch_of
+from hybrid_nbody.fluid.kernels.gpu.layout import (
+    OPTIONS,
+    SOURCES,
+    SUM_THREADS,
+    defines,
+    halo_of,
+    pitch_of,
+)
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 BLOCK = (64, 4)
@@ -22,18 +29,23 @@ WORDS = 24
 """Of what the device remembers of solves: see ``solve.cuh``."""
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
 DONE = 4
-FLAGS, FLAGS_OF_A_LAUNCH, LAUNCHES = 10, 4, 3
+FLAGS = 10
+FLAGS_OF_A_LAUNCH = 4
+LAUNCHES = 3
 
 
 class Kernels:
     """The parts of a step on one GPU; parameters and methods as in `hybrid_nbody.fluid.kernels.cpu.kernels.Kernels`.
 
-    Launches are queued on the backend's stream and return at once; `statistics`, `residual`, `largest` and the sums
-    wait for their result. A solve stops on the device: what is queued after it has converged returns at once.
+    Launches are queued on the backend's stream and return at once; `statistics`, `residual`,
+    `largest` and the sums wait for their result. A solve stops on the device: what is queued after
+    it has converged returns at once.
     """
 
     def __init__(self, backend, slab, dtype):
-        self.backend, self.slab, self.dtype = backend, slab, np.dtype(dtype)
+        self.backend = backend
+        self.slab = slab
+        self.dtype = np.dtype(dtype)
         self.number = self.dtype.type
         modules = {name: self.compile(source, {}) for name, source in SOURCES.items()}
         self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
@@ -41,14 +53,22 @@ class Kernels:
             self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
-        self.extreme, self.fetched = backend.zeros(1, dtype), backend.pinned(1, dtype)
-        self.shape_of_colours = (2, slab.planes + 2 * halo_of(slab), slab.cells[1], pitch_of(slab, dtype))
+        self.extreme = backend.zeros(1, dtype)
+        self.fetched = backend.pinned(1, dtype)
+        self.shape_of_colours = (
+            2,
+            slab.planes + 2 * halo_of(slab),
+            slab.cells[1],
+            pitch_of(slab, dtype),
+        )
 
     def compile(self, source, macros, **options):
         """Return the module of a file for this slab; `options` as of the backend's `compile`."""
-        return self.backend.compile(source, defines(self.slab, self.dtype) | macros, OPTIONS, **options)
+        return self.backend.compile(
+            source, defines(self.slab, self.dtype) | macros, OPTIONS, **options
+        )
 
-    # --- arrays -------------------------------------------------------------------------------------------------------
+    # --- arrays -----------------------------------------------------------------------------------
 
     def field(self):
         """Return a field of zeros."""
@@ -93,11 +113,15 @@ class Kernels:
 
     def _over(self, width, source, name, *arguments, planes=None):
         """Launch a kernel with a thread for each of `width` places of every row, of this rank's planes by default."""
-        grid = (-(-width // BLOCK[0]), -(-self.slab.cells[1] // BLOCK[1]), planes or self.slab.planes)
+        grid = (
+            -(-width // BLOCK[0]),
+            -(-self.slab.cells[1] // BLOCK[1]),
+            planes or self.slab.planes,
+        )
         if self.slab.planes:
             self.kernel(source, name)(grid, (*BLOCK, 1), arguments)
 
-    # --- linear systems -----------------------------------------------------------------------------------------------
+    # --- linear systems ---------------------------------------------------------------------------
 
     @functools.cached_property
     def relaxation(self):
@@ -111,11 +135,15 @@ class Kernels:
     def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
         """Do all iterations of a solve, and note it in the statistics; halo planes of x are valid then.
 
-        `room` is flat memory of the working type that is free meanwhile, or None; `halo` how ranks see each other's
-        planes, if this one does not own them all. Nothing is done here but queue kernels, so that a caller may capture
-        it.
+        `room` is flat memory of the working type that is free meanwhile, or None; `halo` how ranks
+        see each other's planes, if this one does not own them all. Nothing is done here but queue
+        kernels, so that a caller may capture it.
         """
-        equation = *self._equation(stencil), self.number(1.0 / stencil.diagonal), self.number(tolerance)
+        equation = (
+            *self._equation(stencil),
+            self.number(1.0 / stencil.diagonal),
+            self.number(tolerance),
+        )
         self.relaxation.relax(x, b, equation, iterations, room, halo)
 
     def _equation(self, stencil):
@@ -138,12 +166,15 @@ class Kernels:
     def sweep(self, colour, x, b, stencil, factors, tolerance):
         """Renew the cells of one colour; the halo planes of the other are valid.
 
-        A cell changes by ``factors[k]`` times what its equation lacks, k counting the walls beside it: 1 for one of x,
-        2 for one of y, 4 for one of z.
+        A cell changes by ``factors[k]`` times what its equation lacks, k counting the walls beside
+        it: 1 for one of x, 2 for one of y, 4 for one of z.
         """
-        equation, by_walls = self._equation(stencil), np.array([(factors,)], [("at", self.dtype, len(factors))])
+        equation = self._equation(stencil)
+        by_walls = np.array([(factors,)], [("at", self.dtype, len(factors))])
         numbers = *equation, by_walls, self.number(tolerance)
-        self._over(self.slab.half, "red_black", "sweep", np.int32(colour), x, b, *numbers, self.control)
+        self._over(
+            self.slab.half, "red_black", "sweep", np.int32(colour), x, b, *numbers, self.control
+        )
 
     def end_iteration(self):
         """Let the solve end here if `changed` is zero."""
@@ -156,7 +187,8 @@ class Kernels:
     def stopped(self) -> bool:
         """Return whether a solve is done, where other ranks are on CPUs, which leave it then; an iteration is left out.
 
-        Else only the device knows, and does nothing more once a solve has converged: the host does not wait for it.
+        Else only the device knows, and does nothing more once a solve has converged: the host does
+        not wait for it.
         """
         done = self.slab.mixed and bool(self.backend.download(self.control[DONE : DONE + 1])[0])
         if done:
@@ -175,7 +207,9 @@ class Kernels:
     def residual(self, x, b, stencil) -> float:
         """Return the largest residual of this rank's cells."""
         self.extreme.fill(0)
-        self._over(self.slab.half, "red_black", "residual", x, b, *self._equation(stencil), self.extreme)
+        self._over(
+            self.slab.half, "red_black", "residual", x, b, *self._equation(stencil), self.extreme
+        )
         return float(self.backend.download(self.extreme)[0])
 
     def exceeds(self, x, b, stencil, limit):
@@ -191,7 +225,7 @@ class Kernels:
             self.control,
         )
 
-    # --- over all cells -----------------------------------------------------------------------------------------------
+    # --- over all cells ---------------------------------------------------------------------------
 
     def largest(self, array) -> float:
         """Return the largest absolute value of a field or of colours."""
@@ -239,7 +273,7 @@ class Kernels:
             self.kernel("cells", name)((self.slab.planes,), (SUM_THREADS,), (field, sums))
         return self.backend.download(sums)
 
-    # --- projection and advection -------------------------------------------------------------------------------------
+    # --- projection and advection -----------------------------------------------------------------
 
     def divergence(self, u, v, w, factor, colours):
         """Set colours to `factor` times the sum of the central differences."""
@@ -264,13 +298,15 @@ class Kernels:
     def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Set `out` to `forward` with half the error of going there and back taken off."""
         velocity = u, v, w, self.number(scale), *map(np.int32, parity)
-        self._cells("advection", "correct", source, forward, *self._planes(source, below), out, *velocity)
+        self._cells(
+            "advection", "correct", source, forward, *self._planes(source, below), out, *velocity
+        )
 
     def _planes(self, source, below):
         """Return which global plane is the first of `source`, and how many there are."""
         return np.int32(self.slab.first - below), np.int32(len(source))
 
-    # --- forces and sources -------------------------------------------------------------------------------------------
+    # --- forces and sources -----------------------------------------------------------------------
 
     def buoyancy(self, u, v, w, density, factors):
         """Add the density times a factor to each component."""
@@ -283,7 +319,9 @@ class Kernels:
     def confine(self, u, v, w, length, strength, new_u, new_v, new_w):
         """Add vorticity confinement."""
         factors = 0.5 / self.slab.spacing, strength * self.slab.spacing, SMALLEST
-        self._cells("cells", "confine", u, v, w, length, *map(self.number, factors), new_u, new_v, new_w)
+        self._cells(
+            "cells", "confine", u, v, w, length, *map(self.number, factors), new_u, new_v, new_w
+        )
 
     def add_box(self, field, box, value):
         """Add `value` in the cells of a box (x0, x1, y0, y1, z0, z1), half-open."""

@@ -22,9 +22,11 @@ OWN_SHARED_MEMORY = 1024
 """Bytes of a block that are left to the kernel beside what is counted: more than it needs."""
 
 ALIGNMENT = 32
-"""Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written in."""
+"""Bytes: rows of colours are padded to a multiple of them, the sectors that memory is written
+in."""
 
-CPU_ENDS, CPU_LANES = 2, 16
+CPU_ENDS = 2
+CPU_LANES = 16
 """As in ``layout``: places that a row has beside its cells, and of which it has a multiple."""
 
 SUM_THREADS = 512
@@ -47,7 +49,8 @@ def halo_of(slab) -> int:
 def defines(slab, dtype) -> dict[str, int | str]:
     """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
     headers = b"".join(header.read_bytes() for header in HEADERS)
-    cells, periodic = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True)), map(int, slab.periodic)
+    cells = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True))
+    periodic = map(int, slab.periodic)
     parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
     return {
         "REAL": {"f4": "float", "f8": "double"}[np.dtype(dtype).str[1:]],

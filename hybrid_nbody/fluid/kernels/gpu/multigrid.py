@@ -22,18 +22,23 @@ def columns_rows_planes(array):
 class Transfers:
     """Work on the coarse grids, and between grids; parameters and methods as in the twin.
 
-    All is queued. Once the kernels of the finest grid know that a solve has converged, nothing more is done.
+    All is queued. Once the kernels of the finest grid know that a solve has converged, nothing more
+    is done.
     """
 
     def __init__(self, kernels):
-        self.slab, self.control, self.kind = kernels.slab, kernels.control, kernels.dtype.type
+        self.slab = kernels.slab
+        self.control = kernels.control
+        self.kind = kernels.dtype.type
         module = kernels.backend.compile(SOURCE, defines(kernels.slab, kernels.dtype), OPTIONS)
         self.kernel = functools.cache(module.get_function)
         self.kernel("sweep")  # compiles the whole file now
 
     def _launch(self, name, cells, *arguments):
         """Launch a kernel with a thread for each of `cells` along x, y and z."""
-        blocks = tuple(-(-int(number) // threads) for number, threads in zip(cells, BLOCK, strict=True))
+        blocks = tuple(
+            -(-int(number) // threads) for number, threads in zip(cells, BLOCK, strict=True)
+        )
         if all(blocks):
             self.kernel(name)(blocks, BLOCK, (*arguments, self.control))
 
@@ -53,19 +58,36 @@ class Transfers:
         """Relax the cells of one colour of a coarse grid."""
         columns, rows, planes = size = columns_rows_planes(x)
         system = (x, b, *self._system(stencil), *couplings)
-        self._launch("sweep", ((columns + 1) // 2, rows, planes), np.int32((colour + first) % 2), *size, *system)
+        self._launch(
+            "sweep",
+            ((columns + 1) // 2, rows, planes),
+            np.int32((colour + first) % 2),
+            *size,
+            *system,
+        )
 
     def average_rows(self, x, b, stencil, couplings, along_x, along_y, rows):
         """Fill `rows` with the residual of a coarse grid, averaged along x and y."""
         cells = columns_rows_planes(rows)
         system = (x, b, *self._system(stencil), *couplings)
-        self._launch("average_rows", cells, *columns_rows_planes(x), *system, *along_x, *along_y, *cells[:2], rows)
+        self._launch(
+            "average_rows",
+            cells,
+            *columns_rows_planes(x),
+            *system,
+            *along_x,
+            *along_y,
+            *cells[:2],
+            rows,
+        )
 
     def average_rows_of_colours(self, x, b, stencil, along_x, along_y, rows):
         """Do the same from the finest grid."""
         cells = columns_rows_planes(rows)
         system = (x, b, *self._system(stencil), *map(self.kind, stencil.parity))
-        self._launch("average_rows_of_colours", cells, *system, *along_x, *along_y, *cells[:2], rows)
+        self._launch(
+            "average_rows_of_colours", cells, *system, *along_x, *along_y, *cells[:2], rows
+        )
 
     def average_planes(self, rows, along_z, coarse):
         """Fill `coarse` with averages along z of `rows`, whose halo planes are valid."""

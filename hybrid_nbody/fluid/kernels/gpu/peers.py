@@ -1,15 +1,21 @@
 """What lies beyond the planes of a rank whose GPU relaxes them in passes: how it is kept up to date.
 
-A rank computes again what its neighbours compute beside its planes: two planes beyond each end for an iteration. So
-planes travel once a pass, whatever it iterates, and every cell is computed from the same numbers as on one rank.
+A rank computes again what its neighbours compute beside its planes: two planes beyond each end for
+an iteration. So planes travel once a pass, whatever it iterates, and every cell is computed from
+the same numbers as on one rank.
 """
 
 import numpy as np
 
 from hybrid_nbody.fluid.kernels.gpu.layout import halo_of
 
-BEYOND = np.dtype([("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")])
-AHEAD = np.dtype([("to", BEYOND), ("complete", "u8"), ("helpers", "i4"), ("first", "i4"), ("second", "i4")], align=True)
+BEYOND = np.dtype(
+    [("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")]
+)
+AHEAD = np.dtype(
+    [("to", BEYOND), ("complete", "u8"), ("helpers", "i4"), ("first", "i4"), ("second", "i4")],
+    align=True,
+)
 MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks", "i4")])
 """As in ``peer_planes.cuh``, ``red_black_tiles.cu`` and ``red_black.cu``."""
 
@@ -23,8 +29,8 @@ COPY_THREADS = 256
 def planes_read(count: int) -> tuple[int, int]:
     """Return how many planes of x beyond each end a pass of `count` iterations reads, of one colour and the other.
 
-    It begins with the first colour, of which it needs no plane more than it renews. After the last pass, `count` 0, one
-    plane of each colour is wanted.
+    It begins with the first colour, of which it needs no plane more than it renews. After the last
+    pass, `count` 0, one plane of each colour is wanted.
     """
     return max(2 * count - 1, 1), max(2 * count, 1)
 
@@ -101,29 +107,39 @@ class Messages(Nobody):
 class Peers(Nobody):
     """Neighbours on GPUs that write into each other's memory, and meet after every pass; methods as in `Nobody`.
 
-    Every rank has at least as many planes as a pass reads beyond its own. Multiprocessors without a tile copy the first
-    ones during a pass, where there are some, and a kernel between passes the others: if the threads of tiles did that,
-    it would cost more time, in registers and instructions, than it would hide.
+    Every rank has at least as many planes as a pass reads beyond its own. Multiprocessors without a
+    tile copy the first ones during a pass, where there are some, and a kernel between passes the
+    others: if the threads of tiles did that, it would cost more time, in registers and
+    instructions, than it would hide.
     """
 
     def __init__(self, kernels, halo):
         super().__init__(halo)
-        self.kernels, self.memory = kernels, halo.transport.peers
-        for name in OF_A_SOLVE:  # CUDA may load a kernel only when the GPU is idle, which it is not while ranks meet
+        self.kernels = kernels
+        self.memory = halo.transport.peers
+        for name in (
+            OF_A_SOLVE
+        ):  # CUDA may load a kernel only when the GPU is idle, which it is not while ranks meet
             kernels.kernel("red_black", name)
-        self.rank, self.planes = halo.rank, halo.partition.counts
+        self.rank = halo.rank
+        self.planes = halo.partition.counts
         self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
         self.count = kernels.backend.zeros(3, "u4")
         kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
         self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
         numbers = self.mailboxes.data.ptr, self.count.data.ptr, self.rank, len(self.planes)
         self.meetings = np.array([numbers], MEETINGS)
-        self.found, self.present = {}, {}
+        self.found = {}
+        self.present = {}
 
     def begin(self, x, b, spare, room, counts):
         """See `Nobody`; the first call with some arrays asks all ranks where theirs are."""
         super().begin(x, b, spare, room, (*counts, 0))
-        key = x.data.ptr, b.data.ptr, room.data.ptr if room is not None else 0  # all ranks find the same ones known
+        key = (
+            x.data.ptr,
+            b.data.ptr,
+            room.data.ptr if room is not None else 0,
+        )  # all ranks find the same ones known
         if key not in self.found:
             self.found[key] = {array.data.ptr: self._beside(array) for array in (x, b, spare)}
         self.present = self.found[key]
@@ -136,7 +152,8 @@ class Peers(Nobody):
         """See `Nobody`; the rank below needs what it is shown at the end of its next pass, the one above at once."""
         result = super().ahead(target, launch, helpers)
         if helpers:
-            complete, planes = self.count[2:].data.ptr, planes_read(self.counts[launch + 1])
+            complete = self.count[2:].data.ptr
+            planes = planes_read(self.counts[launch + 1])
             result[0] = self._beside_but(target, "above")[0], complete, helpers, *planes
         return result
 
@@ -145,7 +162,9 @@ class Peers(Nobody):
         count, following = self.counts[launch : launch + 2]
         to = self._beside_but(target, "below") if helpers else self.present[target.data.ptr]
         planes = target, *map(np.int32, planes_read(following)), to
-        self._launch("show_and_meet", COPY_BLOCKS, *planes, *self._meeting(launch, count if watched else 0))
+        self._launch(
+            "show_and_meet", COPY_BLOCKS, *planes, *self._meeting(launch, count if watched else 0)
+        )
 
     def end(self, x, watched):
         """See `Nobody`; what the last pass left in the halo came to x with the rest."""
@@ -171,9 +190,13 @@ class Peers(Nobody):
 
     def _beside(self, array):
         """Return where the ranks below and above have what this rank has in `array`."""
-        addresses, result = self.memory.addresses(array), np.zeros(1, BEYOND)
-        ranks, plane, halo = len(self.planes), array[0, 0].nbytes, halo_of(self.kernels.slab)
-        below, above = (self.rank - 1) % ranks, (self.rank + 1) % ranks
+        addresses = self.memory.addresses(array)
+        result = np.zeros(1, BEYOND)
+        ranks = len(self.planes)
+        plane = array[0, 0].nbytes
+        halo = halo_of(self.kernels.slab)
+        below = (self.rank - 1) % ranks
+        above = (self.rank + 1) % ranks
         low, high = self.kernels.slab.walls
         for name, other, moved, wall in (
             ("below", below, self.planes[below], low),

@@ -16,8 +16,13 @@ ROOM_ALIGNMENT = 256
 
 def fastest(kernels) -> "Residence | Passes":
     """Return how the kernels' GPU best relaxes the kernels' planes."""
-    facts, slab = kernels.backend.facts(), kernels.slab
-    boxes = boxes_of(slab, kernels.dtype, facts) if slab.complete and facts["cooperative_launch"] else None
+    facts = kernels.backend.facts()
+    slab = kernels.slab
+    boxes = (
+        boxes_of(slab, kernels.dtype, facts)
+        if slab.complete and facts["cooperative_launch"]
+        else None
+    )
     return Residence(kernels, boxes) if boxes else Passes(kernels)
 
 
@@ -31,7 +36,8 @@ class Residence:
     """
 
     def __init__(self, kernels, boxes):
-        self.kernels, self.boxes = kernels, boxes
+        self.kernels = kernels
+        self.boxes = boxes
         module = kernels.compile(FOLDER / "red_black_resident.cu", boxes.macros, cooperative=True)
         self.kernel = module.get_function("relax")
         self.memory = self.kernel.max_dynamic_shared_size_bytes = boxes.memory(kernels.dtype)
@@ -45,8 +51,9 @@ class Residence:
         x, b : array by colour
             Unknowns, renewed in place with their halo planes, and right-hand side.
         equation : tuple
-            Numbers of the working type: own, neighbour and the three signs of the stencil, the inverse of its diagonal,
-            and the tolerance of the largest change; if that is less than 0 nothing meets it.
+            Numbers of the working type: own, neighbour and the three signs of the stencil, the
+            inverse of its diagonal, and the tolerance of the largest change; if that is less than 0
+            nothing meets it.
         iterations : int
             At most so many.
         room : flat array or None
@@ -71,19 +78,30 @@ class Passes:
     """
 
     def __init__(self, kernels, longest: int = LONGEST_PASS):
-        self.kernels, self.spare, self.neighbours = kernels, None, None
+        self.kernels = kernels
+        self.spare = None
+        self.neighbours = None
         facts = kernels.backend.facts()
-        slab, upload, multiprocessors = kernels.slab, kernels.backend.upload, facts["multiprocessors"]
-        tilings = {count: tiling_of(slab, kernels.dtype, count, facts) for count in range(1, longest + 1)}
+        slab = kernels.slab
+        upload = kernels.backend.upload
+        multiprocessors = facts["multiprocessors"]
+        tilings = {
+            count: tiling_of(slab, kernels.dtype, count, facts) for count in range(1, longest + 1)
+        }
         self.tilings = {count: tiling for count, tiling in tilings.items() if tiling}
-        self.cuts = {c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()}
+        self.cuts = {
+            c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()
+        }
         self.launchable = {count: self._compile(count) for count in self.tilings}
         self.longest = max(self.tilings)
-        self.helpers = {c: tiling.helpers(slab, c, multiprocessors) for c, tiling in self.tilings.items()}
+        self.helpers = {
+            c: tiling.helpers(slab, c, multiprocessors) for c, tiling in self.tilings.items()
+        }
 
     def _compile(self, count):
         """Return the kernels of passes of `count` iterations, by name."""
-        tiling, names = self.tilings[count], ("relax", "redo") if count == 1 else ("relax",)
+        tiling = self.tilings[count]
+        names = ("relax", "redo") if count == 1 else ("relax",)
         module = self.kernels.compile(FOLDER / "red_black_tiles.cu", tiling.macros(count))
         kernels = {name: module.get_function(name) for name in names}
         for kernel in kernels.values():
@@ -93,10 +111,14 @@ class Passes:
     def relax(self, x, b, equation, iterations, room, halo):
         """Queue a solve: passes, and a part of the last again if that did too many iterations.
 
-        Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes some to work in.
+        Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes
+        some to work in.
         """
         neighbours = self.neighbours = self.neighbours or self._meet_neighbours(halo)
-        spare, longest, previous, watched = self._spare_colours(room), self.longest, 0, equation[-1] >= 0
+        spare = self._spare_colours(room)
+        longest = self.longest
+        previous = 0
+        watched = equation[-1] >= 0
         counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
         neighbours.begin(x, b, spare, room, counts)
         for number, count in enumerate(counts):
@@ -122,13 +144,17 @@ class Passes:
 
     def _pass(self, count, number, previous, target, arrays, equation):
         """Launch a pass to `target`, with a row of blocks more if its first planes are to be shown meanwhile."""
-        ahead, (across, rows) = self.neighbours.ahead(target, number, self.helpers[count]), self._grid(count)
+        ahead, (across, rows) = (
+            self.neighbours.ahead(target, number, self.helpers[count]),
+            self._grid(count),
+        )
         grid = across, rows + (ahead["helpers"].item() > 0)
         self._launch("relax", count, grid, (number, previous, *arrays), equation, ahead)
 
     def _launch(self, name, count, grid, arrays, equation, *more):
         """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers before the arrays."""
-        words, tiling = (np.int32(word) if isinstance(word, int) else word for word in arrays), self.tilings[count]
+        words = (np.int32(word) if isinstance(word, int) else word for word in arrays)
+        tiling = self.tilings[count]
         arguments = *words, self.cuts[count], *equation, self.kernels.control, *more
         memory = tiling.memory(self.kernels.dtype)
         self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=memory)
@@ -141,7 +167,8 @@ class Passes:
         """Return colours to work in: always in the same place of the room, or our own if they do not fit."""
         shape = self.kernels.shape_of_colours
         if room is not None:
-            size, start = int(np.prod(shape)), -room.data.ptr % ROOM_ALIGNMENT // room.dtype.itemsize
+            size = int(np.prod(shape))
+            start = -room.data.ptr % ROOM_ALIGNMENT // room.dtype.itemsize
             if start + size <= room.size:
                 return room[start : start + size].reshape(shape)
         if self.spare is None:

@@ -10,10 +10,12 @@ BANKS = 32
 """Of shared memory."""
 
 SCHEDULERS = 4
-"""Of a multiprocessor; the warps of a block take turns on them, and its registers are split among them."""
+"""Of a multiprocessor; the warps of a block take turns on them, and its registers are split among
+them."""
 
 REGISTERS_BESIDE_B = 48
-"""That a thread needs for addresses and sums; some more with each of its rows, which the compiler can spill."""
+"""That a thread needs for addresses and sums; some more with each of its rows, which the compiler
+can spill."""
 
 MOST_REGISTERS = 255
 MOST_PLANES = 32
@@ -23,7 +25,10 @@ LEAST_THREADS = 256
 """Of a block, however few columns it has: they exchange its halo together."""
 
 CYCLES_OF_CELL = 100
-"""In which a thread renews one, among others; the halo takes about one a cell pair. Seen on an H200."""
+"""In which a thread renews one, among others; the halo takes about one a cell pair.
+
+Seen on an H200.
+"""
 
 
 class Boxes(NamedTuple):
@@ -65,7 +70,9 @@ class Boxes(NamedTuple):
     def memory(self, dtype) -> int:
         """Return the bytes of shared memory that hold the values of a box and its halo; a last thread reads beyond."""
         plane = (self.rows + 2) * self.stride + 2 * self.rows
-        return (2 * (self.planes + 2) * plane + self.thread_rows * self.stride) * np.dtype(dtype).itemsize
+        return (2 * (self.planes + 2) * plane + self.thread_rows * self.stride) * np.dtype(
+            dtype
+        ).itemsize
 
     def cost(self, half: int) -> int:
         """Return about how many cycles a block needs for half an iteration, besides waiting."""
@@ -93,29 +100,39 @@ def _boxes(slab, dtype, facts, across):
     along = min(nz, facts["multiprocessors"] // across)
     if not along:
         return None
-    rows, planes = -(-ny // across), -(-nz // along)
+    rows = -(-ny // across)
+    planes = -(-nz // along)
     threads = _threads(rows, slab.half, planes * np.dtype(dtype).itemsize // 4, facts)
     if planes > MOST_PLANES or threads is None:
         return None
-    boxes = Boxes(rows, planes, -(-ny // rows), -(-nz // planes), *threads, _stride(slab.half, threads[0]))
-    return boxes if boxes.memory(dtype) + OWN_SHARED_MEMORY <= facts["shared_memory_per_block_limit"] else None
+    boxes = Boxes(
+        rows, planes, -(-ny // rows), -(-nz // planes), *threads, _stride(slab.half, threads[0])
+    )
+    return (
+        boxes
+        if boxes.memory(dtype) + OWN_SHARED_MEMORY <= facts["shared_memory_per_block_limit"]
+        else None
+    )
 
 
 def _threads(rows, half, words, facts):
     """Return the fewest rows of a thread, of so many words in each colour, and the threads; None: too few registers."""
     for thread_rows in range(1, MOST_REGISTERS):
-        groups, needed = -(-rows // thread_rows), 2 * thread_rows * words + REGISTERS_BESIDE_B
+        groups = -(-rows // thread_rows)
+        needed = 2 * thread_rows * words + REGISTERS_BESIDE_B
         threads = max(LEAST_THREADS, -(-groups * half // LANES) * LANES)
         warps_in_turn = -(-threads // (LANES * SCHEDULERS))
         if needed > MOST_REGISTERS:
             return None
-        if threads <= facts["threads_per_block_limit"] and needed <= facts["registers_per_block_limit"] // (
-            LANES * SCHEDULERS * warps_in_turn
-        ):
+        if threads <= facts["threads_per_block_limit"] and needed <= facts[
+            "registers_per_block_limit"
+        ] // (LANES * SCHEDULERS * warps_in_turn):
             return thread_rows, threads
     return None
 
 
 def _stride(half, thread_rows):
     """Return the stride with which the cells of a warp lie in different banks, those of another row, too."""
-    return next((s for s in range(half, half + BANKS) if (thread_rows * s - half) % BANKS == 0), half)
+    return next(
+        (s for s in range(half, half + BANKS) if (thread_rows * s - half) % BANKS == 0), half
+    )

@@ -10,14 +10,15 @@ ARRAYS = 4
 """Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
 
 MANY_CELLS = 20_000_000
-"""Grids with more gain from tiles that begin with a sector of memory; in smaller ones, narrower skirts are better."""
+"""Grids with more gain from tiles that begin with a sector of memory; in smaller ones, narrower
+skirts are better."""
 
 BEFORE_A_RANGE = 2
 """Steps that the beginning of a range of planes takes as long as."""
 
 LONG_WALK = 32
-"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few times as many as are
-shown."""
+"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few
+times as many as are shown."""
 
 MOST_IDLE = 0.95
 """Share of the multiprocessors that are enough, if their blocks then begin with the same planes."""
@@ -35,11 +36,11 @@ class Tiling(NamedTuple):
     side : int
         Warps of a block beside each other in x; the others are above them in y.
     align : int
-        Cells of a colour that the skirts along x are a multiple of: with 4 a tile writes whole sectors of memory, 1
-        wastes less.
+        Cells of a colour that the skirts along x are a multiple of: with 4 a tile writes whole
+        sectors of memory, 1 wastes less.
     stages : int
-        Steps for which numbers wait or are under way; those that are unrolled, 2 K + 2 in a pass of K iterations, are a
-        multiple of them, so that the compiler knows where each number waits.
+        Steps for which numbers wait or are under way; those that are unrolled, 2 K + 2 in a pass of
+        K iterations, are a multiple of them, so that the compiler knows where each number waits.
     """
 
     rows: int
@@ -69,11 +70,15 @@ class Tiling(NamedTuple):
 
     def fits(self, dtype, count: int, limit: int) -> bool:
         """Return whether a pass of `count` iterations can have such tiles in so many bytes of shared memory."""
-        return (2 * count + 2) % self.stages == 0 and self.memory(dtype) + self.edges(dtype, count) <= limit
+        return (2 * count + 2) % self.stages == 0 and self.memory(dtype) + self.edges(
+            dtype, count
+        ) <= limit
 
     def macros(self, count: int) -> dict[str, int]:
         """Return the macros of ``red_black_tiles.cu`` for `count` iterations of a pass."""
-        return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {"K": count}
+        return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {
+            "K": count
+        }
 
     def number(self, slab, count: int) -> tuple[int, int]:
         """Return the tiles beside each other in x, and the strips of them in y, for `count` iterations of a pass."""
@@ -84,7 +89,8 @@ class Tiling(NamedTuple):
     def cuts(self, slab, count: int, multiprocessors: int) -> np.ndarray:
         """Return how the planes of all strips, one after another, are shared out among rows of blocks.
 
-        A row computes 2 `count` planes beyond each end of its part of a strip, too; all rows take about as long.
+        A row computes 2 `count` planes beyond each end of its part of a strip, too; all rows take
+        about as long.
 
         Parameters
         ----------
@@ -104,7 +110,9 @@ class Tiling(NamedTuple):
 
     def cost(self, slab, count: int, multiprocessors: int) -> float:
         """Return about how long a pass takes, in units that are the same for all tiles."""
-        return self._shared_out(slab, count, multiprocessors)[1] * self.height * ROW_COSTS[self.rows]
+        return (
+            self._shared_out(slab, count, multiprocessors)[1] * self.height * ROW_COSTS[self.rows]
+        )
 
     def level(self, slab, count: int, multiprocessors: int) -> bool:
         """Return whether all blocks walk side by side, and find what they share in the cache."""
@@ -125,7 +133,8 @@ class Tiling(NamedTuple):
             return 0
         if self.walk(slab, count, multiprocessors) < LONG_WALK:
             return 0
-        across, rows = self.number(slab, count)[0], len(self.cuts(slab, count, multiprocessors)) - 1
+        across = self.number(slab, count)[0]
+        rows = len(self.cuts(slab, count, multiprocessors)) - 1
         return min(across, max(0, multiprocessors - across * rows))
 
     def _shared_out(self, slab, count, multiprocessors):
@@ -134,7 +143,8 @@ class Tiling(NamedTuple):
         rows = max(1, min(multiprocessors // across, strips * slab.planes))
         together = rows - rows % strips  # blocks above each other begin with the same plane
         rows = together if together >= MOST_IDLE * rows else rows
-        beyond, steps = 4 * count + BEFORE_A_RANGE, -(-strips * slab.planes // rows)
+        beyond = 4 * count + BEFORE_A_RANGE
+        steps = -(-strips * slab.planes // rows)
         while len(cuts := _cuts(strips, slab.planes, steps, beyond)) > rows + 1:
             steps += 1
         return cuts, steps
@@ -142,19 +152,22 @@ class Tiling(NamedTuple):
 
 def _cuts(strips, planes, steps, beyond):
     """Return cuts between rows of blocks of that many steps: of each part of a strip, its planes and `beyond`."""
-    cuts, place = [0], 0
+    cuts = [0]
+    place = 0
     while place < strips * planes:
         left = max(steps, beyond + 1)
         while left > beyond and place < strips * planes:
             part = min(left - beyond, planes - place % planes)
-            place, left = place + part, left - part - beyond
+            place = place + part
+            left = left - part - beyond
         cuts.append(place)
     return cuts
 
 
 def _tiles(slab, axis, width, skirt, more):
     """Return how many tiles cover an axis; see ``red_black_tiles.cu``; at walls they may have `more` cells."""
-    size, periodic = (slab.half, slab.cells[1])[axis], slab.periodic[axis]
+    size = (slab.half, slab.cells[1])[axis]
+    periodic = slab.periodic[axis]
     if size == width or (not periodic and size < width):
         return 1
     beyond = skirt if more and not periodic else 0
@@ -162,10 +175,12 @@ def _tiles(slab, axis, width, skirt, more):
 
 
 LOW = tuple(Tiling(4, warps, 1, 1, 6) for warps in range(8, 13))
-"""Tiles of several heights: faster where the grid is small, or one suits it so that all blocks walk side by side."""
+"""Tiles of several heights: faster where the grid is small, or one suits it so that all blocks walk
+side by side."""
 
 ROW_COSTS = {8: 1.0, 4: 1.1}
-"""How long a step takes for a row of a tile, by the rows of a thread: measured on an H200, relative to the first."""
+"""How long a step takes for a row of a tile, by the rows of a thread: measured on an H200, relative
+to the first."""
 
 SMALLER = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
@@ -192,13 +207,15 @@ def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
 
 
 def _fastest(slab, dtype, count, multiprocessors):
-    wraps, warps = any(slab.periodic[:2]), -(-slab.half // LANES)
+    wraps = any(slab.periodic[:2])
+    warps = -(-slab.half // LANES)
     if dtype.itemsize > 4:
         return Tiling(4, 8, 1, 4, 4)
     if count > 1 and wraps:
         return Tiling(4, 12, 1, 2, 6)
     if count > 1:
-        facts, few = (slab, count, multiprocessors), slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
+        facts = (slab, count, multiprocessors)
+        few = slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
         high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 6)
         low = [tiling for tiling in LOW if few or tiling.level(*facts)]
         return min((high, *low), key=lambda tiling: tiling.cost(*facts))

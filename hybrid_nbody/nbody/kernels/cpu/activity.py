@@ -12,8 +12,9 @@ def count(position, counts):
     ----------
     position : (n, 3) array of float64
     counts : (D, D) array of int32
-        Row k holds the cells with k <= D y < k + 1, in each of them x grows with the column. The last row and the last
-        column hold their far edge, too. A body outside the square, or whose place is no number, counts nowhere.
+        Row k holds the cells with k <= D y < k + 1, in each of them x grows with the column. The
+        last row and the last column hold their far edge, too. A body outside the square, or whose
+        place is no number, counts nowhere.
     """
     cells = counts.shape[0]
     counts[:] = 0

@@ -1,8 +1,8 @@
 """The formulas of a Hermite substep on a CPU (Numba); twin of ``hermite.cu`` and ``gpu_hermite``.
 
-Each for this rank's bodies. What is known at the beginning of a substep is kept in `start`, a (4, n, 3) array of
-positions, velocities, accelerations and jerks; predictions and corrections are written beside it, so that a substep can
-be done again.
+Each for this rank's bodies. What is known at the beginning of a substep is kept in `start`, a (4,
+n, 3) array of positions, velocities, accelerations and jerks; predictions and corrections are
+written beside it, so that a substep can be done again.
 """
 
 import numpy as np
@@ -38,27 +38,38 @@ def correct(h, start, acceleration, jerk, position, velocity):
 def first_steps(accuracy, negligible, acceleration, jerk, result):
     """Fill the (n,) step that each body asks for as long as nothing is known of higher derivatives."""
     for i in range(result.size):
-        a, j = _norm(acceleration[i]), _norm(jerk[i])
-        result[i] = np.inf if a <= negligible else _number(FIRST_SUBSTEP * np.sqrt(accuracy) * a / j)
+        a = _norm(acceleration[i])
+        j = _norm(jerk[i])
+        result[i] = (
+            np.inf if a <= negligible else _number(FIRST_SUBSTEP * np.sqrt(accuracy) * a / j)
+        )
 
 
 @compiled
 def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
     """Fill the (n,) step that each body asks for after one of `h` (Makino & Aarseth 1992).
 
-    The second and third derivatives of its acceleration at the end follow from accelerations and jerks at both ends; a
-    body whose acceleration is at most `negligible` asks for none.
+    The second and third derivatives of its acceleration at the end follow from accelerations and
+    jerks at both ends; a body whose acceleration is at most `negligible` asks for none.
     """
-    second, third = np.empty(3), np.empty(3)
+    second = np.empty(3)
+    third = np.empty(3)
     for i in range(result.size):
         for axis in range(3):
             change = start[2, i, axis] - acceleration[i, axis]
-            j0, j1 = start[3, i, axis], jerk[i, axis]
+            j0 = start[3, i, axis]
+            j1 = jerk[i, axis]
             third[axis] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
             second[axis] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[axis]
-        a, j, a2, a3 = _norm(acceleration[i]), _norm(jerk[i]), _norm(second), _norm(third)
-        above, below = a * a2 + j * j, j * a3 + a2 * a2
-        result[i] = np.inf if a <= negligible or below == 0 else _number(np.sqrt(accuracy * above / below))
+        a = _norm(acceleration[i])
+        j = _norm(jerk[i])
+        a2 = _norm(second)
+        a3 = _norm(third)
+        above = a * a2 + j * j
+        below = j * a3 + a2 * a2
+        result[i] = (
+            np.inf if a <= negligible or below == 0 else _number(np.sqrt(accuracy * above / below))
+        )
 
 
 @compiled

@@ -1,7 +1,7 @@
 """The pair force on CPU threads (Numba); twin of ``gpu``.
 
-The loops over pairs are in ``pair_force``, each for a block of targets; here, blocks are handed to threads, sources are
-prepared, and whole steps are done without coming back to Python.
+The loops over pairs are in ``pair_force``, each for a block of targets; here, blocks are handed to
+threads, sources are prepared, and whole steps are done without coming back to Python.
 """
 
 import numpy as np
@@ -12,13 +12,18 @@ from hybrid_nbody.nbody.integrators import stages as integrators
 from hybrid_nbody.nbody.integrators.stages import ACTIONS, SMALLEST_SUBSTEP, TRIALS, numbered
 from hybrid_nbody.nbody.kernels.cpu import hermite as cpu_hermite
 from hybrid_nbody.nbody.kernels.cpu.lanes import LANES
-from hybrid_nbody.nbody.kernels.cpu.pair_force import block_accelerations, block_jerks, block_potentials
+from hybrid_nbody.nbody.kernels.cpu.pair_force import (
+    block_accelerations,
+    block_jerks,
+    block_potentials,
+)
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
 
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
-KICK, DRIFT = ACTIONS.index("kick"), ACTIONS.index("drift")
+KICK = ACTIONS.index("kick")
+DRIFT = ACTIONS.index("drift")
 
 next_substep = compiled(integrators.next_substep)
 
@@ -34,7 +39,8 @@ def accelerations(targets, place, equal, leave_out, G, eps2, starts, origin, off
     place : (n,) array of int32
         Where each target stands among the sources.
     equal, leave_out : bool
-        Whether all masses are the same and multiplied last, and whether a target is left out of its own sum.
+        Whether all masses are the same and multiplied last, and whether a target is left out of its
+        own sum.
     G, eps2 : float
         Gravitational constant, and the softening length squared in the working type.
     starts, origin, offset, mass : arrays
@@ -44,30 +50,64 @@ def accelerations(targets, place, equal, leave_out, G, eps2, starts, origin, off
     """
     blocks = -(-targets.shape[0] // LANES)
     if blocks == 1:  # waking threads would take longer than the sum
-        block_accelerations(0, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result)
+        block_accelerations(
+            0, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result
+        )
     else:
         for block in prange(blocks):
             first = block * LANES
-            block_accelerations(first, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result)
+            block_accelerations(
+                first,
+                targets,
+                place,
+                equal,
+                leave_out,
+                G,
+                eps2,
+                starts,
+                origin,
+                offset,
+                mass,
+                result,
+            )
 
 
 @compiled_parallel
 def potentials(targets, place, G, eps2, starts, origin, offset, mass, result):
     """Compute the potential at every target: arguments as in `accelerations`, (n,) result."""
     for block in prange(-(-targets.shape[0] // LANES)):
-        block_potentials(block * LANES, targets, place, G, eps2, starts, origin, offset, mass, result)
+        block_potentials(
+            block * LANES, targets, place, G, eps2, starts, origin, offset, mass, result
+        )
 
 
 @compiled_parallel
-def accelerations_and_jerks(targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerk):
+def accelerations_and_jerks(
+    targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerk
+):
     """Compute the acceleration of every target and its time derivative.
 
-    Arguments as in `accelerations`; of the velocities, `moving` are the targets', `drift` and `speed` the origins and
-    offsets of the sources'. `result` and `jerk` are filled, both (n, 3).
+    Arguments as in `accelerations`; of the velocities, `moving` are the targets', `drift` and
+    `speed` the origins and offsets of the sources'. `result` and `jerk` are filled, both (n, 3).
     """
     for block in prange(-(-targets.shape[0] // LANES)):
         first = block * LANES
-        block_jerks(first, targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerk)
+        block_jerks(
+            first,
+            targets,
+            place,
+            G,
+            eps2,
+            starts,
+            origin,
+            offset,
+            mass,
+            result,
+            moving,
+            drift,
+            speed,
+            jerk,
+        )
 
 
 @compiled
@@ -84,7 +124,8 @@ def pack_offsets(vector, order, local, starts, origin, offset):
     """Store vectors of all bodies, (N, 3), as `pack` does with the positions."""
     stored = offset.dtype.type
     for chunk in range(origin.shape[0]):
-        start, end = starts[chunk], starts[chunk + 1]
+        start = starts[chunk]
+        end = starts[chunk + 1]
         if local and start < end:
             origin[chunk] = vector[order[(start + end) // 2]]
         for k in range(start, end):
@@ -139,7 +180,21 @@ def run_stages(
 
 
 @compiled
-def evaluate(position, velocity, acceleration, jerk, mass, order, place, local, G, eps2, starts, sources, speeds):
+def evaluate(
+    position,
+    velocity,
+    acceleration,
+    jerk,
+    mass,
+    order,
+    place,
+    local,
+    G,
+    eps2,
+    starts,
+    sources,
+    speeds,
+):
     """Fill accelerations and jerks, (N, 3) each, of one rank that owns every body; return the seconds that it took.
 
     The arguments from `mass` on are the physics of `run_hermite`.
@@ -175,17 +230,20 @@ def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
     wanted : float
         The substep wanted first, in units of time.
     room : tuple of arrays of float64
-        To work in, the fields of `integrators.hermite.Motion`: ``start`` (4, N, 3), positions, velocities,
-        accelerations and jerks at the beginning of a substep; ``velocity`` (N, 3), predicted; ``jerk`` (N, 3), at the
-        predicted positions; ``asked`` (N,), the substep that each body asks for, in units of time.
+        To work in, the fields of `integrators.hermite.Motion`: ``start`` (4, N, 3), positions,
+        velocities, accelerations and jerks at the beginning of a substep; ``velocity`` (N, 3),
+        predicted; ``jerk`` (N, 3), at the predicted positions; ``asked`` (N,), the substep that
+        each body asks for, in units of time.
     bodies : tuple of arrays of float64
-        Positions, velocities and accelerations, (N, 3) each and advanced in place. Accelerations need not be given.
+        Positions, velocities and accelerations, (N, 3) each and advanced in place. Accelerations
+        need not be given.
     physics : tuple
-        The last arguments of `evaluate`: ``mass`` (N,) float64; ``order`` (N,) int32, the bodies in the order of the
-        sum; ``place`` (N,) int32, where each body stands in it; ``local`` bool, whether a chunk of sources has an
-        origin of its own; ``G`` float64, the gravitational constant; ``eps2``, the softening length squared in the
-        working type; ``starts`` (capacity + 1,) int32, where chunks start in ``order``; and two tuples to work in,
-        ``sources`` (origins (capacity, 3) float64 and offsets (3, N) in the stored type, both lengths, and masses (N,)
+        The last arguments of `evaluate`: ``mass`` (N,) float64; ``order`` (N,) int32, the bodies in
+        the order of the sum; ``place`` (N,) int32, where each body stands in it; ``local`` bool,
+        whether a chunk of sources has an origin of its own; ``G`` float64, the gravitational
+        constant; ``eps2``, the softening length squared in the working type; ``starts`` (capacity +
+        1,) int32, where chunks start in ``order``; and two tuples to work in, ``sources`` (origins
+        (capacity, 3) float64 and offsets (3, N) in the stored type, both lengths, and masses (N,)
         in the working type) and ``speeds`` (the same two of the velocities).
 
     Returns
@@ -197,7 +255,8 @@ def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
     int, float
         Evaluations of all forces, and the seconds that they took.
     """
-    forces, force = 0, 0.0
+    forces = 0
+    force = 0.0
     for step in range(steps):
         force += begin_step(room, bodies, physics)
         forces += 1
@@ -205,7 +264,8 @@ def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
         left = dt
         while left > 0:
             h, wanted, trials, taken = substep(left, wanted, limits, room, bodies, physics)
-            forces, force = forces + trials, force + taken
+            forces = forces + trials
+            force = force + taken
             if h == 0:
                 return step, wanted, forces, force
             left -= h
@@ -227,13 +287,16 @@ def begin_step(room, bodies, physics):
 def substep(left, wanted, limits, room, bodies, physics):
     """Do a substep; return its length, or zero, the one wanted next, evaluations of the forces and their seconds.
 
-    Of the step so much is `left`, in units of time; `limits` are Aarseth's parameter, the negligible acceleration, and
-    the length of a step, all float64; the others are as of `run_hermite`.
+    Of the step so much is `left`, in units of time; `limits` are Aarseth's parameter, the
+    negligible acceleration, and the length of a step, all float64; the others are as of
+    `run_hermite`.
     """
     accuracy, negligible, dt = limits
     start, predicted, jerk, asked = room
     position, velocity, acceleration = bodies
-    h, trials, taken = 0.0, 0, 0.0
+    h = 0.0
+    trials = 0
+    taken = 0.0
     while trials < TRIALS:
         h = next_substep(wanted, left)
         if h < SMALLEST_SUBSTEP * dt:
@@ -281,7 +344,8 @@ class Kernels:
     hermite = cpu_hermite
 
     def __init__(self, backend, state, precision, softening, G):
-        kind, number = PRECISIONS[precision], len(state.mass)
+        kind = PRECISIONS[precision]
+        number = len(state.mass)
         self.local = kind.local
         eps2 = kind.working(softening**2)
         leave_out = leaves_out_self(state.heaviest, eps2)
@@ -323,12 +387,15 @@ class Kernels:
         pack_offsets(velocity, state.order, self.local, state.starts, *speeds)
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
         motion = (velocity[state.own], *speeds)
-        accelerations_and_jerks(state.own_position, state.place, *sources, state.acceleration, *motion, jerk)
+        accelerations_and_jerks(
+            state.own_position, state.place, *sources, state.acceleration, *motion, jerk
+        )
 
     def _speeds(self):
         """Return room for velocities, which are laid out as positions are, once somebody asks for jerks."""
         if self.speed is None:
-            self.drift_of_chunks, self.speed = np.zeros_like(self.origin), np.zeros_like(self.offset)
+            self.drift_of_chunks = np.zeros_like(self.origin)
+            self.speed = np.zeros_like(self.offset)
         return self.drift_of_chunks, self.speed
 
     def kick(self, state, duration):
@@ -359,8 +426,23 @@ class Kernels:
             Seconds spent in the force.
         """
         actions, lengths = numbered(stages, dt)
-        arrays = (state.position, state.velocity, state.acceleration, state.mass, state.order, state.place)
-        sources = (self.local, *self.cases, *self.constants, state.starts, self.origin, self.offset, self.mass)
+        arrays = (
+            state.position,
+            state.velocity,
+            state.acceleration,
+            state.mass,
+            state.order,
+            state.place,
+        )
+        sources = (
+            self.local,
+            *self.cases,
+            *self.constants,
+            state.starts,
+            self.origin,
+            self.offset,
+            self.mass,
+        )
         return run_stages(steps, actions, lengths, *arrays, *sources)
 
     def run_hermite(self, state, motion, dt, steps, accuracy, wanted):
@@ -385,7 +467,15 @@ class Kernels:
             As `run_hermite` of this module.
         """
         packed = ((self.origin, self.offset, self.mass), self._speeds())
-        physics = (state.mass, state.order, state.place, self.local, *self.constants, state.starts, *packed)
+        physics = (
+            state.mass,
+            state.order,
+            state.place,
+            self.local,
+            *self.constants,
+            state.starts,
+            *packed,
+        )
         room = (motion.start, motion.velocity, motion.jerk, motion.asked)
         bodies = (state.position, state.velocity, state.acceleration)
         return run_hermite(steps, dt, accuracy, motion.rounding, wanted, room, bodies, physics)

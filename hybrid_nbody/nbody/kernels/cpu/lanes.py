@@ -1,10 +1,11 @@
 """Vectors for the loops over pairs: a few numbers on the stack, one a target, that the compiler keeps in registers.
 
-Processors with AVX-512 estimate 1 / sqrt(x) many times faster than they divide and take roots. The compiler uses that
-for float32 alone, and refines the estimate by itself before it is cubed. `estimate_inverse_roots` gives the plain
-estimate, and the functions after it correct it once, within the formula of the pair: to first order in its error for
-float32, to fourth for float64. Where there is no such instruction the compiler finds the root its own way, and there is
-nothing left to correct.
+Processors with AVX-512 estimate 1 / sqrt(x) many times faster than they divide and take roots. The
+compiler uses that for float32 alone, and refines the estimate by itself before it is cubed.
+`estimate_inverse_roots` gives the plain estimate, and the functions after it correct it once,
+within the formula of the pair: to first order in its error for float32, to fourth for float64.
+Where there is no such instruction the compiler finds the root its own way, and there is nothing
+left to correct.
 """
 
 import numpy as np
@@ -14,10 +15,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 LANES = 32
-"""Targets in a block: two vectors of AVX-512 in float32, so that one computes while the other waits for its results."""
+"""Targets in a block: two vectors of AVX-512 in float32, so that one computes while the other waits
+for its results."""
 
 VECTOR_MATH = {"contract", "nsz", "arcp", "afn"}
-"""Fused multiply-adds and estimates; no sum changes its order, and NaN and infinity stay: the guard looks for them."""
+"""Fused multiply-adds and estimates; no sum changes its order, and NaN and infinity stay: the guard
+looks for them."""
 
 inlined = njit(inline="always")
 
@@ -70,21 +73,28 @@ def estimate_inverse_roots(typing_context, values, result):
 
 def _address(context, builder, array_type, array, vector):
     """Return the address of an array's numbers, as that of a vector."""
-    return builder.bitcast(context.make_array(array_type)(context, builder, array).data, vector.as_pointer())
+    return builder.bitcast(
+        context.make_array(array_type)(context, builder, array).data, vector.as_pointer()
+    )
 
 
 def _estimate_avx512(builder, vector, value):
     """Return the estimate of AVX-512, to 14 bits."""
-    kind, mask = "ps" if vector.count == 16 else "pd", ir.IntType(vector.count)
+    kind = "ps" if vector.count == 16 else "pd"
+    mask = ir.IntType(vector.count)
     signature = ir.FunctionType(vector, [vector, vector, mask])
-    function = cgutils.get_or_insert_function(builder.module, signature, f"llvm.x86.avx512.rsqrt14.{kind}.512")
+    function = cgutils.get_or_insert_function(
+        builder.module, signature, f"llvm.x86.avx512.rsqrt14.{kind}.512"
+    )
     return builder.call(function, [value, ir.Constant(vector, None), mask(2**vector.count - 1)])
 
 
 def _estimate_anywhere(builder, vector, value):
     """Return 1 / sqrt(value) in the compiler's own way; for float32 it may be an estimate that it refines."""
     name = f"llvm.sqrt.v{vector.count}{vector.element.intrinsic_name}"
-    square_root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
+    square_root = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector]), name
+    )
     root = builder.call(square_root, [value], fastmath=sorted(VECTOR_MATH))
     return builder.fdiv(ir.Constant(vector, [1.0] * vector.count), root, flags=sorted(VECTOR_MATH))
 
@@ -93,18 +103,22 @@ def _estimate_anywhere(builder, vector, value):
 def rounded_product(typing_context, a, b):
     """Return a b, never fused with the sum that it goes into.
 
-    Of a sum of two products either could be fused: which one, and so the last bit, would be a compilation's choice.
+    Of a sum of two products either could be fused: which one, and so the last bit, would be a
+    compilation's choice.
     """
 
     def generate(context, builder, signature, arguments):
-        return builder.fmul(*arguments, flags=["nsz"])  # without any flag, it would get those of the function
+        return builder.fmul(
+            *arguments, flags=["nsz"]
+        )  # without any flag, it would get those of the function
 
     return a(a, b), generate
 
 
-# With e = 1 - r^2 y^2 for an estimate y of 1 / r, r^-n = y^n (1 - e)^(-n/2), expanded in e. In float32 two terms do: e
-# is below 2^-12. Divided by a constant they take one operation: 1 + 3/2 e = 3/2 (5/3 - r^2 y^2). A sum of such terms is
-# divided by what the function returns for r = y = 1, where there is nothing to correct.
+# With e = 1 - r^2 y^2 for an estimate y of 1 / r, r^-n = y^n (1 - e)^(-n/2), expanded in e. In
+# float32 two terms do: e is below 2^-12. Divided by a constant they take one operation: 1 + 3/2 e =
+# 3/2 (5/3 - r^2 y^2). A sum of such terms is divided by what the function returns for r = y = 1,
+# where there is nothing to correct.
 
 
 def cube_over_estimate(square, estimate):

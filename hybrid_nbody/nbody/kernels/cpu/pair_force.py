@@ -1,8 +1,9 @@
 """The sums over all sources, for one block of targets.
 
-A vector holds one number of each of `LANES` targets, and every lane meets the sources one after another: a target's
-sum, and its bits, depend on the sources alone, and no lane is left over. In the working type, sums are taken over a row
-of sources and then over the chunk, about the chunk's origin; chunks are added up in float64.
+A vector holds one number of each of `LANES` targets, and every lane meets the sources one after
+another: a target's sum, and its bits, depend on the sources alone, and no lane is left over. In the
+working type, sums are taken over a row of sources and then over the chunk, about the chunk's
+origin; chunks are added up in float64.
 """
 
 import numpy as np
@@ -21,12 +22,13 @@ from hybrid_nbody.nbody.kernels.cpu.lanes import (
 )
 
 ROW = 16
-"""Sources summed in a row: rounding grows with them, and processors foresee the end of a short loop."""
+"""Sources summed in a row: rounding grows with them, and processors foresee the end of a short
+loop."""
 
 compiled_block = njit(cache=True, error_model="numpy", fastmath=VECTOR_MATH)
 
 
-# ---- The pairs -------------------------------------------------------------------------------------------------------
+# ---- The pairs -----------------------------------------------------------------------------------
 
 
 @inlined
@@ -51,7 +53,9 @@ def measure(difference, eps2, square, estimate):
 def sum_pulls(sources, first, target, own, eps2, real, equal, leave_out, pull):
     """Sum the accelerations towards some sources, m d / r^3 up to a constant; the first one's place is `first`."""
     x, y, z, mass = sources
-    difference, square, estimate = vectors(real), scalars(real), scalars(real)
+    difference = vectors(real)
+    square = scalars(real)
+    estimate = scalars(real)
     clear(pull)
     for j in range(mass.size):
         separate(x[j], y[j], z[j], target, real, difference)
@@ -70,7 +74,9 @@ def sum_pulls(sources, first, target, own, eps2, real, equal, leave_out, pull):
 def sum_potentials(sources, first, target, own, eps2, real, phi):
     """Sum the potentials of some sources, m / r up to a constant, in the first component of `phi`."""
     x, y, z, mass = sources
-    difference, square, estimate = vectors(real), scalars(real), scalars(real)
+    difference = vectors(real)
+    square = scalars(real)
+    estimate = scalars(real)
     clear(phi)
     for j in range(mass.size):
         separate(x[j], y[j], z[j], target, real, difference)
@@ -84,10 +90,16 @@ def sum_potentials(sources, first, target, own, eps2, real, phi):
 
 @inlined
 def sum_pulls_and_jerks(sources, speeds, first, target, course, own, eps2, real, pull, jerk):
-    """Sum accelerations and their time derivatives: m d / r^3 and m [dv - 3 (d . dv) / r^2 d] / r^3."""
+    """Sum accelerations and their time derivatives: m d / r^3 and m [dv - 3 (d .
+
+    dv) / r^2 d] / r^3.
+    """
     x, y, z, mass = sources
     vx, vy, vz, _ = speeds
-    difference, relative, square, estimate = vectors(real), vectors(real), scalars(real), scalars(real)
+    difference = vectors(real)
+    relative = vectors(real)
+    square = scalars(real)
+    estimate = scalars(real)
     clear(pull)
     clear(jerk)
     for j in range(mass.size):
@@ -102,7 +114,9 @@ def sum_pulls_and_jerks(sources, speeds, first, target, course, own, eps2, real,
             inverse2 = inverse * inverse
             weight = (mass[j] * inverse) * inverse2
             dx, dy, dz = difference[0, lane], difference[1, lane], difference[2, lane]
-            dvx, dvy, dvz = relative[0, lane], relative[1, lane], relative[2, lane]
+            dvx = relative[0, lane]
+            dvy = relative[1, lane]
+            dvz = relative[2, lane]
             rate = real(3) * inverse2 * (dx * dvx + (dy * dvy + rounded_product(dz, dvz)))
             pull[0, lane] += weight * dx
             pull[1, lane] += weight * dy
@@ -112,15 +126,20 @@ def sum_pulls_and_jerks(sources, speeds, first, target, course, own, eps2, real,
             jerk[2, lane] += weight * (dvz - rate * dz)
 
 
-# ---- The sums over chunks --------------------------------------------------------------------------------------------
+# ---- The sums over chunks ------------------------------------------------------------------------
 
 
 @compiled_block
-def block_accelerations(first, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result):
+def block_accelerations(
+    first, targets, place, equal, leave_out, G, eps2, starts, origin, offset, mass, result
+):
     """Compute the accelerations of the LANES targets from `first` on; arguments as in `cpu.accelerations`."""
-    stored, real = offset.dtype.type, mass.dtype.type
+    stored = offset.dtype.type
+    real = mass.dtype.type
     position, total, own = targets_from(first, targets, place)
-    target, pull, subtotal = vectors(stored), vectors(real), vectors(real)
+    target = vectors(stored)
+    pull = vectors(real)
+    subtotal = vectors(real)
     for chunk in range(origin.shape[0]):
         if starts[chunk] == starts[chunk + 1]:
             break
@@ -144,9 +163,11 @@ def block_accelerations(first, targets, place, equal, leave_out, G, eps2, starts
 @compiled_block
 def block_potentials(first, targets, place, G, eps2, starts, origin, offset, mass, result):
     """Compute the potentials at the LANES targets from `first` on; arguments as in `cpu.potentials`."""
-    stored, real = offset.dtype.type, mass.dtype.type
+    stored = offset.dtype.type
+    real = mass.dtype.type
     position, total, own = targets_from(first, targets, place)
-    target, phi = vectors(stored), vectors(real)
+    target = vectors(stored)
+    phi = vectors(real)
     for chunk in range(origin.shape[0]):
         if starts[chunk] == starts[chunk + 1]:
             break
@@ -160,12 +181,31 @@ def block_potentials(first, targets, place, G, eps2, starts, origin, offset, mas
 
 
 @compiled_block
-def block_jerks(first, targets, place, G, eps2, starts, origin, offset, mass, result, moving, drift, speed, jerks):
+def block_jerks(
+    first,
+    targets,
+    place,
+    G,
+    eps2,
+    starts,
+    origin,
+    offset,
+    mass,
+    result,
+    moving,
+    drift,
+    speed,
+    jerks,
+):
     """Compute accelerations and jerks of the LANES targets from `first` on; arguments as in the function of ``cpu``."""
-    stored, real = offset.dtype.type, mass.dtype.type
+    stored = offset.dtype.type
+    real = mass.dtype.type
     position, total, own = targets_from(first, targets, place)
     velocity, total_jerk, _ = targets_from(first, moving, place)
-    target, course, pull, jerk = vectors(stored), vectors(stored), vectors(real), vectors(real)
+    target = vectors(stored)
+    course = vectors(stored)
+    pull = vectors(real)
+    jerk = vectors(real)
     for chunk in range(origin.shape[0]):
         if starts[chunk] == starts[chunk + 1]:
             break
@@ -181,13 +221,15 @@ def block_jerks(first, targets, place, G, eps2, starts, origin, offset, mass, re
     store(first, G, total_jerk, jerks)
 
 
-# ---- Loading, adding, storing ----------------------------------------------------------------------------------------
+# ---- Loading, adding, storing --------------------------------------------------------------------
 
 
 @inlined
 def targets_from(first, rows, place):
     """Return the rows and the places of a block of targets, with sums at zero between; absent targets are zero."""
-    position, total, own = vectors(np.float64), vectors(np.float64), scalars(np.int32)
+    position = vectors(np.float64)
+    total = vectors(np.float64)
+    own = scalars(np.int32)
     clear(position)
     clear(total)
     for lane in range(LANES):

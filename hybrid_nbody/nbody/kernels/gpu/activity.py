@@ -14,7 +14,8 @@ class Counter:
     """Counts bodies on one GPU; parameters and methods as in the twin, `cpu.Counter`."""
 
     def __init__(self, backend, cells):
-        self.backend, self.cells = backend, cells
+        self.backend = backend
+        self.cells = cells
         self.kernel = backend.compile(SOURCE, {}).get_function("count")
         self.counts = backend.zeros((cells, cells), "i4")
 
@@ -24,5 +25,9 @@ class Counter:
         number = len(position)
         if number:
             blocks = -(-number // THREADS)
-            self.kernel((blocks,), (THREADS,), (np.int32(number), position, np.int32(self.cells), self.counts))
+            self.kernel(
+                (blocks,),
+                (THREADS,),
+                (np.int32(number), position, np.int32(self.cells), self.counts),
+            )
         return self.backend.download(self.counts)

@@ -1,4 +1,7 @@
-"""The formulas of a Hermite substep on a GPU; twin of ``cpu_hermite``. The kernels are in ``hermite.cu``."""
+"""The formulas of a Hermite substep on a GPU; twin of ``cpu_hermite``.
+
+The kernels are in ``hermite.cu``.
+"""
 
 import functools
 from pathlib import Path
@@ -21,7 +24,9 @@ class Formulas:
 
     def _launch(self, name, threads, *arguments):
         if threads:
-            self.kernel(name)((-(-threads // THREADS),), (THREADS,), (np.int32(threads), *arguments))
+            self.kernel(name)(
+                (-(-threads // THREADS),), (THREADS,), (np.int32(threads), *arguments)
+            )
 
     def predict(self, h, start, position, velocity):
         """See the twin."""
@@ -29,12 +34,16 @@ class Formulas:
 
     def correct(self, h, start, acceleration, jerk, position, velocity):
         """See the twin."""
-        self._launch("correct", position.size, np.float64(h), start, acceleration, jerk, position, velocity)
+        self._launch(
+            "correct", position.size, np.float64(h), start, acceleration, jerk, position, velocity
+        )
 
     def first_steps(self, accuracy, negligible, acceleration, jerk, result):
         """See the twin."""
         factor = FIRST_SUBSTEP * np.sqrt(accuracy)
-        self._launch("first_steps", result.size, factor, np.float64(negligible), acceleration, jerk, result)
+        self._launch(
+            "first_steps", result.size, factor, np.float64(negligible), acceleration, jerk, result
+        )
 
     def next_steps(self, h, accuracy, negligible, start, acceleration, jerk, result):
         """See the twin."""

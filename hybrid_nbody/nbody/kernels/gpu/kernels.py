@@ -1,4 +1,7 @@
-"""The pair force on a GPU (CUDA through CuPy); twin of ``cpu``. The kernels are in ``pair_force.cu``."""
+"""The pair force on a GPU (CUDA through CuPy); twin of ``cpu``.
+
+The kernels are in ``pair_force.cu``.
+"""
 
 import functools
 from pathlib import Path
@@ -22,10 +25,16 @@ NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
 
 def defines(
-    precision: str, layout: Layout, tuning: Tuning, number: int, owned: int, unsoftened: bool = False
+    precision: str,
+    layout: Layout,
+    tuning: Tuning,
+    number: int,
+    owned: int,
+    unsoftened: bool = False,
 ) -> dict[str, int | str]:
     """Return the macros that compile ``pair_force.cu`` for a rank that owns `owned` of `number` bodies."""
-    targets, few = tuning.targets_for(owned), number <= tuning.few
+    targets = tuning.targets_for(owned)
+    few = number <= tuning.few
     return {
         precision.upper(): 1,
         "UNSOFTENED": str(unsoftened).lower(),
@@ -63,24 +72,33 @@ class Kernels:
         How often a pair of bodies is computed: twice, once at either.
     """
 
-    remark, times_a_pair = "", 2
+    remark = ""
+    times_a_pair = 2
     run_hermite = None  # substeps are queued from outside: each asks for the length of the next
 
     def __init__(self, backend, state, precision, softening, G, tuning=None):
-        number, owned = len(state.mass), len(state.velocity)
-        self.backend, self.precision, self.G, self.owned = backend, precision, float(G), owned
-        self.layout, self.tuning = Layout.of(number), tuning or tuning_for(backend.model, precision)
+        number = len(state.mass)
+        owned = len(state.velocity)
+        self.backend = backend
+        self.precision = precision
+        self.G = float(G)
+        self.owned = owned
+        self.layout = Layout.of(number)
+        self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(softening**2)
         leave_out = leaves_out_self(state.heaviest, self.eps2)
         macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
-        self.targets, self.jerk_targets = macros["TARGETS"], macros["JERK_TARGETS"]
+        self.targets = macros["TARGETS"]
+        self.jerk_targets = macros["JERK_TARGETS"]
         self.few_threads = macros["FEW_THREADS"]
         self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
-        self.room, self.graphs, self.stages = {}, {}, {}
+        self.room = {}
+        self.graphs = {}
+        self.stages = {}
 
     @functools.cached_property
     def hermite(self):
@@ -98,11 +116,25 @@ class Kernels:
 
     def _bodies(self, state):
         """Return the arguments of `pack` that say which bodies fill the slots."""
-        return np.int32(self.slots), state.position, state.mass, state.order, state.starts, self.origin
+        return (
+            np.int32(self.slots),
+            state.position,
+            state.mass,
+            state.order,
+            state.starts,
+            self.origin,
+        )
 
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
-        self._sum(self._accelerations(state), self.targets, state, self._scale(state), state.acceleration, self.packed)
+        self._sum(
+            self._accelerations(state),
+            self.targets,
+            state,
+            self._scale(state),
+            state.acceleration,
+            self.packed,
+        )
 
     def _accelerations(self, state):
         return "accelerations" if state.common_mass is None else "accelerations_of_equal_masses"
@@ -115,8 +147,17 @@ class Kernels:
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
         moving, relative = self._pack_moving(state, velocity)
         both = self._room((len(jerk), 6), "f8")
-        self._sum("accelerations_and_jerks", self.jerk_targets, state, np.float64(self.G), both, moving, relative)
-        state.acceleration[:], jerk[:] = both[:, :3], both[:, 3:]
+        self._sum(
+            "accelerations_and_jerks",
+            self.jerk_targets,
+            state,
+            np.float64(self.G),
+            both,
+            moving,
+            relative,
+        )
+        state.acceleration[:] = both[:, :3]
+        jerk[:] = both[:, 3:]
 
     def _pack_moving(self, state, velocity):
         """Return the sources with their velocities, and these relative to one body's."""
@@ -138,7 +179,17 @@ class Kernels:
         partial = self._partial(components)
         own_velocity = state.velocity if velocity is None else velocity[state.own]
         bodies = (np.int32(targets), state.own_position, own_velocity, state.place, state.own_order)
-        self._launch(name, warps * RUN, *bodies, self.eps2, state.chunks, state.starts, self.origin, packed, partial)
+        self._launch(
+            name,
+            warps * RUN,
+            *bodies,
+            self.eps2,
+            state.chunks,
+            state.starts,
+            self.origin,
+            packed,
+            partial,
+        )
         sizes = np.int32(components), np.int32(targets)
         self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
 
@@ -161,12 +212,15 @@ class Kernels:
         self._add_scaled(state.own_position, duration, state.velocity)
 
     def _add_scaled(self, result, factor, increment):
-        self._launch("add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment)
+        self._launch(
+            "add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment
+        )
 
     def run(self, state, stages, dt, steps):
         """Do whole steps of a rank that owns every body, with hardly any work for the host.
 
-        Parameters and result as in the twin; the seconds in the force are those of the first step, times `steps`.
+        Parameters and result as in the twin; the seconds in the force are those of the first step,
+        times `steps`.
         """
         start = self.backend.mark()
         force = self._step(state, stages, dt)
@@ -178,11 +232,18 @@ class Kernels:
         """Do all steps in one block of threads, which needs no launch between the stages of a step."""
         name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
         actions, lengths = self._on_device(stages, dt)
-        sizes = np.int32(len(stages)), actions, lengths, np.int32(len(state.mass)), np.int32(self.slots)
+        sizes = (
+            np.int32(len(stages)),
+            actions,
+            lengths,
+            np.int32(len(state.mass)),
+            np.int32(self.slots),
+        )
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.place, state.own_order)
         sums = (self._scale(state), self.eps2, state.chunks, state.starts)
-        kernel, threads = self.kernel(name), self.few_threads
+        kernel = self.kernel(name)
+        threads = self.few_threads
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
             kernel((1,), (threads,), (count, *sizes, *bodies, *order, *sums))

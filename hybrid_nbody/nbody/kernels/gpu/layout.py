@@ -35,7 +35,8 @@ class Layout:
     def of(cls, number: int) -> "Layout":
         """Return the layout for `number` sources: enough parts to fill a GPU, not more than its memory bears.
 
-        For most sizes their number divides that of an H200's multiprocessors, 132: blocks then come in whole waves.
+        For most sizes their number divides that of an H200's multiprocessors, 132: blocks then come
+        in whole waves.
         """
         piece = RUN
         while piece < CHUNK and 2 * piece * PIECES_WANTED <= number:
@@ -57,8 +58,8 @@ class Tuning:
     few : int
         Up to so many bodies, whole batches of steps run in one block of threads.
     targets : tuple of (int, int)
-        Pairs (bodies, targets of a lane), ascending: a rank with up to so many bodies takes so many targets a lane;
-        a rank with more than the last pair says takes what that one says.
+        Pairs (bodies, targets of a lane), ascending: a rank with up to so many bodies takes so many
+        targets a lane; a rank with more than the last pair says takes what that one says.
     jerk_targets : int
         Most targets of a lane where jerks are summed, too: they need twice the registers.
     """
@@ -69,11 +70,17 @@ class Tuning:
 
     def targets_for(self, number: int) -> int:
         """Return how many targets a lane serves on a rank of `number` bodies."""
-        return next((targets for most, targets in self.targets if number <= most), self.targets[-1][1])
+        return next(
+            (targets for most, targets in self.targets if number <= most), self.targets[-1][1]
+        )
 
     def as_dict(self) -> dict:
         """Return what is kept in a file."""
-        return {"few": self.few, "targets": [list(pair) for pair in self.targets], "jerk_targets": self.jerk_targets}
+        return {
+            "few": self.few,
+            "targets": [list(pair) for pair in self.targets],
+            "jerk_targets": self.jerk_targets,
+        }
 
     @classmethod
     def from_dict(cls, values) -> "Tuning":
@@ -84,10 +91,18 @@ class Tuning:
         ValueError, TypeError, KeyError
             If `values`, of any type, can be no such thing.
         """
-        targets = tuple((_whole(most, 1), _whole(count, 1, MOST_TARGETS)) for most, count in values["targets"])
-        if not targets or any(low >= high for (low, _), (high, _) in zip(targets, targets[1:], strict=False)):
+        targets = tuple(
+            (_whole(most, 1), _whole(count, 1, MOST_TARGETS)) for most, count in values["targets"]
+        )
+        if not targets or any(
+            low >= high for (low, _), (high, _) in zip(targets, targets[1:], strict=False)
+        ):
             raise ValueError("numbers of bodies do not ascend")
-        return cls(_whole(values["few"], 0, MOST_FEW), targets, _whole(values["jerk_targets"], 1, MOST_TARGETS))
+        return cls(
+            _whole(values["few"], 0, MOST_FEW),
+            targets,
+            _whole(values["jerk_targets"], 1, MOST_TARGETS),
+        )
 
 
 def _whole(value, least, most=None):
@@ -101,7 +116,8 @@ MOST_TARGETS = 8
 """Targets of a lane beyond which no compiler keeps the sums in registers."""
 
 MOST_FEW = 128
-"""Bodies up to which one block has shared memory for all that ``pair_force.cu`` keeps there, in every precision."""
+"""Bodies up to which one block has shared memory for all that ``pair_force.cu`` keeps there, in
+every precision."""
 
 
 DEFAULTS = {

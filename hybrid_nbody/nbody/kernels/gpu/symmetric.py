@@ -1,4 +1,7 @@
-"""Each pair of bodies once on a GPU (CUDA through CuPy), in single precision. The kernels are in ``symmetric.cu``."""
+"""Each pair of bodies once on a GPU (CUDA through CuPy), in single precision.
+
+The kernels are in ``symmetric.cu``.
+"""
 
 import functools
 from pathlib import Path
@@ -12,17 +15,29 @@ from hybrid_nbody.nbody.kernels.precision import CHUNK
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
 
-TARGETS, JERK_TARGETS = 8, 4
-"""Targets of a lane: on an H200 as many as leave room for four blocks a multiprocessor. They are part of the order in
-which a run is summed, so that no GPU has others."""
+TARGETS = 8
+JERK_TARGETS = 4
+"""Targets of a lane: on an H200 as many as leave room for four blocks a multiprocessor. They are
+part of the order in which a run is summed, so that no GPU has others."""
 
 BLOCKS = 5
-"""Blocks that are started for each multiprocessor: as many as may run there at once, with potentials; else one more."""
+"""Blocks that are started for each multiprocessor: as many as may run there at once, with
+potentials; else one more."""
 
-COMPONENTS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 6, "potentials": 1}
+COMPONENTS = {
+    "accelerations": 3,
+    "accelerations_of_equal_masses": 3,
+    "accelerations_and_jerks": 6,
+    "potentials": 1,
+}
 """Numbers that a kernel finds for a body."""
 
-WORDS = {"accelerations": 3, "accelerations_of_equal_masses": 3, "accelerations_and_jerks": 4, "potentials": 2}
+WORDS = {
+    "accelerations": 3,
+    "accelerations_of_equal_masses": 3,
+    "accelerations_and_jerks": 4,
+    "potentials": 2,
+}
 """Units that each of them is counted in: the smaller the softening, the wider is their range."""
 
 
@@ -39,20 +54,25 @@ def nothing_to_add(totals, room):
 class Kernels(gpu.Kernels):
     """Gravity on one GPU that computes its share of all pairs; parameters as in `nbody.kernels.gpu.kernels`.
 
-    Its share is that of its bodies among all. What it finds are sums at all bodies, to which the pairs of other ranks
-    belong: ``add_up(totals, room)``, which the methods take, returns this rank's rows, (n, ...), of the sum of all
-    ranks' `totals`, (N, ...); it may put them into `room`.
+    Its share is that of its bodies among all. What it finds are sums at all bodies, to which the
+    pairs of other ranks belong: ``add_up(totals, room)``, which the methods take, returns this
+    rank's rows, (n, ...), of the sum of all ranks' `totals`, (N, ...); it may put them into `room`.
     """
 
     times_a_pair = 1
 
     def __init__(self, backend, state, precision, softening, G, tuning=None):
         super().__init__(backend, state, precision, softening, G, tuning)
-        self.number, self.targets, self.jerk_targets = len(state.mass), TARGETS, JERK_TARGETS
+        self.number = len(state.mass)
+        self.targets = TARGETS
+        self.jerk_targets = JERK_TARGETS
         self.blocks = BLOCKS * backend.facts()["multiprocessors"]
         self.pair_kernel = functools.cache(backend.compile(SOURCE, defines()).get_function)
-        self.taken, self.largest = backend.zeros(1, "i8"), backend.zeros(1, "i4")
-        self.speed, self.over_accelerations = backend.zeros(1, "f4"), backend.zeros(1, "f8")  # units of jerks
+        self.taken = backend.zeros(1, "i8")
+        self.largest = backend.zeros(1, "i4")
+        # units of jerks
+        self.speed = backend.zeros(1, "f4")
+        self.over_accelerations = backend.zeros(1, "f8")
         self.units = Units.of(softening, state.heaviest)
         self.bounds = bounds(self.number, self.units.length * softening)
         eps2 = np.float32((self.units.length * softening) ** 2)
@@ -61,16 +81,20 @@ class Kernels(gpu.Kernels):
     def accelerations(self, state, add_up=nothing_to_add):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
         held = self.units.accelerations if state.common_mass is None else self.units.weights
-        name, scale = self._accelerations(state), self._scale(state) / held
+        name = self._accelerations(state)
+        scale = self._scale(state) / held
         self._sum_pairs(name, state, self.packed, scale, state.acceleration, add_up)
 
     def accelerations_and_jerks(self, state, velocity, jerk, add_up=nothing_to_add):
         """Fill ``state.acceleration`` and `jerk` for this rank's bodies, after `pack`."""
         moving, relative = self._pack_moving(state, velocity)
-        self._launch_pairs("find_largest", relative.size, np.int32(relative.size), relative, self.largest)
+        self._launch_pairs(
+            "find_largest", relative.size, np.int32(relative.size), relative, self.largest
+        )
         units = self.speed, self.over_accelerations
         self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, *units)
-        both, scale = self._room((len(jerk), 6), "f8"), np.float64(self.G / self.units.accelerations)
+        both = self._room((len(jerk), 6), "f8")
+        scale = np.float64(self.G / self.units.accelerations)
         self._sum_pairs("accelerations_and_jerks", state, moving, scale, both, add_up)
         state.acceleration[:] = both[:, :3]
         self.backend.xp.multiply(both[:, 3:], self.over_accelerations, out=jerk)
@@ -82,17 +106,29 @@ class Kernels(gpu.Kernels):
 
     def _sum_pairs(self, name, state, packed, scale, result, add_up):
         """Sum over this rank's pairs, bring the sums of all ranks together, and scale those of its own bodies."""
-        components, words, slots = COMPONENTS[name], WORDS[name], np.int32(self.slots)
-        sums = self.taken, self._room((components * words, self.slots), "f8")  # zero before; `gather` clears them
+        components = COMPONENTS[name]
+        words = WORDS[name]
+        slots = np.int32(self.slots)
+        sums = (
+            self.taken,
+            self._room((components * words, self.slots), "f8"),
+        )  # zero before; `gather` clears them
         share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies, counted_in = (self.speed, state.chunks, self.origin, packed), rounders(self.bounds[name])
-        self.pair_kernel(name)((self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums))
+        bodies = (self.speed, state.chunks, self.origin, packed)
+        counted_in = rounders(self.bounds[name])
+        self.pair_kernel(name)(
+            (self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums)
+        )
         totals = self._room((self.number, components, words), "f8")
-        room = self._room((self.owned, components * words), "f8")  # of another shape: not the same memory
+        room = self._room(
+            (self.owned, components * words), "f8"
+        )  # of another shape: not the same memory
         order = slots, np.int32(components * words), state.order, state.chunks, state.starts
         self._launch_pairs("gather", self.slots, *order, *sums, totals)
         own = add_up(totals, room)
-        self._launch_pairs("combine", result.size, np.int32(result.size), np.int32(words), scale, own, result)
+        self._launch_pairs(
+            "combine", result.size, np.int32(result.size), np.int32(words), scale, own, result
+        )
 
     def _launch_pairs(self, name, threads, *arguments):
         """Launch a kernel of ``symmetric.cu`` as `_launch` does."""

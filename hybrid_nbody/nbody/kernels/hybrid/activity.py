@@ -3,4 +3,6 @@
 
 def Counter(backend, cells):
     """Return the counter of the main device; parameters as in `hybrid_nbody.nbody.kernels.cpu.activity.Counter`."""
-    return backend.main.kernels("hybrid_nbody.nbody.kernels", "activity").Counter(backend.main, cells)
+    return backend.main.kernels("hybrid_nbody.nbody.kernels", "activity").Counter(
+        backend.main, cells
+    )

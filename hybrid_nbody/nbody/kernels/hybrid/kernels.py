@@ -1,7 +1,8 @@
 """The pair force on a device and its helper at the same time; twin of ``cpu`` and ``gpu``.
 
-The helper computes the last of a rank's own bodies on the host. Positions come down beside the main device's work, and
-the accelerations go up when they are done; the main device computes the other bodies meanwhile.
+The helper computes the last of a rank's own bodies on the host. Positions come down beside the main
+device's work, and the accelerations go up when they are done; the main device computes the other
+bodies meanwhile.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +11,14 @@ import numpy as np
 
 from hybrid_nbody.nbody.integrators.stages import FORCE
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
-from hybrid_nbody.nbody.kernels.hybrid.share import FORCES_BETWEEN, WORTHWHILE, Choice, Rates, Readings, best_share
+from hybrid_nbody.nbody.kernels.hybrid.share import (
+    FORCES_BETWEEN,
+    WORTHWHILE,
+    Choice,
+    Rates,
+    Readings,
+    best_share,
+)
 from hybrid_nbody.nbody.state import State
 
 PACKAGE = "hybrid_nbody.nbody.kernels"
@@ -61,14 +69,19 @@ class Kernels:
     def __init__(self, backend, state, precision, softening, G):
         self.backend = backend
         self.main, self.helper = (
-            device.kernels(PACKAGE).Kernels(device, state, precision, softening, G) for device in backend.devices
+            device.kernels(PACKAGE).Kernels(device, state, precision, softening, G)
+            for device in backend.devices
         )
         self.alone = self._kernels_alone(state, precision, softening, G)
-        self.number, self.owned = len(state.mass), len(state.velocity)
-        self.host, self.parts = (None, None, None), (None, None)
-        self.room, self.force_seconds = {}, 0.0
+        self.number = len(state.mass)
+        self.owned = len(state.velocity)
+        self.host = (None, None, None)
+        self.parts = (None, None)
+        self.room = {}
+        self.force_seconds = 0.0
         self.share = self.choice = self.arrived = self.unread = None
-        self.adapting, self.readings = False, Readings()
+        self.adapting = False
+        self.readings = Readings()
         if backend.cpu_share != "auto" or not self.owned:
             self.fix(backend.cpu_share if self.owned else 0.0)
 
@@ -102,7 +115,7 @@ class Kernels:
         """How many of the own bodies are the helper's."""
         return round(self.share * self.owned)
 
-    # --- forces -------------------------------------------------------------------------------------------------------
+    # --- forces -----------------------------------------------------------------------------------
 
     def pack(self, state):
         """Prepare the sources from the positions of all bodies."""
@@ -154,8 +167,10 @@ class Kernels:
         if not self.count:
             self.alone.accelerations_and_jerks(state, velocity, jerk)
             return
-        parts, cut = self._parts(state), self.owned - self.count
-        moving, result = self._room("moving", velocity.shape), self._room("jerk", jerk.shape)[cut:]
+        parts = self._parts(state)
+        cut = self.owned - self.count
+        moving = self._room("moving", velocity.shape)
+        result = self._room("jerk", jerk.shape)[cut:]
         self.arrived = self.backend.fetch(velocity, moving)  # after the positions
         if cut:
             self.main.accelerations_and_jerks(parts.main, velocity, jerk[:cut])
@@ -168,7 +183,8 @@ class Kernels:
         if not self.count:
             self.alone.potential(state, result)
             return
-        parts, cut = self._parts(state), self.owned - self.count
+        parts = self._parts(state)
+        cut = self.owned - self.count
         if cut:
             self.main.potential(parts.main, result[:cut])
         found = self._room("potential", result.shape)[cut:]
@@ -183,7 +199,7 @@ class Kernels:
         """Add the velocity over `duration` to the positions."""
         self.main.drift(state, duration)
 
-    # --- steps --------------------------------------------------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------------
 
     def run(self, state, stages, dt, steps):
         """Do whole steps of a rank that owns every body; parameters and result as in the twins.
@@ -221,7 +237,7 @@ class Kernels:
         self._read()
         return self.force_seconds - before
 
-    # --- the share ----------------------------------------------------------------------------------------------------
+    # --- the share --------------------------------------------------------------------------------
 
     def choose(self, state) -> Choice:
         """Measure which share is the fastest for the bodies as they are, and take it from now on."""
@@ -273,11 +289,14 @@ class Kernels:
 
     def _helper_rate(self, state):
         """Return the helper's rate, measured with as many bodies as take long enough."""
-        host, device, count = self._host(state), self.backend.helper, min(SAMPLE, self.owned)
+        host = self._host(state)
+        device = self.backend.helper
+        count = min(SAMPLE, self.owned)
         self.backend.wait(self.backend.fetch(state.position, host.position))
         self.helper.pack(host)
         while True:
-            part, seconds = self._last(host, count), []
+            part = self._last(host, count)
+            seconds = []
             for _ in range(3):
                 start = device.mark()
                 self.helper.accelerations(part)
@@ -287,10 +306,11 @@ class Kernels:
             count = min(4 * count, self.owned)
 
     def _take(self, share):
-        self.share, self.readings = share, Readings()
+        self.share = share
+        self.readings = Readings()
         self.backend.helping = self.count > 0
 
-    # --- the two parts ------------------------------------------------------------------------------------------------
+    # --- the two parts ----------------------------------------------------------------------------
 
     def _host(self, state):
         """Return the helper's copy of a state: sources in their present order; positions are fetched for each force."""
@@ -299,7 +319,8 @@ class Kernels:
             down = {name: self.backend.download(getattr(state, name)) for name in ON_HOST}
             moving = {name: self._room(name, getattr(state, name).shape) for name in MOVING}
             host = replace(state, **down, **moving)
-            self.host, self.parts = (state, int(state.orders[0]), host), (None, None)
+            self.host = (state, int(state.orders[0]), host)
+            self.parts = (None, None)
         return host
 
     def _parts(self, state) -> Parts:
@@ -318,7 +339,9 @@ class Kernels:
     def _last(self, host, count):
         """Return the last `count` bodies on the host."""
         cut = self.owned - count
-        return _share_of(host, slice(cut, self.owned), host.own_order[host.own_order >= cut] - np.int32(cut))
+        return _share_of(
+            host, slice(cut, self.owned), host.own_order[host.own_order >= cut] - np.int32(cut)
+        )
 
     def _room(self, name, shape):
         """Return memory of the host that copies go to and come from, made once."""

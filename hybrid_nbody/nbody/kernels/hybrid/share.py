@@ -9,7 +9,8 @@ STEP = 0.2
 """Most that a share changes at once, relative to itself."""
 
 WORTHWHILE = 0.05
-"""Smallest change, relative to the share, that is made or tried: a new share costs some preparation."""
+"""Smallest change, relative to the share, that is made or tried: a new share costs some
+preparation."""
 
 LEAST = 1e-3
 """A share that shrinks below this is given up."""
@@ -47,7 +48,9 @@ class Choice:
     share: float
 
     def __str__(self):
-        seconds = ", ".join(f"{share:.3g}: {1e3 * self.tried[share]:.3g} ms" for share in sorted(self.tried))
+        seconds = ", ".join(
+            f"{share:.3g}: {1e3 * self.tried[share]:.3g} ms" for share in sorted(self.tried)
+        )
         return (
             f"cpu_share {self.share:.3g} chosen (a force by share: {seconds}; {self.rates.predicted:.3g} predicted "
             f"from {self.rates.main:.3g} and {self.rates.helper:.3g} interactions/s)"
@@ -55,7 +58,8 @@ class Choice:
 
 
 MARGIN = 0.99
-"""Both devices together are taken if a force takes at most so much of what it takes the better one."""
+"""Both devices together are taken if a force takes at most so much of what it takes the better
+one."""
 
 
 def best_share(tried: dict[float, float]) -> float:
@@ -93,7 +97,8 @@ class Readings:
 
     def balanced(self, share: float) -> float:
         """Return the share with which both devices would have taken equally long; these readings are of `share`."""
-        helper, main = share / self.helper, (1 - share) / self.main
+        helper = share / self.helper
+        main = (1 - share) / self.main
         return helper / (helper + main)
 
     def adapted(self, share: float) -> float:
