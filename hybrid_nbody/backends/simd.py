@@ -91,7 +91,7 @@ def address_of(typing_context, array):
 
 
 @intrinsic
-def load_number(typing_context, array, place):
+def load_scalar(typing_context, array, place):
     """Return a number of a flat array."""
 
     def generate(context, builder, signature, values):
@@ -101,7 +101,7 @@ def load_number(typing_context, array, place):
 
 
 @intrinsic
-def store_number(typing_context, array, place, number):
+def store_scalar(typing_context, array, place, number):
     """Put a number into a flat array."""
 
     def generate(context, builder, signature, values):
@@ -137,7 +137,7 @@ def store(typing_context, array, place, vector):
 
 
 @intrinsic
-def load_first(typing_context, array, place, count):
+def load_partial(typing_context, array, place, count):
     """Return a vector of which the first `count` numbers are read, and the others are 0."""
     vector = Vector(array.dtype)
 
@@ -155,7 +155,7 @@ def load_first(typing_context, array, place, count):
 
 
 @intrinsic
-def store_first(typing_context, array, place, vector, count):
+def store_partial(typing_context, array, place, vector, count):
     """Put the first `count` numbers of a vector into a flat array."""
 
     def generate(context, builder, signature, values):
@@ -171,7 +171,7 @@ def store_first(typing_context, array, place, vector, count):
 
 
 @intrinsic
-def fetch(typing_context, array, place):
+def prefetch(typing_context, array, place):
     """Let the line of the cache that holds a place of a flat array come; there may be no such place."""
 
     def generate(context, builder, signature, values):
@@ -189,12 +189,12 @@ def fetch(typing_context, array, place):
 
 
 @intrinsic
-def spread(typing_context, number):
+def broadcast(typing_context, number):
     """Return a vector of equal numbers."""
     vector = Vector(number)
 
     def generate(context, builder, signature, values):
-        return _spread(builder, values[0])
+        return _broadcast(builder, values[0])
 
     return vector(number), generate
 
@@ -216,26 +216,27 @@ def _of_every_number(name):
     return function
 
 
-magnitude = _of_every_number("fabs")
-rounded_down = _of_every_number("floor")
+fabs = _of_every_number("fabs")
+floor = _of_every_number("floor")
 
 
 @intrinsic
-def counted_from(typing_context, number):
+def arange_from(typing_context, number):
     """Return a number, the next one, and so on."""
     vector = Vector(number)
 
     def generate(context, builder, signature, values):
         kind = context.get_value_type(vector)
         return builder.fadd(
-            _spread(builder, values[0]), ir.Constant(kind, [float(lane) for lane in range(LANES)])
+            _broadcast(builder, values[0]),
+            ir.Constant(kind, [float(lane) for lane in range(LANES)]),
         )
 
     return vector(number), generate
 
 
 @intrinsic
-def chosen(typing_context, choice, one, other):
+def select(typing_context, choice, one, other):
     """Return the numbers of `one` where `choice` says so, else those of `other`."""
 
     def generate(context, builder, signature, values):
@@ -245,7 +246,7 @@ def chosen(typing_context, choice, one, other):
 
 
 @intrinsic
-def larger(typing_context, one, other):
+def maximum(typing_context, one, other):
     """Return the larger number, or numbers of vectors; that of `other` where one is NaN."""
 
     def generate(context, builder, signature, values):
@@ -255,7 +256,7 @@ def larger(typing_context, one, other):
 
 
 @intrinsic
-def smaller(typing_context, one, other):
+def minimum(typing_context, one, other):
     """Return the smaller number, or numbers of vectors; that of `other` where one is NaN."""
 
     def generate(context, builder, signature, values):
@@ -265,14 +266,14 @@ def smaller(typing_context, one, other):
 
 
 @intrinsic
-def replaced(typing_context, vector, lane, number):
+def insert(typing_context, vector, lane, number):
     """Return a vector with another number in a lane; there may be no such lane."""
 
     def generate(context, builder, signature, values):
         lanes = _numbers()
-        lane = _spread(builder, builder.trunc(values[1], ir.IntType(32)))
+        lane = _broadcast(builder, builder.trunc(values[1], ir.IntType(32)))
         return builder.select(
-            builder.icmp_signed("==", lanes, lane), _spread(builder, values[2]), values[0]
+            builder.icmp_signed("==", lanes, lane), _broadcast(builder, values[2]), values[0]
         )
 
     return vector(vector, types.intp, vector.dtype), generate
@@ -300,16 +301,16 @@ def _picked(places, description):
 EVEN = range(0, 2 * LANES, 2)
 TURNS = [place for lane in range(LANES) for place in (lane, LANES + lane)]
 
-evens = _picked(EVEN, "Return every second number of two vectors, from the first one on.")
-odds = _picked([place + 1 for place in EVEN], "Return the others.")
-first_turns = _picked(
+even_lanes = _picked(EVEN, "Return every second number of two vectors, from the first one on.")
+odd_lanes = _picked([place + 1 for place in EVEN], "Return the others.")
+interleave_low = _picked(
     TURNS[:LANES], "Return the numbers of two vectors in turns, from the first of the one on."
 )
-last_turns = _picked(TURNS[LANES:], "Return the others.")
+interleave_high = _picked(TURNS[LANES:], "Return the others.")
 
 
 @intrinsic
-def first_number(typing_context, vector):
+def first_lane(typing_context, vector):
     """Return the first number of a vector."""
 
     def generate(context, builder, signature, values):
@@ -341,7 +342,7 @@ def any_of(typing_context, choice):
 
 
 @intrinsic
-def largest_number(typing_context, vector):
+def reduce_max(typing_context, vector):
     """Return the largest number of a vector without NaN: LLVM's own way takes them one after another."""
 
     def generate(context, builder, signature, values):
@@ -361,7 +362,7 @@ def largest_number(typing_context, vector):
 
 
 @intrinsic
-def keep_rolled(typing_context):
+def prevent_unrolling(typing_context):
     """Do nothing; but LLVM will not unroll the loop this stands in, whose few turns would mostly be left over."""
 
     def generate(context, builder, signature, values):
@@ -403,7 +404,7 @@ def _numbers():
     return ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(LANES)))
 
 
-def _spread(builder, number):
+def _broadcast(builder, number):
     """Return a vector of equal numbers."""
     nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -415,5 +416,5 @@ def _spread(builder, number):
 def _lanes_below(builder, count):
     """Return a choice of the first lanes."""
     return builder.icmp_signed(
-        "<", _numbers(), _spread(builder, builder.trunc(count, ir.IntType(32)))
+        "<", _numbers(), _broadcast(builder, builder.trunc(count, ir.IntType(32)))
     )

@@ -18,16 +18,16 @@ from hybrid_nbody.backends.simd import (
     address_of,
     all_of,
     any_of,
-    counted_from,
-    first_number,
-    larger,
+    arange_from,
+    broadcast,
+    first_lane,
+    insert,
     load,
-    load_number,
-    replaced,
-    smaller,
-    spread,
+    load_scalar,
+    maximum,
+    minimum,
     store,
-    store_number,
+    store_scalar,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu.ghosts import MARGIN
@@ -66,12 +66,12 @@ class Reach(NamedTuple):
 @inlined
 def feet_of_block(u, v, w, place, x, y, z, scale, box):
     """Return steps and parts, along x, y and z, of LANES cells from x, y, z on, whose velocity is at `place`."""
-    by = spread(scale)
-    cells = counted_from(type(scale)(x))
+    by = broadcast(scale)
+    cells = arange_from(type(scale)(x))
     (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
-    i, x_part = foot_of(load(u, place), by, spread(low_x) - cells, spread(high_x) - cells)
-    j, y_part = foot_of(load(v, place), by, spread(low_y), spread(high_y))
-    k, z_part = foot_of(load(w, place), by, spread(low_z), spread(high_z))
+    i, x_part = foot_of(load(u, place), by, broadcast(low_x) - cells, broadcast(high_x) - cells)
+    j, y_part = foot_of(load(v, place), by, broadcast(low_y), broadcast(high_y))
+    k, z_part = foot_of(load(w, place), by, broadcast(low_z), broadcast(high_z))
     return (i, j, k), (x_part, y_part, z_part)
 
 
@@ -80,11 +80,11 @@ def corners_of_cell(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return the values around the foot of one cell, and the parts."""
     (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
     cell = type(scale)(x)
-    i, x_part = foot_of(load_number(u, place), scale, low_x - cell, high_x - cell)
-    j, y_part = foot_of(load_number(v, place), scale, low_y, high_y)
-    k, z_part = foot_of(load_number(w, place), scale, low_z, high_z)
+    i, x_part = foot_of(load_scalar(u, place), scale, low_x - cell, high_x - cell)
+    j, y_part = foot_of(load_scalar(v, place), scale, low_y, high_y)
+    k, z_part = foot_of(load_scalar(w, place), scale, low_z, high_z)
     foot = place_in(x + whole(i), y + whole(j), z + whole(k), reach.origin, reach.planes, box)
-    return corners_from(ghosted, foot, load_number, box), (x_part, y_part, z_part)
+    return corners_from(ghosted, foot, load_scalar, box), (x_part, y_part, z_part)
 
 
 @inlined
@@ -99,18 +99,18 @@ def place_of_foot(reach, x, y, z, box):
 @inlined
 def first_steps(steps):
     """Return the steps of the first cell along x, y and z, and whether all cells have the same; NaN is not."""
-    i, j, k = first_number(steps[0]), first_number(steps[1]), first_number(steps[2])
-    alike = (steps[0] == spread(i)) & (steps[1] == spread(j)) & (steps[2] == spread(k))
+    i, j, k = first_lane(steps[0]), first_lane(steps[1]), first_lane(steps[2])
+    alike = (steps[0] == broadcast(i)) & (steps[1] == broadcast(j)) & (steps[2] == broadcast(k))
     return (whole(i), whole(j), whole(k)), all_of(alike)
 
 
 @inlined
 def smallest_step(steps):
     """Return the smallest step along an axis, where steps are larger, and whether by no more than 1."""
-    first = first_number(steps)
-    base = first - type(first)(1) if any_of(steps < spread(first)) else first
-    low = spread(base)
-    high = spread(base + type(first)(1))
+    first = first_lane(steps)
+    base = first - type(first)(1) if any_of(steps < broadcast(first)) else first
+    low = broadcast(base)
+    high = broadcast(base + type(first)(1))
     return whole(base), steps > low, all_of((steps == low) | (steps == high))
 
 
@@ -129,12 +129,12 @@ def smallest_steps(steps):
 @compiled
 def trace_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return what is at the feet of LANES cells, looked up one by one."""
-    result = spread(scale)
+    result = broadcast(scale)
     for lane in range(LANES):
         corners, parts = corners_of_cell(
             ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
         )
-        result = replaced(result, lane, interpolated(corners, *parts))
+        result = insert(result, lane, interpolated(corners, *parts))
     return result
 
 
@@ -156,14 +156,14 @@ def trace(ghosted, reach, u, v, w, place, x, y, z, scale, box):
 @compiled
 def bounds_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
     """Return the smallest and the largest values around the feet of LANES cells, looked up one by one."""
-    low = spread(scale)
-    high = spread(scale)
+    low = broadcast(scale)
+    high = broadcast(scale)
     for lane in range(LANES):
         values, _ = corners_of_cell(
             ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
         )
-        low = replaced(low, lane, smallest_of(values))
-        high = replaced(high, lane, largest_of(values))
+        low = insert(low, lane, smallest_of(values))
+        high = insert(high, lane, largest_of(values))
     return low, high
 
 
@@ -195,13 +195,13 @@ def advect_narrow_row(ghosted, reach, out, u, v, w, place, y, z, scale, box):
     """The same for a row of less than LANES cells."""
     for x in range(box.nx):
         corners, parts = corners_of_cell(ghosted, reach, u, v, w, place + x, x, y, z, scale, box)
-        store_number(out, place + x, interpolated(corners, *parts))
+        store_scalar(out, place + x, interpolated(corners, *parts))
 
 
 @inlined
 def corrected(old, new, back, half, low, high):
     """Return `new` less half the error of going there and back, within bounds; NaN stays NaN."""
-    return smaller(high, larger(low, new + half * (old - back)))
+    return minimum(high, maximum(low, new + half * (old - back)))
 
 
 @compiled
@@ -209,7 +209,7 @@ def correct_row(
     ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box
 ):
     """Fill a row with MacCormack's correction; rows of `fields`, the source and what it became, lie `shift` on."""
-    half = spread(type(scale)(0.5))
+    half = broadcast(type(scale)(0.5))
     for first in range(0, box.nx, LANES):
         x = min(first, box.nx - LANES)
         here = place + x
@@ -231,12 +231,12 @@ def correct_narrow_row(
             ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box
         )
         around, _ = corners_of_cell(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old = load_number(fields[0], here + shift)
-        new = load_number(fields[1], here + shift)
+        old = load_scalar(fields[0], here + shift)
+        new = load_scalar(fields[1], here + shift)
         back = interpolated(corners, *parts)
         low = smallest_of(around)
         high = largest_of(around)
-        store_number(out, here, corrected(old, new, back, type(scale)(0.5), low, high))
+        store_scalar(out, here, corrected(old, new, back, type(scale)(0.5), low, high))
 
 
 # ---- All planes ----------------------------------------------------------------------------------

@@ -8,18 +8,18 @@ from numba import prange
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
-    evens,
-    fetch,
-    first_turns,
-    last_turns,
+    broadcast,
+    even_lanes,
+    insert,
+    interleave_high,
+    interleave_low,
     load,
-    load_first,
-    load_number,
-    odds,
-    replaced,
-    spread,
+    load_partial,
+    load_scalar,
+    odd_lanes,
+    prefetch,
     store,
-    store_first,
+    store_partial,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu.layout import (
@@ -58,35 +58,35 @@ AHEAD = 1024
 @inlined
 def fetch_ahead(field, place):
     """Let 2 LANES cells come that will soon be needed: processors do not foresee it where vectors are parts."""
-    fetch(field, place + AHEAD)
-    fetch(field, place + AHEAD + LANES)
+    prefetch(field, place + AHEAD)
+    prefetch(field, place + AHEAD + LANES)
 
 
 @inlined
 def load_cells(field, place, count):
     """Return 2 LANES cells of a field, of which there are `count`, as two vectors."""
     fetch_ahead(field, place)
-    return load_first(field, place, count), load_first(field, place + LANES, count - LANES)
+    return load_partial(field, place, count), load_partial(field, place + LANES, count - LANES)
 
 
 @inlined
 def store_cells(field, place, count, cells):
     """Store them."""
-    store_first(field, place, cells[0], count)
-    store_first(field, place + LANES, cells[1], count - LANES)
+    store_partial(field, place, cells[0], count)
+    store_partial(field, place + LANES, cells[1], count - LANES)
 
 
 @inlined
 def store_apart(colours, even, odd, cells):
     """Store 2 LANES cells by colour, padding and all."""
-    store(colours, even, evens(cells[0], cells[1]))
-    store(colours, odd, odds(cells[0], cells[1]))
+    store(colours, even, even_lanes(cells[0], cells[1]))
+    store(colours, odd, odd_lanes(cells[0], cells[1]))
 
 
 @inlined
 def together(even, odd):
     """Return 2 LANES cells of which either colour is given."""
-    return first_turns(even, odd), last_turns(even, odd)
+    return interleave_low(even, odd), interleave_high(even, odd)
 
 
 @inlined
@@ -111,7 +111,7 @@ def split_plane(z, field, colours, grid):
 @compiled
 def split_carried_plane(z, field, factor, carried, b, x, grid):
     """Take a plane of what is carried over apart, and the sum of another plane and a multiple of it."""
-    factors = spread(factor)
+    factors = broadcast(factor)
     for y in range(grid.rows):
         (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
         for c in range(0, grid.pitch, LANES):
@@ -144,17 +144,17 @@ def slope_along_x(p, even, odd, c, grid):
     """Return the next cell less the previous one, of LANES cells of either colour of a row."""
     last = (grid.columns - 1) // 2
     ends_odd = (grid.columns - 1) & 1
-    first_value = load_number(p, even)
-    last_value = load_number(p, (odd if ends_odd else even) + last)
+    first_value = load_scalar(p, even)
+    last_value = load_scalar(p, (odd if ends_odd else even) + last)
     start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
-    before = replaced(load(p, odd + c - 1), -c, start)
+    before = insert(load(p, odd + c - 1), -c, start)
     middle = load(p, even + c)
     after = load(p, odd + c)
     behind = load(p, even + c + 1)
     if ends_odd:
-        behind = replaced(behind, last - c, end)
+        behind = insert(behind, last - c, end)
     else:
-        after = replaced(after, last - c, end)
+        after = insert(after, last - c, end)
     return after - before, behind - middle
 
 
@@ -176,7 +176,7 @@ def subtract(field, place, count, factors, slopes):
 @compiled
 def subtract_in_plane(z, u, v, w, p, factor, grid):
     """Subtract the differences of p from a plane of the velocity."""
-    factors = spread(factor)
+    factors = broadcast(factor)
     for y in range(grid.rows):
         row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
         front = even_and_odd(z, row_before(y, grid), grid)
@@ -199,16 +199,16 @@ def difference_along_x(u, row, cell, sign, grid):
     """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
     last = grid.columns - 1 - cell
     count = grid.columns - cell
-    first_value = load_number(u, row)
-    last_value = load_number(u, row + grid.columns - 1)
+    first_value = load_scalar(u, row)
+    last_value = load_scalar(u, row + grid.columns - 1)
     start, end = (
         (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
     )
     before, middle = load_cells(u, row + cell - 1, count)
     after, behind = load_cells(u, row + cell + 1, count)
-    before = replaced(before, -cell, start)
-    after = replaced(after, last, end)
-    return after - before, replaced(behind, last - LANES, end) - middle
+    before = insert(before, -cell, start)
+    after = insert(after, last, end)
+    return after - before, insert(behind, last - LANES, end) - middle
 
 
 @inlined
@@ -216,8 +216,8 @@ def difference_between(field, before, after, count, signs):
     """Return the cells of one row times a sign less those of another."""
     old = load_cells(field, before, count)
     new = load_cells(field, after, count)
-    back = spread(signs[1])
-    front = spread(signs[0])
+    back = broadcast(signs[1])
+    front = broadcast(signs[0])
     return back * new[0] - front * old[0], back * new[1] - front * old[1]
 
 
@@ -230,7 +230,7 @@ def signs_at(before, here, after, sign):
 @compiled
 def divergence_plane(z, u, v, w, signs, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
-    factors = spread(factor)
+    factors = broadcast(factor)
     below = plane_below(z, grid)
     above = plane_above(z, grid)
     signs_z = signs_at(below, z, above, signs[2])

@@ -6,7 +6,7 @@ same.
 
 import numpy as np
 
-from hybrid_nbody.backends.simd import LANES, chosen, larger, load, rounded_down, smaller
+from hybrid_nbody.backends.simd import LANES, floor, load, maximum, minimum, select
 from hybrid_nbody.fluid.kernels.cpu.ghosts import MARGIN, PERIODIC, WALLS
 from hybrid_nbody.fluid.kernels.cpu.layout import inlined
 
@@ -66,9 +66,9 @@ def place_in(x, y, z, origin, planes, box):
 @inlined
 def foot_of(speed, scale, low, high):
     """Return a displacement within bounds, rounded down, and the rest; NaN stays NaN."""
-    displacement = smaller(high, larger(low, scale * speed))
-    floor = rounded_down(displacement)
-    return floor, displacement - floor
+    displacement = minimum(high, maximum(low, scale * speed))
+    step = floor(displacement)
+    return step, displacement - step
 
 
 @inlined
@@ -97,22 +97,22 @@ def interpolated(v, x, y, z):
 @inlined
 def smallest_of(v):
     """Return the smallest of 8 values."""
-    lower = smaller(smaller(v[0], v[1]), smaller(v[2], v[3]))
-    upper = smaller(smaller(v[4], v[5]), smaller(v[6], v[7]))
-    return smaller(lower, upper)
+    lower = minimum(minimum(v[0], v[1]), minimum(v[2], v[3]))
+    upper = minimum(minimum(v[4], v[5]), minimum(v[6], v[7]))
+    return minimum(lower, upper)
 
 
 @inlined
 def largest_of(v):
     """Return the largest of 8 values."""
-    lower = larger(larger(v[0], v[1]), larger(v[2], v[3]))
-    upper = larger(larger(v[4], v[5]), larger(v[6], v[7]))
-    return larger(lower, upper)
+    lower = maximum(maximum(v[0], v[1]), maximum(v[2], v[3]))
+    upper = maximum(maximum(v[4], v[5]), maximum(v[6], v[7]))
+    return maximum(lower, upper)
 
 
 @inlined
 def corners_from(ghosted, place, read, box):
-    """Return what lies at a place and at the next ones along x, y and z: `read` is `load_number`, or `load`."""
+    """Return what lies at a place and at the next ones along x, y and z: `read` is `load_scalar`, or `load`."""
     row = row_size(box)
     plane = plane_size(box)
     return (
@@ -136,7 +136,7 @@ def pair_in_row(ghosted, place, further):
     first = load(ghosted, place)
     second = load(ghosted, place + 1)
     third = load(ghosted, place + 2)
-    return chosen(further, second, first), chosen(further, third, second)
+    return select(further, second, first), select(further, third, second)
 
 
 @inlined
@@ -146,10 +146,10 @@ def corners_in_plane(ghosted, place, row, further_x, further_y):
     c, d = pair_in_row(ghosted, place + row, further_x)
     e, f = pair_in_row(ghosted, place + 2 * row, further_x)
     return (
-        chosen(further_y, c, a),
-        chosen(further_y, d, b),
-        chosen(further_y, e, c),
-        chosen(further_y, f, d),
+        select(further_y, c, a),
+        select(further_y, d, b),
+        select(further_y, e, c),
+        select(further_y, f, d),
     )
 
 
@@ -162,12 +162,12 @@ def chosen_corners(ghosted, place, further, box):
     b = corners_in_plane(ghosted, place + plane, row, further[0], further[1])
     c = corners_in_plane(ghosted, place + 2 * plane, row, further[0], further[1])
     return (
-        chosen(further[2], b[0], a[0]),
-        chosen(further[2], b[1], a[1]),
-        chosen(further[2], b[2], a[2]),
-        chosen(further[2], b[3], a[3]),
-        chosen(further[2], c[0], b[0]),
-        chosen(further[2], c[1], b[1]),
-        chosen(further[2], c[2], b[2]),
-        chosen(further[2], c[3], b[3]),
+        select(further[2], b[0], a[0]),
+        select(further[2], b[1], a[1]),
+        select(further[2], b[2], a[2]),
+        select(further[2], b[3], a[3]),
+        select(further[2], c[0], b[0]),
+        select(further[2], c[1], b[1]),
+        select(further[2], c[2], b[2]),
+        select(further[2], c[3], b[3]),
     )

@@ -10,12 +10,12 @@ from numba import prange
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
-    keep_rolled,
-    larger,
-    largest_number,
+    broadcast,
+    fabs,
     load,
-    magnitude,
-    spread,
+    maximum,
+    prevent_unrolling,
+    reduce_max,
     store,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
@@ -50,10 +50,10 @@ def relax_row(y, rows, shift, kind, x, b, rule, tables, grid, largest):
     start = y * grid.pitch
     table = shift * grid.pitch - start
     for i in range(start, start + grid.pitch, LANES):
-        keep_rolled()
+        prevent_unrolling()
         cell, missing = missing_in(rows, shift, table, i, x, b, rule, tables)
         change = load(tables, kind + table + i) * missing
-        largest = larger(magnitude(change), largest)
+        largest = maximum(fabs(change), largest)
         store(x, rows[0] + i, cell + change)
     return largest
 
@@ -63,7 +63,7 @@ def sweep_plane(colour, z, x, b, rule, tables, grid):
     """Relax the cells of one colour in a plane; return their largest change."""
     if grid.wraps:
         fill_ends(colour, z, x, grid)
-    largest = spread(type(rule.own)(0))
+    largest = broadcast(type(rule.own)(0))
     for y in (0, grid.rows - 1):
         rows = rows_around(colour, z, y, rule, grid)
         shift = shift_of(colour, z, y, grid)
@@ -74,7 +74,7 @@ def sweep_plane(colour, z, x, b, rule, tables, grid):
     kind = kind_of(z, 1, grid)
     for y in range(grid.rows - 2):
         largest = relax_row(y, rows, (odd + y) & 1, kind, x, b, rule, tables, grid, largest)
-    return largest_number(largest)
+    return reduce_max(largest)
 
 
 # ---- Passes --------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from numba import prange
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
-    larger,
-    largest_number,
+    broadcast,
+    fabs,
     load,
-    load_number,
-    magnitude,
-    spread,
-    store_number,
+    load_scalar,
+    maximum,
+    reduce_max,
+    store_scalar,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
@@ -61,9 +61,9 @@ def fill_ends(colour, z, x, grid):
         shift = shift_of(colour, z, y, grid)
         others = (grid.columns + shift) // 2
         if shift == 0:
-            store_number(x, other - 1, load_number(x, other + others - 1))
+            store_scalar(x, other - 1, load_scalar(x, other + others - 1))
         if (grid.columns - shift) & 1:
-            store_number(x, other + others, load_number(x, other))
+            store_scalar(x, other + others, load_scalar(x, other))
 
 
 @inlined
@@ -108,11 +108,11 @@ def missing_in(rows, shift, table, i, x, b, rule, tables):
     cell = load(x, own + i)
     start = other + shift + i
     x_part = (load(x, start - 1) + load(x, start)) + load(tables, table + i) * cell
-    y_part = spread(front_sign) * load(x, front + i) + spread(back_sign) * load(x, back + i)
-    z_part = spread(below_sign) * load(x, below + i) + spread(above_sign) * load(x, above + i)
-    left = load(b, own + i) - spread(rule.own) * cell
-    six = spread(type(rule.own)(6))
-    return cell, left + spread(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
+    y_part = broadcast(front_sign) * load(x, front + i) + broadcast(back_sign) * load(x, back + i)
+    z_part = broadcast(below_sign) * load(x, below + i) + broadcast(above_sign) * load(x, above + i)
+    left = load(b, own + i) - broadcast(rule.own) * cell
+    six = broadcast(type(rule.own)(6))
+    return cell, left + broadcast(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
 
 
 @inlined
@@ -131,7 +131,7 @@ def missing_in_plane(colour, z, x, b, rule, tables, grid):
     """Return the largest residual of the cells of one colour in a plane."""
     if grid.wraps:
         fill_ends(colour, z, x, grid)
-    largest = spread(type(rule.own)(0))
+    largest = broadcast(type(rule.own)(0))
     for y in range(grid.rows):
         rows = rows_around(colour, z, y, rule, grid)
         shift = shift_of(colour, z, y, grid)
@@ -139,8 +139,8 @@ def missing_in_plane(colour, z, x, b, rule, tables, grid):
         kind = kind_of(z, y, grid)
         for c in range(0, grid.pitch, LANES):
             _, missing = missing_in(rows, shift, table, c, x, b, rule, tables)
-            largest = larger(magnitude(load(tables, kind + table + c) * missing), largest)
-    return largest_number(largest)
+            largest = maximum(fabs(load(tables, kind + table + c) * missing), largest)
+    return reduce_max(largest)
 
 
 @compiled_parallel
@@ -157,13 +157,13 @@ def largest_missing(x, b, rule, tables, grid):
 @compiled
 def largest_in_plane(colour, z, b, cells, grid):
     """Return the largest absolute value of the cells of one colour in a plane."""
-    largest = spread(b.dtype.type(0))
+    largest = broadcast(b.dtype.type(0))
     for y in range(grid.rows):
         row = place_of(colour, z, y, grid)
         real = shift_of(colour, z, y, grid) * grid.pitch
         for c in range(0, grid.pitch, LANES):
-            largest = larger(magnitude(load(cells, real + c) * load(b, row + c)), largest)
-    return largest_number(largest)
+            largest = maximum(fabs(load(cells, real + c) * load(b, row + c)), largest)
+    return reduce_max(largest)
 
 
 @compiled_parallel
