@@ -151,6 +151,22 @@ def _bench_arguments(command):
     add_arguments(command, _path)
 
 
+def _examples_arguments(command):
+    command.add_argument("name", nargs="?", metavar="NAME", help="the example to write")
+    command.add_argument(
+        "--output",
+        type=_path,
+        default=Path("."),
+        metavar="DIR",
+        help="where it is written (default: the current folder)",
+    )
+    command.add_argument("--overwrite", action="store_true", help="replace files of its names")
+
+
+def _completion_arguments(command):
+    command.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
 def _doctor_arguments(command):
     """Doctor takes no arguments."""
 
@@ -167,6 +183,8 @@ ARGUMENTS = {
     "report": _report_arguments,
     "compare": _compare_arguments,
     "bench": _bench_arguments,
+    "examples": _examples_arguments,
     "doctor": _doctor_arguments,
+    "completion": _completion_arguments,
 }
 """For each command, the function that adds what it takes to its parser."""

@@ -162,6 +162,25 @@ def command_flat(arguments, communicator) -> int:
     return run(arguments, communicator, STARTED)
 
 
+def command_examples(arguments, communicator) -> int:
+    """List the example inputs, or write one here."""
+    from hybrid_nbody.cli.examples import table, write
+
+    if arguments.name is None:
+        print(table())
+    else:
+        print(*write(arguments.name, arguments.output, arguments.overwrite), sep="\n")
+    return 0
+
+
+def command_completion(arguments, communicator) -> int:
+    """Print the script that completes commands and options in a shell."""
+    import shtab
+
+    print(shtab.complete(parser(), arguments.shell))
+    return 0
+
+
 def command_bench(arguments, communicator) -> int:
     """Measure this machine."""
     from hybrid_nbody.benchmarks.harness.command import run
@@ -211,7 +230,14 @@ COMMANDS = (
         False,
         "measure this machine, and what each optimisation of the force brings on it",
     ),
+    ("examples", command_examples, False, "list the example inputs, or write one here"),
     ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
+    (
+        "completion",
+        command_completion,
+        False,
+        "print the script that completes commands and options in a shell",
+    ),
 )
 
 
