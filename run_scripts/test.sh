@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Sets up an environment and runs every check: style, the floors of the house, the tests on 1, 2, 3 and 4 ranks.
+# Sets up an environment and runs every check: style, types, layers, documents, the tests on 1, 2, 3 and 4 ranks.
 #     ./run_scripts/test.sh                       everything
 #     ./run_scripts/test.sh tests/output -k disk  these tests only; arguments go to pytest
 # The first failure ends the run with its message and a non-zero status. Takes the active environment, else makes .venv.
+# At the end every stage's time is printed; each stage of tests names its slowest ones.
 set -euo pipefail
 # shellcheck source=run_scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -12,6 +13,9 @@ ONE_RANK_LIMIT=900
 MPI_LIMIT=180
 NO_TESTS=5 # pytest's exit status when nothing was selected
 WORKERS=2  # processes that share the files of tests: most tests keep one core busy
+SLOWEST=10 # tests that a stage names, with their seconds
+
+TIMES=()   # a line for each stage
 
 # stage TITLE LIMIT COMMAND…: run it under its limit and give back its status.
 stage() {
@@ -40,34 +44,49 @@ stop() {
     exit "$2"
 }
 
-check() { stage "$@" || stop "$1" $?; }
+check() {
+    local start=$SECONDS
+    stage "$@" || stop "$1" $?
+    note_time "$1" "$start"
+}
+
+note_time() { TIMES+=("$(printf '%5d s  %s' $((SECONDS - $2)) "$1")"); }
 
 # Every test marked `mpi`, on that many ranks. A test that hangs there ends the run sooner than on one rank.
 check_on_ranks() {
-    local ranks="$1" title="Tests on $1 ranks" status=0
+    local ranks="$1" title="Tests on $1 ranks" status=0 start=$SECONDS
     shift
     stage "$title" "$MPI_LIMIT" "${MPIRUN[@]}" -n "$ranks" \
-        "$PYTHON" -m pytest -p no:cacheprovider -o faulthandler_timeout=60 "$@" || status=$?
+        "$PYTHON" -m pytest -p no:cacheprovider -o faulthandler_timeout=60 \
+        --durations="$SLOWEST" "$@" || status=$?
     # A selection of the user's may hold no MPI test; the whole suite without one would be a mistake.
     if [ "$status" = "$NO_TESTS" ] && [ $# -gt 0 ]; then
         note "(none of the tests selected runs on several ranks)"
         return
     fi
     [ "$status" = 0 ] || stop "$title" "$status"
+    note_time "$title" "$start"
 }
 
 cd "$ROOT"
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes load the same modules
-use_environment test
+use_environment test docs
 try_extra readers
+note_time "Installation" 0
 
 check "Style: ruff check" 60 ruff check .
 check "Style: ruff format" 60 ruff format --check .
-check "The floors of the house: import-linter" 60 lint-imports --no-logo --no-cache
+check "Layers: import-linter" 60 lint-imports --no-logo --no-cache
+check "Types: mypy" 180 mypy
+check "Style in figures" 60 "$PYTHON" run_scripts/metrics.py
+check "Documents: sphinx" 180 sphinx-build -q -W --keep-going docs docs/_build
 # Workers get whole files, in the order of tests/conftest.py: a file's tests share runs and compiled code.
 check "Tests on one rank" "$ONE_RANK_LIMIT" \
-    "$PYTHON" -m pytest --numprocesses "$WORKERS" --dist loadfile --no-loadscope-reorder "$@"
+    "$PYTHON" -m pytest --numprocesses "$WORKERS" --dist loadfile --no-loadscope-reorder \
+    --durations="$SLOWEST" "$@"
 for ranks in 2 3 4; do
     check_on_ranks "$ranks" "$@"
 done
 heading "All tests passed, on 1, 2, 3 and 4 ranks"
+printf '%s\n' "${TIMES[@]}"
+printf '%5d s  in all\n' "$SECONDS"
