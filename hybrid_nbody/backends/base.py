@@ -5,6 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import ModuleType
+from typing import Any
+
+Array = Any
+"""An array of a device: NumPy's or CuPy's, which share no type."""
 
 
 class Backend(ABC):

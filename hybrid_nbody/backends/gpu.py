@@ -11,6 +11,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.gpu_peers import PeerMemory, peer_memory
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.errors import InputError
 
 REMEDY = (
@@ -22,20 +23,6 @@ REMEDY = (
 FIRST = -5
 """Priority of the stream of messages, the highest that GPUs know: beside long kernels, it gets the
 next free room."""
-
-FLUSH_DENORMALS = ("-ftz=true",)
-"""In float32: without it every reciprocal square root costs extra instructions."""
-
-
-def compile_options(
-    defines: dict[str, str | int], options: tuple[str, ...] = FLUSH_DENORMALS
-) -> tuple[str, ...]:
-    """Return NVRTC's options for a kernel file with the given macros."""
-    return (
-        "-std=c++17",
-        *options,
-        *(f"-D{name}={value}" for name, value in sorted(defines.items())),
-    )
 
 
 def visible_gpus() -> list[str]:
@@ -194,7 +181,7 @@ class GpuBackend(Backend):
     def compile(
         self,
         source: Path,
-        defines: dict[str, str | int],
+        defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
     ):

@@ -5,8 +5,8 @@ import pytest
 from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.backends.gpu import compile_options
 from hybrid_nbody.backends.hybrid import HybridBackend
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.activity import KERNELS, ActivityMap
 from hybrid_nbody.nbody.kernels.gpu import activity as gpu
 from hybrid_nbody.parallel.partition import Partition

@@ -39,7 +39,7 @@ class PaperGpu(Backend):
     def download(self, array):
         return array.copy()
 
-    def compile(self, source, defines, options=()):
+    def compile(self, source, defines, options=(), cooperative=False):
         return PaperModule(self, source.read_text(), defines)
 
     def mark(self):
@@ -82,7 +82,7 @@ class PaperModule:
         named = (p.working for p in PRECISIONS.values() if p.name.upper() in self.macros)
         real = np.dtype(next(named, np.float32))  # some sources are for single precision alone
 
-        def launch(grid, block, arguments):
+        def launch(grid, block, arguments, shared_mem=0):
             assert len(arguments) == len(parameters), (name, parameters)
             for argument, text in zip(arguments, parameters, strict=True):
                 check_argument(argument, text, real)

@@ -11,7 +11,7 @@ from support.nvrtc import H200, architectures, compile_to_cubin
 from support.paper import check_argument, declared
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.fluid import layouts as fluid_layouts
 from hybrid_nbody.benchmarks.fluid.convergence import STRATEGIES
 from hybrid_nbody.benchmarks.fluid.layouts import LAYOUTS, check

@@ -10,7 +10,7 @@ from support.command import call, refused
 from support.nvrtc import compile_to_cubin, oldest_and_newest
 from support.paper import PaperGpu
 
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.gravity import atomic, limits
 from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.peak import INSTRUCTIONS, Peak

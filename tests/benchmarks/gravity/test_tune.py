@@ -10,7 +10,7 @@ from support.command import call, refused
 from support.nvrtc import architectures, compile_to_cubin
 from support.paper import MODEL, PaperGpu
 
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks.gravity import tune
 from hybrid_nbody.benchmarks.harness.machine import Devices

@@ -13,7 +13,7 @@ from support.nvrtc import (
 )
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
 from hybrid_nbody.benchmarks.harness import peak
 from hybrid_nbody.benchmarks.ladder.gpu_rungs import DRIFT, Kernel, KernelRun
 from hybrid_nbody.benchmarks.ladder.ladders import FLUSH, LADDERS

@@ -8,7 +8,7 @@ from support.bodies import make_backend
 from support.command import call
 from support.nvrtc import architectures, compile_to_cubin
 
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.ladder.ladder import check
 from hybrid_nbody.benchmarks.square import flat
 from hybrid_nbody.benchmarks.square.runs import SOURCE, Kernel, LoopRun, square

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.nvrtc import H200, architectures, compile_to_cubin
 
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu import multigrid

@@ -8,7 +8,7 @@ from support.nvrtc import (
     oldest_and_newest,
 )
 
-from hybrid_nbody.backends.gpu import compile_options
+from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs

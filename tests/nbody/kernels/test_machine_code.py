@@ -11,7 +11,7 @@ import pytest
 from support.nvrtc import compile_to_cubin
 from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, pair_loops
 
-from hybrid_nbody.backends.gpu import FLUSH_DENORMALS, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
 from hybrid_nbody.benchmarks.gravity.limits import (
     ACCELERATIONS,
     EQUAL,

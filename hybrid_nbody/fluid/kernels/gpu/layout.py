@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.backends.gpu import FLUSH_DENORMALS
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS
 
 FOLDER = Path(__file__).parent
 SOURCES = {name: FOLDER / f"{name}.cu" for name in ("red_black", "advection", "cells")}

@@ -1,0 +1,104 @@
+"""CUDA kernels are looked up once, and launched with at least the threads asked for."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.paper import PaperGpu
+
+from hybrid_nbody.backends.launch import CudaModule, compile_options
+
+SOURCE = Path(__file__).with_name("add.cu")
+ARGUMENTS = (np.int32(3), np.zeros(3, "f4"))
+
+
+class Recording:
+    """A backend whose kernels note their launches."""
+
+    def __init__(self):
+        self.compiled, self.found, self.launches = [], [], []
+
+    def compile(self, *arguments):
+        self.compiled.append(arguments)
+        return SimpleNamespace(get_function=self.get_function, get_global=lambda name: f"&{name}")
+
+    def get_function(self, name):
+        self.found.append(name)
+        return Kernel(name, self.launches)
+
+
+class Kernel:
+    """Notes the grid, the block, the arguments and the shared memory of its launches."""
+
+    max_dynamic_shared_size_bytes = 0
+
+    def __init__(self, name, launches):
+        self.name, self.launches = name, launches
+
+    def __call__(self, grid, block, arguments, shared_mem=0):
+        self.launches.append((self.name, grid, block, arguments, shared_mem))
+
+
+@pytest.fixture
+def backend():
+    return Recording()
+
+
+@pytest.fixture
+def module(backend):
+    return CudaModule(backend, SOURCE, {"REAL": "float"})
+
+
+@pytest.mark.parametrize(("threads", "blocks"), [(1, 1), (128, 1), (129, 2), (1000, 8)])
+def test_a_launch_has_as_many_blocks_as_threads_need(backend, module, threads, blocks):
+    module.launch("add", threads, 128, *ARGUMENTS)
+    assert backend.launches == [("add", (blocks,), (128,), ARGUMENTS, 0)]
+
+
+def test_nothing_is_launched_for_no_threads(backend, module):
+    module.launch("add", 0, 128, *ARGUMENTS)
+    module.launch_grid("add", (3, 0, 2), (32, 4, 1), ARGUMENTS)
+    assert backend.launches == []
+
+
+def test_a_grid_is_launched_as_it_is(backend, module):
+    module.allow_shared_memory("add", 1 << 16)
+    module.launch_grid("add", (3, 1, 2), (32, 4, 1), ARGUMENTS, 1 << 15)
+    assert backend.launches == [("add", (3, 1, 2), (32, 4, 1), ARGUMENTS, 1 << 15)]
+    assert module.kernel("add").max_dynamic_shared_size_bytes == 1 << 16
+
+
+def test_a_kernel_is_looked_up_once(backend, module):
+    module.load("add", "subtract")
+    module.launch("add", 1, 128, *ARGUMENTS)
+    module.launch("subtract", 1, 128, *ARGUMENTS)
+    assert backend.found == ["add", "subtract"]
+    assert len(backend.compiled) == 1
+
+
+def test_a_source_is_compiled_as_asked_for(backend):
+    CudaModule(backend, SOURCE, {"REAL": "float"}, ("-ftz=false",), cooperative=True)
+    assert backend.compiled == [(SOURCE, {"REAL": "float"}, ("-ftz=false",), True)]
+
+
+def test_a_constant_is_found(module):
+    assert module.constant("parameters") == "&parameters"
+
+
+def test_macros_are_sorted_options():
+    words = compile_options({"B": 2, "A": "float"}, ("-ftz=true",))
+    assert words == ("-std=c++17", "-ftz=true", "-DA=float", "-DB=2")
+
+
+def test_a_gpu_on_paper_takes_launches(tmp_path):
+    source = tmp_path / "add.cu"
+    source.write_text('extern "C" __global__ void add(int number, float *values) {}')
+    backend = PaperGpu(lambda *_: 2.0)
+    module = CudaModule(backend, source, {})
+    module.launch("add", 3, 128, *ARGUMENTS)
+    module.launch_grid("add", (1,), (128,), ARGUMENTS)
+    assert backend.launches == ["add", "add"]
+    assert backend.clock == 4.0
+    with pytest.raises(AssertionError):
+        module.launch("add", 3, 128, np.int32(3))
