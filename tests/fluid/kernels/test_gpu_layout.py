@@ -163,10 +163,14 @@ def peers_of(slab, backend, exchange, launched=None):
     """Return how a rank sees its neighbours; its kernels are noted in `launched`, not run."""
     noted = [] if launched is None else launched
 
-    def kernel(_, name):
-        return lambda blocks, threads, arguments: noted.append((name, arguments))
+    def launch_grid(name, grid, block, arguments):
+        noted.append((name, arguments))
 
-    return Peers(SimpleNamespace(slab=slab, backend=backend, kernel=kernel, control=None), exchange)
+    module = SimpleNamespace(load=lambda *_: None, launch_grid=launch_grid)
+    kernels = SimpleNamespace(
+        slab=slab, backend=backend, modules={"red_black": module}, control=None
+    )
+    return Peers(kernels, exchange)
 
 
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])

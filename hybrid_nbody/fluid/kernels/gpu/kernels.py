@@ -5,9 +5,11 @@
 """
 
 import functools
+from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.backends.launch import CudaModule, Macros
 from hybrid_nbody.fluid.kernels.gpu import red_black as gpu_relax
 from hybrid_nbody.fluid.kernels.gpu.layout import (
     OPTIONS,
@@ -21,6 +23,10 @@ from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
+
+FIRST_KERNELS = {"red_black": "sweep", "advection": "advect", "cells": "merge"}
+"""The kernel of each source that is loaded when kernels are made: it compiles the whole file, and
+no step has to wait for that."""
 
 BLOCKS_OF_A_PLANE = 8
 """Blocks that look for the largest value of a plane."""
@@ -47,10 +53,9 @@ class Kernels:
         self.slab = slab
         self.dtype = np.dtype(dtype)
         self.number = self.dtype.type
-        modules = {name: self.compile(source, {}) for name, source in SOURCES.items()}
-        self.kernel = functools.cache(lambda source, name: modules[source].get_function(name))
-        for source, name in (("red_black", "sweep"), ("advection", "advect"), ("cells", "merge")):
-            self.kernel(source, name)  # compiles the whole file now: no step has to wait for it
+        self.modules = {name: self.compile(source) for name, source in SOURCES.items()}
+        for source, name in FIRST_KERNELS.items():
+            self.modules[source].load(name)
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]
         self.extreme = backend.zeros(1, dtype)
@@ -62,11 +67,12 @@ class Kernels:
             pitch_of(slab, dtype),
         )
 
-    def compile(self, source, macros, **options):
-        """Return the module of a file for this slab; `options` as of the backend's `compile`."""
-        return self.backend.compile(
-            source, defines(self.slab, self.dtype) | macros, OPTIONS, **options
-        )
+    def compile(
+        self, source: Path, macros: Macros | None = None, cooperative: bool = False
+    ) -> CudaModule:
+        """Return the kernels of a file for this slab; see `CudaModule`."""
+        every_macro = defines(self.slab, self.dtype) | dict(macros or {})
+        return CudaModule(self.backend, source, every_macro, OPTIONS, cooperative)
 
     # --- arrays -----------------------------------------------------------------------------------
 
@@ -113,13 +119,12 @@ class Kernels:
 
     def _over(self, width, source, name, *arguments, planes=None):
         """Launch a kernel with a thread for each of `width` places of every row, of this rank's planes by default."""
-        grid = (
-            -(-width // BLOCK[0]),
-            -(-self.slab.cells[1] // BLOCK[1]),
-            planes or self.slab.planes,
-        )
-        if self.slab.planes:
-            self.kernel(source, name)(grid, (*BLOCK, 1), arguments)
+        if not self.slab.planes:
+            return
+        across = -(-width // BLOCK[0])
+        along = -(-self.slab.cells[1] // BLOCK[1])
+        grid = (across, along, planes or self.slab.planes)
+        self.modules[source].launch_grid(name, grid, (*BLOCK, 1), arguments)
 
     # --- linear systems ---------------------------------------------------------------------------
 
@@ -157,7 +162,7 @@ class Kernels:
 
     def single(self, source, name, *arguments):
         """Launch one thread."""
-        self.kernel(source, name)((1,), (1,), arguments)
+        self.modules[source].launch(name, 1, 1, *arguments)
 
     def begin_solve(self):
         """Begin a solve by `sweep` and `end_iteration`."""
@@ -251,9 +256,8 @@ class Kernels:
     def _find_largest(self, array):
         self.extreme.fill(0)
         name = {3: "largest", 4: "largest_in_colours"}[array.ndim]
-        if self.slab.planes:
-            grid = (BLOCKS_OF_A_PLANE, self.slab.planes)
-            self.kernel("cells", name)(grid, (SUM_THREADS,), (array, self.extreme))
+        grid = (BLOCKS_OF_A_PLANE, self.slab.planes)
+        self.modules["cells"].launch_grid(name, grid, (SUM_THREADS,), (array, self.extreme))
 
     def plane_sums(self, field):
         """Return the sum of each plane, float64 on the host."""
@@ -268,9 +272,10 @@ class Kernels:
         return self._sums("plane_squares", *fields)
 
     def _sums(self, name, *fields):
-        sums = self.backend.zeros(self.slab.planes, "f8")
-        for field in fields if self.slab.planes else ():
-            self.kernel("cells", name)((self.slab.planes,), (SUM_THREADS,), (field, sums))
+        planes = self.slab.planes
+        sums = self.backend.zeros(planes, "f8")
+        for field in fields:
+            self.modules["cells"].launch_grid(name, (planes,), (SUM_THREADS,), (field, sums))
         return self.backend.download(sums)
 
     # --- projection and advection -----------------------------------------------------------------

@@ -1,11 +1,10 @@
 """Multigrid on a GPU (CUDA through CuPy); twin of ``cpu``. The kernels are in ``multigrid.cu``."""
 
-import functools
 from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.fluid.kernels.gpu.layout import OPTIONS, SUM_THREADS, defines
+from hybrid_nbody.fluid.kernels.gpu.layout import SUM_THREADS
 
 SOURCE = Path(__file__).with_name("multigrid.cu")
 
@@ -30,17 +29,15 @@ class Transfers:
         self.slab = kernels.slab
         self.control = kernels.control
         self.kind = kernels.dtype.type
-        module = kernels.backend.compile(SOURCE, defines(kernels.slab, kernels.dtype), OPTIONS)
-        self.kernel = functools.cache(module.get_function)
-        self.kernel("sweep")  # compiles the whole file now
+        self.module = kernels.compile(SOURCE)
+        self.module.load("sweep")
 
     def _launch(self, name, cells, *arguments):
         """Launch a kernel with a thread for each of `cells` along x, y and z."""
         blocks = tuple(
             -(-int(number) // threads) for number, threads in zip(cells, BLOCK, strict=True)
         )
-        if all(blocks):
-            self.kernel(name)(blocks, BLOCK, (*arguments, self.control))
+        self.module.launch_grid(name, blocks, BLOCK, (*arguments, self.control))
 
     def _system(self, stencil):
         return self.kind(stencil.own), self.kind(stencil.neighbour)
@@ -52,7 +49,8 @@ class Transfers:
     def centre(self, array):
         """Subtract the average of an array that is whole on every rank, halo planes left aside."""
         inner = array[1:-1]
-        self.kernel("centre")((1,), (SUM_THREADS,), (np.int32(inner.size), inner, self.control))
+        arguments = (np.int32(inner.size), inner, self.control)
+        self.module.launch_grid("centre", (1,), (SUM_THREADS,), arguments)
 
     def sweep(self, colour, first, x, b, stencil, couplings):
         """Relax the cells of one colour of a coarse grid."""

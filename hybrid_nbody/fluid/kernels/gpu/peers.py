@@ -20,7 +20,8 @@ MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks",
 """As in ``peer_planes.cuh``, ``red_black_tiles.cu`` and ``red_black.cu``."""
 
 OF_A_SOLVE = ("meet", "show", "show_and_meet", "settle", "bring_home")
-"""Kernels that are launched while another rank may wait for this one."""
+"""Kernels that are launched while another rank may wait for this one. They are loaded before: CUDA
+may load a kernel only when the GPU is idle, which it is not while ranks wait for each other."""
 
 COPY_BLOCKS = 264
 COPY_THREADS = 256
@@ -117,10 +118,8 @@ class Peers(Nobody):
         super().__init__(halo)
         self.kernels = kernels
         self.memory = halo.transport.peers
-        for name in (
-            OF_A_SOLVE
-        ):  # CUDA may load a kernel only when the GPU is idle, which it is not while ranks meet
-            kernels.kernel("red_black", name)
+        self.module = kernels.modules["red_black"]
+        self.module.load(*OF_A_SOLVE)
         self.rank = halo.rank
         self.planes = halo.partition.counts
         self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
@@ -172,7 +171,7 @@ class Peers(Nobody):
             super().end(x, watched)
 
     def _launch(self, name, blocks, *arguments):
-        self.kernels.kernel("red_black", name)((blocks,), (COPY_THREADS,), arguments)
+        self.module.launch_grid(name, (blocks,), (COPY_THREADS,), arguments)
 
     def _planes(self, array, first, second):
         """Return arguments for showing the outermost planes of an array, so many of each colour."""

@@ -38,9 +38,10 @@ class Residence:
     def __init__(self, kernels, boxes):
         self.kernels = kernels
         self.boxes = boxes
-        module = kernels.compile(FOLDER / "red_black_resident.cu", boxes.macros, cooperative=True)
-        self.kernel = module.get_function("relax")
-        self.memory = self.kernel.max_dynamic_shared_size_bytes = boxes.memory(kernels.dtype)
+        source = FOLDER / "red_black_resident.cu"
+        self.module = kernels.compile(source, boxes.macros, cooperative=True)
+        self.memory = boxes.memory(kernels.dtype)
+        self.module.allow_shared_memory("relax", self.memory)
         self.barrier = kernels.backend.zeros(2, "u8")
 
     def relax(self, x, b, equation, iterations, room, halo):
@@ -62,7 +63,8 @@ class Residence:
             Fills the halo planes.
         """
         arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
-        self.kernel((self.boxes.number,), (self.boxes.threads,), arguments, shared_mem=self.memory)
+        grid = (self.boxes.number,)
+        self.module.launch_grid("relax", grid, (self.boxes.threads,), arguments, self.memory)
         if halo:
             halo.fill(*x)
 
@@ -92,21 +94,19 @@ class Passes:
         self.cuts = {
             c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()
         }
-        self.launchable = {count: self._compile(count) for count in self.tilings}
+        self.modules = {count: self._compile(count) for count in self.tilings}
         self.longest = max(self.tilings)
         self.helpers = {
             c: tiling.helpers(slab, c, multiprocessors) for c, tiling in self.tilings.items()
         }
 
     def _compile(self, count):
-        """Return the kernels of passes of `count` iterations, by name."""
+        """Return the kernels of passes of `count` iterations."""
         tiling = self.tilings[count]
-        names = ("relax", "redo") if count == 1 else ("relax",)
         module = self.kernels.compile(FOLDER / "red_black_tiles.cu", tiling.macros(count))
-        kernels = {name: module.get_function(name) for name in names}
-        for kernel in kernels.values():
-            kernel.max_dynamic_shared_size_bytes = tiling.memory(self.kernels.dtype)
-        return kernels
+        for name in ("relax", "redo") if count == 1 else ("relax",):
+            module.allow_shared_memory(name, tiling.memory(self.kernels.dtype))
+        return module
 
     def relax(self, x, b, equation, iterations, room, halo):
         """Queue a solve: passes, and a part of the last again if that did too many iterations.
@@ -132,7 +132,8 @@ class Passes:
         for number in range(longest - 1 if watched else 0):
             self._launch("redo", 1, self._grid(1), (number, x, spare, b), equation)
         arguments = x, spare, self.kernels.control
-        self.kernels.kernel("red_black", "bring_home")((COPY_BLOCKS,), (COPY_THREADS,), arguments)
+        threads = COPY_BLOCKS * COPY_THREADS
+        self.kernels.modules["red_black"].launch("bring_home", threads, COPY_THREADS, *arguments)
         neighbours.end(x, watched)
 
     def _meet_neighbours(self, halo):
@@ -157,7 +158,7 @@ class Passes:
         tiling = self.tilings[count]
         arguments = *words, self.cuts[count], *equation, self.kernels.control, *more
         memory = tiling.memory(self.kernels.dtype)
-        self.launchable[count][name](grid, (tiling.threads,), arguments, shared_mem=memory)
+        self.modules[count].launch_grid(name, grid, (tiling.threads,), arguments, memory)
 
     def _grid(self, count):
         """Return the blocks that have tiles: beside each other in x, and rows of them."""
