@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from support import configs
-from support.command import call
+from support.command import ROOT, call
 from support.ranks import alone
 from support.runs import contents
 
@@ -21,8 +21,6 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.model import NBodyModel
 
 __all__ = ["alone"]
-
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def arguments(bodies="20", cells="4", mode="cpu", **options):

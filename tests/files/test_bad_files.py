@@ -25,7 +25,7 @@ STARTERS = {
 }
 """Those that start MPI, each in a process of its own."""
 
-WITHOUT_FILES = {"bench", "doctor"}
+WITHOUT_FILES = {"bench", "completion", "doctor", "examples"}
 
 
 def foreign(path):

@@ -2,8 +2,11 @@
 
 import pytest
 from support.bodies import make_backend
+from support.config_texts import config_of, faults_of, in_folder
 
 from hybrid_nbody.parallel.communicator import Communicator
+
+__all__ = ["config_of", "faults_of", "in_folder"]
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
 FLIP_EVERY_BYTE = """
 import json, os, signal, sys
 from pathlib import Path
-from hybrid_nbody import formats
+from hybrid_nbody.files import names as formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint
 
@@ -293,7 +293,7 @@ SAVE_WITH_LITTLE_ROOM = """
 import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
-from hybrid_nbody import formats
+from hybrid_nbody.files import names as formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint, hdf5
 

@@ -126,7 +126,7 @@ def test_atomic_adds_of_pairs_compile(architecture):
 def test_a_statement_that_is_gone_is_told(monkeypatch):
     monkeypatch.setattr(atomic, "KEPT", "no such statement;")
     with pytest.raises(
-        RuntimeError, match=r"^gravity\.cu does not hold, once, .* no such statement;$"
+        RuntimeError, match=r"^pair_force\.cu does not hold, once, .* no such statement;$"
     ):
         atomic.atomic_text()
 

@@ -1,0 +1,23 @@
+"""Fixtures: small output files, and the messages that bad ones give."""
+
+from support.written_runs import (
+    cut,
+    in_folder,
+    refused,
+    seal,
+    write_checkpoint,
+    write_fluid,
+    write_fluid_checkpoint,
+    write_run,
+)
+
+__all__ = [
+    "cut",
+    "in_folder",
+    "refused",
+    "seal",
+    "write_checkpoint",
+    "write_fluid",
+    "write_fluid_checkpoint",
+    "write_run",
+]
