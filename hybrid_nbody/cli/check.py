@@ -9,9 +9,9 @@ from hybrid_nbody.fluid.diagnostics import QUANTITIES as OF_FLUIDS
 from hybrid_nbody.nbody.diagnostics import QUANTITIES as OF_BODIES
 from hybrid_nbody.nbody.integrators.stages import FORCE, INTEGRATORS
 from hybrid_nbody.output import directory
-from hybrid_nbody.output.progress import duration
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.progress import duration
 from hybrid_nbody.run.models import BUILDERS, MODELS
 
 BYTES_PER_BODY_OF_A_FRAME = 48

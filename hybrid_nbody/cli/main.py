@@ -190,16 +190,16 @@ def command_bench(arguments, communicator) -> int:
 
 def print_aside(text: str) -> None:
     """Print what is no result, such as why something was left out."""
-    from hybrid_nbody.analysis.progress import Unfailing
+    from hybrid_nbody.progress import BestEffortStream
 
-    print(text, file=Unfailing(sys.stderr), flush=True)
+    print(text, file=BestEffortStream(sys.stderr), flush=True)
 
 
 def progress_of(what: str):
     """Return what shows the progress of a long job, counted in frames or parts, beside its results."""
-    from hybrid_nbody.analysis.progress import FrameProgress
+    from hybrid_nbody.progress import progress_on
 
-    return FrameProgress(sys.stderr, what)
+    return progress_on(sys.stderr, what)
 
 
 def print_on_root(communicator, text: str) -> None:

@@ -16,13 +16,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from hybrid_nbody.analysis.movie import make_movie
-from hybrid_nbody.analysis.progress import FrameProgress
 from hybrid_nbody.analysis.window import can_show, show
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.output.directory import ANIMATION
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
+from hybrid_nbody.progress import progress_on
 from hybrid_nbody.run import start as application
 from hybrid_nbody.simulation.guard import Guard
 
@@ -284,7 +284,7 @@ def _write_frames(path, model, values, communicator):
 
 def _progress(communicator, what):
     """Return what shows how far the root is."""
-    return FrameProgress(sys.stderr if communicator.is_root else None, what)
+    return progress_on(sys.stderr if communicator.is_root else None, what)
 
 
 def _kept(arguments, values, communicator, started):

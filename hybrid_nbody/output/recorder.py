@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from hybrid_nbody.output import checkpoint
-from hybrid_nbody.output.progress import Status
+from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
+from hybrid_nbody.progress import Progress
 
 
 class Recorder:
@@ -26,8 +27,8 @@ class Recorder:
         Checkpoints that stay.
     last_step : int
         Step at which the run ends.
-    progress : BarProgress or LineProgress or None
-        Shows the state on the root; None elsewhere.
+    progress : Progress
+        Shows the state, on the root alone.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Recorder:
         header,
         keep,
         last_step,
-        progress,
+        progress: Progress,
     ):
         self.simulation = simulation
         self.communicator = simulation.communicator
@@ -63,6 +64,7 @@ class Recorder:
         """Remember where this part of the run starts, its energy, and which step is saved already."""
         self.first_step = self.model.step
         self.saved_step = saved_step
+        self.progress.begin(self.first_step)
         self.check()
         self._checked_diagnostics()
 
@@ -97,33 +99,13 @@ class Recorder:
 
     def show(self) -> None:
         """Show how far the run is."""
-        if self.progress is not None:
-            self.progress.update(self._status())
-
-    def _status(self) -> Status:
+        work = self.model.work
         seconds = self.simulation.step_seconds
-        rate = self.model.work.per_step / seconds if seconds > 0 else 0.0
-        return Status(
-            step=self.model.step,
-            last_step=self.last_step,
-            time=self.model.time,
-            step_seconds=self._pace(),
-            rate=rate,
-            unit=self.model.work.unit,
-            energy_error=self.energy_error,
-        )
-
-    def _pace(self) -> float:
-        """Return the seconds a step has taken so far, everything counted."""
-        done = self.model.step - self.first_step
-        return sum(self.simulation.timings.seconds.values()) / done if done else 0.0
+        rate = work.per_step / seconds if seconds > 0 else 0.0
+        details = state_in_words(self.model.time, rate, work.unit, self.energy_error)
+        self.progress.update(self.model.step, self.last_step, details)
 
     def close(self) -> None:
-        """Leave the screen and the trajectory in order."""
-        self.close_progress()
+        """Leave the terminal and the trajectory in order."""
+        self.progress.close()
         self.trajectory.close()
-
-    def close_progress(self) -> None:
-        """Leave the screen in order."""
-        if self.progress is not None:
-            self.progress.close()

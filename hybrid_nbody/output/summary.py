@@ -1,4 +1,4 @@
-"""The table at the end of a run: where the time went, and how fast it was."""
+"""What a run says of itself in words: its state on the way, and at the end how fast it was."""
 
 PARTS = ("force", "fluid", "exchange")
 """Parts of `Model.advance` that have a line of their own; a model has some of them."""
@@ -13,6 +13,28 @@ def with_prefix(number: float) -> str:
         if number >= size:
             return f"{number / size:.3g}{prefix} "
     return f"{number:.3g} "
+
+
+def state_in_words(time: float, rate: float, unit: str, energy_error: float | None) -> str:
+    """Return the state of a run in a few words.
+
+    Parameters
+    ----------
+    time : float
+        Simulated time.
+    rate : float
+        Work done per second; 0 as long as it is unknown.
+    unit : str
+        What `rate` counts, such as ``interactions``.
+    energy_error : float or None
+        The relative energy error of the latest diagnostics, if there is one.
+    """
+    parts = [f"t = {time:.4g}"]
+    if rate > 0:
+        parts.append(f"{with_prefix(rate)}{unit}/s")
+    if energy_error is not None:
+        parts.append(f"dE/E {energy_error:+.1e}")
+    return "  ".join(parts)
 
 
 def time_shares(events, parts, total: float) -> list[tuple[str, float]]:

@@ -10,8 +10,8 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.log import Log
-from hybrid_nbody.output.progress import BarProgress, LineProgress
 from hybrid_nbody.output.recorder import Recorder
+from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, NoProgress, Progress
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.schedule import (
@@ -145,7 +145,7 @@ class Job:
         try:
             outcome = self.simulation.run()
         except HybridNBodyError as error:
-            self.recorder.close_progress()
+            self.recorder.progress.close()
             self.log.note(f"error: {error}")
             raise
         seconds = time.perf_counter() - start
@@ -173,8 +173,10 @@ class Job:
         self.log.close()
 
 
-def progress_for(log: Log):
-    """Return what shows progress on the root: a bar on a terminal, else lines; None on other ranks."""
+def progress_for(log: Log) -> Progress:
+    """Return what shows progress on the root: a bar on a terminal, lines elsewhere."""
     if log.console is None:
-        return None
-    return BarProgress(log.console) if log.console.is_terminal else LineProgress(log.say)
+        return NoProgress()
+    if log.console.is_terminal:
+        return BarProgress("step", log.console)
+    return LineProgress("step", log.say, GrowingPause())

@@ -1,6 +1,5 @@
 """Movies have as many frames as the run, each shows its own moment, and none of them stays in memory."""
 
-import io
 import shutil
 import subprocess
 import weakref
@@ -11,7 +10,6 @@ from PIL import Image
 
 from hybrid_nbody.analysis import encoders, scenes
 from hybrid_nbody.analysis.movie import make_movie
-from hybrid_nbody.analysis.progress import FrameProgress
 from hybrid_nbody.analysis.scenes import scene_of
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
@@ -168,19 +166,6 @@ def test_frames_do_not_stay_in_memory(write_run, monkeypatch):
     make_movie("out", "movie.gif")
     assert len(alive) > 40
     assert max(alive) <= 2  # the one just read, and the one before
-
-
-@pytest.mark.parametrize(("terminal", "lines"), [(False, 10), (True, None)])
-def test_progress_is_shown(terminal, lines):
-    stream = io.StringIO()
-    stream.isatty = lambda: terminal
-    with FrameProgress(stream) as progress:
-        for done in range(1, 201):
-            progress(done, 200)
-    if lines:
-        assert stream.getvalue().splitlines() == [f"frame {20 * n}/200" for n in range(1, 11)]
-    else:
-        assert "200/200" in stream.getvalue()
 
 
 # --- refusals -------------------------------------------------------------------------------------

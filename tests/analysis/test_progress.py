@@ -2,11 +2,13 @@
 
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from hybrid_nbody.analysis import progress, report, scene3d, volume
+from hybrid_nbody import progress
+from hybrid_nbody.analysis import report, scene3d, volume
 from hybrid_nbody.analysis.compare import compare
 from hybrid_nbody.analysis.export import export_run, source
 from hybrid_nbody.analysis.plots import plot_run
@@ -135,18 +137,18 @@ def test_a_bar_on_a_terminal(write_run, on_a_terminal, capsys, frames):
     write_run(frames=frames)
     code, shown = on_a_terminal(COMMANDS["compare"])
     assert code == 0
-    assert "frames" in shown
-    assert f"{frames}/{frames}" in shown
+    assert f"frame {frames}/{frames} " in shown
     assert shown.rindex(SHOW) > shown.rindex(HIDE)
     assert capsys.readouterr().out.endswith("a.png\n")
 
 
-def test_no_bar_in_a_pipe(write_run, capsys):
+def test_no_bar_in_a_pipe(write_run, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     write_run(frames=25)
     assert main(COMMANDS["export"].split()) == 0
     assert capsys.readouterr() == (
         "a.npz\n",
-        "".join(f"part {5 * tenth}/50\n" for tenth in range(1, 11)),
+        "".join(f"part {5 * n}/50 ({10 * n}%)  0 s left\n" for n in range(1, 11)),
     )
 
 
@@ -154,13 +156,13 @@ def test_no_bar_in_a_pipe(write_run, capsys):
 def test_ctrl_c_leaves_no_file_and_shows_the_cursor(
     write_run, in_folder, monkeypatch, on_a_terminal, command
 ):
-    class Stopped(progress.FrameProgress):
-        def __call__(self, done, total):
-            super().__call__(done, total)
+    class Stopped(progress.BarProgress):
+        def update(self, done, total, details=""):
+            super().update(done, total, details)
             raise KeyboardInterrupt
 
     write_run(bodies=12)
-    monkeypatch.setattr(progress, "FrameProgress", Stopped)
+    monkeypatch.setattr(progress, "BarProgress", Stopped)
     before = sorted(in_folder.rglob("*"))
     code, shown = on_a_terminal(COMMANDS[command])
     assert code == 75

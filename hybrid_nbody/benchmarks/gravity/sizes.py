@@ -14,7 +14,7 @@ from hybrid_nbody.benchmarks.ladder.ladder import check
 from hybrid_nbody.benchmarks.ladder.problems import OPERATIONS, massive_box
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
-from hybrid_nbody.output.progress import duration
+from hybrid_nbody.progress import duration
 
 SIZES = tuple(2**k for k in range(6, 21))
 LONGEST_ROW = 60.0

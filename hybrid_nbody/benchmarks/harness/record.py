@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hybrid_nbody.benchmarks.harness.measure import Stopped
 from hybrid_nbody.benchmarks.harness.results import Results, table
 from hybrid_nbody.errors import STOPPED_EARLY
 from hybrid_nbody.output.terminal import open_console
+from hybrid_nbody.progress import BarProgress, LineProgress, Progress, each_part
 from hybrid_nbody.simulation.signals import StopSignals
 
 
@@ -134,7 +133,7 @@ def _stopper(signals, agree):
 
 def _measure(plan, results, console, stop) -> bool:
     """Do the tasks, a table after each section; return whether all were done."""
-    show = (BarReport if console.is_terminal else LineReport)(console, len(plan.tasks))
+    show = Report(console, len(plan.tasks))
     try:
         for section, tasks in groupby(plan.tasks, key=lambda task: task.section):
             first = len(results.rows)
@@ -153,17 +152,27 @@ def _measure(plan, results, console, stop) -> bool:
 
 
 class Report:
-    """What both kinds of progress have in common: the tables."""
+    """Shows which row is being measured, and a table after each section."""
 
-    def __init__(self, console, total):
+    def __init__(self, console, total: int):
         self.console = console
         self.total = total
         self.done = 0
+        self.progress = self._progress()
+
+    def _progress(self) -> Progress:
+        if self.console.is_terminal:
+            return BarProgress("rows done", self.console, transient=True, steady=False)
+        return LineProgress("rows done", self._write, each_part, steady=False)
+
+    def _write(self, line):
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, task):
         """Show which row is being measured."""
+        section = task.section.split(":")[0]
+        self.progress.update(self.done, self.total, f"now {section}: {task.label}")
         self.done += 1
-        self.say(f"{task.section.split(':')[0]}: {task.label}")
 
     def section(self, title, rows, plan):
         """Show the table of a section, if it has rows."""
@@ -171,37 +180,6 @@ class Report:
             table = plan.tabulate(plan.columns, rows, self.console.width)
             self.console.print("", Text(title, "bold"), table, sep="\n")
 
-
-class BarReport(Report):
-    """A bar below the tables, on a terminal."""
-
-    def __init__(self, console, total):
-        super().__init__(console, total)
-        columns = (
-            MofNCompleteColumn(),
-            BarColumn(bar_width=20),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
-        )
-        self.progress = Progress(*columns, console=console, transient=True)
-        self.bar = self.progress.add_task("", total=total)
-        self.progress.start()
-
-    def say(self, text):
-        """Move the bar on."""
-        self.progress.update(self.bar, completed=self.done - 1, description=escape(text))
-
     def close(self):
         """Take the bar away."""
-        self.progress.stop()
-
-
-class LineReport(Report):
-    """A line a row, in a batch log."""
-
-    def say(self, text):
-        """Write a line."""
-        self.console.print(f"{self.done}/{self.total} {text}", markup=False, highlight=False)
-
-    def close(self):
-        """Write nothing more."""
+        self.progress.close()
