@@ -2,7 +2,6 @@
 
 import io
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Self, cast
@@ -54,11 +53,12 @@ class BestEffortStream:
 # --- progress -------------------------------------------------------------------------------------
 
 
-class Progress(ABC):
-    """Show how much of a job is done and how long the rest will take.
+class Progress:
+    """How much of a job is done and how long the rest will take.
 
-    Use it in a ``with`` statement, or call `close` at the end. An instance can be called in place
-    of `update`.
+    This class shows nothing, as is right for all ranks but the root; `LineProgress` and
+    `BarProgress` do. Use it in a ``with`` statement, or call `close` at the end. An instance can be
+    called in place of `update`.
 
     Parameters
     ----------
@@ -88,7 +88,6 @@ class Progress(ABC):
             return f"{duration(taken)} so far"
         return f"{duration(taken / (done - self._first) * (total - done))} left"
 
-    @abstractmethod
     def update(self, done: int, total: int, details: str = "") -> None:
         """Show that `done` of `total` parts are done, and `details` on the present one."""
 
@@ -103,16 +102,6 @@ class Progress(ABC):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-class NoProgress(Progress):
-    """Show nothing: there is nobody to show it to."""
-
-    def __init__(self) -> None:
-        super().__init__("part")
-
-    def update(self, done: int, total: int, details: str = "") -> None:
-        """See `Progress.update`."""
 
 
 class LineProgress(Progress):
@@ -214,7 +203,7 @@ def progress_on(stream: IO[str] | None, what: str) -> Progress:
         See `Progress`.
     """
     if stream is None:
-        return NoProgress()
+        return Progress(what)
     output = BestEffortStream(stream)
     if not stream.isatty():
         return LineProgress(what, lambda line: print(line, file=output, flush=True))

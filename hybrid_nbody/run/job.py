@@ -11,7 +11,7 @@ from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
-from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, NoProgress, Progress
+from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.schedule import (
@@ -176,7 +176,7 @@ class Job:
 def progress_for(log: Log) -> Progress:
     """Return what shows progress on the root: a bar on a terminal, lines elsewhere."""
     if log.console is None:
-        return NoProgress()
+        return Progress("step")
     if log.console.is_terminal:
         return BarProgress("step", log.console)
     return LineProgress("step", log.say, GrowingPause())

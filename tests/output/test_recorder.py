@@ -11,7 +11,7 @@ from hybrid_nbody.output import checkpoint
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
-from hybrid_nbody.progress import NoProgress
+from hybrid_nbody.progress import Progress
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps
@@ -43,12 +43,12 @@ class RunawayModel(RowsModel):
     }
 
 
-class Shown(NoProgress):
+class Shown(Progress):
     """A progress that keeps what it is given."""
 
     def __init__(self):
         self.states, self.begun, self.closed = [], [], False
-        super().__init__()
+        super().__init__("step")
 
     def begin(self, done=0):
         self.begun.append(done)
@@ -70,7 +70,7 @@ def recorder(communicator, shared_tmp_path):
         trajectory = Trajectory(shared_tmp_path / NAME, communicator)
         trajectory.create(model, {})
         guard = Guard(simulation, communicator, limit)
-        progress = Shown() if communicator.is_root else NoProgress()
+        progress = Shown() if communicator.is_root else Progress("step")
         return Recorder(
             simulation,
             guard,
@@ -172,7 +172,7 @@ def test_the_state_of_the_run_is_shown_on_the_root_alone(recorder, communicator)
     recorder.show()
     recorder.close()
     if not communicator.is_root:
-        assert isinstance(recorder.progress, NoProgress)
+        assert type(recorder.progress) is Progress
         return
     assert recorder.progress.begun[-1] == 0
     rate = with_prefix(100.0 / simulation.step_seconds)
