@@ -2,10 +2,9 @@
 
 import numpy as np
 
+from hybrid_nbody.nbody.kernels import make_counter
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Field, Role
-
-KERNELS = "hybrid_nbody.nbody.kernels"
 
 
 class ActivityMap:
@@ -30,7 +29,7 @@ class ActivityMap:
         self.communicator = communicator
         self.cells = cells
         self.number = number
-        self.counter = backend.kernels(KERNELS, "activity").Counter(backend, cells)
+        self.counter = make_counter(backend, cells)
         self.own = Partition.equal(cells, communicator.size).share(communicator.rank)
         self.counts = np.zeros((cells, cells), np.int32)
 

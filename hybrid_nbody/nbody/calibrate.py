@@ -2,12 +2,13 @@
 
 import time
 
-from hybrid_nbody.nbody.forces.direct import KERNELS
 from hybrid_nbody.nbody.forces.sources import given_order
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.composed import HERMITE
-from hybrid_nbody.nbody.integrators.hermite import Motion, run_formulas
-from hybrid_nbody.nbody.integrators.stages import LEAPFROG
+from hybrid_nbody.nbody.integrators.hermite import make_scratch, run_formulas
+from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
+from hybrid_nbody.nbody.kernels import make_kernels
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.state import make_state, set_order
 from hybrid_nbody.parallel.calibrate import fastest
 
@@ -29,7 +30,7 @@ def trial(backend, number, precision, softening, targets):
     state = make_state(backend, slice(0, targets), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))
-    kernels = backend.kernels(KERNELS).Kernels(backend, state, precision, softening, 1.0)
+    kernels = make_kernels(backend, state, PairForce(precision, softening))
     kernels.pack(state)
     return kernels, state
 
@@ -43,8 +44,8 @@ def compile_kernels(
     """
     kernels, state = trial(backend, 2, precision, softening, 2)
     if integrator == HERMITE:
-        run_formulas(kernels, state, Motion.make(backend, state, precision))
-    kernels.run(state, LEAPFROG, 1e-6, 2)
+        run_formulas(kernels, state, make_scratch(backend, state))
+    kernels.run(state, StepPlan(LEAPFROG, 1e-6), 2)
     kernels.accelerations(state)
     kernels.kick(state, 0.0)
     kernels.drift(state, 0.0)
@@ -69,7 +70,7 @@ def measured_weights(
     backend = backend.apart()
     kernels, state = long_trial(backend, precision, softening, min(number, MOST_BODIES))
     seconds = fastest(lambda: _seconds(backend, kernels, state), communicator)
-    return communicator.gather(len(state.place) * len(state.mass) / seconds)
+    return communicator.gather(len(state.source_index) * len(state.mass) / seconds)
 
 
 def long_trial(backend, precision: str, softening: float, number: int):

@@ -1,10 +1,11 @@
 """The bodies as one rank holds them while it computes."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
 BYTES_OF_A_SOURCE = 512
@@ -14,29 +15,43 @@ take 36 bytes, packed sources up to 64, sums over pairs up to 208
 
 
 @dataclass(frozen=True)
-class State:
-    """Arrays of one rank, on its device; N bodies in all, n of them owned by this rank.
+class Sources:
+    """The N bodies that a force sums over, on the device of a rank.
 
     Attributes
     ----------
     position : (N, 3) array of float64
-        Every body's position; the rows of other ranks are filled by the exchange.
+    mass : (N,) array of float64
+    order : (N,) array of int32
+        The bodies in the order of the sum.
+    starts : (capacity + 1,) array of int32
+        Index in `order` at which each chunk starts; see
+        `hybrid_nbody.nbody.forces.sources.Order`.
+    chunks : (1,) array of int32
+        Number of chunks in use.
+    """
+
+    position: Array
+    mass: Array
+    order: Array
+    starts: Array
+    chunks: Array
+
+
+@dataclass(frozen=True)
+class State(Sources):
+    """The arrays of one rank on its device: N sources, n of them this rank's own bodies.
+
+    Attributes
+    ----------
     own : slice
         This rank's rows of the arrays of length N.
     velocity, acceleration : (n, 3) array of float64
         Of this rank's bodies.
-    mass : (N,) array of float64
-        Every body's mass.
-    order : (N,) array of int32
-        Bodies in the order in which the force sums them.
-    starts : (capacity + 1,) array of int32
-        Where each chunk starts in `order`; see `hybrid_nbody.nbody.forces.sources.Order`.
-    chunks : (1,) array of int32
-        How many chunks are in use.
-    place : (n,) array of int32
-        Where each own body stands in `order`.
+    source_index : (n,) array of int32
+        Index of each own body in `order`; -1 where it is not among the sources.
     own_order : (n,) array of int32
-        The own bodies, counted from this rank's first, sorted by their places.
+        The own bodies, counted from this rank's first, sorted by `source_index`.
     orders : (1,) array of int64, on the host
         How many orders were set: a kernel that prepares for an order notices a new one.
     common_mass : float or None
@@ -45,21 +60,16 @@ class State:
         The largest mass of all.
     """
 
-    position: Any
     own: slice
-    velocity: Any
-    acceleration: Any
-    mass: Any
-    order: Any
-    starts: Any
-    chunks: Any
-    place: Any
-    own_order: Any
-    orders: np.ndarray
+    velocity: Array
+    acceleration: Array
+    source_index: Array
+    own_order: Array
+    orders: NDArray[np.int64]
     common_mass: float | None
     heaviest: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "own_position", self.position[self.own])
 
 
@@ -85,7 +95,7 @@ def _state(backend, own, mass, all_masses):
         order=backend.zeros(number, "i4"),
         starts=backend.zeros(chunk_capacity(number) + 1, "i4"),
         chunks=backend.zeros(1, "i4"),
-        place=backend.zeros(owned, "i4"),
+        source_index=backend.zeros(owned, "i4"),
         own_order=backend.zeros(owned, "i4"),
         orders=np.zeros(1, "i8"),
         common_mass=common_mass(all_masses),
@@ -101,8 +111,8 @@ def set_order(backend, state: State, order) -> None:
     state.order[:] = xp.asarray(order.bodies)
     state.starts[:] = xp.asarray(order.starts)
     state.chunks[:] = order.chunks
-    place = xp.empty_like(state.order)
-    place[state.order] = xp.arange(len(place), dtype=place.dtype)
-    state.place[:] = place[own]
+    source_index = xp.empty_like(state.order)
+    source_index[state.order] = xp.arange(len(source_index), dtype=source_index.dtype)
+    state.source_index[:] = source_index[own]
     mine = (state.order >= own.start) & (state.order < own.stop)
     state.own_order[:] = state.order[mine] - own.start

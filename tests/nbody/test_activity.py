@@ -7,7 +7,8 @@ from support.nvrtc import architectures, compile_to_cubin
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.backends.launch import compile_options
-from hybrid_nbody.nbody.activity import KERNELS, ActivityMap
+from hybrid_nbody.nbody.activity import ActivityMap
+from hybrid_nbody.nbody.kernels import make_counter
 from hybrid_nbody.nbody.kernels.gpu import activity as gpu
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Role
@@ -29,9 +30,7 @@ def map_of(backend, communicator, cells, position, number):
 @pytest.mark.parametrize("number", [0, 1, 5000])
 def test_counts_are_those_of_numpy(backend, cells, number):
     position = positions(number)
-    counts = (
-        backend.kernels(KERNELS, "activity").Counter(backend, cells).count(backend.upload(position))
-    )
+    counts = make_counter(backend, cells).count(backend.upload(position))
     expected, _, _ = np.histogram2d(position[:, 1], position[:, 0], cells, range=((0, 1), (0, 1)))
     np.testing.assert_array_equal(counts, expected)
 
@@ -48,27 +47,21 @@ def test_edges(backend):
         (-np.inf, 0.5),
     ]
     position = np.array([(x, y, 0.0) for x, y in inside + outside])
-    counts = (
-        backend.kernels(KERNELS, "activity").Counter(backend, 2).count(backend.upload(position))
-    )
+    counts = make_counter(backend, 2).count(backend.upload(position))
     np.testing.assert_array_equal(counts, [[2, 2], [2, 1]])
 
 
 def test_counts_are_made_anew(backend):
-    counter = backend.kernels(KERNELS, "activity").Counter(backend, 4)
+    counter = make_counter(backend, 4)
     for seed in (1, 2):
         counts = counter.count(backend.upload(positions(100, seed)))
-    fresh = (
-        backend.kernels(KERNELS, "activity")
-        .Counter(backend, 4)
-        .count(backend.upload(positions(100, 2)))
-    )
+    fresh = make_counter(backend, 4).count(backend.upload(positions(100, 2)))
     np.testing.assert_array_equal(counts, fresh)
 
 
 def test_of_two_devices_the_one_with_the_positions_counts():
     device = HybridBackend(CpuBackend(1), CpuBackend(1))
-    counts = device.kernels(KERNELS, "activity").Counter(device, 3).count(positions(50))
+    counts = make_counter(device, 3).count(positions(50))
     assert counts.sum() == np.sum(
         np.all((positions(50)[:, :2] >= 0) & (positions(50)[:, :2] <= 1), axis=1)
     )

@@ -14,8 +14,8 @@ def test_interactions_a_second_on_a_clock_of_known_rate(monkeypatch, alone, numb
     tried = []
 
     def seconds(backend, kernels, state):
-        tried.append(len(state.place))
-        return len(state.place) * len(state.mass) / rate
+        tried.append(len(state.source_index))
+        return len(state.source_index) * len(state.mass) / rate
 
     monkeypatch.setattr(trial, "_seconds", seconds)
     weights = trial.measured_weights(make_backend("cpu"), "single", 0.1, number, alone)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.nbody.integrators.stages import FORCE
 
 
 class Clock:
@@ -66,12 +65,12 @@ def charging():
 
         def accelerations(self, state):
             super().accelerations(state)
-            self.device.charge(len(state.place) * len(state.mass))
+            self.device.charge(len(state.source_index) * len(state.mass))
 
-        def run(self, state, stages, dt, steps):
-            for _ in range(steps * list(stages).count(FORCE)):
-                self.device.charge(len(state.place) * len(state.mass))
-            return super().run(state, stages, dt, steps)
+        def run(self, state, plan, steps):
+            for _ in range(steps * plan.forces):
+                self.device.charge(len(state.source_index) * len(state.mass))
+            return super().run(state, plan, steps)
 
     return Charging
 

@@ -3,9 +3,10 @@
 import numpy as np
 
 from hybrid_nbody.nbody.forces.symmetric import PairGravity
+from hybrid_nbody.nbody.kernels.actions import KernelActions
+from hybrid_nbody.nbody.kernels.contract import PairSums
 from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import bounds, rounders
-from hybrid_nbody.nbody.kernels.gpu.symmetric import nothing_to_add
 
 
 def pairs_of_chunks(chunks):
@@ -26,13 +27,19 @@ def add_exactly(value, by, sums):
 class Kernels(cpu.Kernels):
     """Accelerations in float64 by pairs, of softened bodies; the other sums are those of the twin."""
 
-    def __init__(self, backend, state, precision, softening, G):
-        super().__init__(backend, state, precision, softening, G)
-        self.softening, self.scale = softening, G
-        self.by = rounders(state.heaviest * bounds(len(state.mass), softening)["accelerations"])
+    def __init__(self, backend, state, pair_force):
+        super().__init__(backend, state, pair_force)
+        self.softening, self.scale = pair_force.softening, pair_force.G
+        largest = bounds(len(state.mass), pair_force.softening)["accelerations"]
+        self.by = rounders(state.heaviest * largest)
 
-    def accelerations(self, state, add_up=nothing_to_add):
-        """Sum over this rank's share of the pairs of chunks, and bring the sums of all ranks together."""
+    def accelerations(self, state):
+        """Fill the accelerations where no other rank has sums to add."""
+        sums = self.pair_accelerations(state)
+        sums.finish(sums.totals)
+
+    def pair_accelerations(self, state):
+        """Sum over this rank's share of the pairs of chunks."""
         number, chunks, own = len(state.mass), int(state.chunks[0]), state.own
         totals = np.zeros((number, 3, 3))
         pairs = pairs_of_chunks(chunks)
@@ -43,8 +50,11 @@ class Kernels(cpu.Kernels):
                 *(state.order[state.starts[chunk] : state.starts[chunk + 1]] for chunk in pair),
                 totals,
             )
-        mine = add_up(totals, np.zeros((own.stop - own.start, 3, 3)))
-        state.acceleration[:] = self.scale * mine.sum(axis=2)
+
+        def finish(mine):
+            state.acceleration[:] = self.scale * mine.sum(axis=2)
+
+        return PairSums(totals, np.zeros((own.stop - own.start, 3, 3)), finish)
 
     def _meet(self, state, targets, sources, totals):
         d = state.position[sources][None] - state.position[targets][:, None]
@@ -58,24 +68,22 @@ class Kernels(cpu.Kernels):
             ):
                 add_exactly(value, self.by, totals[body])
 
-    def run(self, state, stages, dt, steps):
+    def run(self, state, plan, steps):
         """Do whole steps of a rank that owns every body."""
-        act = {
-            "kick": self.kick,
-            "drift": self.drift,
-            "force": lambda state, _: self.accelerations(state),
-        }
-        for stage in steps * stages:
-            act[stage.action](state, stage.fraction * dt)
+        for _ in range(steps):
+            plan.perform(KernelActions(self, state))
         return 0.0
 
-    def potential(self, state, result, add_up=nothing_to_add):
+    def pair_potential(self, state, result):
         """See the twin: each rank sums over all sources at its own bodies."""
-        super().potential(state, result)
+        own = np.zeros((len(result), 1, 1))
+        return PairSums(
+            np.zeros((len(state.mass), 1, 1)), own, lambda _: self.potential(state, result)
+        )
 
 
 class SlowPairGravity(PairGravity):
     """`PairGravity` with these kernels."""
 
-    def _kernels(self, *physics):
-        return Kernels(self.backend, self.state, *physics)
+    def _kernels(self, pair_force):
+        return Kernels(self.backend, self.state, pair_force)

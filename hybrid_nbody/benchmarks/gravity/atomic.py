@@ -56,10 +56,10 @@ def file_of(text):
 class AtomicKernels(gpu.Kernels):
     """Accelerations of softened bodies of unequal masses, with G = 1; parameters as in `gpu.Kernels`."""
 
-    def __init__(self, backend, state, precision, softening, G):
-        super().__init__(backend, state, precision, softening, G)
+    def __init__(self, backend, state, pair_force):
+        super().__init__(backend, state, pair_force)
         number = len(state.mass)
-        macros = gpu.defines(precision, self.layout, self.tuning, number, number)
+        macros = gpu.defines(pair_force.precision, self.layout, self.tuning, number, number)
         with file_of(atomic_text()) as path:
             self.kernel = functools.cache(backend.compile(path, macros).get_function)
 
@@ -81,8 +81,8 @@ class AtomicKernels(gpu.Kernels):
 class AtomicPairKernels(pairs.Kernels):
     """The same of each pair once; parameters as in `pairs.gpu.Kernels`."""
 
-    def __init__(self, backend, state, precision, softening, G):
-        super().__init__(backend, state, precision, softening, G)
+    def __init__(self, backend, state, pair_force):
+        super().__init__(backend, state, pair_force)
         with file_of(atomic_pairs_text()) as path:
             self.pair_kernel = functools.cache(backend.compile(path, pairs.defines()).get_function)
 

@@ -15,6 +15,7 @@ from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.results import Column, digits, times, timing_columns
 from hybrid_nbody.benchmarks.ladder.problems import massive_box
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 SIZE = 131072
@@ -120,7 +121,7 @@ def _jerks(run):
 
 def _atomic(run):
     kernels = ATOMIC_KERNELS[type(run.kernels)]
-    run.kernels = kernels(run.backend, run.state, run.precision, run.problem.softening, 1.0)
+    run.kernels = kernels(run.backend, run.state, PairForce(run.precision, run.problem.softening))
     run.kernels.pack(run.state)
     return partial(run.kernels.accelerations, run.state)
 

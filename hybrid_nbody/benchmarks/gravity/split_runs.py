@@ -4,7 +4,7 @@ import statistics
 
 from hybrid_nbody.benchmarks.harness.measure import Times, calls_for, seconds_of, timings
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
-from hybrid_nbody.nbody.integrators.stages import FORCE
+from hybrid_nbody.nbody.kernels.hybrid.kernels import FORCE_ALONE
 
 ROW_SECONDS = 2.0
 """About as long as the timings of a row may take: slow ones are repeated less often."""
@@ -70,7 +70,7 @@ class SharedForce:
     def _batch(self, share, calls):
         """Return a function that does so many forces, after which the bodies are where they were."""
         self.kernels.fix(share)
-        return lambda: self.kernels.run(self.state, (FORCE,), 0.0, calls)
+        return lambda: self.kernels.run(self.state, FORCE_ALONE, calls)
 
 
 def ratio(first: Times, second: Times) -> float:

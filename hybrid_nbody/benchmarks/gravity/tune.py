@@ -21,7 +21,7 @@ from hybrid_nbody.benchmarks.ladder.ladder import check
 from hybrid_nbody.benchmarks.ladder.problems import massive_box
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
 from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.integrators.stages import LEAPFROG
+from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.output.terminal import open_console
@@ -128,7 +128,7 @@ def _time_jerks(run, repeats, stop):
 
 def _time_steps(run, repeats, stop):
     """Time whole batches as a run does them: they launch graphs of their own, which no graph can capture."""
-    batch = partial(run.kernels.run, run.state, LEAPFROG, run.problem.dt, STEPS)
+    batch = partial(run.kernels.run, run.state, StepPlan(LEAPFROG, run.problem.dt), STEPS)
     batch()
     return timings(run.backend, batch, repeats, stop, STEPS)
 

@@ -1,8 +1,9 @@
 """The kernels of a run as the last rung of each ladder, on either backend."""
 
-from hybrid_nbody.nbody.forces.direct import KERNELS
 from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
-from hybrid_nbody.nbody.forces.symmetric import gravity_for
+from hybrid_nbody.nbody.forces.symmetric import PairGravity, gravity_for
+from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import make_state, set_order
 
@@ -35,10 +36,9 @@ class ProductionRun:
         gravity = gravity or gravity_for(
             [backend.kind], precision, problem.mass.astype("f8"), problem.softening
         )
-        kernels = backend.kernels(KERNELS, gravity.module)
-        self.kernels = kernels.Kernels(
-            backend, self.state, precision, problem.softening, 1.0, **options
-        )
+        make = make_symmetric_kernels if gravity is PairGravity else make_kernels
+        pair_force = PairForce(precision, problem.softening)
+        self.kernels = make(backend, self.state, pair_force, **options)
         self.restart()
 
     def restart(self):

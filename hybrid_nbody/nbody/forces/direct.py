@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, spatial_order
-from hybrid_nbody.nbody.integrators.stages import FORCE
+from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
+from hybrid_nbody.nbody.kernels import make_kernels
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import make_state, set_order
 from hybrid_nbody.nbody.timing import Laps, NoLaps
-
-KERNELS = "hybrid_nbody.nbody.kernels"
 
 STEPS_BETWEEN_SORTS = 512
 """Sources are sorted anew at every multiple of this step number: a rule that a restart can
@@ -40,7 +40,6 @@ class Gravity:
     """
 
     make_state = staticmethod(make_state)
-    module = "kernels"
 
     def __init__(
         self,
@@ -59,13 +58,11 @@ class Gravity:
         self.timings = timings
         self.agree = agree or (lambda order: order)
         self.sorted = PRECISIONS[precision].local
-        self.kernels = self._kernels(precision, softening, G)
+        self.kernels = self._kernels(PairForce(precision, softening, G))
         self.recorded = {}
 
-    def _kernels(self, *physics):
-        return self.backend.kernels(KERNELS, self.module).Kernels(
-            self.backend, self.state, *physics
-        )
+    def _kernels(self, pair_force):
+        return make_kernels(self.backend, self.state, pair_force)
 
     # --- the order of the sources -----------------------------------------------------------------
 
@@ -140,7 +137,7 @@ class Gravity:
 
     def _run_alone(self, stages, dt, steps):
         """Step without coming back to Python: this rank owns every body."""
-        self.timings.add("force", self.kernels.run(self.state, stages, dt, steps))
+        self.timings.add("force", self.kernels.run(self.state, StepPlan(stages, dt), steps))
 
     def _run_together(self, stages, dt, steps):
         """Step with an exchange before, or beside, every force."""
@@ -204,7 +201,7 @@ class Gravity:
         self._collect()
         laps.lap("exchange")
         self.kernels.pack(self.state)
-        self._sum(laps, self.kernels.accelerations, self.state)
+        self._sum(laps, "accelerations", self.state)
 
     def accelerations_and_jerks(self, velocity, jerk, laps) -> None:
         """Exchange positions and velocities, and compute accelerations and their time derivatives.
@@ -222,17 +219,23 @@ class Gravity:
         self.exchange.collect(velocity)
         laps.lap("exchange")
         self.kernels.pack(self.state)
-        self._sum(laps, self.kernels.accelerations_and_jerks, self.state, velocity, jerk)
+        self._sum(laps, "jerks", self.state, velocity, jerk)
 
     def potential(self):
         """Return the potential at this rank's bodies, an (n,) array on the device, for the present positions."""
         self._collect()
         self.kernels.pack(self.state)
         result = self.backend.zeros(len(self.state.velocity), "f8")
-        self._sum(NoLaps(), self.kernels.potential, self.state, result)
+        self._sum(NoLaps(), "potential", self.state, result)
         return result
 
-    def _sum(self, laps, kernel, *arguments):
+    def _sum(self, laps, name, *arguments):
         """Let a kernel sum over all sources at this rank's bodies."""
-        kernel(*arguments)
+        kernels = self.kernels
+        sums = {
+            "accelerations": kernels.accelerations,
+            "jerks": kernels.accelerations_and_jerks,
+            "potential": kernels.potential,
+        }
+        sums[name](*arguments)
         laps.lap("force")

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.nbody.forces.direct import KERNELS, Gravity
+from hybrid_nbody.nbody.forces.direct import Gravity
 from hybrid_nbody.nbody.forces.sources import Order, heads_of
+from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity
 from hybrid_nbody.nbody.state import State, make_own_state
 from hybrid_nbody.nbody.timing import NoLaps
@@ -79,18 +80,18 @@ class RingGravity(Gravity):
 
     make_state = staticmethod(make_own_state)
 
-    def _kernels(self, *physics):
+    def _kernels(self, pair_force):
         """Return kernels with room for any rank's block, once there are blocks."""
         state = self.state
         capacity = max(self.exchange.partition.counts)
         self.blocks = [Block.make(self.backend, capacity) for _ in range(2)]
         self.more = self.backend.zeros(state.acceleration.shape, "f8")
-        nowhere = self.backend.zeros(state.place.shape, "i4")
+        nowhere = self.backend.zeros(state.source_index.shape, "i4")
         nowhere[:] = -1  # a body meets itself in its own block alone
         self.own_sum = over(self.blocks[0], state)
-        others = replace(state, place=nowhere, acceleration=self.more)
+        others = replace(state, source_index=nowhere, acceleration=self.more)
         self.other_sums = [over(block, others) for block in self.blocks]
-        return self.backend.kernels(KERNELS).Kernels(self.backend, self.own_sum, *physics)
+        return make_kernels(self.backend, self.own_sum, pair_force)
 
     # --- the order of the sources -----------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """Gravity that computes each pair of bodies once, on one of the ranks."""
 
-from functools import partial
-
 from hybrid_nbody.nbody.forces.direct import Gravity
+from hybrid_nbody.nbody.kernels import make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
 
 
@@ -14,18 +13,17 @@ class PairGravity(Gravity):
     nor the shares change a bit.
     """
 
-    module = "symmetric"
+    def _kernels(self, pair_force):
+        return make_symmetric_kernels(self.backend, self.state, pair_force)
 
-    def _sum(self, laps, kernel, *arguments):
+    def _sum(self, laps, name, *arguments):
         """Let a kernel sum over this rank's pairs, and bring the sums of all ranks together."""
-        kernel(*arguments, partial(self._add_up, laps))
+        sums = getattr(self.kernels, f"pair_{name}")(*arguments)
         laps.lap("force")
-
-    def _add_up(self, laps, totals, room):
-        laps.lap("force")
-        own = self.exchange.add_up(totals, room)
+        own = self.exchange.add_up(sums.totals, sums.scratch)
         laps.lap("exchange")
-        return own
+        sums.finish(own)
+        laps.lap("force")
 
 
 def gravity_for(kinds, precision: str, masses, softening: float) -> type[Gravity]:

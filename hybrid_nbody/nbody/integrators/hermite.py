@@ -8,13 +8,11 @@ begins with the forces at the corrected positions, so that they and one number, 
 next, are all that a restart needs.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.nbody.integrators.stages import SMALLEST_SUBSTEP, TRIALS, next_substep
+from hybrid_nbody.nbody.kernels.contract import HermitePlan, HermiteScratch
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.timing import Laps, NoLaps
 
@@ -23,37 +21,15 @@ ROUNDING = 256
 would be differentiated there is noise, as at the centre of a symmetric system."""
 
 
-@dataclass(frozen=True)
-class Motion:
-    """What a substep needs beside the `State` of a rank, on its device.
-
-    Attributes
-    ----------
-    start : (4, n, 3) array of float64
-        Positions, velocities, accelerations and jerks at the beginning of a substep.
-    velocity : (N, 3) array of float64
-        Every body's, predicted.
-    jerk : (n, 3) array of float64
-        At the predicted positions.
-    asked : (n,) array of float64
-        The substep that each body asks for.
-    rounding : float
-        Accelerations up to so many times the largest are negligible.
-    """
-
-    start: Any
-    velocity: Any
-    jerk: Any
-    asked: Any
-    rounding: float
-
-    @classmethod
-    def make(cls, backend, state, precision: str) -> "Motion":
-        """Return room for the bodies of `state`."""
-        number = len(state.velocity)
-        sizes = ((4, number, 3), state.position.shape, (number, 3), (number,))
-        rounding = ROUNDING * float(np.finfo(PRECISIONS[precision].working).eps)
-        return cls(*(backend.zeros(size, "f8") for size in sizes), rounding)
+def make_scratch(backend, state) -> HermiteScratch:
+    """Return scratch arrays for the bodies of `state`."""
+    number = len(state.velocity)
+    return HermiteScratch(
+        start=backend.zeros((4, number, 3), "f8"),
+        velocity=backend.zeros(state.position.shape, "f8"),
+        jerk=backend.zeros((number, 3), "f8"),
+        substeps=backend.zeros((number,), "f8"),
+    )
 
 
 class Hermite:
@@ -88,7 +64,9 @@ class Hermite:
         self.backend = gravity.backend
         self.state = gravity.state
         self.formulas = gravity.kernels.hermite
-        self.motion = Motion.make(self.backend, self.state, precision)
+        self.motion = make_scratch(self.backend, self.state)
+        rounding = ROUNDING * float(np.finfo(PRECISIONS[precision].working).eps)
+        self.plan = HermitePlan(dt, accuracy, rounding)
         self.wanted = dt
         self.forces = 0
         self.steps = 0
@@ -103,7 +81,7 @@ class Hermite:
     def begin(self) -> None:
         """Choose the first substep, for bodies at their initial state."""
         negligible = self._begin_step(NoLaps())
-        arrays = (self.state.acceleration, self.motion.jerk, self.motion.asked)
+        arrays = (self.state.acceleration, self.motion.jerk, self.motion.substeps)
         self.formulas.first_steps(self.accuracy, negligible, *arrays)
         self.wanted = self._shortest()
 
@@ -137,7 +115,7 @@ class Hermite:
         """Do the same as `_run` without coming back to Python."""
         run = self.gravity.kernels.run_hermite
         done, self.wanted, forces, seconds = run(
-            self.state, self.motion, self.dt, steps, self.accuracy, self.wanted
+            self.state, self.motion, self.plan, self.wanted, steps
         )
         self.forces += forces
         self.gravity.timings.add("force", seconds)
@@ -173,7 +151,7 @@ class Hermite:
         mine = float(abs(state.acceleration).max()) if len(state.velocity) else 0.0
         largest = float(self.communicator.maximum(np.array(mine)))
         laps.lap("exchange")
-        return motion.rounding * largest
+        return self.plan.rounding * largest
 
     def _substep(self, left, negligible):
         """Do the next substep of a step of which so much is `left`; return its length, or zero if it is too small."""
@@ -198,7 +176,7 @@ class Hermite:
         self._evaluate(laps)
         arrays = (motion.start, state.acceleration, motion.jerk)
         formulas.correct(h, *arrays, state.own_position, state.velocity)
-        formulas.next_steps(h, self.accuracy, negligible, *arrays, motion.asked)
+        formulas.next_steps(h, self.accuracy, negligible, *arrays, motion.substeps)
         laps.lap("motion")
         self.wanted = self._shortest()
         laps.lap("exchange")
@@ -218,7 +196,7 @@ class Hermite:
 
     def _shortest(self):
         """Return the shortest substep that a body of any rank asks for, at most a step."""
-        asked = self.motion.asked
+        asked = self.motion.substeps
         mine = float(asked.min()) if len(asked) else self.dt
         return min(float(self.communicator.minimum(np.array(mine))), self.dt)
 
@@ -228,7 +206,7 @@ class Hermite:
 
     def _too_small(self, step):
         """Return the error that names the body which asks for the shortest substep, on every rank."""
-        asked = self.backend.download(self.motion.asked)
+        asked = self.backend.download(self.motion.substeps)
         row = int(np.argmin(asked)) if len(asked) else -1
         mine = (float(asked[row]), int(self.ids[row])) if len(asked) else (np.inf, -1)
         shortest, body = min(self.communicator.gather(mine))
@@ -239,14 +217,14 @@ class Hermite:
         ).on_all_ranks()
 
 
-def run_formulas(kernels, state, motion: Motion) -> None:
+def run_formulas(kernels, state, motion: HermiteScratch) -> None:
     """Run every kernel that Hermite's scheme needs once."""
     kernels.accelerations_and_jerks(state, motion.velocity, motion.jerk)
     arrays = (motion.start, state.acceleration, motion.jerk)
     formulas = kernels.hermite
-    formulas.first_steps(1.0, 0.0, *arrays[1:], motion.asked)
+    formulas.first_steps(1.0, 0.0, *arrays[1:], motion.substeps)
     formulas.predict(0.0, motion.start, state.own_position, motion.velocity[state.own])
     formulas.correct(0.0, *arrays, state.own_position, state.velocity)
-    formulas.next_steps(1.0, 1.0, 0.0, *arrays, motion.asked)
+    formulas.next_steps(1.0, 1.0, 0.0, *arrays, motion.substeps)
     if kernels.run_hermite:
-        kernels.run_hermite(state, motion, 1e-6, 0, 1.0, 1e-6)
+        kernels.run_hermite(state, motion, HermitePlan(1e-6, 1.0, 0.0), 1e-6, 0)

@@ -6,8 +6,10 @@ coming back to Python where it can.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 ACTIONS = ("kick", "drift", "force")
 """In the order of their numbers in compiled code, ``pair_force.cu`` included."""
@@ -32,6 +34,54 @@ def kick(fraction: float) -> Stage:
 def drift(fraction: float) -> Stage:
     """Return the stage x += v (fraction dt)."""
     return Stage("drift", fraction)
+
+
+class Actions(Protocol):
+    """What the stages of a step do to the bodies."""
+
+    def force(self) -> None:
+        """Compute the accelerations: a = a(x)."""
+
+    def kick(self, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+
+    def drift(self, duration: float) -> None:
+        """Change positions: x += v `duration`."""
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The stages of a step and its length.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+    dt : float
+        Length of a step, in units of time.
+    """
+
+    stages: tuple[Stage, ...]
+    dt: float
+
+    @property
+    def forces(self) -> int:
+        """Return the number of forces in a step."""
+        return self.stages.count(FORCE)
+
+    def perform(self, actions: Actions) -> None:
+        """Take one step on the host, stage by stage."""
+        for stage in self.stages:
+            if stage.action == "kick":
+                actions.kick(stage.fraction * self.dt)
+            elif stage.action == "drift":
+                actions.drift(stage.fraction * self.dt)
+            else:
+                actions.force()
+
+    def encoded(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the stages for compiled code: indices into `ACTIONS`, and lengths in time."""
+        actions = np.array([ACTIONS.index(stage.action) for stage in self.stages], np.int32)
+        return actions, np.array([stage.fraction * self.dt for stage in self.stages])
 
 
 EULER = (  # semi-implicit (symplectic) Euler, order 1
@@ -88,9 +138,3 @@ def next_substep(wanted: float, left: float) -> float:
     if wanted >= left:
         return left
     return left / 2 if 2 * wanted > left else wanted
-
-
-def numbered(stages, dt: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stages of a step for compiled code: numbers in `ACTIONS` (int32) and lengths in time (float64)."""
-    actions = np.array([ACTIONS.index(stage.action) for stage in stages], np.int32)
-    return actions, np.array([stage.fraction * dt for stage in stages])

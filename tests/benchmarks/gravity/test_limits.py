@@ -16,6 +16,7 @@ from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.peak import INSTRUCTIONS, Peak
 from hybrid_nbody.benchmarks.ladder.problems import massive_box
 from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
@@ -134,7 +135,9 @@ def test_a_statement_that_is_gone_is_told(monkeypatch):
 def test_atomic_adds_of_pairs_take_the_place_of_exact_ones():
     backend = PaperGpu(paper_seconds)
     run = ProductionRun(backend, "single", massive_box(LEAST_BODIES))
-    kernels = atomic.ATOMIC_KERNELS[type(run.kernels)](backend, run.state, "single", 0.01, 1.0)
+    kernels = atomic.ATOMIC_KERNELS[type(run.kernels)](
+        backend, run.state, PairForce("single", 0.01)
+    )
     kernels.accelerations(run.state)
     assert backend.launches == ["accelerations", "gather", "combine"]
     assert atomic.ROUNDED in kernels.pair_kernel.__wrapped__.__self__.text
@@ -143,7 +146,7 @@ def test_atomic_adds_of_pairs_take_the_place_of_exact_ones():
 def test_atomic_adds_need_no_second_kernel():
     backend = PaperGpu(paper_seconds)
     run = ProductionRun(backend, "single", massive_box(300))
-    run.kernels = atomic.AtomicKernels(backend, run.state, "single", 0.01, 1.0)
+    run.kernels = atomic.AtomicKernels(backend, run.state, PairForce("single", 0.01))
     run.state.acceleration[:] = 7
     run.force()
     assert backend.launches == ["pack", "accelerations"]
@@ -160,7 +163,7 @@ def test_atomic_adds_give_the_same_but_for_rounding(precision, number):
     run.force()
     expected = backend.download(run.state.acceleration)
     kernels = atomic.ATOMIC_KERNELS[type(run.kernels)]
-    run.kernels = kernels(backend, run.state, precision, problem.softening, 1.0)
+    run.kernels = kernels(backend, run.state, PairForce(precision, problem.softening))
     run.force()
     np.testing.assert_allclose(
         backend.download(run.state.acceleration), expected, rtol=1e-9, atol=1e-9

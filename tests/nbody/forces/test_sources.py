@@ -150,7 +150,7 @@ def test_places_of_own_bodies(backend, own):
     order = spatial_order(plummer(700, 2).position)
     state = make_state(backend, own, np.ones(700))
     set_order(backend, state, order)
-    place, own_order = backend.download(state.place), backend.download(state.own_order)
+    place, own_order = backend.download(state.source_index), backend.download(state.own_order)
     np.testing.assert_array_equal(order.bodies[place], np.arange(own.start, own.stop))
     np.testing.assert_array_equal(own_order, np.argsort(place))
     assert backend.download(state.chunks)[0] == order.chunks == 3

@@ -20,6 +20,7 @@ from hybrid_nbody.nbody.forces.direct import Gravity
 from hybrid_nbody.nbody.forces.symmetric import PairGravity, gravity_for
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import (
     LEAST_BODIES,
     MOST_BODIES,
@@ -239,9 +240,8 @@ def test_a_rank_hands_on_what_it_found_at_all_bodies():
         problem.position.astype(float), np.zeros((LEAST_BODIES, 3)), problem.mass.astype(float)
     )
     state = make_state(backend, slice(100, 300), bodies.mass)
-    shapes = []
-    kernels = Kernels(backend, state, "single", 0.01, 1.0)
-    kernels.accelerations(
-        state, lambda totals, room: shapes.append((totals.shape, room.shape)) or room
-    )
-    assert shapes == [((LEAST_BODIES, 3, 3), (200, 9))]
+    sums = Kernels(backend, state, PairForce("single", 0.01)).pair_accelerations(state)
+    assert (sums.totals.shape, sums.scratch.shape) == ((LEAST_BODIES, 3, 3), (200, 9))
+    assert backend.launches == ["accelerations", "gather"]
+    sums.finish(sums.scratch)
+    assert backend.launches[2:] == ["combine"]

@@ -210,7 +210,7 @@ def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, 
     )
     orders = communicator.gather(model.state.order.tolist())
     assert (orders[1] == orders[0]) == (not alike)
-    places = communicator.gather(np.sort(model.state.place).tolist())
+    places = communicator.gather(np.sort(model.state.source_index).tolist())
     assert (len({place for each in places for place in each}) == 500) == (not alike)
 
 

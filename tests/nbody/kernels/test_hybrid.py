@@ -71,7 +71,7 @@ def test_each_part_knows_its_own_bodies_in_the_order_of_their_places():
     parts = gravity.kernels._parts(gravity.state)
     assert (parts.main.own, parts.helper.own) == (slice(100, 310), slice(310, 400))
     for part in (parts.main, parts.helper):
-        np.testing.assert_array_equal(part.own_order, np.argsort(part.place))
+        np.testing.assert_array_equal(part.own_order, np.argsort(part.source_index))
 
 
 def test_a_share_can_be_fixed_and_changed_at_any_time():

@@ -9,7 +9,7 @@ from support.bodies import make_backend, make_gravity
 from support.devices import hybrid
 
 from hybrid_nbody.nbody.initial_conditions import random_box
-from hybrid_nbody.nbody.integrators.stages import FORCE
+from hybrid_nbody.nbody.kernels.hybrid.kernels import FORCE_ALONE
 from hybrid_nbody.nbody.kernels.hybrid.share import FORCES_BETWEEN, STEP, Readings, best_share
 
 NUMBER = 1000
@@ -23,7 +23,7 @@ def seconds_of(gravity, forces):
     """Return the seconds of a force, on the clock of the stand-ins."""
     backend, kernels = gravity.backend, gravity.kernels
     start = backend.mark()
-    kernels.run(gravity.state, (FORCE,), 0.0, forces)
+    kernels.run(gravity.state, FORCE_ALONE, forces)
     return backend.elapsed(start, backend.mark()) / forces
 
 
@@ -90,7 +90,7 @@ def test_the_share_follows_speeds_that_drift():
         helper.rate = rate
         for _ in range(25):
             shares.append(kernels.share)
-            kernels.run(gravity.state, (FORCE,), 0.0, FORCES_BETWEEN)
+            kernels.run(gravity.state, FORCE_ALONE, FORCES_BETWEEN)
         assert kernels.share == pytest.approx(rate / (rate + 1e9), rel=0.15)
     changes = [after / before for before, after in zip(shares, shares[1:], strict=False)]
     assert min(changes) == 0.5  # while it cost more than it saved
@@ -101,13 +101,13 @@ def test_a_helper_that_no_longer_pays_is_given_up():
     gravity = gravity_of(hybrid(main=1e9, helper=1e8))
     assert gravity.kernels.share > 0.08
     gravity.backend.helper.fixed = 1.0
-    gravity.kernels.run(gravity.state, (FORCE,), 0.0, 12 * FORCES_BETWEEN)
+    gravity.kernels.run(gravity.state, FORCE_ALONE, 12 * FORCES_BETWEEN)
     assert gravity.kernels.share == 0.0
 
 
 def test_a_fixed_share_stays():
     gravity = gravity_of(hybrid(0.5))
-    gravity.kernels.run(gravity.state, (FORCE,), 0.0, 3 * FORCES_BETWEEN)
+    gravity.kernels.run(gravity.state, FORCE_ALONE, 3 * FORCES_BETWEEN)
     assert gravity.kernels.share == 0.5
     assert gravity.kernels.readings.forces >= 3 * FORCES_BETWEEN
 
@@ -115,7 +115,7 @@ def test_a_fixed_share_stays():
 def test_steady_speeds_change_nothing():
     gravity = gravity_of(hybrid(main=1e9, helper=1e8))
     before = gravity.kernels.share
-    gravity.kernels.run(gravity.state, (FORCE,), 0.0, 3 * FORCES_BETWEEN)
+    gravity.kernels.run(gravity.state, FORCE_ALONE, 3 * FORCES_BETWEEN)
     assert gravity.kernels.share == before
 
 

@@ -9,7 +9,8 @@ from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
 from hybrid_nbody.nbody.integrators import stages as integrators
-from hybrid_nbody.nbody.integrators.stages import ACTIONS, SMALLEST_SUBSTEP, TRIALS, numbered
+from hybrid_nbody.nbody.integrators.stages import ACTIONS, SMALLEST_SUBSTEP, TRIALS
+from hybrid_nbody.nbody.kernels.contract import HermiteProgress
 from hybrid_nbody.nbody.kernels.cpu import hermite as cpu_hermite
 from hybrid_nbody.nbody.kernels.cpu.lanes import LANES
 from hybrid_nbody.nbody.kernels.cpu.pair_force import (
@@ -230,7 +231,7 @@ def run_hermite(steps, dt, accuracy, rounding, wanted, room, bodies, physics):
     wanted : float
         The substep wanted first, in units of time.
     room : tuple of arrays of float64
-        To work in, the fields of `integrators.hermite.Motion`: ``start`` (4, N, 3), positions,
+        To work in, the fields of `HermiteScratch`: ``start`` (4, N, 3), positions,
         velocities, accelerations and jerks at the beginning of a substep; ``velocity`` (N, 3),
         predicted; ``jerk`` (N, 3), at the predicted positions; ``asked`` (N,), the substep that
         each body asks for, in units of time.
@@ -329,10 +330,8 @@ class Kernels:
         The threads.
     state : State
         The rank's arrays, of which the sizes matter here.
-    precision : {"single", "mixed", "double"}
-        See `PRECISIONS`.
-    softening, G : float
-        Plummer softening length and gravitational constant.
+    pair_force : PairForce
+        Precision, softening and gravitational constant.
 
     Attributes
     ----------
@@ -343,14 +342,14 @@ class Kernels:
     remark = ""
     hermite = cpu_hermite
 
-    def __init__(self, backend, state, precision, softening, G):
-        kind = PRECISIONS[precision]
+    def __init__(self, backend, state, pair_force):
+        kind = PRECISIONS[pair_force.precision]
         number = len(state.mass)
         self.local = kind.local
-        eps2 = kind.working(softening**2)
+        eps2 = kind.working(pair_force.softening**2)
         leave_out = leaves_out_self(state.heaviest, eps2)
         self.cases = (state.common_mass is not None and not leave_out, leave_out)
-        self.constants = (float(G), eps2)
+        self.constants = (float(pair_force.G), eps2)
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset = np.zeros((3, number), kind.stored)
         self.mass = np.zeros(number, kind.working)
@@ -364,12 +363,14 @@ class Kernels:
     def accelerations(self, state):
         """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        accelerations(state.own_position, state.place, *self.cases, *sources, state.acceleration)
+        accelerations(
+            state.own_position, state.source_index, *self.cases, *sources, state.acceleration
+        )
 
     def potential(self, state, result):
         """Fill `result` with the potential at this rank's bodies, after `pack`."""
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
-        potentials(state.own_position, state.place, *sources, result)
+        potentials(state.own_position, state.source_index, *sources, result)
 
     def accelerations_and_jerks(self, state, velocity, jerk):
         """Fill ``state.acceleration`` and `jerk`, its time derivative, for this rank's bodies, after `pack`.
@@ -388,7 +389,7 @@ class Kernels:
         sources = (*self.constants, state.starts, self.origin, self.offset, self.mass)
         motion = (velocity[state.own], *speeds)
         accelerations_and_jerks(
-            state.own_position, state.place, *sources, state.acceleration, *motion, jerk
+            state.own_position, state.source_index, *sources, state.acceleration, *motion, jerk
         )
 
     def _speeds(self):
@@ -406,17 +407,15 @@ class Kernels:
         """Add the velocity over `duration` to the positions."""
         add_scaled(state.own_position, duration, state.velocity)
 
-    def run(self, state, stages, dt, steps):
+    def run(self, state, plan, steps):
         """Do whole steps of a rank that owns every body, in one compiled loop.
 
         Parameters
         ----------
         state : State
             Advanced in place.
-        stages : sequence of Stage
+        plan : StepPlan
             One step of the integrator.
-        dt : float
-            Length of a step.
         steps : int
             Number of steps.
 
@@ -425,14 +424,14 @@ class Kernels:
         float
             Seconds spent in the force.
         """
-        actions, lengths = numbered(stages, dt)
+        actions, lengths = plan.encoded()
         arrays = (
             state.position,
             state.velocity,
             state.acceleration,
             state.mass,
             state.order,
-            state.place,
+            state.source_index,
         )
         sources = (
             self.local,
@@ -445,37 +444,37 @@ class Kernels:
         )
         return run_stages(steps, actions, lengths, *arrays, *sources)
 
-    def run_hermite(self, state, motion, dt, steps, accuracy, wanted):
+    def run_hermite(self, state, scratch, plan, substep, steps):
         """Do whole steps of a rank that owns every body, in one compiled loop.
 
         Parameters
         ----------
         state : State
             Advanced in place.
-        motion : Motion
-            Room to work in; see `hybrid_nbody.nbody.integrators.hermite`.
-        dt : float
-            Length of a step.
+        scratch : HermiteScratch
+            Arrays to work in.
+        plan : HermitePlan
+            Length of a step, and the criterion for substeps.
+        substep : float
+            The first substep, in units of time.
         steps : int
             Number of steps.
-        accuracy, wanted : float
-            Parameter of the criterion, and the substep wanted first.
 
         Returns
         -------
-        tuple
-            As `run_hermite` of this module.
+        HermiteProgress
         """
         packed = ((self.origin, self.offset, self.mass), self._speeds())
         physics = (
             state.mass,
             state.order,
-            state.place,
+            state.source_index,
             self.local,
             *self.constants,
             state.starts,
             *packed,
         )
-        room = (motion.start, motion.velocity, motion.jerk, motion.asked)
+        room = (scratch.start, scratch.velocity, scratch.jerk, scratch.substeps)
+        criterion = (plan.accuracy, plan.rounding, substep)
         bodies = (state.position, state.velocity, state.acceleration)
-        return run_hermite(steps, dt, accuracy, motion.rounding, wanted, room, bodies, physics)
+        return HermiteProgress(*run_hermite(steps, plan.dt, *criterion, room, bodies, physics))

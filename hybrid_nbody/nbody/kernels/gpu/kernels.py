@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.nbody.integrators.stages import numbered
+from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
@@ -76,17 +76,18 @@ class Kernels:
     times_a_pair = 2
     run_hermite = None  # substeps are queued from outside: each asks for the length of the next
 
-    def __init__(self, backend, state, precision, softening, G, tuning=None):
+    def __init__(self, backend, state, pair_force, tuning=None):
+        precision = pair_force.precision
         number = len(state.mass)
         owned = len(state.velocity)
         self.backend = backend
         self.precision = precision
-        self.G = float(G)
+        self.G = float(pair_force.G)
         self.owned = owned
         self.layout = Layout.of(number)
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
-        self.eps2 = self.working(softening**2)
+        self.eps2 = self.working(pair_force.softening**2)
         leave_out = leaves_out_self(state.heaviest, self.eps2)
         macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
         self.targets = macros["TARGETS"]
@@ -173,12 +174,18 @@ class Kernels:
 
     def _sum(self, name, targets_of_a_lane, state, scale, result, packed, velocity=None):
         """Sum over the packed sources at this rank's bodies: all parts, then their total."""
-        targets = len(state.place)
+        targets = len(state.source_index)
         components = result.size // max(targets, 1)
         warps = -(-targets // (RUN * targets_of_a_lane)) * self.layout.parts
         partial = self._partial(components)
         own_velocity = state.velocity if velocity is None else velocity[state.own]
-        bodies = (np.int32(targets), state.own_position, own_velocity, state.place, state.own_order)
+        bodies = (
+            np.int32(targets),
+            state.own_position,
+            own_velocity,
+            state.source_index,
+            state.own_order,
+        )
         self._launch(
             name,
             warps * RUN,
@@ -216,31 +223,32 @@ class Kernels:
             "add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment
         )
 
-    def run(self, state, stages, dt, steps):
+    def run(self, state, plan, steps):
         """Do whole steps of a rank that owns every body, with hardly any work for the host.
 
         Parameters and result as in the twin; the seconds in the force are those of the first step,
         times `steps`.
         """
         start = self.backend.mark()
-        force = self._step(state, stages, dt)
-        (self._run_few if self.few_threads else self._replay)(state, stages, dt, steps - 1)
+        forces = TimedForces(self, state)
+        plan.perform(forces)
+        (self._run_few if self.few_threads else self._replay)(state, plan, steps - 1)
         total = self.backend.elapsed(start, self.backend.mark())
-        return min(total, steps * sum(self.backend.elapsed(*marks) for marks in force))
+        return min(total, steps * sum(self.backend.elapsed(*marks) for marks in forces.marks))
 
-    def _run_few(self, state, stages, dt, steps):
+    def _run_few(self, state, plan, steps):
         """Do all steps in one block of threads, which needs no launch between the stages of a step."""
         name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
-        actions, lengths = self._on_device(stages, dt)
+        actions, lengths = self._on_device(plan)
         sizes = (
-            np.int32(len(stages)),
+            np.int32(len(plan.stages)),
             actions,
             lengths,
             np.int32(len(state.mass)),
             np.int32(self.slots),
         )
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
-        order = (state.order, state.place, state.own_order)
+        order = (state.order, state.source_index, state.own_order)
         sums = (self._scale(state), self.eps2, state.chunks, state.starts)
         kernel = self.kernel(name)
         threads = self.few_threads
@@ -248,44 +256,38 @@ class Kernels:
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
             kernel((1,), (threads,), (count, *sizes, *bodies, *order, *sums))
 
-    def _on_device(self, stages, dt):
-        """Return the numbers of the stages' actions and their lengths in time, kept on the device."""
-        if (stages, dt) not in self.stages:
-            self.stages[stages, dt] = tuple(map(self.backend.upload, numbered(stages, dt)))
-        return self.stages[stages, dt]
+    def _on_device(self, plan):
+        """Return the encoded stages of a plan, kept on the device."""
+        if plan not in self.stages:
+            self.stages[plan] = tuple(map(self.backend.upload, plan.encoded()))
+        return self.stages[plan]
 
-    def _replay(self, state, stages, dt, steps):
+    def _replay(self, state, plan, steps):
         """Replay a captured graph of one step."""
         if steps:
-            replay = self._graph(state, stages, dt)
+            replay = self._graph(state, plan)
             for _ in range(steps):
                 replay()
 
-    def _graph(self, state, stages, dt):
+    def _graph(self, state, plan):
         """Return a replay of one step; a graph holds the addresses of one state, which is kept with it."""
-        captured, replay = self.graphs.get((stages, dt), (None, None))
+        captured, replay = self.graphs.get(plan, (None, None))
         if captured is not state:
-            replay = self.backend.capture(lambda: self._queue(state, stages, dt))
-            self.graphs[stages, dt] = state, replay
+            actions = KernelActions(self, state)
+            replay = self.backend.capture(lambda: plan.perform(actions))
+            self.graphs[plan] = state, replay
         return replay
 
-    def _step(self, state, stages, dt):
-        """Queue one step; return a pair of marks around each force."""
-        marks = []
-        for stage in stages:
-            start = self.backend.mark()
-            self._queue(state, (stage,), dt)
-            if stage.action == "force":
-                marks.append((start, self.backend.mark()))
-        return marks
 
-    def _queue(self, state, stages, dt):
-        """Queue the kernels of `stages`."""
-        for stage in stages:
-            if stage.action == "kick":
-                self.kick(state, stage.fraction * dt)
-            elif stage.action == "drift":
-                self.drift(state, stage.fraction * dt)
-            else:
-                self.pack(state)
-                self.accelerations(state)
+class TimedForces(KernelActions):
+    """The same with a pair of marks around each force."""
+
+    def __init__(self, kernels, state):
+        super().__init__(kernels, state)
+        self.marks = []
+
+    def force(self):
+        """Compute the accelerations between two marks."""
+        start = self.kernels.backend.mark()
+        super().force()
+        self.marks.append((start, self.kernels.backend.mark()))

@@ -4,10 +4,12 @@ The kernels are in ``symmetric.cu``.
 """
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.nbody.kernels.contract import PairSums
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import Units, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
@@ -46,23 +48,19 @@ def defines() -> dict[str, int]:
     return {"CHUNK": CHUNK, "TARGETS": TARGETS, "JERK_TARGETS": JERK_TARGETS, "THREADS": THREADS}
 
 
-def nothing_to_add(totals, room):
-    """Return the sums of all ranks at this rank's bodies, where there are no others."""
-    return totals
-
-
 class Kernels(gpu.Kernels):
     """Gravity on one GPU that computes its share of all pairs; parameters as in `nbody.kernels.gpu.kernels`.
 
-    Its share is that of its bodies among all. What it finds are sums at all bodies, to which the
-    pairs of other ranks belong: ``add_up(totals, room)``, which the methods take, returns this
-    rank's rows, (n, ...), of the sum of all ranks' `totals`, (N, ...); it may put them into `room`.
+    Its share is that of its bodies among all. What it finds are sums at all bodies, `PairSums`, to
+    which those over the pairs of other ranks must be added. The methods of `gpu.Kernels` are for a
+    rank that owns every body, and need no other sums.
     """
 
     times_a_pair = 1
 
-    def __init__(self, backend, state, precision, softening, G, tuning=None):
-        super().__init__(backend, state, precision, softening, G, tuning)
+    def __init__(self, backend, state, pair_force, tuning=None):
+        super().__init__(backend, state, pair_force, tuning)
+        softening = pair_force.softening
         self.number = len(state.mass)
         self.targets = TARGETS
         self.jerk_targets = JERK_TARGETS
@@ -78,15 +76,31 @@ class Kernels(gpu.Kernels):
         eps2 = np.float32((self.units.length * softening) ** 2)
         self.held_in = eps2, np.float32(self.units.length), np.float32(self.units.mass)
 
-    def accelerations(self, state, add_up=nothing_to_add):
-        """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
+    def accelerations(self, state):
+        """Fill ``state.acceleration``, after `pack`."""
+        self._finish(self.pair_accelerations(state))
+
+    def accelerations_and_jerks(self, state, velocity, jerk):
+        """Fill ``state.acceleration`` and `jerk`, after `pack`."""
+        self._finish(self.pair_jerks(state, velocity, jerk))
+
+    def potential(self, state, result):
+        """Fill `result` with the potential, after `pack`."""
+        self._finish(self.pair_potential(state, result))
+
+    def _finish(self, sums):
+        """Fill the result where no other rank has sums to add."""
+        sums.finish(sums.totals)
+
+    def pair_accelerations(self, state):
+        """See `SymmetricKernels`."""
         held = self.units.accelerations if state.common_mass is None else self.units.weights
         name = self._accelerations(state)
         scale = self._scale(state) / held
-        self._sum_pairs(name, state, self.packed, scale, state.acceleration, add_up)
+        return self._sum_pairs(name, state, self.packed, scale, state.acceleration)
 
-    def accelerations_and_jerks(self, state, velocity, jerk, add_up=nothing_to_add):
-        """Fill ``state.acceleration`` and `jerk` for this rank's bodies, after `pack`."""
+    def pair_jerks(self, state, velocity, jerk):
+        """See `SymmetricKernels`."""
         moving, relative = self._pack_moving(state, velocity)
         self._launch_pairs(
             "find_largest", relative.size, np.int32(relative.size), relative, self.largest
@@ -95,17 +109,22 @@ class Kernels(gpu.Kernels):
         self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, *units)
         both = self._room((len(jerk), 6), "f8")
         scale = np.float64(self.G / self.units.accelerations)
-        self._sum_pairs("accelerations_and_jerks", state, moving, scale, both, add_up)
-        state.acceleration[:] = both[:, :3]
-        self.backend.xp.multiply(both[:, 3:], self.over_accelerations, out=jerk)
+        sums = self._sum_pairs("accelerations_and_jerks", state, moving, scale, both)
 
-    def potential(self, state, result, add_up=nothing_to_add):
-        """Fill `result` with the potential at this rank's bodies, after `pack`."""
+        def finish(own):
+            sums.finish(own)
+            state.acceleration[:] = both[:, :3]
+            self.backend.xp.multiply(both[:, 3:], self.over_accelerations, out=jerk)
+
+        return replace(sums, finish=finish)
+
+    def pair_potential(self, state, result):
+        """See `SymmetricKernels`."""
         scale = np.float64(self.G / self.units.potentials)
-        self._sum_pairs("potentials", state, self.packed, scale, result, add_up)
+        return self._sum_pairs("potentials", state, self.packed, scale, result)
 
-    def _sum_pairs(self, name, state, packed, scale, result, add_up):
-        """Sum over this rank's pairs, bring the sums of all ranks together, and scale those of its own bodies."""
+    def _sum_pairs(self, name, state, packed, scale, result):
+        """Sum over this rank's pairs; `finish` scales the sums at its own bodies."""
         components = COMPONENTS[name]
         words = WORDS[name]
         slots = np.int32(self.slots)
@@ -125,10 +144,12 @@ class Kernels(gpu.Kernels):
         )  # of another shape: not the same memory
         order = slots, np.int32(components * words), state.order, state.chunks, state.starts
         self._launch_pairs("gather", self.slots, *order, *sums, totals)
-        own = add_up(totals, room)
-        self._launch_pairs(
-            "combine", result.size, np.int32(result.size), np.int32(words), scale, own, result
-        )
+        sizes = np.int32(result.size), np.int32(words)
+
+        def finish(own):
+            self._launch_pairs("combine", result.size, *sizes, scale, own, result)
+
+        return PairSums(totals, room, finish)
 
     def _launch_pairs(self, name, threads, *arguments):
         """Launch a kernel of ``symmetric.cu`` as `_launch` does."""

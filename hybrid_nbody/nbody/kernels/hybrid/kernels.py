@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_nbody.nbody.integrators.stages import FORCE
+from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
+from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels
+from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
 from hybrid_nbody.nbody.kernels.hybrid.share import (
     FORCES_BETWEEN,
@@ -21,7 +23,8 @@ from hybrid_nbody.nbody.kernels.hybrid.share import (
 )
 from hybrid_nbody.nbody.state import State
 
-PACKAGE = "hybrid_nbody.nbody.kernels"
+FORCE_ALONE = StepPlan((FORCE,), 0.0)
+"""A step that moves nothing."""
 
 TRIAL_SECONDS = 0.02
 """What a measurement takes at least, unless one force takes longer."""
@@ -55,7 +58,7 @@ class Kernels:
     ----------
     backend : HybridBackend
         Both devices, and the share that was asked for.
-    state, precision, softening, G
+    state, pair_force
         As in the twins; the state is the main device's.
 
     Attributes
@@ -66,13 +69,12 @@ class Kernels:
         What was measured where the share was chosen here.
     """
 
-    def __init__(self, backend, state, precision, softening, G):
+    def __init__(self, backend, state, pair_force):
         self.backend = backend
         self.main, self.helper = (
-            device.kernels(PACKAGE).Kernels(device, state, precision, softening, G)
-            for device in backend.devices
+            make_kernels(device, state, pair_force) for device in backend.devices
         )
-        self.alone = self._kernels_alone(state, precision, softening, G)
+        self.alone = self._kernels_alone(state, pair_force)
         self.number = len(state.mass)
         self.owned = len(state.velocity)
         self.host = (None, None, None)
@@ -85,13 +87,15 @@ class Kernels:
         if backend.cpu_share != "auto" or not self.owned:
             self.fix(backend.cpu_share if self.owned else 0.0)
 
-    def _kernels_alone(self, state, precision, softening, G):
+    def _kernels_alone(self, state, pair_force):
         """Return the kernels with which the main device does everything: each pair once, where a run on it would."""
         device = self.backend.devices[0]
         every = len(state.velocity) == len(state.mass)
-        if not every or not suits([device.kind], precision, device.download(state.mass), softening):
+        law = pair_force
+        mass = device.download(state.mass)
+        if not every or not suits([device.kind], law.precision, mass, law.softening):
             return self.main
-        return device.kernels(PACKAGE, "symmetric").Kernels(device, state, precision, softening, G)
+        return make_symmetric_kernels(device, state, pair_force)
 
     def fix(self, share: float) -> None:
         """Let the helper take `share` of the own bodies from now on."""
@@ -201,7 +205,7 @@ class Kernels:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def run(self, state, stages, dt, steps):
+    def run(self, state, plan, steps):
         """Do whole steps of a rank that owns every body; parameters and result as in the twins.
 
         A device that takes everything steps by itself, without coming back to Python.
@@ -209,30 +213,26 @@ class Kernels:
         if self.share is None:
             self.choose(state)
         if not self.count:
-            return self.alone.run(state, stages, dt, steps)
+            return self.alone.run(state, plan, steps)
         step = self._run_on_helper if self.count == self.owned else self._run_on_both
-        return step(state, stages, dt, steps)
+        return step(state, plan, steps)
 
-    def _run_on_helper(self, state, stages, dt, steps):
+    def _run_on_helper(self, state, plan, steps):
         host = self._host(state)
         for name in ("position", "velocity", "acceleration"):
             arrived = self.backend.fetch(getattr(state, name), getattr(host, name))
         self.backend.wait(arrived)
-        seconds = self.helper.run(host, stages, dt, steps)
+        seconds = self.helper.run(host, plan, steps)
         for name in ("position", "velocity", "acceleration"):
             self.backend.send(getattr(host, name), getattr(state, name))
         return seconds
 
-    def _run_on_both(self, state, stages, dt, steps):
+    def _run_on_both(self, state, plan, steps):
         self._read()
         before = self.force_seconds
+        actions = KernelActions(self, state)
         for _ in range(steps):
-            for stage in stages:
-                if stage is FORCE:
-                    self.pack(state)
-                    self.accelerations(state)
-                else:
-                    getattr(self, stage.action)(state, stage.fraction * dt)
+            plan.perform(actions)
         self.backend.synchronize()
         self._read()
         return self.force_seconds - before
@@ -282,9 +282,9 @@ class Kernels:
         """Return the seconds of so many forces, done as steps do them: a rank among others prepares each anew."""
         start = self.backend.mark()
         if self.owned == self.number:
-            self.run(state, (FORCE,), 0.0, number)
+            self.run(state, FORCE_ALONE, number)
         else:
-            self._run_on_both(state, (FORCE,), 0.0, number)
+            self._run_on_both(state, FORCE_ALONE, number)
         return self.backend.elapsed(start, self.backend.mark())
 
     def _helper_rate(self, state):
@@ -350,7 +350,7 @@ class Kernels:
         return self.room[name]
 
 
-ON_HOST = ("mass", "order", "starts", "chunks", "place", "own_order")
+ON_HOST = ("mass", "order", "starts", "chunks", "source_index", "own_order")
 MOVING = ("position", "velocity", "acceleration")
 
 
@@ -361,6 +361,6 @@ def _share_of(state, rows: slice, own_order) -> State:
         own=slice(state.own.start + rows.start, state.own.start + rows.stop),
         velocity=state.velocity[rows],
         acceleration=state.acceleration[rows],
-        place=state.place[rows],
+        source_index=state.source_index[rows],
         own_order=own_order,
     )

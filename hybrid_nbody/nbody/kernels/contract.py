@@ -1,0 +1,228 @@
+"""What forces and integrators ask of the kernels of a device, whichever device it is.
+
+`hybrid_nbody.nbody.kernels.make_kernels` returns the implementation of a backend.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.integrators.stages import StepPlan
+from hybrid_nbody.nbody.state import Sources, State
+
+
+@dataclass(frozen=True)
+class PairForce:
+    """The law by which a pair of bodies attracts.
+
+    Attributes
+    ----------
+    precision : {"single", "mixed", "double"}
+        See `hybrid_nbody.nbody.kernels.precision.PRECISIONS`.
+    softening : float
+        Plummer softening length, in units of length.
+    G : float
+        Gravitational constant.
+    """
+
+    precision: str
+    softening: float
+    G: float = 1.0
+
+
+@dataclass(frozen=True)
+class PairSums:
+    """Sums over this rank's share of the pairs, before those of the other ranks are added.
+
+    Attributes
+    ----------
+    totals : (N, components, words) array of float64
+        Partial sums at all bodies.
+    scratch : (n, components * words) array of float64
+        Memory for the sums of all ranks at this rank's bodies.
+    finish : callable
+        Takes the sums of all ranks at this rank's bodies and fills the result.
+    """
+
+    totals: Array
+    scratch: Array
+    finish: Callable[[Array], None]
+
+
+@dataclass(frozen=True)
+class HermitePlan:
+    """A step of Hermite's scheme.
+
+    Attributes
+    ----------
+    dt : float
+        Length of a step, in units of time.
+    accuracy : float
+        Parameter eta of Aarseth's criterion.
+    rounding : float
+        Accelerations up to this fraction of the largest one are negligible.
+    """
+
+    dt: float
+    accuracy: float
+    rounding: float
+
+
+class HermiteProgress(NamedTuple):
+    """What a compiled loop over Hermite's steps returns.
+
+    Attributes
+    ----------
+    steps : int
+        Steps done; fewer than requested where a substep became too small.
+    substep : float
+        The next substep, in units of time.
+    forces : int
+        Evaluations of all forces.
+    seconds : float
+        Time spent in the forces.
+    """
+
+    steps: int
+    substep: float
+    forces: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HermiteScratch:
+    """Arrays of a substep beside the state of a rank, on its device.
+
+    Attributes
+    ----------
+    start : (4, n, 3) array of float64
+        Positions, velocities, accelerations and jerks at the beginning of a substep.
+    velocity : (N, 3) array of float64
+        Predicted velocities of all bodies.
+    jerk : (n, 3) array of float64
+        At the predicted positions.
+    substeps : (n,) array of float64
+        The next substep of each body by Aarseth's criterion, in units of time.
+    """
+
+    start: Array
+    velocity: Array
+    jerk: Array
+    substeps: Array
+
+
+class HermiteFormulas(Protocol):
+    """The formulas of a substep for this rank's bodies, on its device.
+
+    `start` is that of `HermiteScratch`; a body whose acceleration is at most `negligible` does not
+    limit the substep.
+    """
+
+    def predict(self, h: float, start: Array, position: Array, velocity: Array) -> None:
+        """Fill positions and velocities, (n, 3) each, a time `h` after `start`."""
+
+    def correct(
+        self,
+        h: float,
+        start: Array,
+        acceleration: Array,
+        jerk: Array,
+        position: Array,
+        velocity: Array,
+    ) -> None:
+        """Fill corrected positions and velocities from the accelerations and jerks at the end."""
+
+    def first_steps(
+        self, accuracy: float, negligible: float, acceleration: Array, jerk: Array, result: Array
+    ) -> None:
+        """Fill `result`, (n,), with the first substep of each body."""
+
+    def next_steps(
+        self,
+        h: float,
+        accuracy: float,
+        negligible: float,
+        start: Array,
+        acceleration: Array,
+        jerk: Array,
+        result: Array,
+    ) -> None:
+        """Fill `result`, (n,), with the substep of each body that follows one of length `h`."""
+
+
+class Kernels(Protocol):
+    """Direct sums, kicks and drifts on one device for a `State`.
+
+    A method queues its work on the device and may return before it is done. `pack` prepares the
+    sources; every sum uses the sources of the last `pack`. No method talks to other ranks.
+
+    Attributes
+    ----------
+    remark : str
+        What the log says of the choices that the kernels made, or nothing.
+    hermite : HermiteFormulas
+        The formulas of Hermite's scheme.
+    run_hermite : callable or None
+        ``run_hermite(state, scratch, plan, substep, steps)`` takes whole steps of a rank that owns
+        every body in a compiled loop and returns a `HermiteProgress`; None where a device has no
+        such loop.
+    """
+
+    @property
+    def remark(self) -> str:
+        """Return what the log says of the kernels' choices, or nothing."""
+
+    @property
+    def hermite(self) -> HermiteFormulas:
+        """Return the formulas of Hermite's scheme."""
+
+    @property
+    def run_hermite(
+        self,
+    ) -> Callable[[State, HermiteScratch, HermitePlan, float, int], HermiteProgress] | None:
+        """Return the compiled loop over Hermite's steps, or None."""
+
+    def pack(self, sources: Sources) -> None:
+        """Store the sources as the sums read them."""
+
+    def accelerations(self, state: State) -> None:
+        """Fill ``state.acceleration`` from the packed sources."""
+
+    def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
+        """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
+
+    def potential(self, state: State, result: Array) -> None:
+        """Fill `result`, (n,), with the potential at this rank's bodies."""
+
+    def kick(self, state: State, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+
+    def drift(self, state: State, duration: float) -> None:
+        """Change positions: x += v `duration`."""
+
+    def run(self, state: State, plan: StepPlan, steps: int) -> float:
+        """Take whole steps of a rank that owns every body; return the seconds spent in forces."""
+
+
+class SymmetricKernels(Kernels, Protocol):
+    """Kernels that compute each pair once: between two passes the ranks add up their sums."""
+
+    def pair_accelerations(self, state: State) -> PairSums:
+        """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""
+
+    def pair_jerks(self, state: State, velocity: Array, jerk: Array) -> PairSums:
+        """Sum accelerations and jerks; `finish` fills ``state.acceleration`` and `jerk`."""
+
+    def pair_potential(self, state: State, result: Array) -> PairSums:
+        """Sum potentials; `finish` fills `result`."""
+
+
+class ActivityCounter(Protocol):
+    """Counts bodies in the cells of the unit square, on one device."""
+
+    def count(self, position: Array) -> NDArray[np.int32]:
+        """Return the (D, D) counts on the host, valid until the next call."""
