@@ -126,7 +126,7 @@ class FluidBuilder:
 
     def _restored(self, saved, built):
         own = built.exchange.own
-        built.model.restore(lambda name: saved.rows(name, own.start, own.stop), saved.scalars)
+        built.model.restore(lambda name: saved.rows(name, own), saved.scalars)
         return built
 
     def lines(self, built: Built) -> list[str]:

@@ -48,8 +48,7 @@ class Frames:
             dtype=np.dtype(arrays[0].dtype),
             units=units,
             description=description,
-            start=int(start),
-            rows=len(own),
+            index=slice(int(start), int(stop)),
             host=lambda start, stop: self._host(arrays, own[start:stop], backend),
             role=Role.SHOWN,
         )

@@ -46,8 +46,7 @@ class ActivityMap:
             dtype=np.dtype("f8"),
             units="1",
             description=f"bodies in each cell (y, x) of the unit square, times {self.cells} / {self.number}",
-            start=self.own.start,
-            rows=self.own.stop - self.own.start,
+            index=self.own,
             host=self._rows,
             role=Role.SHOWN,
         )

@@ -19,7 +19,7 @@ from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
 from hybrid_nbody.parallel.placement import place
-from hybrid_nbody.parallel.scatter import broadcast_array, scatter_rows
+from hybrid_nbody.parallel.rows import broadcast_array, scatter_rows
 from hybrid_nbody.parallel.shares import (
     CHANGEABLE,
     Built,
@@ -143,11 +143,10 @@ class NBodyBuilder:
         return self._restored(saved, built.placement, exchange)
 
     def _restored(self, saved, placement, exchange):
-        start = exchange.own.start
-        stop = exchange.own.stop
-        mass = saved.rows("bodies/mass", 0, saved.number)
-        model = self._model(placement, exchange, mass, saved.rows("bodies/id", start, stop))
-        model.restore(lambda name: saved.rows(name, start, stop), saved.scalars)
+        own = exchange.own
+        mass = saved.rows("bodies/mass", slice(0, saved.number))
+        model = self._model(placement, exchange, mass, saved.rows("bodies/id", own))
+        model.restore(lambda name: saved.rows(name, own), saved.scalars)
         return Built(model, placement, exchange)
 
     def lines(self, built: Built) -> list[str]:

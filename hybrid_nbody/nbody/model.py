@@ -214,15 +214,13 @@ class NBodyModel:
         return self._rows(name, (self.number,), dtype, "1", description, host, Role.INTERNAL)
 
     def _rows(self, name, shape, dtype, units, description, host, role):
-        own = self.exchange.own
         return Field(
             name=name,
             shape=shape,
             dtype=np.dtype(dtype),
             units=units,
             description=description,
-            start=own.start,
-            rows=own.stop - own.start,
+            index=self.exchange.own,
             host=host,
             role=role,
         )

@@ -21,7 +21,7 @@ from hybrid_nbody.files.names import (
     seal,
 )
 from hybrid_nbody.output import hdf5
-from hybrid_nbody.parallel.gather import write_slabs
+from hybrid_nbody.parallel.rows import Index, slab_rows, write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of
 
 PATTERN = re.compile(r"checkpoint-\d{10}\.h5")
@@ -154,10 +154,26 @@ class Checkpoint:
     number: int
     scalars: Mapping[str, float]
 
-    def rows(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Return rows start … stop - 1 of a field; each rank reads its own."""
+    def rows(self, name: str, index: Index) -> np.ndarray:
+        """Return the global rows `index` of a field, in that order; each rank reads its own."""
         with _readable(self.path), h5py.File(self.path, "r", locking=False) as file:
-            return file[name][start:stop]
+            return _read_rows(file[name], index)
+
+
+def _read_rows(dataset: h5py.Dataset, index: Index) -> np.ndarray:
+    """Return rows of a data set in the order of `index`; the file is read slab by slab."""
+    if isinstance(index, slice):
+        return dataset[index]
+    rows = np.empty((len(index), *dataset.shape[1:]), dataset.dtype)
+    order = np.argsort(index)
+    numbers = index[order]
+    step = slab_rows(rows.nbytes // max(len(rows), 1))
+    for first in range(0, len(dataset), step):
+        start, stop = np.searchsorted(numbers, (first, first + step))
+        if start < stop:
+            slab = dataset[numbers[start] : numbers[stop - 1] + 1]
+            rows[order[start:stop]] = slab[numbers[start:stop] - numbers[start]]
+    return rows
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:

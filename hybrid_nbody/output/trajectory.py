@@ -9,7 +9,7 @@ import numpy as np
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.output import hdf5
-from hybrid_nbody.parallel.gather import write_slabs
+from hybrid_nbody.parallel.rows import write_slabs
 from hybrid_nbody.simulation.model import Role, fields_of
 
 NAME = TRAJECTORY_FILE
@@ -28,7 +28,7 @@ class Trajectory:
     """The frames and diagnostics of one run.
 
     The root alone holds the file; other ranks send it their rows in slabs
-    (`hybrid_nbody.parallel.gather`), so that its memory does not grow with the number of bodies of
+    (`hybrid_nbody.parallel.rows`), so that its memory does not grow with the number of bodies of
     the others. The numbers ``step`` and ``time`` of a row are written last: a reader counts rows by
     them.
 

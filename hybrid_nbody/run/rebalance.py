@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hybrid_nbody.output.checkpoint import SAVED_ROLES
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.parallel.redistribute import moved_rows
+from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.simulation.model import fields_of
 
 LEAST_GAIN = 0.05
@@ -31,13 +31,13 @@ class Moved:
         self.communicator = communicator
         self.own = partition.share(communicator.rank)
         fields = fields_of(model, *SAVED_ROLES)
-        self._rows = {field.name: moved_rows(field, self.own, communicator) for field in fields}
+        self._rows = {field.name: redistribute(field, self.own, communicator) for field in fields}
 
-    def rows(self, name: str, start: int, stop: int):
-        """Return rows of a field; all ranks call together, each for its own rows or for any others."""
+    def rows(self, name: str, index):
+        """Return the rows `index` of a field; all ranks call together, each for its own rows or for any others."""
         mine = self._rows[name]
-        if self.communicator.any((start, stop) != (self.own.start, self.own.stop)):
-            return self.communicator.concatenate(mine)[start:stop]
+        if self.communicator.any(not isinstance(index, slice) or index != self.own):
+            return self.communicator.concatenate(mine)[index]
         return mine
 
 

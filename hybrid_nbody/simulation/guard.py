@@ -91,4 +91,4 @@ def _first_bad_row(field) -> int:
     """Return the global index of this rank's first row that is not finite; the number of all rows if there is none."""
     rows = (field.check or field.host)(0, field.rows)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
-    return field.start + int(bad[0]) if len(bad) else field.shape[0]
+    return int(field.global_rows(bad).min()) if len(bad) else field.shape[0]

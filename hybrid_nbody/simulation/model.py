@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Role(Enum):
@@ -27,18 +28,18 @@ class Field:
     name : str
         Path of the data set in output files, such as ``bodies/position``.
     shape : tuple of int
-        Global shape; ranks own contiguous rows along the first axis.
+        Global shape; ranks share out the rows along the first axis.
     dtype : numpy.dtype
         Element type on the host.
     units, description : str
         Written beside the data set.
-    start : int
-        Global index of this rank's first row.
-    rows : int
-        Number of rows of this rank.
+    index : slice or (n,) array of int64
+        Which global rows this rank holds: a slice where they are consecutive, else their numbers in
+        the order in which the rank holds them. Every row has exactly one owner. Files are always in
+        global order.
     host : callable
-        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from its first, as
-        a NumPy array.
+        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from the first that
+        it holds, as a NumPy array.
     role : Role
         Where the field is written.
     check : callable, optional
@@ -51,11 +52,23 @@ class Field:
     dtype: np.dtype
     units: str
     description: str
-    start: int
-    rows: int
+    index: slice | NDArray[np.int64]
     host: Callable[[int, int], np.ndarray]
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of this rank."""
+        if isinstance(self.index, slice):
+            return int(self.index.stop - self.index.start)
+        return len(self.index)
+
+    def global_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the global numbers of some of this rank's `rows`, counted from its first."""
+        if isinstance(self.index, slice):
+            return rows + int(self.index.start)
+        return self.index[rows]
 
     @property
     def row_bytes(self) -> int:

@@ -14,7 +14,7 @@ from support.ranks import RowsModel, answer_of, rows_at, same_bits, this_rank
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.output import checkpoint, hdf5
-from hybrid_nbody.parallel import gather
+from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
 
 HEADER = {"model": "nbody", "title": "a title: ü", "config": "model: nbody\n"}
@@ -54,7 +54,7 @@ def three(tmp_path, alone):
 def test_any_number_of_ranks_reads_what_any_number_wrote(
     communicator, shared_tmp_path, monkeypatch, number, slab_bytes
 ):
-    monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
     model = RowsModel(number, communicator).at(42)
     assert save(shared_tmp_path, model) == shared_tmp_path / "checkpoint-0000000042.h5"
     communicator.barrier()
@@ -65,7 +65,7 @@ def test_any_number_of_ranks_reads_what_any_number_wrote(
     for ranks in (1, 2, 3, 5, number + 1):
         shares = [Partition.equal(number, ranks).share(rank) for rank in range(ranks)]
         for name in SAVED:
-            rows = np.concatenate([saved.rows(name, share.start, share.stop) for share in shares])
+            rows = np.concatenate([saved.rows(name, share) for share in shares])
             assert same_bits(rows, whole[name]), name
 
 
@@ -75,7 +75,7 @@ def test_a_model_with_other_shares_takes_its_own_rows_back(communicator, shared_
     communicator.barrier()
     saved, _ = checkpoint.load_newest(shared_tmp_path)
     other = RowsModel(20, communicator, weights=[rank + 0.5 for rank in range(communicator.size)])
-    other.restore(lambda name: saved.rows(name, other.own.start, other.own.stop), saved.scalars)
+    other.restore(lambda name: saved.rows(name, other.own), saved.scalars)
     assert other.step == 7
     for name in SAVED:
         assert same_bits(other.restored[name], rows_at(7, 20)[name][other.own]), name
@@ -125,7 +125,7 @@ def put(position, byte):
 def state(path):
     found = checkpoint.load_newest(path.parent)[0]
     names = ("bodies/position", "bodies/velocity", "bodies/mass", "bodies/id", "gravity/order")
-    return found.config, found.scalars, [found.rows(name, 0, found.number).tobytes() for name in names]
+    return found.config, found.scalars, [found.rows(name, slice(0, found.number)).tobytes() for name in names]
 
 path = Path(sys.argv[1])
 whole, right = path.read_bytes(), state(path)

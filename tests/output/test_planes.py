@@ -7,7 +7,7 @@ from support.ranks import same_bits
 
 from hybrid_nbody.output import checkpoint, hdf5
 from hybrid_nbody.output.trajectory import NAME, Trajectory
-from hybrid_nbody.parallel import gather
+from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Field, Role
 
@@ -57,8 +57,7 @@ class GridModel:
             dtype=whole.dtype,
             units="1",
             description="of each cell",
-            start=start,
-            rows=stop - start,
+            index=slice(start, stop),
             host=lambda first, last: self._rows(whole[start:stop], first, last),
             role=role,
         )
@@ -74,7 +73,7 @@ class GridModel:
 def test_frames_and_checkpoints_of_any_number_of_ranks(
     communicator, shared_tmp_path, monkeypatch, slab_bytes
 ):
-    monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
     model, trajectory = GridModel(communicator), Trajectory(shared_tmp_path / NAME, communicator)
     trajectory.create(model, HEADER)
     for model.step in (0, 3):
@@ -102,7 +101,7 @@ def test_a_checkpoint_counts_planes_and_a_trajectory_goes_on(communicator, share
     trajectory.close()
     saved, _ = communicator.on_root(lambda: checkpoint.load_newest(shared_tmp_path))
     assert saved.number == CELLS[2]
-    assert same_bits(saved.rows("fluid/density", 2, 4), grid_at(0, 1)[2:4])
+    assert same_bits(saved.rows("fluid/density", slice(2, 4)), grid_at(0, 1)[2:4])
     trajectory = Trajectory(shared_tmp_path / NAME, communicator)
     trajectory.reopen(model, HEADER)
     model.step = 2

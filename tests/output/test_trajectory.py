@@ -13,7 +13,7 @@ from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.trajectory import NAME, Trajectory
-from hybrid_nbody.parallel import gather
+from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
 
 HEADER = {"model": "nbody", "title": "a title: ü", "config": "model: nbody\n"}
@@ -70,7 +70,7 @@ def check(path, number, steps, diagnostics=None):
 def test_rows_of_any_number_of_ranks_are_written(
     communicator, shared_tmp_path, monkeypatch, number, slab_bytes
 ):
-    monkeypatch.setattr(gather, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
     trajectory = start(shared_tmp_path, RowsModel(number, communicator), [0, 2, 3])
     trajectory.close()
     communicator.barrier()

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.ranks import RowsModel
+from support.ranks import RowsModel, scattered_shares
 
 from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.parallel.rows import row_numbers
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.model import Field
 
@@ -20,8 +21,8 @@ ADVICE = "Take smaller steps; checkpoints written before are kept"
 class SpoiltModel(RowsModel):
     """A model in which some numbers can be spoilt: ``bad[name, global row] = value``."""
 
-    def __init__(self, communicator, weights=None):
-        super().__init__(NUMBER, communicator, weights)
+    def __init__(self, communicator, weights=None, index=None):
+        super().__init__(NUMBER, communicator, weights, index=index)
         self.bad = {}
 
     def fields(self):
@@ -31,15 +32,18 @@ class SpoiltModel(RowsModel):
         def host(start, stop):
             rows = field.host(start, stop)
             for (name, row), value in self.bad.items():
-                if name == field.name and field.start + start <= row < field.start + stop:
-                    rows[row - field.start - start, ...] = value
+                if name == field.name:
+                    rows[row_numbers(field.index)[start:stop] == row, ...] = value
             return rows
 
         return Field(**vars(field) | {"host": host})
 
 
-@pytest.fixture(params=["equal", "one rank without rows"])
+@pytest.fixture(params=["equal", "one rank without rows", "permuted"])
 def model(request, communicator):
+    if request.param == "permuted":
+        index = scattered_shares(NUMBER, communicator.size)[communicator.rank]
+        return SpoiltModel(communicator, index=index)
     weights = [1.0] * communicator.size
     if request.param != "equal" and communicator.size > 1:
         weights[1] = 0.0

@@ -123,6 +123,8 @@ class RowsModel:
         Every rank calls together.
     weights : sequence of float, optional
         How rows are shared out; equally by default.
+    index : (n,) array of int64, optional
+        This rank's rows, where they are not consecutive.
 
     Attributes
     ----------
@@ -137,11 +139,10 @@ class RowsModel:
     work = Work("interactions", 100.0, 20)
     advice = {"start": "The initial state has bad rows", "run": "Take smaller steps"}
 
-    def __init__(self, number, communicator, weights=None, dt=0.5):
+    def __init__(self, number, communicator, weights=None, dt=0.5, index=None):
         self.number, self.communicator, self.dt = number, communicator, dt
-        self.own = Partition.weighted(number, weights or [1.0] * communicator.size).share(
-            communicator.rank
-        )
+        shares = Partition.weighted(number, weights or [1.0] * communicator.size)
+        self.own = shares.share(communicator.rank) if index is None else index
         self.step = 0
         self.timings = Timings()
         self.batches = []
@@ -180,8 +181,7 @@ class RowsModel:
                 dtype=array.dtype,
                 units=f"units of {name}",
                 description=f"what {name} is",
-                start=self.own.start,
-                rows=self.own.stop - self.own.start,
+                index=self.own,
                 host=lambda start, stop, mine=array[self.own]: mine[start:stop].copy(),
                 role=roles.get(name, Role.FRAME),
             )
@@ -198,6 +198,17 @@ class RowsModel:
 
     def suspect(self):
         return "body 7, the fastest, moves at 12"
+
+
+def scattered_shares(number, size, seed=0):
+    """Return for each of `size` ranks the rows that it holds: random ones in random order, the second rank none."""
+    random = np.random.default_rng([number, size, seed])
+    cuts = np.sort(random.integers(0, number + 1, size - 1))
+    shares = np.split(random.permutation(number), cuts)
+    if size > 1:
+        shares[0] = np.concatenate(shares[:2])
+        shares[1] = shares[1][:0]
+    return shares
 
 
 def rows_at(step, number):
