@@ -82,8 +82,8 @@ class Mp4(Encoder):
     """
 
     def __init__(self, path, size, fps):
-        # noqa: SIM115 - closed at the end; a pipe could fill up and block
-        self._errors = tempfile.TemporaryFile()
+        # closed at the end; a pipe could fill up and block
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         command = _command(path, _codec(), size, fps)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors

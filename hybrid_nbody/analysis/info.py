@@ -6,9 +6,9 @@ from pathlib import Path
 from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, volume_of
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.files.checkpoint import open_checkpoint
+from hybrid_nbody.files.checkpoint import SEAL_START, open_checkpoint
 from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, check_regular_file, reading
-from hybrid_nbody.files.names import CHECKPOINT_FILES, SEAL_START, TRAJECTORY_FILE
+from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
 from hybrid_nbody.files.run import find_trajectory, open_run
 
 WIDTH = 14

@@ -10,9 +10,9 @@ import numpy as np
 
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies_csv import read_csv, short
-from hybrid_nbody.files.checkpoint import open_checkpoint
+from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
 from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, reading
-from hybrid_nbody.files.names import SEAL_START, TRAJECTORY_FILE, USER_BLOCK, UTF_16
+from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
 from hybrid_nbody.files.run import open_run
 
 DAMAGED_ARCHIVE = (
@@ -103,7 +103,7 @@ def _reader_for(path, seed):
         )
     check_regular_file(path)
     with open(path, "rb") as file:
-        head = file.read(USER_BLOCK + len(SIGNATURE))
+        head = file.read(HEAD_BYTES)
     if not head:
         raise InputError(f"{path}: an empty file, no bodies in it")
     if head.startswith(b"\x93NUMPY"):
@@ -112,7 +112,7 @@ def _reader_for(path, seed):
         )
     if head.startswith(b"PK"):
         return _read_npz
-    if head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE:
+    if looks_like_checkpoint(head):
         return _read_checkpoint
     if head.startswith(SIGNATURE):
         return _read_last_frame

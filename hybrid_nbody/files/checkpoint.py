@@ -1,15 +1,103 @@
-"""Opening a checkpoint: the digest first, HDF5 after."""
+"""Reading checkpoints: names, digests and contents; `hybrid_nbody.output.checkpoint` writes them."""
 
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
-from hybrid_nbody.files.hdf5 import check_format, check_regular_file, open_hdf5, reading
-from hybrid_nbody.files.names import CHECKPOINT, check_seal
+from hybrid_nbody.errors import FileError
+from hybrid_nbody.files.hdf5 import (
+    SIGNATURE,
+    attributes,
+    check_format,
+    check_regular_file,
+    open_hdf5,
+    reading,
+)
+from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES
+
+FILE_NAME = re.compile(r"checkpoint-\d{10}\.h5")
+
+USER_BLOCK = 512
+"""Bytes at the start of a checkpoint that HDF5 leaves to the user; they hold the seal."""
+
+SEAL_START = b"hybrid_nbody checkpoint, sha256 "
+
+READ_BYTES = 4 << 20
+"""Bytes read at a time, for a digest or for rows that are not consecutive."""
+
+Index = slice | NDArray[np.int64]
+"""Global rows: a slice with its start and stop, or their numbers in any order."""
 
 
-def open_checkpoint(path) -> h5py.File:
-    """Open a checkpoint whose every byte is as it was written.
+# --- names ----------------------------------------------------------------------------------------
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Return the path of the checkpoint of a step."""
+    return folder / f"checkpoint-{step:010d}.h5"
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run, the newest first."""
+    found = (path for path in folder.iterdir() if FILE_NAME.fullmatch(path.name))
+    return sorted(found, reverse=True)
+
+
+# --- seals ----------------------------------------------------------------------------------------
+
+
+def seal(path: Path) -> bytes:
+    """Return the user block of a checkpoint: the SHA-256 digest of every byte after it."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        file.seek(USER_BLOCK)
+        while piece := file.read(READ_BYTES):
+            digest.update(piece)
+    return (SEAL_START + digest.hexdigest().encode() + b"\n").ljust(USER_BLOCK, b"\0")
+
+
+def check_seal(path: Path) -> None:
+    """Check that every byte of a checkpoint is as it was written.
+
+    This comes before HDF5 sees the file: damaged tables can make HDF5 hang.
+
+    Raises
+    ------
+    FileError
+        The file is not a checkpoint of ours, or is damaged.
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as file:
+        block = file.read(USER_BLOCK)
+    if not block.startswith(SEAL_START):
+        raise FileError(f"{path}: not a checkpoint of hybrid_nbody, or its beginning is damaged")
+    if block != seal(path):
+        raise FileError(f"{path}: damaged: its contents do not match its digest")
+
+
+def looks_like_checkpoint(head: bytes) -> bool:
+    """Return whether a file that starts with `head` is a checkpoint, perhaps with a damaged seal."""
+    return head.startswith(SEAL_START) or head[USER_BLOCK:].startswith(SIGNATURE)
+
+
+HEAD_BYTES = USER_BLOCK + len(SIGNATURE)
+"""Bytes that `looks_like_checkpoint` needs."""
+
+
+# --- contents -------------------------------------------------------------------------------------
+
+
+def open_checkpoint(path: str | Path) -> h5py.File:
+    """Open a checkpoint after checking its digest.
 
     Parameters
     ----------
@@ -36,3 +124,105 @@ def open_checkpoint(path) -> h5py.File:
         file.close()
         raise
     return file
+
+
+def verify(path: str | Path) -> None:
+    """Check that a checkpoint is whole and can be read; raises `FileError` as `open_checkpoint`."""
+    open_checkpoint(path).close()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was whole when it was opened.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    config : str
+        The configuration under which it was written, as YAML.
+    number : int
+        Rows of every field, over all ranks: bodies, or planes of a grid.
+    scalars : mapping of str to float
+        The state that all ranks share.
+    """
+
+    path: Path
+    config: str
+    number: int
+    scalars: Mapping[str, float]
+
+    def rows(self, name: str, index: Index) -> NDArray[Any]:
+        """Return the global rows `index` of a field, in that order; each rank reads its own.
+
+        Raises
+        ------
+        FileError
+            The file is gone or damaged, or has no such field.
+        """
+        with reading(self.path), h5py.File(self.path, "r", locking=False) as file:
+            if name not in file:
+                raise FileError(f"{self.path}: a part of the state is missing: {name}")
+            return _read_rows(file[name], index)
+
+
+def _read_rows(dataset: h5py.Dataset, index: Index) -> NDArray[Any]:
+    """Return rows of a data set in the order of `index`; the file is read in pieces, forwards."""
+    if isinstance(index, slice):
+        return dataset[index]
+    rows = np.empty((len(index), *dataset.shape[1:]), dataset.dtype)
+    order = np.argsort(index)
+    numbers = index[order]
+    row_bytes = rows.nbytes // max(len(rows), 1)
+    step = max(1, READ_BYTES // max(row_bytes, 1))
+    for first in range(0, len(dataset), step):
+        start, stop = np.searchsorted(numbers, (first, first + step))
+        if start < stop:
+            piece = dataset[numbers[start] : numbers[stop - 1] + 1]
+            rows[order[start:stop]] = piece[numbers[start:stop] - numbers[start]]
+    return rows
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Return a checkpoint after checking its digest; its rows are read when they are asked for.
+
+    Raises
+    ------
+    FileError
+        As `open_checkpoint`, or a part of the state is missing.
+    """
+    with open_checkpoint(path) as file, reading(path):
+        found = attributes(file)
+        scalars = json.loads(found["scalars"])
+        return Checkpoint(path, found["config"], _number_of_rows(file), scalars)
+
+
+def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint that is whole, and a warning for each newer one that is not.
+
+    Raises
+    ------
+    FileError
+        None is whole; the message says what is wrong with each.
+    """
+    warnings: list[str] = []
+    for path in checkpoints(folder):
+        try:
+            return load_checkpoint(path), warnings
+        except FileError as error:
+            warnings.append(str(error))
+    if not warnings:
+        raise FileError(
+            f"{folder}: no checkpoint to resume from: there is no {CHECKPOINT_FILES} in it"
+        )
+    raise FileError("\n  ".join([f"{folder}: no checkpoint to resume from", *warnings]))
+
+
+def _number_of_rows(file: h5py.File) -> int:
+    """Return the length of the first axis, which all data sets have in common."""
+    number = file.visititems(
+        lambda name, item: len(item) if isinstance(item, h5py.Dataset) else None
+    )
+    if number is None:
+        raise KeyError("no data set in it")
+    return number

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.files.names import CHECKPOINT_FILES
-from hybrid_nbody.output import checkpoint, hdf5, trajectory
+from hybrid_nbody.output import hdf5, trajectory
 
 CONFIG = "config.yaml"
 LOG = "log.txt"
@@ -20,7 +21,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
         return []
     own = [
         *folder.glob(trajectory.NAME),
-        *checkpoint.checkpoints(folder),
+        *checkpoints(folder),
         *folder.glob(f"{CHECKPOINT_FILES}.part"),
     ]
     with_own = (CONFIG, LOG, f"{CONFIG}.part", ANIMATION)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.errors import DamagedFileError, InputError
-from hybrid_nbody.output import checkpoint, directory
+from hybrid_nbody.files.checkpoint import load_newest
+from hybrid_nbody.output import directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.exchange import choose_transport
@@ -207,7 +208,7 @@ def _saved_run(folder, overrides):
     """Return configuration, checkpoint and warnings of a run to be resumed."""
     directory.require_run(folder)
     directory.lock(folder)
-    saved, warnings = checkpoint.load_newest(folder)
+    saved, warnings = load_newest(folder)
     _refuse_changed_physics(
         overrides,
         BUILDERS[loader.loads(saved.config, str(saved.path), models=MODELS).model].changeable,

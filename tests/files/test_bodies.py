@@ -15,7 +15,7 @@ from hybrid_nbody.analysis.export import export_run
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.bodies_csv import COLUMNS
-from hybrid_nbody.output import checkpoint
+from hybrid_nbody.files.checkpoint import verify
 
 HEADER = "x,y,z,vx,vy,vz,m\n"
 ROW = "1,2,3,4,5,6,7\n"
@@ -280,7 +280,7 @@ def test_a_checkpoint_whatever_its_name(write_checkpoint):
 
 
 def test_the_checkpoints_here_are_as_the_run_writes_them(write_checkpoint):
-    checkpoint.verify(write_checkpoint("c.h5"))
+    verify(write_checkpoint("c.h5"))
 
 
 def test_a_trajectory_without_bodies(in_folder, refused):

@@ -13,6 +13,13 @@ from support.ranks import RowsModel, answer_of, rows_at, same_bits, this_rank
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files import names as formats
+from hybrid_nbody.files.checkpoint import (
+    FILE_NAME,
+    checkpoint_path,
+    checkpoints,
+    load_newest,
+    verify,
+)
 from hybrid_nbody.output import checkpoint, hdf5
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
@@ -28,7 +35,7 @@ def save(folder, model, keep=2):
 
 def steps_in(folder):
     """Return the steps of a folder's checkpoints, the newest first."""
-    return [int(path.stem.split("-")[1]) for path in checkpoint.checkpoints(folder)]
+    return [int(path.stem.split("-")[1]) for path in checkpoints(folder)]
 
 
 def names_in(folder):
@@ -58,7 +65,7 @@ def test_any_number_of_ranks_reads_what_any_number_wrote(
     model = RowsModel(number, communicator).at(42)
     assert save(shared_tmp_path, model) == shared_tmp_path / "checkpoint-0000000042.h5"
     communicator.barrier()
-    saved, warnings = checkpoint.load_newest(shared_tmp_path)
+    saved, warnings = load_newest(shared_tmp_path)
     assert (saved.number, saved.config, warnings) == (number, HEADER["config"], [])
     assert saved.scalars == model.scalars()
     whole = rows_at(42, number)
@@ -73,7 +80,7 @@ def test_any_number_of_ranks_reads_what_any_number_wrote(
 def test_a_model_with_other_shares_takes_its_own_rows_back(communicator, shared_tmp_path):
     save(shared_tmp_path, RowsModel(20, communicator).at(7))
     communicator.barrier()
-    saved, _ = checkpoint.load_newest(shared_tmp_path)
+    saved, _ = load_newest(shared_tmp_path)
     other = RowsModel(20, communicator, weights=[rank + 0.5 for rank in range(communicator.size)])
     other.restore(lambda name: saved.rows(name, other.own), saved.scalars)
     assert other.step == 7
@@ -115,15 +122,14 @@ def test_no_room_set_aside_is_left_in_the_file(tmp_path, alone):
 FLIP_EVERY_BYTE = """
 import json, os, signal, sys
 from pathlib import Path
-from hybrid_nbody.files import names as formats
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.output import checkpoint
+from hybrid_nbody.files.checkpoint import load_newest, verify
 
 def put(position, byte):
     os.pwrite(file, bytes([byte]), position)
 
 def state(path):
-    found = checkpoint.load_newest(path.parent)[0]
+    found = load_newest(path.parent)[0]
     names = ("bodies/position", "bodies/velocity", "bodies/mass", "bodies/id", "gravity/order")
     return found.config, found.scalars, [found.rows(name, slice(0, found.number)).tobytes() for name in names]
 
@@ -134,7 +140,7 @@ for position in range(len(whole)):
     signal.alarm(5)  # damaged tables can make HDF5 look for ever: that ends this process
     put(position, whole[position] ^ int(sys.argv[2]))
     try:
-        checkpoint.verify(path)
+        verify(path)
         if state(path) != right:
             wrong.append([position, "another state"])
     except FileError:
@@ -162,7 +168,7 @@ def test_a_file_cut_off_anywhere_is_refused(share):
         whole = path.read_bytes()
         path.write_bytes(whole[: int(share * len(whole))])
         with pytest.raises(FileError, match="checkpoint-0000000003.h5"):
-            checkpoint.verify(path)
+            verify(path)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +178,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path, content):
     path = tmp_path / "checkpoint-0000000001.h5"
     path.write_bytes(content)
     with pytest.raises(FileError, match=f"{path}: "):
-        checkpoint.verify(path)
+        verify(path)
 
 
 def test_another_program_s_hdf5_is_refused(tmp_path):
@@ -180,23 +186,30 @@ def test_another_program_s_hdf5_is_refused(tmp_path):
     with h5py.File(path, "w") as file:
         file["bodies/position"] = np.zeros((3, 3))
     with pytest.raises(FileError, match="not a checkpoint of hybrid_nbody"):
-        checkpoint.verify(path)
+        verify(path)
 
 
 def test_a_newer_format_is_refused_and_named(tmp_path, alone, monkeypatch):
-    for module in (hdf5, checkpoint):
-        monkeypatch.setattr(module, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(hdf5, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(checkpoint, "verify", lambda path: None)
     path = save(tmp_path, RowsModel(2, alone).at(1))
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"written by a newer version of hybrid_nbody \("):
-        checkpoint.verify(path)
+    with pytest.raises(FileError, match=r"written in format version 2; .*update it"):
+        verify(path)
+
+
+def test_a_missing_part_of_the_state_is_named(tmp_path, alone):
+    save(tmp_path, RowsModel(2, alone).at(1))
+    saved, _ = load_newest(tmp_path)
+    with pytest.raises(FileError, match="0001.h5: a part of the state is missing: bodies/spin"):
+        saved.rows("bodies/spin", slice(0, 2))
 
 
 # ---- The newest that is whole --------------------------------------------------------------------
 
 
 def test_the_newest_is_loaded(three):
-    saved, warnings = checkpoint.load_newest(three)
+    saved, warnings = load_newest(three)
     assert (saved.path.name, saved.scalars["step"], warnings) == (
         "checkpoint-0000000030.h5",
         30,
@@ -207,13 +220,13 @@ def test_the_newest_is_loaded(three):
 @pytest.mark.parametrize("damaged", [[30], [30, 20]])
 def test_one_before_the_damaged_ones_is_loaded_and_each_of_them_is_named(three, damaged):
     for step in damaged:
-        path = checkpoint.checkpoint_path(three, step)
+        path = checkpoint_path(three, step)
         content = bytearray(path.read_bytes())
         content[content.index(rows_at(step, 5)["bodies/position"].tobytes())] ^= 1
         path.write_bytes(content)
-    saved, warnings = checkpoint.load_newest(three)
+    saved, warnings = load_newest(three)
     assert saved.scalars["step"] == damaged[-1] - 10
-    expected = [f"{checkpoint.checkpoint_path(three, step)}: damaged: " for step in damaged]
+    expected = [f"{checkpoint_path(three, step)}: damaged: " for step in damaged]
     assert [
         warning[: len(start)] for warning, start in zip(warnings, expected, strict=True)
     ] == expected
@@ -221,18 +234,18 @@ def test_one_before_the_damaged_ones_is_loaded_and_each_of_them_is_named(three, 
 
 def test_none_whole_is_an_error_that_names_every_one_tried(three):
     for step in (10, 20, 30):
-        checkpoint.checkpoint_path(three, step).write_bytes(b"")
+        checkpoint_path(three, step).write_bytes(b"")
     with pytest.raises(FileError) as caught:
-        checkpoint.load_newest(three)
+        load_newest(three)
     first, *tried = str(caught.value).splitlines()
     assert first == f"{three}: no checkpoint to resume from"
     for line, step in zip(tried, (30, 20, 10), strict=True):
-        assert line.startswith(f"  {checkpoint.checkpoint_path(three, step)}: ")
+        assert line.startswith(f"  {checkpoint_path(three, step)}: ")
 
 
 def test_a_folder_without_any_is_an_error(tmp_path):
     with pytest.raises(FileError) as caught:
-        checkpoint.load_newest(tmp_path)
+        load_newest(tmp_path)
     assert (
         str(caught.value)
         == f"{tmp_path}: no checkpoint to resume from: there is no checkpoint-*.h5 in it"
@@ -242,11 +255,11 @@ def test_a_folder_without_any_is_an_error(tmp_path):
 def test_a_half_written_one_is_not_looked_at_and_is_replaced(three, alone):
     half = three / "checkpoint-0000000040.h5.part"
     half.write_bytes(b"half")
-    assert checkpoint.load_newest(three)[0].scalars["step"] == 30
+    assert load_newest(three)[0].scalars["step"] == 30
     save(three, RowsModel(5, alone).at(40), keep=4)
     assert steps_in(three) == [40, 30, 20, 10]
     assert not half.exists()
-    assert checkpoint.load_newest(three)[0].scalars["step"] == 40
+    assert load_newest(three)[0].scalars["step"] == 40
 
 
 # ---- Keeping -------------------------------------------------------------------------------------
@@ -263,28 +276,28 @@ def test_only_the_newest_are_kept_and_other_files_are_left_alone(three, alone, k
         "my-checkpoint-0000000001.h5",
     ):
         (three / name).write_text("mine")
-    others = [name for name in names_in(three) if not checkpoint.PATTERN.fullmatch(name)]
+    others = [name for name in names_in(three) if not FILE_NAME.fullmatch(name)]
     save(three, RowsModel(5, alone).at(40), keep)
     assert steps_in(three) == left
-    assert [name for name in names_in(three) if not checkpoint.PATTERN.fullmatch(name)] == others
+    assert [name for name in names_in(three) if not FILE_NAME.fullmatch(name)] == others
 
 
 @pytest.mark.parametrize("keep", [1, 2])
 def test_a_damaged_later_one_never_pushes_out_the_one_just_written(three, alone, keep):
     """A run that went on from step 20, because 30 is damaged, writes 22 and 24."""
-    checkpoint.checkpoint_path(three, 30).write_bytes(b"damaged")
+    checkpoint_path(three, 30).write_bytes(b"damaged")
     model = RowsModel(5, alone)
     for step in (22, 24):
         assert save(three, model.at(step), keep).exists()
     assert [step for step in steps_in(three) if step < 30] == [24, 22, 20][:keep]
-    saved, warnings = checkpoint.load_newest(three)
+    saved, warnings = load_newest(three)
     assert (saved.scalars["step"], len(warnings)) == (24, 1)
 
 
 def test_a_step_saved_again_replaces_its_file(three, alone):
     save(three, RowsModel(3, alone).at(30), keep=3)
     assert steps_in(three) == [30, 20, 10]
-    assert checkpoint.load_newest(three)[0].number == 3
+    assert load_newest(three)[0].number == 3
 
 
 # ---- A full disk ---------------------------------------------------------------------------------
@@ -293,7 +306,6 @@ SAVE_WITH_LITTLE_ROOM = """
 import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
-from hybrid_nbody.files import names as formats
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.output import checkpoint, hdf5
 

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from support.ranks import RowsModel, rows_at, same_bits, scattered_shares
 
+from hybrid_nbody.files import checkpoint as files_of_checkpoints
+from hybrid_nbody.files.checkpoint import load_newest
 from hybrid_nbody.output import checkpoint
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
@@ -46,6 +48,7 @@ def test_files_are_those_of_consecutive_rows(
     communicator, shared_tmp_path, monkeypatch, number, slab_bytes
 ):
     monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(files_of_checkpoints, "READ_BYTES", slab_bytes)
     folders = [shared_tmp_path / name for name in ("consecutive", "permuted")]
     communicator.only_on_root(lambda: [folder.mkdir() for folder in folders])
     index = scattered_shares(number, communicator.size)[communicator.rank]
@@ -61,13 +64,14 @@ def test_a_model_takes_back_permuted_rows(
     communicator, shared_tmp_path, monkeypatch, number, slab_bytes
 ):
     monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(files_of_checkpoints, "READ_BYTES", slab_bytes)
     before, after = (
         scattered_shares(number, communicator.size, seed)[communicator.rank] for seed in (0, 1)
     )
     model = RowsModel(number, communicator, index=before).at(7)
     checkpoint.save(shared_tmp_path, model, HEADER, 1, communicator)
     communicator.barrier()
-    saved, _ = checkpoint.load_newest(shared_tmp_path)
+    saved, _ = load_newest(shared_tmp_path)
     other = RowsModel(number, communicator, index=after)
     other.restore(lambda name: saved.rows(name, other.own), saved.scalars)
     for name, rows in other.restored.items():

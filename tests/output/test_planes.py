@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from support.ranks import same_bits
 
+from hybrid_nbody.files.checkpoint import load_newest
 from hybrid_nbody.output import checkpoint, hdf5
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
@@ -99,7 +100,7 @@ def test_a_checkpoint_counts_planes_and_a_trajectory_goes_on(communicator, share
     trajectory.write_frame(model)
     checkpoint.save(shared_tmp_path, model, HEADER, 2, communicator)
     trajectory.close()
-    saved, _ = communicator.on_root(lambda: checkpoint.load_newest(shared_tmp_path))
+    saved, _ = communicator.on_root(lambda: load_newest(shared_tmp_path))
     assert saved.number == CELLS[2]
     assert same_bits(saved.rows("fluid/density", slice(2, 4)), grid_at(0, 1)[2:4])
     trajectory = Trajectory(shared_tmp_path / NAME, communicator)

@@ -7,6 +7,7 @@ import pytest
 from support.ranks import RowsModel
 
 from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.output import checkpoint
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.output.summary import with_prefix
@@ -88,7 +89,7 @@ def recorder(communicator, shared_tmp_path):
 def steps_saved(recorder):
     """Return the steps of the checkpoints, the newest first."""
     recorder.communicator.barrier()
-    return [int(path.stem.split("-")[1]) for path in checkpoint.checkpoints(recorder.folder)]
+    return [int(path.stem.split("-")[1]) for path in checkpoints(recorder.folder)]
 
 
 def run(recorder, diagnostics):

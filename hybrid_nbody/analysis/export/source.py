@@ -11,9 +11,8 @@ import numpy as np
 from hybrid_nbody.analysis.passes import counted, counter, no_step
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.checkpoint import open_checkpoint
-from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, reading
-from hybrid_nbody.files.names import SEAL_START, USER_BLOCK
+from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
+from hybrid_nbody.files.hdf5 import attributes, reading
 from hybrid_nbody.files.run import find_trajectory, open_run
 
 MAPS = {"activity_map": "activity/map"}
@@ -164,8 +163,7 @@ def _is_checkpoint(path):
         if not path.is_file():
             return False  # open_run says what it is
         with open(path, "rb") as file:
-            head = file.read(USER_BLOCK + len(SIGNATURE))
-    return head.startswith(SEAL_START) or head[USER_BLOCK:] == SIGNATURE
+            return looks_like_checkpoint(file.read(HEAD_BYTES))
 
 
 # --- a trajectory ---------------------------------------------------------------------------------
