@@ -138,6 +138,7 @@ KNOWN_PROGRAMS = {
     "pytest",
     "python",
     "ruff",
+    "sphinx-build",
     "source",
 }
 
