@@ -1,6 +1,6 @@
 // Advection on a GPU: a thread a cell traces back where its fluid comes from.
 //
-// Compiled with the macros of ``grid.cuh``, -DPARITY_U, _V and _W (signs of ghosts behind the walls of the axes). Numbers of
+// Compiled with the macros of ``grid.cuh``, -DGHOSTS_U, _V and _W (see ``boundary.cuh``). Numbers of
 // memory a cell: 5, three velocities, the source once and the result; or 6 for a velocity that carries itself.
 
 #include "grid.cuh"
@@ -31,11 +31,11 @@ __device__ inline Between between(int i, int size, Real distance, bool wall) {
     return {i + steps, distance - floor(distance)};
 }
 
-// The same of a cell that may lie beyond the end of an axis: the cell to read, and the sign of its ghost.
-__device__ inline int read_for(int i, int size, bool wall, bool wraps, int ghost, Real &sign) {
+// The same of a cell that may lie beyond the end of an axis: the cell to read, of which `ghost` is made then.
+__device__ inline int read_for(int i, int size, bool wall, bool wraps, int axis, const Ghosts &ghosts, Ghost &ghost) {
     if (wraps) return wrapped(i, size);
     if (!wall || (i >= 0 && i < size)) return i;
-    sign *= ghost;
+    ghost.mirror(ghosts.behind(axis, i >= size));
     return i < 0 ? 0 : size - 1;
 }
 
@@ -46,17 +46,17 @@ struct Around {
         : x(between(c.x, NX, -scale * u, !PERIODIC_X)), y(between(c.y, NY, -scale * v, !PERIODIC_Y)),
           z(between(FIRST + c.z, NZ, -scale * w, !PERIODIC_Z)) {}
 
-    __device__ Real cell(const Source &source, const Real *from, int dx, int dy, int dz, const Parity &ghost) const {
-        Real sign = 1;
-        int i = read_for(x.low + dx, NX, !PERIODIC_X, PERIODIC_X, ghost.x, sign);
-        int j = read_for(y.low + dy, NY, !PERIODIC_Y, PERIODIC_Y, ghost.y, sign);
-        int k = read_for(z.low + dz, NZ, !PERIODIC_Z, PERIODIC_Z && WHOLE, ghost.z, sign) - source.first;
+    __device__ Real cell(const Source &source, const Real *from, int dx, int dy, int dz, const Ghosts &ghosts) const {
+        Ghost ghost = Ghost::copy();
+        int i = read_for(x.low + dx, NX, !PERIODIC_X, PERIODIC_X, X, ghosts, ghost);
+        int j = read_for(y.low + dy, NY, !PERIODIC_Y, PERIODIC_Y, Y, ghosts, ghost);
+        int k = read_for(z.low + dz, NZ, !PERIODIC_Z, PERIODIC_Z && WHOLE, Z, ghosts, ghost) - source.first;
         k = min(max(k, 0), source.count - 1);  // a NaN must not lead out of the array
-        return sign * from[(long long)k * PLANE + j * NX + min(max(i, 0), NX - 1)];
+        return ghost.of(from[(long long)k * PLANE + j * NX + min(max(i, 0), NX - 1)]);
     }
 
     // The values of an array with the planes of `source`: as they lie in memory where that is simple.
-    __device__ void values(const Source &source, const Real *from, const Parity &ghost, Real *value) const {
+    __device__ void values(const Source &source, const Real *from, const Ghosts &ghosts, Real *value) const {
         int plane = z.low - source.first;
         bool plain = x.within(NX) && y.within(NY) && plane >= 0 && plane + 1 < source.count;
         plain = plain && (z.within(NZ) || (PERIODIC_Z && !WHOLE));
@@ -65,7 +65,7 @@ struct Around {
         for (int i = 0; i < 8; ++i)
             if (plain) value[i] = first[i / 4 * PLANE + i / 2 % 2 * NX + i % 2];
         if (!plain)
-            for (int i = 0; i < 8; ++i) value[i] = cell(source, from, i % 2, i / 2 % 2, i / 4, ghost);
+            for (int i = 0; i < 8; ++i) value[i] = cell(source, from, i % 2, i / 2 % 2, i / 4, ghosts);
     }
 };
 
@@ -81,13 +81,13 @@ __device__ inline Real interpolated(const Real *value, const Around &point) {
 
 extern "C" __global__ void advect(const Real *__restrict__ source, int first, int count, Real *__restrict__ out,
                                   const Real *__restrict__ u, const Real *__restrict__ v, const Real *__restrict__ w,
-                                  Real scale, int x_sign, int y_sign, int z_sign) {
+                                  Real scale, GHOSTS) {
     Cell c;
     long long at = Field::place(c);
     if (!c.inside()) return;
     Around point(c, u[at], v[at], w[at], scale);
     Real value[8];
-    point.values({first, count}, source, {x_sign, y_sign, z_sign}, value);
+    point.values({first, count}, source, THE_GHOSTS, value);
     out[at] = interpolated(value, point);
 }
 
@@ -101,29 +101,29 @@ extern "C" __global__ void advect_velocity(Real *__restrict__ out_u, Real *__res
     Around point(c, u[at], v[at], w[at], scale);
     Source planes = {FIRST - 1, PLANES + 2};
     Real value[8];
-    point.values(planes, u, {PARITY_U}, value);
+    point.values(planes, u, velocity_ghosts(0), value);
     out_u[at] = interpolated(value, point);
-    point.values(planes, v, {PARITY_V}, value);
+    point.values(planes, v, velocity_ghosts(1), value);
     out_v[at] = interpolated(value, point);
-    point.values(planes, w, {PARITY_W}, value);
+    point.values(planes, w, velocity_ghosts(2), value);
     out_w[at] = interpolated(value, point);
 }
 
 // MacCormack: half the error of going there and back is taken off, within the values around the source.
 extern "C" __global__ void correct(const Real *__restrict__ source, const Real *__restrict__ forward, int first, int count,
                                    Real *__restrict__ out, const Real *__restrict__ u, const Real *__restrict__ v,
-                                   const Real *__restrict__ w, Real scale, int x_sign, int y_sign, int z_sign) {
+                                   const Real *__restrict__ w, Real scale, GHOSTS) {
     Cell c;
     long long at = Field::place(c);
     if (!c.inside()) return;
     Source planes = {first, count};
-    Parity sign = {x_sign, y_sign, z_sign};
+    Ghosts ghosts = THE_GHOSTS;
     Around there(c, u[at], v[at], w[at], scale), back(c, u[at], v[at], w[at], -scale);
     Real value[8];
-    back.values(planes, forward, sign, value);
+    back.values(planes, forward, ghosts, value);
     long long here = (long long)(FIRST + c.z - first) * PLANE + c.y * NX + c.x;
     Real corrected = fma((Real)0.5, source[here] - interpolated(value, back), forward[here]);
-    there.values(planes, source, sign, value);
+    there.values(planes, source, ghosts, value);
     Real least = value[0], most = value[0];
 #pragma unroll
     for (int i = 1; i < 8; ++i) least = fmin(least, value[i]), most = fmax(most, value[i]);

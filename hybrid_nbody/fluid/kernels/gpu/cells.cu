@@ -1,20 +1,14 @@
 // What a step of the fluid does cell by cell on a GPU, and sums over cells.
 //
-// Compiled with the macros of ``grid.cuh``, -DPARITY_U, _V, _W (signs of ghosts behind the walls of the axes, as in 1,-1,1)
-// and -DSUM_THREADS (of a block that sums).
+// Compiled with the macros of ``grid.cuh``, -DGHOSTS_U, _V, _W (see
+// ``boundary.cuh``) and -DSUM_THREADS (of a block that sums).
 
 #include "grid.cuh"
 
 // The next cell minus the previous one.
 template <class Array>
-__device__ inline Real change(const Array &f, const Cell &c, int axis, const Parity &sign) {
-    return next_to(f, c, axis, 1, sign) - next_to(f, c, axis, -1, sign);
-}
-
-// The signs of the ghosts of a component of the velocity.
-__device__ inline Parity parity(int component) {
-    const int sign[3][3] = {{PARITY_U}, {PARITY_V}, {PARITY_W}};
-    return {sign[component][0], sign[component][1], sign[component][2]};
+__device__ inline Real change(const Array &f, const Cell &c, int axis, const Ghosts &ghosts) {
+    return next_to(f, c, axis, 1, ghosts) - next_to(f, c, axis, -1, ghosts);
 }
 
 // --- fields and colours ----------------------------------------------------------------------------------------------
@@ -63,14 +57,14 @@ extern "C" __global__ void merge(const Real *__restrict__ colours, Real *__restr
 extern "C" __global__ void divergence(Field u, Field v, Field w, Real factor, Colours out) {
     Cell c;
     if (!c.inside()) return;
-    Real in_plane = change(u, c, 0, parity(0)) + change(v, c, 1, parity(1));
-    out(c) = factor * (in_plane + change(w, c, 2, parity(2)));
+    Real in_plane = change(u, c, 0, velocity_ghosts(0)) + change(v, c, 1, velocity_ghosts(1));
+    out(c) = factor * (in_plane + change(w, c, 2, velocity_ghosts(2)));
 }
 
 extern "C" __global__ void subtract_gradient(Field u, Field v, Field w, Colours p, Real factor) {
     Cell c;
     if (!c.inside()) return;
-    Real in_x = change(p, c, 0, {1, 1, 1}), in_y = change(p, c, 1, {1, 1, 1}), in_z = change(p, c, 2, {1, 1, 1});
+    Real in_x = change(p, c, 0, copied()), in_y = change(p, c, 1, copied()), in_z = change(p, c, 2, copied());
     Real old_u = u(c), old_v = v(c), old_w = w(c);  // all reads first: writes could change what follows
     u(c) = fma(-factor, in_x, old_u);
     v(c) = fma(-factor, in_y, old_v);
@@ -93,9 +87,9 @@ struct Vector { Real x, y, z; };
 __device__ inline Real length_of(const Vector &a) { return sqrt(fma(a.x, a.x, fma(a.y, a.y, a.z * a.z))); }
 
 __device__ inline Vector curl(Field u, Field v, Field w, const Cell &c, Real factor) {
-    return {factor * (change(w, c, 1, parity(2)) - change(v, c, 2, parity(1))),
-            factor * (change(u, c, 2, parity(0)) - change(w, c, 0, parity(2))),
-            factor * (change(v, c, 0, parity(1)) - change(u, c, 1, parity(0)))};
+    return {factor * (change(w, c, 1, velocity_ghosts(2)) - change(v, c, 2, velocity_ghosts(1))),
+            factor * (change(u, c, 2, velocity_ghosts(0)) - change(w, c, 0, velocity_ghosts(2))),
+            factor * (change(v, c, 0, velocity_ghosts(1)) - change(u, c, 1, velocity_ghosts(0)))};
 }
 
 extern "C" __global__ void curl_length(Field u, Field v, Field w, Real factor, Field out) {
@@ -109,8 +103,8 @@ extern "C" __global__ void confine(Field u, Field v, Field w, Field length, Real
     Cell c;
     if (!c.inside()) return;
     Vector rotation = curl(u, v, w, c, factor);
-    Vector slope = {factor * change(length, c, 0, {1, 1, 1}), factor * change(length, c, 1, {1, 1, 1}),
-                    factor * change(length, c, 2, {1, 1, 1})};
+    Vector slope = {factor * change(length, c, 0, copied()), factor * change(length, c, 1, copied()),
+                    factor * change(length, c, 2, copied())};
     Real scale = strength / (length_of(slope) + smallest);
     new_u(c) = fma(scale, slope.y * rotation.z - slope.z * rotation.y, u(c));
     new_v(c) = fma(scale, slope.z * rotation.x - slope.x * rotation.z, v(c));

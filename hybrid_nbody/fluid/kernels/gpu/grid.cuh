@@ -5,6 +5,8 @@
 
 typedef REAL Real;
 
+#include "boundary.cuh"
+
 #define LANES 32
 #define HALF ((NX + 1) / 2)  // most cells of one colour in a row
 #define PLANE (NY * NX)
@@ -39,28 +41,25 @@ struct Colours {
 
 // --- neighbours ------------------------------------------------------------------------------------------------------
 
-// Signs of the ghosts behind the walls of the axes.
-struct Parity { int x, y, z; };
-
 __device__ inline int wrapped(int i, int size) { return (i % size + size) % size; }
 
-// The cell beside another one on an axis of `size` cells; behind a wall the cell itself, and then `sign` applies.
-__device__ inline int beside(int i, int step, int size, bool wraps, bool wall, Real sign, Real *ghost) {
+// The cell beside another one on an axis of `size` cells; behind a wall the cell itself, of which `ghost` is made then.
+__device__ inline int beside(int i, int step, int size, bool wraps, bool wall, const Ghost &face, Ghost *ghost) {
     int to = i + step;
     if (to >= 0 && to < size) return to;
     if (wraps) return to < 0 ? size - 1 : 0;
     if (!wall) return to;  // a halo plane
-    *ghost = sign;
+    *ghost = face;
     return i;
 }
 
-template <class Array, class Signs>
-__device__ inline Real next_to(const Array &f, Cell c, int axis, int step, const Signs &sign) {
-    Real ghost = 1;
-    if (axis == 0) c.x = beside(c.x, step, NX, PERIODIC_X, true, sign.x, &ghost);
-    if (axis == 1) c.y = beside(c.y, step, NY, PERIODIC_Y, true, sign.y, &ghost);
-    if (axis == 2) c.z = beside(c.z, step, PLANES, PERIODIC_Z && WHOLE, step < 0 ? WALL_BELOW : WALL_ABOVE, sign.z, &ghost);
-    return ghost * f(c);
+template <class Array>
+__device__ inline Real next_to(const Array &f, Cell c, int axis, int step, const Ghosts &ghosts) {
+    Ghost ghost = Ghost::copy(), face = ghosts.behind(axis, step > 0);
+    if (axis == X) c.x = beside(c.x, step, NX, PERIODIC_X, true, face, &ghost);
+    if (axis == Y) c.y = beside(c.y, step, NY, PERIODIC_Y, true, face, &ghost);
+    if (axis == Z) c.z = beside(c.z, step, PLANES, PERIODIC_Z && WHOLE, step < 0 ? WALL_BELOW : WALL_ABOVE, face, &ghost);
+    return ghost.of(f(c));
 }
 
 // --- maxima ----------------------------------------------------------------------------------------------------------

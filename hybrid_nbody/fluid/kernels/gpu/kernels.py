@@ -293,7 +293,7 @@ class Kernels:
 
         The room for ghosts is not needed: a thread takes them from the cells at the walls.
         """
-        velocity = u, v, w, self.number(scale), *map(np.int32, parity)
+        velocity = u, v, w, *map(self.number, (scale, *parity))
         self._cells("advection", "advect", source, *self._planes(source, below), out, *velocity)
 
     def advect_velocity(self, outs, u, v, w, scale, room=None):
@@ -302,7 +302,7 @@ class Kernels:
 
     def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
         """Set `out` to `forward` with half the error of going there and back taken off."""
-        velocity = u, v, w, self.number(scale), *map(np.int32, parity)
+        velocity = u, v, w, *map(self.number, (scale, *parity))
         self._cells(
             "advection", "correct", source, forward, *self._planes(source, below), out, *velocity
         )

@@ -51,7 +51,7 @@ def defines(slab, dtype) -> dict[str, int | str]:
     headers = b"".join(header.read_bytes() for header in HEADERS)
     cells = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True))
     periodic = map(int, slab.periodic)
-    parities = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
+    ghosts = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
     return {
         "REAL": {"f4": "float", "f8": "double"}[np.dtype(dtype).str[1:]],
         **cells,
@@ -60,7 +60,8 @@ def defines(slab, dtype) -> dict[str, int | str]:
         "HALO": halo_of(slab),
         "PITCH": pitch_of(slab, dtype),
         **dict(zip(("PERIODIC_X", "PERIODIC_Y", "PERIODIC_Z"), periodic, strict=True)),
-        **dict(zip(("PARITY_U", "PARITY_V", "PARITY_W"), parities, strict=True)),
+        "FACES": 3,  # every wall is at rest, and alike at both ends of its axis
+        **dict(zip(("GHOSTS_U", "GHOSTS_V", "GHOSTS_W"), ghosts, strict=True)),
         "SUM_THREADS": SUM_THREADS,
         "HEADERS": zlib.crc32(headers),  # compiled code is kept under its source and options alone
     }

@@ -137,32 +137,28 @@ extern "C" __global__ void centre(int number, Real *values, const int *control) 
 
 // --- the finest grid, by colour --------------------------------------------------------------------------------------
 
-struct Signs { Real x, y, z; };
-
 struct Finest {
     Colours x, b;
-    System system;
-    Signs sign;
+    Equation e;
     __device__ Real along(int axis, const Cell &c) const {
-        return next_to(x, c, axis, -1, sign) + next_to(x, c, axis, 1, sign);
+        return next_to(x, c, axis, -1, e.ghosts) + next_to(x, c, axis, 1, e.ghosts);
     }
     // Of the cell at `from` in the order of even, then odd x. Nothing is missing where all cells are equal and b is own * x.
     __device__ Real operator()(int from, int j, int k) const {
         Cell c(2 * (from % HALF) + from / HALF, j, k);
         Real here = x(c), around = along(0, c) + along(1, c);
         around = (around - 4 * here) + (along(2, c) - 2 * here);
-        return (b(c) - system.own * here) + system.neighbour * around;
+        return (b(c) - e.own * here) + e.neighbour * around;
     }
 };
 
-extern "C" __global__ void average_rows_of_colours(Colours x, Colours b, Real own, Real neighbour, Real x_sign,
-                                                   Real y_sign, Real z_sign, AVERAGING, int to_columns, int to_rows,
+extern "C" __global__ void average_rows_of_colours(Colours x, Colours b, EQUATION, AVERAGING, int to_columns, int to_rows,
                                                    Real *averages, const int *control) {
     if (control[DONE]) return;
     Grid to_grid = {to_columns, to_rows, PLANES};
     Cell to;
     if (!to_grid.has(to)) return;
-    Finest missing = {x, b, {own, neighbour}, {x_sign, y_sign, z_sign}};
+    Finest missing = {x, b, THE_EQUATION};
     averages[to_grid.at(to.x, to.y, to.z)] =
         average(to, {index_x, weight_x, to_columns}, {index_y, weight_y, to_rows}, missing);
 }

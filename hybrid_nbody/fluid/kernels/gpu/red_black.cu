@@ -42,15 +42,18 @@ struct Site {
 // What is missing in the equation of a cell.
 __device__ inline Real missing(const Site &s, int colour, const Real *x, const Real *b, const Equation &e) {
     const Real *other = x + (1 - colour) * COLOUR + s.at;
-    Real own = x[colour * COLOUR + s.at], in_x = e.x_sign * own, in_y = e.y_sign * own, in_z = e.z_sign * own;
+    Real own = x[colour * COLOUR + s.at];
+    Real x_low = e.ghost(X, false, own), x_high = e.ghost(X, true, own);
+    Real y_low = e.ghost(Y, false, own), y_high = e.ghost(Y, true, own);
+    Real z_low = e.ghost(Z, false, own), z_high = e.ghost(Z, true, own);
     int before = (s.x & 1) - 1, after = s.x & 1;
-    Real x1 = s.x > 0 ? other[before] : PERIODIC_X ? other[HALF - 1] : in_x;
-    Real x2 = s.x + 1 < NX ? other[after] : PERIODIC_X ? other[1 - HALF] : in_x;
-    Real y1 = s.y > 0 ? other[-PITCH] : PERIODIC_Y ? other[(NY - 1) * PITCH] : in_y;
-    Real y2 = s.y + 1 < NY ? other[PITCH] : PERIODIC_Y ? other[-(NY - 1) * PITCH] : in_y;
+    Real x1 = s.x > 0 ? other[before] : PERIODIC_X ? other[HALF - 1] : x_low;
+    Real x2 = s.x + 1 < NX ? other[after] : PERIODIC_X ? other[1 - HALF] : x_high;
+    Real y1 = s.y > 0 ? other[-PITCH] : PERIODIC_Y ? other[(NY - 1) * PITCH] : y_low;
+    Real y2 = s.y + 1 < NY ? other[PITCH] : PERIODIC_Y ? other[-(NY - 1) * PITCH] : y_high;
     long long wrap = WHOLE && PERIODIC_Z ? (long long)(NZ - 1) * COLOUR_PLANE : -(long long)COLOUR_PLANE;
-    Real z1 = s.z > 0 ? other[-COLOUR_PLANE] : WALL_BELOW ? in_z : other[wrap];
-    Real z2 = s.z + 1 < PLANES ? other[COLOUR_PLANE] : WALL_ABOVE ? in_z : other[-wrap];
+    Real z1 = s.z > 0 ? other[-COLOUR_PLANE] : WALL_BELOW ? z_low : other[wrap];
+    Real z2 = s.z + 1 < PLANES ? other[COLOUR_PLANE] : WALL_ABOVE ? z_high : other[-wrap];
     return residual_of(e, own, b[colour * COLOUR + s.at], sum_of(x1, x2, y1, y2, z1, z2));
 }
 

@@ -93,9 +93,9 @@ __device__ __forceinline__ void fill_ends(const Box &box, const Equation &e) {
     for (int i = opaque(threadIdx.x) - LANES; i < BOX_PLANES * BOX_ROWS; i += THREADS - LANES) {
         int z = i / BOX_ROWS, y = i % BOX_ROWS, odd = box.odd(colour, y, z);
         if (PERIODIC_X) *beyond<colour>(z, y, !odd) = *held<colour>(z, y, odd ? HALF - 1 : 0);
-        if (!PERIODIC_X && !odd) *beyond<1 - colour>(z, y, false) = e.x_sign * *held<colour>(z, y, 0);
+        if (!PERIODIC_X && !odd) *beyond<1 - colour>(z, y, false) = e.ghost(X, false, *held<colour>(z, y, 0));
         if (PERIODIC_X || odd != (NX - 1) % 2) continue;
-        Real ghost = e.x_sign * *held<colour>(z, y, (NX - 1) / 2);
+        Real ghost = e.ghost(X, true, *held<colour>(z, y, (NX - 1) / 2));
         if (NX % 2) *held<1 - colour>(z, y, HALF - 1) = ghost;  // the place too many
         else *beyond<1 - colour>(z, y, true) = ghost;
     }
@@ -107,10 +107,10 @@ __device__ __forceinline__ void fill_ghosts(const Box &box, const Equation &e) {
     for (int above = 0; above < 2; ++above) {
         int y = above ? box.rows - 1 : 0, z = above ? box.planes - 1 : 0, step = above ? 1 : -1;
         for_rows(box.wall_y(above) ? BOX_PLANES : 0, [&](int row) {
-            for_places([&](int c) { *held<1 - colour>(row, y + step, c) = e.y_sign * *held<colour>(row, y, c); });
+            for_places([&](int c) { *held<1 - colour>(row, y + step, c) = e.ghost(Y, above, *held<colour>(row, y, c)); });
         });
         for_rows(box.wall_z(above) ? BOX_ROWS : 0, [&](int row) {
-            for_places([&](int c) { *held<1 - colour>(z + step, row, c) = e.z_sign * *held<colour>(z, row, c); });
+            for_places([&](int c) { *held<1 - colour>(z + step, row, c) = e.ghost(Z, above, *held<colour>(z, row, c)); });
         });
     }
 }

@@ -122,14 +122,14 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
 #define WALLS_Z (!PERIODIC_Z)
 #define GRID_BEGIN (-FIRST)
 #define GRID_END (NZ - FIRST)
-__device__ __forceinline__ void set_ghosts(int t, int step, Columns &held, Real z_sign) {
+__device__ __forceinline__ void set_ghosts(int t, int step, Columns &held, const Equation &e) {
 #pragma unroll
     for (int h = 1; h <= 2 * K; ++h)
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            Real ghost = z_sign * held.x[(h - 1) & 1][r][PLACE(step, 1 - h)];
-            if (t - h + 1 == GRID_BEGIN) held.x[h & 1][r][PLACE(step, -h)] = ghost;
-            if (t - h + 1 == GRID_END - 1) held.x[h & 1][r][PLACE(step, 2 - h)] = ghost;
+            Real cell = held.x[(h - 1) & 1][r][PLACE(step, 1 - h)];
+            if (t - h + 1 == GRID_BEGIN) held.x[h & 1][r][PLACE(step, -h)] = e.ghost(Z, false, cell);
+            if (t - h + 1 == GRID_END - 1) held.x[h & 1][r][PLACE(step, 2 - h)] = e.ghost(Z, true, cell);
         }
 }
 
@@ -148,10 +148,10 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &held
         Real own = x[r][at], same = other[r][at], side = __shfl_sync(~0u, same, odd ? me.lane + 1 : me.lane - 1);
         Real previous = r > 0 ? other[r - 1][at] : before, next = r + 1 < ROWS ? other[r + 1][at] : after;
         if (SIDE > 1 && me.lane == (odd ? LANES - 1 : 0)) side = edges.lane[h - 1][me.beside][r];
-        if (!PERIODIC_X && (odd ? me.last : me.first)) side = e.x_sign * own;
-        if (!PERIODIC_X && NX % 2 && !odd && 2 * me.c + 1 == NX) same = e.x_sign * own;
-        if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.y_sign * own;
-        if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.y_sign * own;
+        if (!PERIODIC_X && (odd ? me.last : me.first)) side = e.ghost(X, odd, own);
+        if (!PERIODIC_X && NX % 2 && !odd && 2 * me.c + 1 == NX) same = e.ghost(X, true, own);
+        if (!PERIODIC_Y && (r == 0 || !TALL) && me.y + r == 0) previous = e.ghost(Y, false, own);
+        if (!PERIODIC_Y && (r == ROWS - 1 || !TALL) && me.y + r == NY - 1) next = e.ghost(Y, true, own);
         Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
         Real delta = product(residual_of(e, own, held.b[colour][r][at], sum), factor);
         bool spare = NX % 2 && WALLS_Z && t - h + 1 >= GRID_END;  // there `factor` is zero, but places too many may be NaN
@@ -285,7 +285,7 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
             take_plane(held.b[0], PLACE(step, 0), me, stage, B0);
             take_plane(held.b[1], PLACE(step, -1), me, stage, B1);
             fetch_step(from, b, t + STAGES - 1, stage + STAGES - 1, me);
-            if (WALLS_Z && (t < GRID_BEGIN + 2 * K || t >= GRID_END - 1)) set_ghosts(t, step, held, e.z_sign);
+            if (WALLS_Z && (t < GRID_BEGIN + 2 * K || t >= GRID_END - 1)) set_ghosts(t, step, held, e);
             show_edges(0, fresh, me, held.x[1], PLACE(step, 1));
 #pragma unroll
             for (int h = 1; h <= 2 * K; ++h) {

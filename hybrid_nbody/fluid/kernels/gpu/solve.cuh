@@ -12,8 +12,12 @@ __device__ inline double difference(double sum, double x) { return __dsub_rn(sum
 __device__ inline float product(float x, float y) { return __fmul_rn(x, y); }
 __device__ inline double product(double x, double y) { return __dmul_rn(x, y); }
 
-// own * x + neighbour * (6 x - sum of neighbours) = b; a ghost is the cell at the wall times the sign of the wall's axis.
-struct Equation { Real own, neighbour, x_sign, y_sign, z_sign; };
+// own * x + neighbour * (6 x - sum of neighbours) = b; offsets of ghosts are in b.
+struct Equation {
+    Real own, neighbour;
+    Ghosts ghosts;
+    __device__ Real ghost(int axis, bool high, Real cell) const { return ghosts.behind(axis, high).of(cell); }
+};
 
 __device__ inline Real residual_of(const Equation &e, Real x, Real b, Real sum) {
     return fma(e.neighbour, difference(sum, x), fma(-e.own, x, b));
@@ -102,5 +106,5 @@ __device__ inline void wait_for_groups_but() {
 
 // --- arguments of kernels --------------------------------------------------------------------------------------------
 
-#define EQUATION Real own, Real neighbour, Real x_sign, Real y_sign, Real z_sign
-#define THE_EQUATION {own, neighbour, x_sign, y_sign, z_sign}
+#define EQUATION Real own, Real neighbour, GHOSTS
+#define THE_EQUATION {own, neighbour, THE_GHOSTS}

@@ -1,0 +1,64 @@
+// What lies behind the six faces of the grid: a ghost is sign * cell + offset of the cell at the face.
+//
+// No other file says so. Compiled with -DREAL and -DFACES: 3 where both
+// faces of every axis have one sign and no offset, so that three signs say everything; else 6.
+
+// The ghost behind one face.
+struct Ghost {
+    Real sign;
+#if FACES == 6
+    Real offset;
+#endif
+    __device__ static Ghost copy() {  // the cell itself
+        Ghost result = {};
+        result.sign = 1;
+        return result;
+    }
+    __device__ Real of(Real cell) const {
+#if FACES == 6
+        return fma(sign, cell, offset);
+#else
+        return sign * cell;
+#endif
+    }
+    // Let this be what lies behind another face, too: at edges and corners.
+    __device__ void mirror(const Ghost &face) {
+        sign *= face.sign;
+#if FACES == 6
+        offset = face.of(offset);
+#endif
+    }
+};
+
+enum Axis { X, Y, Z };
+
+// The ghosts of a field, in the order x low, x high, y low ...; of each axis one, if its faces are alike.
+struct Ghosts {
+    Ghost face[FACES];
+    __device__ const Ghost &behind(int axis, bool high) const { return face[FACES == 6 ? 2 * axis + high : axis]; }
+};
+
+// Ghosts as arguments of a kernel. Numbers of their own, where three suffice: the compiler keeps fewer registers than for a
+// struct.
+#if FACES == 6
+#define GHOSTS const __grid_constant__ Ghosts ghosts
+#define THE_GHOSTS ghosts
+#else
+#define GHOSTS Real x_sign, Real y_sign, Real z_sign
+#define THE_GHOSTS {x_sign, y_sign, z_sign}
+#endif
+
+// No gradient at any face: that of scalars.
+__device__ inline Ghosts copied() {
+    Ghosts result;
+    for (int i = 0; i < FACES; ++i) result.face[i] = Ghost::copy();
+    return result;
+}
+
+#ifdef GHOSTS_U
+// The ghosts of a component of the velocity: -DGHOSTS_U, _V and _W are the numbers of each, one after another.
+__device__ inline Ghosts velocity_ghosts(int component) {
+    const Ghosts ghosts[3] = {{GHOSTS_U}, {GHOSTS_V}, {GHOSTS_W}};
+    return ghosts[component];
+}
+#endif
