@@ -134,6 +134,7 @@ KNOWN_PROGRAMS = {
     "git",
     "jupyter",
     "lint-imports",
+    "mypy",
     "pip",
     "pytest",
     "python",
