@@ -209,7 +209,7 @@ def _stretches(left, right, most):
 
 def _differences(a, b, name):
     """Return a function that gives what `_of_rows` does of a field, for a slice of the frames of each run."""
-    if name.startswith("fluid/"):
+    if len(a.shape(name)) >= 4:  # on a grid of cells (frame, z, y, x)
         _check_cells(a, b, name)
         return lambda i, j: np.array(
             [_of_pieces(_pieces(a, b, name, *pair)) for pair in _one_by_one(i, j)]

@@ -1,9 +1,10 @@
 """What a file or a run's directory is, as text for the terminal."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, volume_of
+from hybrid_nbody.analysis.presentation import PresentedModel, presented
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.checkpoint import SEAL_START, open_checkpoint
@@ -15,27 +16,21 @@ WIDTH = 14
 """Characters of the left column."""
 
 NAMED_ELSEWHERE = {"format", "format_version", "program_version", "config", "title", "model"}
-SHOWN_FIRST = (
-    "total_density",
-    "total_density_with_ghosts",
-    "kinetic_energy",
-    "potential_energy",
-    "total_energy",
-    "relative_energy_error",
-    "virial_ratio",
-    "max_speed",
-    "cfl",
-)
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def describe(path) -> str:
+Models = Mapping[str, PresentedModel]
+
+
+def describe(path, *, models: Models) -> str:
     """Describe a run's directory, a trajectory, a checkpoint or a file of bodies.
 
     Parameters
     ----------
     path : str or Path
         A file or a directory.
+    models : mapping of str to PresentedModel
+        The models by name.
 
     Returns
     -------
@@ -55,9 +50,9 @@ def describe(path) -> str:
         if not path.exists():
             raise InputError(f"{path}: no such file or directory")
         if path.is_dir():
-            return _describe_directory(path)
+            return _describe_directory(path, models)
         head = _head(path)
-    return _describe_file(path, head)
+    return _describe_file(path, head, models)
 
 
 def check_trajectory(path) -> None:
@@ -79,13 +74,13 @@ def _head(path):
         return file.read(len(SEAL_START))
 
 
-def _describe_file(path, head):
+def _describe_file(path, head, models):
     if head == SEAL_START:
-        return _describe_checkpoint(path)
+        return _describe_checkpoint(path, models)
     if head.startswith(SIGNATURE) or (
         not head and path.suffix in (".h5", ".hdf5")
     ):  # an empty one says so
-        return _describe_trajectory(path)
+        return _describe_trajectory(path, models)
     if path.suffix in (".yaml", ".yml"):
         raise InputError(
             f"{path}: a configuration, not an output; look at it with: hybrid-nbody check {path}"
@@ -93,35 +88,36 @@ def _describe_file(path, head):
     return _describe_bodies(path)
 
 
-def _describe_directory(path):
+def _describe_directory(path, models):
     checkpoints = sorted(path.glob(CHECKPOINT_FILES))
     if not (path / TRAJECTORY_FILE).exists() and not checkpoints:
         find_trajectory(path)  # says what the directory holds instead
     files = [entry for entry in path.iterdir() if entry.is_file()]
-    lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / TRAJECTORY_FILE)]
+    lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / TRAJECTORY_FILE, models)]
     lines += _listed("checkpoints", [_line_of_checkpoint(file) for file in checkpoints] or ["none"])
     size = sum(file.stat().st_size for file in files)
     return "\n".join([*lines, _line("size", f"{readable_size(size)} in {len(files)} files")])
 
 
-def _lines_of_trajectory(path):
+def _lines_of_trajectory(path, models):
     """Describe the trajectory of a directory, or say in a line why it cannot be: the checkpoints may still be good."""
     try:
         with open_run(path) as run:
-            return _lines_of_run(run)
+            return _lines_of_run(run, presented(models, run.model))
     except HybridNBodyError as error:
         return [_line("trajectory", _reason(path, error))]
 
 
-def _describe_trajectory(path):
+def _describe_trajectory(path, models):
     with open_run(path) as run:
         size = _line("size", readable_size(path.stat().st_size))
-        return "\n".join([f"{path}: the trajectory of a run", *_lines_of_run(run), size])
+        lines = _lines_of_run(run, presented(models, run.model))
+        return "\n".join([f"{path}: the trajectory of a run", *lines, size])
 
 
-def _describe_checkpoint(path):
+def _describe_checkpoint(path, models):
     size = _line("size", readable_size(path.stat().st_size))
-    return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path), size])
+    return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path, models), size])
 
 
 def _describe_bodies(path):
@@ -138,11 +134,9 @@ def _describe_bodies(path):
 # --- a trajectory ---------------------------------------------------------------------------------
 
 
-def _lines_of_run(run):
+def _lines_of_run(run, model):
     lines = _lines_of_origin(run.attributes)
-    if run.number_of_bodies:
-        lines.append(_line("bodies", run.number_of_bodies))
-    lines += _lines_of_grid(run) if run.model == "fluid" else []
+    lines += [_line(name, text) for name, text in model.facts_of_run(run)]
     lines.append(_line("frames", _extent(run.number_of_frames, run.time, run.step)))
     diagnostics = run.diagnostics
     if not diagnostics.number_of_rows:
@@ -152,23 +146,7 @@ def _lines_of_run(run):
             "diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)
         )
     )
-    return lines + _listed("the last ones", _lines_of_values(run))
-
-
-def _lines_of_grid(run):
-    """Say how many cells a fluid has, and which of them its frames hold."""
-    names = [name for name in (DENSITY, VELOCITY) if name in run.fields]
-    if not names:
-        return []
-    volume = volume_of(run, names[0])
-    what = " and ".join(name.partition("/")[2] for name in names)
-    shown = [len(places) for places in volume.stored]
-    part = "" if tuple(shown) == volume.cells else f" of {_product(shown)} of them"
-    return [_line("grid", f"{_product(volume.cells)} cells"), _line("fields", f"{what}{part}")]
-
-
-def _product(numbers):
-    return " x ".join(map(str, numbers))
+    return lines + _listed("the last ones", _lines_of_values(run, model.highlights))
 
 
 def _lines_of_origin(found):
@@ -202,21 +180,20 @@ def _extent(count, times, steps):
     return f"{count}, time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
 
 
-def last_values(run) -> list[tuple[str, str]]:
-    """Return the quantities of the last row of diagnostics, the most telling first, and their values in words."""
+def last_values(run, highlights: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the quantities of the last row of diagnostics, `highlights` first, and their values in words."""
     values = {
         name: value
         for name, value in run.diagnostics.row(-1).items()
         if name not in ("time", "step")
     }
-    names = [name for name in SHOWN_FIRST if name in values] + [
-        name for name in values if name not in SHOWN_FIRST
-    ]
+    first = [name for name in highlights if name in values]
+    names = first + [name for name in values if name not in first]
     return [(name, _numbers(values[name])) for name in names]
 
 
-def _lines_of_values(run):
-    values = last_values(run)
+def _lines_of_values(run, highlights):
+    values = last_values(run, highlights)
     width = max((len(name) for name, _ in values), default=0)
     return [f"{name.replace('_', ' '):<{width}}  {text}" for name, text in values]
 
@@ -228,24 +205,25 @@ def _numbers(value):
 # --- a checkpoint ---------------------------------------------------------------------------------
 
 
-def _lines_of_checkpoint(path):
-    found, contents = _read_checkpoint(path)
+def _lines_of_checkpoint(path, models):
+    found, facts = _read_checkpoint(path, models)
     lines = _lines_of_origin(
         {name: found[name] for name in found if name not in ("step", "time", "scalars")}
     )
+    contents = [_line(name, text) for name, text in facts]
     return [*lines, *contents, _line("state at", f"time {found['time']:g}, step {found['step']}")]
 
 
 def _line_of_checkpoint(path):
     try:
-        found, _ = _read_checkpoint(path)
+        found, _ = _read_checkpoint(path, {})
     except HybridNBodyError as error:
         return f"{path.name}  cannot be used: {_reason(path, error)}"
     return f"{path.name}  time {found['time']:g}, step {found['step']}"
 
 
-def _read_checkpoint(path):
-    """Return a checkpoint's attributes, and a line on what it holds."""
+def _read_checkpoint(path, models):
+    """Return a checkpoint's attributes, and the facts on what it holds."""
     with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
         missing = [
@@ -253,14 +231,8 @@ def _read_checkpoint(path):
         ]
         if missing:
             raise FileError(f"{path}: damaged; no attribute '{missing[0]}' in it")
-        return found, _contents(file)
-
-
-def _contents(file):
-    if "bodies/mass" in file:
-        return [_line("bodies", file["bodies/mass"].shape[0])]
-    whole = "state/density"
-    return [_line("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []
+        model = presented(models, str(found.get("model", "")))
+        return found, model.facts_of_checkpoint(file)
 
 
 # --- text -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from hybrid_nbody.analysis.volume import DENSITY, blocks, volume_of
+from hybrid_nbody.analysis.volume import blocks, volume_of
 
 CORNERS = np.array([[corner >> 2, corner >> 1 & 1, corner & 1] for corner in range(8)])
 """Offsets (z, y, x) of the corners of a cube."""
@@ -97,13 +97,15 @@ def _facing_out(vertices, triangles, edges, field):
     return np.where(wrong[:, None], triangles[:, ::-1], triangles)
 
 
-def coarse_density(run, frame, most) -> tuple[np.ndarray, np.ndarray]:
-    """Return the density of a frame as means over cubes of cells, read a few planes at a time.
+def coarse_means(run, name, frame, most) -> tuple[np.ndarray, np.ndarray]:
+    """Return a field of a frame as means over cubes of cells, read a few planes at a time.
 
     Parameters
     ----------
     run : Run
-        An open run of a fluid whose frames hold evenly spaced planes.
+        An open run whose frames hold evenly spaced planes.
+    name : str
+        A field on a grid.
     frame : int
         Not negative.
     most : int
@@ -116,12 +118,12 @@ def coarse_density(run, frame, most) -> tuple[np.ndarray, np.ndarray]:
     width : ndarray
         (3,) float64, the edges x, y, z of such a cube: the longest edge of the box has length 1.
     """
-    volume = volume_of(run)
-    shape = run.shape(DENSITY)[1:4]
+    volume = volume_of(run, name)
+    shape = run.shape(name)[1:4]
     factor = -(-max(shape) // most)
     starts = [np.arange(0, size, factor) for size in shape]
     total = np.zeros([len(start) for start in starts])
-    for first, block in blocks(run, DENSITY, frame):
+    for first, block in blocks(run, name, frame):
         flat = np.add.reduceat(
             np.add.reduceat(block, starts[2], axis=2, dtype=np.float64), starts[1], axis=1
         )

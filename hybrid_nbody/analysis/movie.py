@@ -1,10 +1,12 @@
 """Movies of a run: frames are read, drawn and encoded one at a time."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
 from hybrid_nbody.analysis.passes import counted, counter
-from hybrid_nbody.analysis.scenes import kinds_of, scene_of
+from hybrid_nbody.analysis.presentation import Movie, PresentedModel, presented
+from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import place_for, written_beside
@@ -14,7 +16,16 @@ FPS = 25.0
 FASTEST = 120.0
 
 
-def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) -> Path:
+def make_movie(
+    path,
+    output=None,
+    kind=None,
+    fps=FPS,
+    every=1,
+    progress=None,
+    *,
+    models: Mapping[str, PresentedModel],
+) -> Path:
     """Make a movie of a run.
 
     Parameters
@@ -25,14 +36,15 @@ def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) ->
         A file ending in .mp4 or .gif, or a directory. By default ``movie.mp4`` in the run's
         directory, or ``movie.gif`` where there is no ffmpeg.
     kind : str, optional
-        ``bodies``, ``activity`` or ``fluid``; by default the map of activity if there is one, else
-        what the run holds.
+        One of the kinds of movies of the run's model; by default the first that fits the run.
     fps : float, optional
         Frames a second, up to 120; a GIF shows 50 at most.
     every : int, optional
         Take every so many frames.
     progress : callable, optional
         Called with the number of frames done, and to be done, after each.
+    models : mapping of str to PresentedModel
+        The models by name.
 
     Returns
     -------
@@ -50,7 +62,8 @@ def make_movie(path, output=None, kind=None, fps=FPS, every=1, progress=None) ->
     with open_run(path) as run, our_look():
         target = _target(run, output)
         frames = range(0, run.number_of_frames, every)
-        scene = scene_of(run, kind or _default_kind(run), frames)
+        movies = presented(models, run.model).figures.movies
+        scene = scene_of(run, movies, kind or _default_kind(run, movies), frames)
         _write(scene, target, fps, counter(progress, len(frames)))
     return target
 
@@ -62,11 +75,33 @@ def _check_numbers(fps, every):
         raise InputError(f"--every {every}: must be at least 1")
 
 
-def _default_kind(run):
-    kinds = kinds_of(run)
+def _default_kind(run, movies: Mapping[str, Movie]) -> str:
+    kinds = kinds_of(run, movies)
     if not kinds:
         raise InputError(f"{run.path}: no frames to make a movie of")
     return kinds[0]
+
+
+def kinds_of(run, movies: Mapping[str, Movie]) -> list[str]:
+    """Return the kinds of movies that a run holds enough for, the one made by default first."""
+    return [kind for kind, movie in movies.items() if movie.fits(run)]
+
+
+def scene_of(run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int]) -> Scene:
+    """Return the scene of a kind.
+
+    Raises
+    ------
+    InputError
+        The run does not hold enough for it.
+    """
+    known = kinds_of(run, movies)
+    if kind not in known:
+        there = f"there is {', '.join(known)}" if known else "there are no frames yet"
+        raise InputError(
+            f"{run.path}: no movie of kind '{kind}' in this run of model '{run.model}'; {there}"
+        )
+    return movies[kind].scene(run, frames)
 
 
 def _target(run, output):

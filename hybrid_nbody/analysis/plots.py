@@ -1,25 +1,24 @@
 """Pictures of a run, written to files.
 
-Each ``*_figure`` function of `body_figures`, `structure_figures` and `fluid_figures` returns a
-matplotlib figure that belongs to nobody else: no window opens, and neither the user's settings nor
-``pyplot`` are touched. `plot_run` writes them to files, in the look of `style.our_look`.
+Which kinds of pictures there are, a run's model says (`presentation.Figures`). The function of each
+returns a matplotlib figure that belongs to nobody else: no window opens, and neither the user's
+settings nor ``pyplot`` are touched. `plot_run` writes them to files, in the look of
+`style.our_look`.
 """
 
 import difflib
 import io
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hybrid_nbody.analysis import body_figures, fluid_figures, structure_figures
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.passes import counted, counter
+from hybrid_nbody.analysis.presentation import Picture, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.atomic import place_for, write_whole
 from hybrid_nbody.files.run import find_trajectory, open_run
-
-FIGURES = {**body_figures.FIGURES, **structure_figures.FIGURES, **fluid_figures.FIGURES}
-"""The function that draws each kind of picture."""
 
 DPI = 200
 
@@ -27,7 +26,15 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def plot_run(
-    path, kind=None, output=None, frame=-1, dpi=DPI, say=None, progress=None
+    path,
+    kind=None,
+    output=None,
+    frame=-1,
+    dpi=DPI,
+    say=None,
+    progress=None,
+    *,
+    models: Mapping[str, PresentedModel],
 ) -> list[Path]:
     """Draw pictures of a run and write them to files.
 
@@ -36,9 +43,8 @@ def plot_run(
     path : str or Path
         The run's directory or its trajectory; the run may still be going on.
     kind : str, optional
-        Of bodies ``energies``, ``snapshot``, ``tracks``, ``tracks-3d``, ``lagrangian``,
-        ``profiles``, ``activity`` or ``overview``; of a fluid ``diagnostics``, ``slices`` or
-        ``projection``. By default all but the overview that the run holds enough for.
+        One of the kinds of pictures of the run's model. By default each that the run holds enough
+        for.
     output : str or Path, optional
         A file ending in .png, .pdf or .svg, or a directory for files named after their kind. By
         default the run's directory.
@@ -51,6 +57,8 @@ def plot_run(
     progress : callable, optional
         Called with the number of parts done, and to be done, after each: after each picture, and
         each frame of those that go through many.
+    models : mapping of str to PresentedModel
+        The models by name; of a run of another one the diagnostics are drawn.
 
     Returns
     -------
@@ -64,36 +72,29 @@ def plot_run(
     FileError
         The run cannot be read or a picture cannot be written.
     """
-    _check_kind(kind)
     with open_run(path) as run:
-        found = {kind: ""} if kind else reasons(run)
+        pictures = presented(models, run.model).figures.pictures
+        found = _reasons_of_kind(run, pictures, kind)
         kinds = drawable(found)
         if not kinds:
             raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
         targets = _targets(run, kinds, output)
         say_what_is_left_out(found, say)
-        step = counter(progress, parts_of(run, kinds))
+        chosen = [pictures[name] for name in kinds]
+        step = counter(progress, parts_of(run, chosen))
         with our_look():
-            chosen = counted(zip(kinds, targets, strict=True), step)
-            pictures = [
-                _picture(draw(run, name, frame, step), target, dpi) for name, target in chosen
+            drawn = [
+                _picture(picture.draw(run, frame, step), target, dpi)
+                for picture, target in counted(zip(chosen, targets, strict=True), step)
             ]
-    for target, picture in zip(targets, pictures, strict=True):  # when all of them are drawn
+    for target, picture in zip(targets, drawn, strict=True):  # when all of them are drawn
         write_whole(target, picture, "picture")
     return targets
 
 
-def parts_of(run, kinds) -> int:
-    """Return in how many parts pictures are drawn: one a picture, and one a frame of those that go through many."""
-    passes = structure_figures.PASSES
-    return len(kinds) + sum(len(passes[kind](run)) for kind in kinds if kind in passes)
-
-
-def draw(run, kind, frame, step):
-    """Return the figure of a kind; `step` is called after each frame, if it goes through many."""
-    if kind in structure_figures.PASSES:
-        return FIGURES[kind](run, frame, step)
-    return FIGURES[kind](run, frame)
+def parts_of(run, pictures: Iterable[Picture]) -> int:
+    """Return in how many parts pictures are drawn: one each, and one a frame of those of many."""
+    return sum(1 + len(picture.frames(run)) for picture in pictures)
 
 
 def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple[Comparison, Path]:
@@ -130,18 +131,29 @@ def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple
     return found, target
 
 
-def _check_kind(kind):
-    if kind is not None and kind not in FIGURES:
-        near = difflib.get_close_matches(str(kind), FIGURES, 1)
+def _reasons_of_kind(run, pictures: Mapping[str, Picture], kind) -> dict[str, str]:
+    """Return the `reasons` of all pictures, or of one that is asked for, which says them itself.
+
+    Raises
+    ------
+    InputError
+        The model has no such kind.
+    """
+    if kind is None:
+        return reasons(run, pictures)
+    if kind not in pictures:
+        near = difflib.get_close_matches(str(kind), pictures, 1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise InputError(f"no picture of kind '{kind}'; there are {', '.join(FIGURES)}{hint}")
+        raise InputError(
+            f"{run.path}: no picture of kind '{kind}' of a run of model '{run.model}'; "
+            f"there are {', '.join(pictures)}{hint}"
+        )
+    return {kind: ""}
 
 
-def reasons(run) -> dict[str, str]:
-    """Say of each kind of picture of a run's model why there is not enough for it; nothing where there is."""
-    if run.model == "fluid":
-        return fluid_figures.reasons(run)
-    return body_figures.reasons(run) | structure_figures.reasons(run)
+def reasons(run, pictures: Mapping[str, Picture]) -> dict[str, str]:
+    """Say of each picture drawn by default why a run does not hold enough for it, if it does not."""
+    return {name: picture.reason(run) for name, picture in pictures.items() if picture.by_default}
 
 
 def drawable(found) -> list[str]:

@@ -7,6 +7,7 @@ points and triangles.
 import base64
 import io
 import json
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +15,8 @@ from string import Template
 
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.passes import counted, counter
-from hybrid_nbody.analysis.plots import draw, drawable, parts_of, reasons, say_what_is_left_out
-from hybrid_nbody.analysis.scene3d import frames_of_view, scene_data, why_not
+from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
+from hybrid_nbody.analysis.presentation import Figures, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.files.atomic import place_for, write_whole
 from hybrid_nbody.files.log import read_log
@@ -23,19 +24,6 @@ from hybrid_nbody.files.run import open_run
 
 FILE_NAME = "report.html"
 DPI = 110
-
-CAPTIONS = {
-    "energies": "Kinetic, potential and total energy, and the relative error of the total.",
-    "snapshot": "The bodies of the last frame in three planes, or in the one in which all of them are.",
-    "tracks": "The paths of the bodies; a ring is where each began, a dot where it is.",
-    "tracks-3d": "The same paths in space.",
-    "lagrangian": "The radii about the centre of mass that hold given fractions of the mass.",
-    "profiles": "Density and velocity dispersion in one dimension about the centre of mass, in the last frame.",
-    "activity": "The activity map of the last frame, the bodies over it.",
-    "diagnostics": "The diagnostics of the fluid.",
-    "slices": "The density in three planes of the last frame, with arrows of the velocity.",
-    "projection": "The density of the last frame, integrated along the line of sight.",
-}
 
 VIEW = """\
 <canvas id="view"></canvas>
@@ -47,7 +35,9 @@ VIEW = """\
 $script</script>"""
 
 
-def make_report(path, output=None, say=None, progress=None) -> Path:
+def make_report(
+    path, output=None, say=None, progress=None, *, models: Mapping[str, PresentedModel]
+) -> Path:
     """Write the report of a run.
 
     Parameters
@@ -61,6 +51,8 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
     progress : callable, optional
         Called with the number of parts done, and to be done, after each: after each frame of the
         view in space, and as in `plots.plot_run`.
+    models : mapping of str to PresentedModel
+        The models by name.
 
     Returns
     -------
@@ -78,12 +70,15 @@ def make_report(path, output=None, say=None, progress=None) -> Path:
     with open_run(path) as run, our_look():
         folder = Path(output) if output is not None else run.path.parent
         target = place_for("report", folder, FILE_NAME, (".html", ".htm"))
-        found = reasons(run)
-        step = counter(progress, len(frames_of_view(run)) + parts_of(run, drawable(found)))
+        model = presented(models, run.model)
+        figures = model.figures
+        found = reasons(run, figures.pictures)
+        chosen = [figures.pictures[kind] for kind in drawable(found)]
+        step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
         sections = [
-            ("In space", _view(run, say, step)),
-            ("Diagnostics", _diagnostics(run, say)),
-            ("Pictures", _pictures(run, found, say, step)),
+            ("In space", _view(run, figures, say, step)),
+            ("Diagnostics", _diagnostics(run, model.highlights, say)),
+            ("Pictures", _pictures(run, chosen, found, say, step)),
             *_of_the_log(run, say),
             (
                 "Configuration",
@@ -114,25 +109,34 @@ def _summary(run):
 # --- sections -------------------------------------------------------------------------------------
 
 
-def _view(run, say, step):
-    reason = why_not(run)
+def _no_view(run, figures: Figures) -> str:
+    """Say why there is no view in space; nothing where there is."""
+    return figures.view.reason(run) if figures.view else "its model has none"
+
+
+def _frames_of_view(run, figures: Figures) -> Sequence[int]:
+    return () if figures.view is None or _no_view(run, figures) else figures.view.frames(run)
+
+
+def _view(run, figures, say, step):
+    reason = _no_view(run, figures)
     if reason:
         say(f"no view in space: {reason}")
         return ""
-    scene = scene_data(run, step)
+    scene = figures.view.data(run, step)
     script = (files(__package__) / "viewer.js").read_text()
     text = json.dumps(scene, separators=(",", ":")).replace("</", "<\\/")
     return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=text, script=script)
 
 
-def _diagnostics(run, say):
+def _diagnostics(run, highlights, say):
     if not run.diagnostics.number_of_rows:
         say("no table of diagnostics: the run holds none")
         return ""
     rows = [("", f"at time {run.diagnostics.time[-1]:g}", "units")]
     rows += [
         (name.replace("_", " "), text, run.units(f"diagnostics/{name}"))
-        for name, text in last_values(run)
+        for name, text in last_values(run, highlights)
     ]
     return table(rows)
 
@@ -147,10 +151,12 @@ def table(rows) -> str:
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
 
 
-def _pictures(run, found, say, step):
+def _pictures(run, pictures, found, say, step):
     say_what_is_left_out(found, say)
-    kinds = counted(drawable(found), step)
-    return "\n".join(_picture(draw(run, kind, -1, step), CAPTIONS[kind]) for kind in kinds)
+    return "\n".join(
+        _picture(picture.draw(run, -1, step), picture.caption)
+        for picture in counted(pictures, step)
+    )
 
 
 def _picture(figure, caption):

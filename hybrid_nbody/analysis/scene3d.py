@@ -1,17 +1,18 @@
 """The interactive view of a report: a bounded number of frames with a bounded number of points or triangles."""
 
 import base64
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from hybrid_nbody.analysis.isosurface import coarse_density, isosurface
+from hybrid_nbody.analysis.isosurface import coarse_means, isosurface
 from hybrid_nbody.analysis.panels import FEW_BODIES, view_of
 from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
-from hybrid_nbody.analysis.volume import DENSITY, volume_of
+from hybrid_nbody.analysis.volume import volume_of
 
 FRAMES_OF_BODIES = 60
 POINTS = 3000
@@ -31,33 +32,25 @@ STEPS = 65_534
 SAMPLED = 200_000
 
 
-def why_not(run) -> str:
-    """Say why there is nothing to show in space; nothing where there is."""
-    if run.number_of_frames and run.number_of_bodies:
-        return ""
-    if not run.number_of_frames or DENSITY not in run.fields:
-        return "no frames of bodies or of a density"
-    return "" if volume_of(run).evenly else "the frames hold a few planes only"
+def frames_of_points(run) -> list[int]:
+    """Return the frames of bodies that a view holds, evenly apart."""
+    return samples_of(range(run.number_of_frames), FRAMES_OF_BODIES)
 
 
-def frames_of_view(run) -> list[int]:
-    """Return the frames that the view holds, evenly apart; none where there is nothing to show."""
-    if why_not(run):
-        return []
-    return samples_of(
-        range(run.number_of_frames), FRAMES_OF_BODIES if run.number_of_bodies else FRAMES_OF_FLUID
-    )
+def frames_of_surface(run) -> list[int]:
+    """Return the frames of a surface that a view holds, evenly apart."""
+    return samples_of(range(run.number_of_frames), FRAMES_OF_FLUID)
 
 
-def scene_data(run, step=no_step) -> dict:
-    """Return what the page's script draws, ready for JSON.
+def points_data(run, step=no_step) -> dict[str, Any]:
+    """Return bodies as points, ready for JSON.
 
     Parameters
     ----------
     run : Run
-        An open run.
+        An open run with frames of bodies.
     step : callable, optional
-        Called after each of `frames_of_view`.
+        Called after each of `frames_of_points`.
 
     Returns
     -------
@@ -67,10 +60,7 @@ def scene_data(run, step=no_step) -> dict:
         A text is base64 of little-endian uint16: x, y, z of each point on a scale of 0 to 65534
         along the longest edge, or three vertices a triangle.
     """
-    return (_points if run.number_of_bodies else _surfaces)(run, frames_of_view(run), step)
-
-
-def _points(run, frames, step):
+    frames = frames_of_points(run)
     number = run.number_of_bodies
     chosen = np.sort(np.random.default_rng(0).permutation(number)[:POINTS])
     tracks = np.stack([run.positions(frame)[chosen] for frame in counted(frames, step)])
@@ -123,12 +113,31 @@ def _colours(points, view):
     return np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
 
 
-def _surfaces(run, frames, step):
-    level, width, surfaces = _bounded_surfaces(run, frames, step)
-    box = [volume_of(run).edge(axis) for axis in range(3)]
+def surface_data(run, name, step=no_step) -> dict[str, Any]:
+    """Return the surface on which a field on a grid has one value, ready for JSON.
+
+    Parameters
+    ----------
+    run : Run
+        An open run whose frames hold evenly spaced planes of the field.
+    name : str
+        The field.
+    step : callable, optional
+        Called after each of `frames_of_surface`.
+
+    Returns
+    -------
+    dict
+        See `points_data`.
+    """
+    frames = frames_of_surface(run)
+    level, width, surfaces = _bounded_surfaces(run, name, frames, step)
+    volume = volume_of(run, name)
+    box = [volume.edge(axis) for axis in range(3)]
+    what = name.rpartition("/")[2]
     return {
         "kind": "surface",
-        "caption": f"The surface on which the density is {level:.3g}, of means over cubes {width.max():.3g} wide; "
+        "caption": f"The surface on which the {what} is {level:.3g}, of means over cubes {width.max():.3g} wide; "
         "the longest edge of the box is 1.",
         "box": box,
         "times": run.time[frames].tolist(),
@@ -138,18 +147,18 @@ def _surfaces(run, frames, step):
     }
 
 
-def _bounded_surfaces(run, frames, step):
+def _bounded_surfaces(run, name, frames, step):
     """Return what `_surfaces_on` does on the finest grid whose surfaces a page can hold."""
-    found = _surfaces_on(run, counted(frames, step), GRIDS[0])
+    found = _surfaces_on(run, name, counted(frames, step), GRIDS[0])
     for grid in GRIDS[1:]:  # seldom: that it comes to this cannot be counted before
         if _is_bounded(found[-1]):
             break
-        found = _surfaces_on(run, frames, grid)
+        found = _surfaces_on(run, name, frames, grid)
     return found
 
 
-def _surfaces_on(run, frames, grid):
-    coarse = [coarse_density(run, frame, grid) for frame in frames]
+def _surfaces_on(run, name, frames, grid):
+    coarse = [coarse_means(run, name, frame, grid) for frame in frames]
     level = _level([values for values, _ in coarse])
     return level, coarse[0][1], [isosurface(values, level) for values, _ in coarse]
 

@@ -1,4 +1,4 @@
-"""The frames of a fluid read plane by plane: where their cells are, slices through them, and sums along an axis.
+"""Fields on a grid read plane by plane: where their cells are, slices through them, and sums along an axis.
 
 A frame of a large grid need not fit in memory: no more than `BLOCK_BYTES` of it, or one plane, are
 held at a time.
@@ -12,9 +12,6 @@ import numpy as np
 from hybrid_nbody.errors import InputError
 
 BLOCK_BYTES = 64 << 20
-
-DENSITY = "fluid/density"
-VELOCITY = "fluid/velocity"
 
 
 @dataclass(frozen=True)
@@ -62,15 +59,15 @@ class Volume:
         return tuple(sides)
 
 
-def volume_of(run, name=DENSITY) -> Volume:
+def volume_of(run, name) -> Volume:
     """Return where the cells of a field's frames are.
 
     Parameters
     ----------
     run : Run
-        An open run of a fluid.
-    name : str, optional
-        ``fluid/density`` or ``fluid/velocity``; of one run both have the same cells.
+        An open run.
+    name : str
+        A field on a grid; those of one run have the same cells.
 
     Raises
     ------
@@ -104,9 +101,9 @@ def slice_of(run, name, frame, axis, index) -> np.ndarray:
     Parameters
     ----------
     run : Run
-        An open run of a fluid.
+        An open run.
     name : str
-        ``fluid/density`` or ``fluid/velocity``.
+        A field on a grid.
     frame : int
         Negative frames count from the end.
     axis : int
@@ -141,27 +138,29 @@ def blocks(run, name, frame) -> Iterator[tuple[int, np.ndarray]]:
         yield first, run.part(name, frame, (slice(first, min(first + step, shape[0])),))
 
 
-def columns(run, frame) -> list[np.ndarray]:
-    """Integrate the density of a frame along each axis.
+def columns(run, name, frame) -> list[np.ndarray]:
+    """Integrate a field of a frame along each axis.
 
     Parameters
     ----------
     run : Run
-        An open run of a fluid whose frames hold evenly spaced planes.
+        An open run whose frames hold evenly spaced planes.
+    name : str
+        A field on a grid.
     frame : int
         Negative frames count from the end.
 
     Returns
     -------
     list of ndarray
-        Density times length, float64, along x (nz, ny), along y (nz, nx) and along z (ny, nx).
+        The field times length, float64, along x (nz, ny), along y (nz, nx) and along z (ny, nx).
     """
-    volume = volume_of(run)
+    volume = volume_of(run, name)
     nx, ny, nz = (len(indices) for indices in volume.stored)
     along_x = np.empty((nz, ny))
     along_y = np.empty((nz, nx))
     along_z = np.zeros((ny, nx))
-    for first, block in blocks(run, DENSITY, frame):
+    for first, block in blocks(run, name, frame):
         rows = slice(first, first + len(block))
         along_x[rows] = block.sum(axis=2, dtype=np.float64)
         along_y[rows] = block.sum(axis=1, dtype=np.float64)
@@ -172,8 +171,8 @@ def columns(run, frame) -> list[np.ndarray]:
     ]
 
 
-def column_along_z(run, frame) -> np.ndarray:
-    """Integrate the density of a frame along z, as `columns` does: (ny, nx) float64."""
-    volume = volume_of(run)
-    total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(run, DENSITY, frame))
+def column_along_z(run, name, frame) -> np.ndarray:
+    """Integrate a field of a frame along z, as `columns` does: (ny, nx) float64."""
+    volume = volume_of(run, name)
+    total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(run, name, frame))
     return total * (volume.edge(2) / len(volume.stored[2]))

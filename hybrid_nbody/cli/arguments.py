@@ -3,10 +3,9 @@
 import argparse
 from pathlib import Path
 
-PICTURES = (
-    "of bodies energies, snapshot, tracks, tracks-3d, lagrangian, profiles, activity or overview; of a fluid "
-    "diagnostics, slices or projection (default: what fits the run)"
-)
+PICTURES = "which picture (default: every one that fits the run; a wrong name lists them)"
+
+MOVIES = "which movie (default: the one that fits the run; a wrong name lists them)"
 
 EXPORTS = (
     "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a fluid for ParaView, in time; "
@@ -120,7 +119,7 @@ def _flat_arguments(command):
 
 def _movie_arguments(command):
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
-    command.add_argument("--kind", help="bodies, activity or fluid (default: what fits the run)")
+    command.add_argument("--kind", help=MOVIES)
     command.add_argument(
         "--output", type=_path, help="an .mp4 (takes ffmpeg) or .gif file or a folder"
     )

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from hybrid_nbody import __version__
 from hybrid_nbody.cli.arguments import ARGUMENTS
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
+from hybrid_nbody.run.models import MODELS
 
 STARTED = time.monotonic()
 BY_CTRL_C = "stopped by Ctrl-C"
 
-DESCRIPTION = (
-    "Gravity between bodies, and smoke in a box, on MPI ranks, each on its GPU or on CPU threads."
-)
+ON_RANKS = "on MPI ranks, each on its GPU or on CPU threads"
 EPILOG = """\
 examples:
   mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
@@ -39,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = argparse.ArgumentParser(
         prog="hybrid-nbody",
-        description=DESCRIPTION,
+        description=_description(),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(function=function, mpi=mpi)
         ARGUMENTS[name](command)
     return top
+
+
+def _description() -> str:
+    """Return what the program does, in a sentence."""
+    summaries = " or ".join(model.summary for model in MODELS.values())
+    return f"{summaries[:1].upper()}{summaries[1:]}, {ON_RANKS}."
 
 
 def command_run(arguments, communicator) -> int:
@@ -87,7 +92,7 @@ def command_info(arguments, communicator) -> int:
     """Say what a file or directory holds."""
     from hybrid_nbody.analysis.info import check_trajectory, describe
 
-    print(describe(arguments.path), flush=True)
+    print(describe(arguments.path, models=MODELS), flush=True)
     check_trajectory(arguments.path)
     return 0
 
@@ -101,7 +106,9 @@ def command_plot(arguments, communicator) -> int:
     output = arguments.output
     frame = arguments.frame
     with progress_of("part") as progress:
-        targets = plot_run(path, kind, output, frame, say=print_aside, progress=progress)
+        targets = plot_run(
+            path, kind, output, frame, say=print_aside, progress=progress, models=MODELS
+        )
     print(*targets, sep="\n")
     return 0
 
@@ -113,7 +120,15 @@ def command_movie(arguments, communicator) -> int:
     path = arguments.path
     output = arguments.output
     with progress_of("frame") as progress:
-        target = make_movie(path, output, arguments.kind, arguments.fps, arguments.every, progress)
+        target = make_movie(
+            path,
+            output,
+            arguments.kind,
+            arguments.fps,
+            arguments.every,
+            progress,
+            models=MODELS,
+        )
     print(target)
     return 0
 
@@ -123,7 +138,7 @@ def command_report(arguments, communicator) -> int:
     from hybrid_nbody.analysis.report import make_report
 
     with progress_of("part") as progress:
-        target = make_report(arguments.path, arguments.output, print_aside, progress)
+        target = make_report(arguments.path, arguments.output, print_aside, progress, models=MODELS)
     print(target)
     return 0
 
@@ -213,7 +228,7 @@ COMMANDS = (
     ("resume", command_resume, True, "continue a run from its newest valid checkpoint"),
     ("check", command_check, True, "check a configuration and say what it would do"),
     ("info", command_info, False, "say what a run's directory or file holds"),
-    ("plot", command_plot, False, "draw the diagnostics of a run, and its bodies or its smoke"),
+    ("plot", command_plot, False, "draw the diagnostics of a run, and its state"),
     (
         "export",
         command_export,
@@ -221,7 +236,7 @@ COMMANDS = (
         "write frames of a run for yt, pynbody, ParaView, tables and NumPy",
     ),
     ("flat", command_flat, True, "bodies in the unit square and their activity map, in one shot"),
-    ("movie", command_movie, False, "make a movie of a run's bodies, activity map or smoke"),
+    ("movie", command_movie, False, "make a movie of a run"),
     ("report", command_report, False, "write a web page on a run, with a view of it in space"),
     ("compare", command_compare, False, "say how far two runs are apart, over time"),
     (

@@ -16,14 +16,15 @@ from types import SimpleNamespace
 import numpy as np
 
 from hybrid_nbody.analysis.movie import make_movie
-from hybrid_nbody.analysis.window import can_show, show
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.nbody.figures.window import can_show, show
 from hybrid_nbody.output.directory import ANIMATION
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.progress import progress_on
 from hybrid_nbody.run import start as application
+from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.simulation.guard import Guard
 
 MODES = {
@@ -262,7 +263,9 @@ def _saved(model, values, arguments, communicator, guard):
         _write_frames(Path(folder) / NAME, model, values, communicator)
         guard.check_numbers()
         with _progress(communicator, "picture") as progress:
-            communicator.only_on_root(lambda: make_movie(folder, target, progress=progress))
+            communicator.only_on_root(
+                lambda: make_movie(folder, target, progress=progress, models=MODELS)
+            )
     if communicator.is_root:
         print(f"{_summary(model, communicator)}: {FRAMES} frames in {target}")
     return 0
@@ -299,6 +302,8 @@ def _kept(arguments, values, communicator, started):
         target = Path(arguments.animation or arguments.output / ANIMATION)
         with _progress(communicator, "picture") as progress:
             communicator.only_on_root(
-                lambda: print(make_movie(arguments.output, target, progress=progress))
+                lambda: print(
+                    make_movie(arguments.output, target, progress=progress, models=MODELS)
+                )
             )
     return code

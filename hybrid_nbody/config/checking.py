@@ -5,13 +5,13 @@ says of a value knows neither files nor lines and speaks of types and union memb
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
-from hybrid_nbody.config.sections import Section
+from hybrid_nbody.config.sections import ModelConfig, Section
 from hybrid_nbody.config.wording import (
     allowed,
     allowed_section,
@@ -24,15 +24,23 @@ from hybrid_nbody.config.wording import (
 from hybrid_nbody.config.yaml_text import Tree
 
 
-def check(tree: Tree, models: Mapping[str, type[Section]]) -> Section:
+class ConfiguredModel(Protocol):
+    """What reading a configuration asks of a model."""
+
+    @property
+    def schema(self) -> type[ModelConfig]:
+        """Return the root of its configuration."""
+
+
+def check(tree: Tree, models: Mapping[str, ConfiguredModel]) -> ModelConfig:
     """Return the configuration that a tree of values describes.
 
     Parameters
     ----------
     tree : Tree
         A mapping at its top.
-    models : mapping of str to type
-        The root of a configuration for each value of ``model:``.
+    models : mapping of str to ConfiguredModel
+        The model for each value of ``model:``.
 
     Raises
     ------
@@ -48,16 +56,23 @@ def check(tree: Tree, models: Mapping[str, type[Section]]) -> Section:
     return config
 
 
-def _root(tree: Tree, models: Mapping[str, type[Section]]) -> type[Section]:
-    """Return the model of the configuration: the named one, or a likely one so that its keys are checked as well."""
+def _root(tree: Tree, models: Mapping[str, ConfiguredModel]) -> type[ModelConfig]:
+    """Return the root that a configuration is checked against.
+
+    It is that of the named model, or of a likely one, so that its keys are checked as well.
+    """
     name = tree.data.get("model")
     known = tuple(models)
-    likely = max(known, key=lambda model: len(models[model].model_fields.keys() & tree.data.keys()))
-    near = nearest(name, known) if isinstance(name, str) else likely
+    near = nearest(name, known) if isinstance(name, str) else _likely(tree.data, models)
     if near is None:
         fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
         raise_all([*tree.faults, fault])
-    return models[near]
+    return models[near].schema
+
+
+def _likely(data: Mapping[str, Any], models: Mapping[str, ConfiguredModel]) -> str:
+    """Return the model that shares most keys with the data."""
+    return max(models, key=lambda name: len(models[name].schema.model_fields.keys() & data.keys()))
 
 
 def _faults(

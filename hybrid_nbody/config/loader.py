@@ -10,39 +10,47 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import overrides as override_keys
-from hybrid_nbody.config.checking import check
-from hybrid_nbody.config.faults import ConfigError, Fault, Place, did_you_mean, raise_all, shown
-from hybrid_nbody.config.sections import NOT_GIVEN, Section
+from hybrid_nbody.config.checking import ConfiguredModel, check
+from hybrid_nbody.config.faults import (
+    ConfigError,
+    Fault,
+    KeyPath,
+    Place,
+    did_you_mean,
+    raise_all,
+    shown,
+)
+from hybrid_nbody.config.sections import ModelConfig, Section, exclusive_keys
+from hybrid_nbody.config.wording import is_input_file
 from hybrid_nbody.config.yaml_text import Tree, read, write
 from hybrid_nbody.files.names import UTF_16
 
 __all__ = ["ConfigError", "dump", "load", "loads"]
 
-MOST_BYTES = 200_000
-
-FILES = (("bodies", "path"), ("sources", "file"))
-"""Keys that name a file to be read."""
+MAX_BYTES = 200_000
 
 
 def load(
-    path: str | os.PathLike, overrides: Sequence[str] = (), *, models: Mapping[str, type[Section]]
-) -> Section:
+    path: str | os.PathLike[str],
+    overrides: Sequence[str] = (),
+    *,
+    models: Mapping[str, ConfiguredModel],
+) -> ModelConfig:
     """Read a configuration file.
 
     Parameters
     ----------
     path : str or path-like
-        The YAML file. A relative ``bodies.path`` or ``sources.file`` within starts at the folder of
-        this file.
-    models : mapping of str to type
-        The root of a configuration for each value of ``model:``.
+        The YAML file. A relative name of an input file within starts at the folder of this file.
+    models : mapping of str to ConfiguredModel
+        The model for each value of ``model:``.
     overrides : sequence of str, optional
         ``dotted.key=YAML value``, each taking the place of a key of the file; the name of a file
         given so starts at the current folder.
 
     Returns
     -------
-    Section
+    ModelConfig
         The checked configuration, with defaults filled in.
 
     Raises
@@ -53,9 +61,7 @@ def load(
     name = os.fspath(path)
     tree = _tree(_text(name), name, models, overrides)
     config = check(tree, models)
-    for key in FILES:
-        config = _anchored(config, key, "" if tree.place(key).override else os.path.dirname(name))
-    return config
+    return _anchored(config, tree, os.path.dirname(name))
 
 
 def loads(
@@ -63,8 +69,8 @@ def loads(
     source_name: str,
     overrides: Sequence[str] = (),
     *,
-    models: Mapping[str, type[Section]],
-) -> Section:
+    models: Mapping[str, ConfiguredModel],
+) -> ModelConfig:
     """Read a configuration from text, such as a checkpoint holds.
 
     Parameters
@@ -73,7 +79,7 @@ def loads(
         YAML. The name of a file within is taken as it is.
     source_name : str
         What messages name in the place of a file.
-    models : mapping of str to type
+    models : mapping of str to ConfiguredModel
         As for `load`.
     overrides : sequence of str, optional
         As for `load`.
@@ -87,7 +93,7 @@ def loads(
 
 
 def dump(config: Section) -> str:
-    """Return a configuration as YAML, every default spelt out; `load` reads an equal configuration from it."""
+    """Return a configuration as YAML, with every default; `load` reads an equal one from it."""
     return write(plain_values(config))
 
 
@@ -98,13 +104,14 @@ def plain_values(value: Any) -> Any:
     means something.
     """
     if isinstance(value, Section):
-        given = {key: item for key, item in value if item is not None or key not in NOT_GIVEN}
+        optional = exclusive_keys(type(value))
+        given = {key: item for key, item in value if item is not None or key not in optional}
         return {key: plain_values(item) for key, item in given.items()}
     return [plain_values(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _tree(
-    text: str, name: str, models: Mapping[str, type[Section]], overrides: Sequence[str]
+    text: str, name: str, models: Mapping[str, ConfiguredModel], overrides: Sequence[str]
 ) -> Tree:
     """Return the values of a document with the overrides in their places."""
     tree = read(text, lambda line: Place.in_file(name, line))
@@ -115,20 +122,30 @@ def _tree(
     return tree
 
 
-def _not_a_mapping(tree: Tree, models: Mapping[str, type[Section]]) -> Fault:
+def _not_a_mapping(tree: Tree, models: Mapping[str, ConfiguredModel]) -> Fault:
     what = "is empty" if tree.data is None else f"is no mapping at its top (got {shown(tree.data)})"
-    keys = ", ".join(dict.fromkeys(key for model in models.values() for key in model.model_fields))
+    roots = [model.schema for model in models.values()]
+    keys = ", ".join(dict.fromkeys(key for root in roots for key in root.model_fields))
     return Fault(tree.place(()), (), f"{what}; must be a mapping of the keys {keys}")
 
 
-def _anchored(config: Section, key: tuple[str, str], folder: str) -> Section:
-    """Make a relative file name absolute: the stored configuration means the same file wherever it is read."""
-    section = getattr(config, key[0], None)
-    path = getattr(section, key[1], None)
-    if path is None:
-        return config
-    anchored = section.model_copy(update={key[1]: os.path.abspath(os.path.join(folder, path))})
-    return config.model_copy(update={key[0]: anchored})
+def _anchored(section: Any, tree: Tree, folder: str, path: KeyPath = ()) -> Any:
+    """Return a section whose input files have absolute names.
+
+    The stored configuration then means the same files wherever it is read. A name given with
+    ``--set`` starts at the current folder.
+    """
+    fields = type(section).model_fields
+    changes: dict[str, Any] = {}
+    for key, value in section:
+        place = (*path, key)
+        if isinstance(value, Section):
+            inner = _anchored(value, tree, folder, place)
+            changes |= {key: inner} if inner is not value else {}
+        elif value is not None and is_input_file(fields[key]):
+            start = "" if tree.place(place).override else folder
+            changes[key] = os.path.abspath(os.path.join(start, value))
+    return section.model_copy(update=changes) if changes else section
 
 
 def _text(name: str) -> str:
@@ -150,17 +167,12 @@ def _content(name: str) -> bytes:
     """Return the bytes of a file of a reasonable size."""
     try:
         with open(name, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise_all([_whole_file(name, _why_unreadable(name, error))])
-    if len(content) > MOST_BYTES:
-        raise_all(
-            [
-                _whole_file(
-                    name, f"is larger than {MOST_BYTES} bytes; a configuration is a short YAML file"
-                )
-            ]
-        )
+    if len(content) > MAX_BYTES:
+        text = f"is larger than {MAX_BYTES} bytes; a configuration is a short YAML file"
+        raise_all([_whole_file(name, text)])
     return content
 
 
@@ -174,9 +186,8 @@ def _why_unreadable(name: str, error: Exception) -> str:
         return f"no such file{_similar_file(name)}"
     if isinstance(error, IsADirectoryError):
         inside = sorted(Path(name).glob("*.y*ml"))
-        return (
-            f"is a directory, not a file{f'; did you mean {str(inside[0])!r}?' if inside else ''}"
-        )
+        hint = f"; did you mean {str(inside[0])!r}?" if inside else ""
+        return f"is a directory, not a file{hint}"
     if isinstance(error, PermissionError):
         return "cannot be read: permission denied; check the rights of the file and its folders"
     return f"cannot be read: {getattr(error, 'strerror', None) or error}"

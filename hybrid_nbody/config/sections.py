@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Le
 from pydantic import (
@@ -37,10 +37,6 @@ ALTERNATIVES = {
 }
 """Keys of which exactly one is given, each with the other one, for `--set`."""
 
-NOT_GIVEN = {*ALTERNATIVES, "step", "density", "velocity", "cell", "box", "sphere"}
-"""Keys whose null means that they are not given: they are left out where a configuration is
-written."""
-
 Threads = Annotated[
     Literal["auto"] | AtLeastOne,
     InOneMessage,
@@ -65,9 +61,23 @@ Backends = Annotated[
 
 
 class Section(BaseModel):
-    """A mapping of keys in the configuration: it cannot be changed once read, and knows all its keys."""
+    """A mapping of keys in the configuration, which cannot be changed once it is read.
+
+    Keys that it does not know are faults.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelConfig(Section):
+    """The root of a model's configuration: what every model has beside keys of its own."""
+
+    if TYPE_CHECKING:  # each model declares them, in an order and with words of its own
+        model: str
+        title: str
+        time: "Time"
+        compute: "Compute"
+        output: "Output"
 
 
 class ExclusiveSection(Section):
@@ -79,10 +89,18 @@ class ExclusiveSection(Section):
     at_most_one: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of keys, of each of which one or none is given."""
 
+    @classmethod
+    def exclusive_keys(cls) -> frozenset[str]:
+        """Return the keys whose null means that they are not given."""
+        return frozenset(key for group in (*cls.exactly_one, *cls.at_most_one) for key in group)
+
     @model_validator(mode="wrap")
     @classmethod
     def _check_groups(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
-        """Report the groups beside the faults of single keys, which would suppress a check that runs after them."""
+        """Report the faults of groups beside those of single keys.
+
+        A check that runs after the single keys would not run where one of them is wrong.
+        """
         faults = list(_group_faults(cls, data)) if isinstance(data, dict) else []
         try:
             section = handler(data)
@@ -98,10 +116,22 @@ def fault(path: tuple[str | int, ...], value: Any, text: str) -> dict[str, Any]:
     return {"type": "value_error", "loc": path, "input": value, "ctx": {"error": ValueError(text)}}
 
 
+def exclusive_keys(section: type[BaseModel]) -> frozenset[str]:
+    """Return the keys of a section whose null means that they are not given.
+
+    They are left out where a configuration is written.
+    """
+    exclusive = issubclass(section, ExclusiveSection)
+    return section.exclusive_keys() if exclusive else frozenset()
+
+
 def _group_faults(
     section: type[ExclusiveSection], data: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a fault for each group of which a mapping gives too many keys, or too few: a misspelt one was given."""
+    """Yield a fault for each group of which a mapping gives too many keys, or too few.
+
+    A key that is misspelt counts as given.
+    """
     misspelt = {
         nearest(key, tuple(section.model_fields)) for key in data if key not in section.model_fields
     }
@@ -123,15 +153,16 @@ class Time(ExclusiveSection):
     dt: Positive = Field(description="Time step, in units of time.")
     end: Positive | None = Field(
         None,
-        description="Simulated time at which the run ends, rounded up to whole steps. Give either end or steps.",
+        description="Simulated time at which the run ends, rounded up to whole steps. Give either "
+        "end or steps.",
     )
     steps: Annotated[AtLeastOne, Le(MOST_STEPS)] | None = Field(
         None, description="Number of steps of the whole run. Give either end or steps."
     )
     wall_limit: Duration | None = Field(
         None,
-        description="Wall-clock time after which the run writes a checkpoint and stops with exit code 75, to be "
-        "resumed; choose a little less than the batch queue grants. null: no limit.",
+        description="Wall-clock time after which the run writes a checkpoint and stops with exit "
+        "code 75, to be resumed; choose a little less than the batch queue grants. null: no limit.",
     )
 
     @field_validator("end")
@@ -142,6 +173,11 @@ class Time(ExclusiveSection):
         if end is not None and dt is not None and end > MOST_STEPS * dt:
             raise ValueError("must be at most 1e15 steps of time.dt away")
         return end
+
+    @property
+    def energy_limit(self) -> float | None:
+        """Return the largest relative energy error allowed; None for any."""
+        return None
 
     @property
     def total_steps(self) -> int:
@@ -165,26 +201,29 @@ class Compute(Section):
 
     backend: Backends = Field(
         "auto",
-        description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; hybrid: both "
-        "together, for bodies; or a list, one a rank, such as [gpu, cpu]. auto: the GPUs of a node go to its first "
-        "ranks, one each, and the others compute on CPU threads; the run says which.",
+        description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; "
+        "hybrid: both together, where the model can; or a list, one a rank, such as [gpu, cpu]. "
+        "auto: the GPUs of a node go to its first ranks, one each, and the others compute on CPU "
+        "threads; the run says which.",
     )
     threads: Threads = Field(
         "auto",
-        description="CPU threads of each rank. auto shares the cores of a node out among its ranks; one core feeds "
-        "each GPU.",
+        description="CPU threads of each rank. auto shares the cores of a node out among its ranks; "
+        "one core feeds each GPU.",
     )
     balance: Balance = Field(
         "auto",
-        description="How bodies, or planes of the fluid, are shared out among ranks: equal shares; measured: by the "
-        "speed that each rank shows, and anew where the speeds drift during the run; auto: measured where some ranks "
-        "compute on GPUs and some on CPUs, else equal; or a list of weights, one a rank, such as [2, 1, 1].",
+        description="How the rows of the state (bodies, planes of a grid) are shared out among "
+        "ranks: equal shares; measured: by the speed that each rank shows, and again when the speeds "
+        "drift during the run; auto: measured where some ranks compute on GPUs and some on CPUs, "
+        "else equal; or a list of weights, one a rank, such as [2, 1, 1].",
     )
     transport: Literal["auto", "host", "nccl", "cuda-mpi"] = Field(
         "auto",
-        description="What carries the exchange. host: MPI between host memories; nccl: directly between GPUs, which "
-        "needs a GPU for each rank of a node; cuda-mpi: MPI on the memories of GPUs, where the library says that it "
-        "takes them; auto: the first that can be used of nccl, cuda-mpi and host.",
+        description="What carries the exchange. host: MPI between host memories; nccl: directly "
+        "between GPUs, which needs a GPU for each rank of a node; cuda-mpi: MPI on the memories of "
+        "GPUs, where the library says that it takes them; auto: the first that can be used of nccl, "
+        "cuda-mpi and host.",
     )
 
 
@@ -194,7 +233,8 @@ class Every(ExclusiveSection):
     exactly_one = (("every_steps", "every_time"),)
 
     every_steps: AtLeastOne | None = Field(
-        None, description="Write after each so many steps. Give either this or every_time."
+        None,
+        description="Write each time this number of steps is done. Give either this or every_time.",
     )
     every_time: Positive | None = Field(
         None,
@@ -215,13 +255,12 @@ class Output(Section):
 
     directory: FileName = Field(
         "output/run",
-        description="Folder of the run, made if missing. A relative path starts at the folder in which the command "
-        "runs.",
+        description="Folder of the run, made if missing. A relative path starts at the folder in "
+        "which the command runs.",
     )
     trajectory: Every | None = Field(
         Every(every_steps=100),
-        description="When a frame is written: positions and velocities of all bodies, or fields of the fluid. "
-        "null: never.",
+        description="When a frame, the fields of the model, is written. null: never.",
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
@@ -229,6 +268,6 @@ class Output(Section):
     )
     checkpoint: Checkpoints | None = Field(
         Checkpoints(every_steps=500),
-        description="When the complete state is saved for a restart. null: only at the end and when the run is "
-        "stopped.",
+        description="When the complete state is saved for a restart. null: only at the end and when "
+        "the run is stopped.",
     )

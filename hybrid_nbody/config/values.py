@@ -119,6 +119,14 @@ FileName = Annotated[
 ]
 
 
+class InputFileMark:
+    """Marks a key that names a file to be read: a relative name starts at the folder of the YAML file."""
+
+
+InputFile = Annotated[FileName, InputFileMark()]
+"""The name of a file to be read; the stored configuration names it by its whole path."""
+
+
 def _some_weight(values: tuple[float, ...]) -> tuple[float, ...]:
     """Refuse weights that share nothing out."""
     if not 0 < sum(values) < math.inf:

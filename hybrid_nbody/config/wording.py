@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from hybrid_nbody.config.values import Allowed
+from hybrid_nbody.config.values import Allowed, InputFileMark
 
 _NOUNS = {int: "whole number", float: "number"}
 _LIMITS = {"gt": "greater than", "ge": "at least", "lt": "less than", "le": "at most"}
@@ -31,6 +31,12 @@ def type_name(field: FieldInfo) -> str:
     own_words = "".join(note.type for note in notes if isinstance(note, Allowed))
     word = "section" if sections(annotation) else "choice" if choices(annotation) else ""
     return own_words or word or _NOUNS[annotation]
+
+
+def is_input_file(field: FieldInfo) -> bool:
+    """Return whether a key names a file to be read."""
+    _, notes, _ = _unwrapped(field.annotation, field.metadata)
+    return any(isinstance(note, InputFileMark) for note in notes)
 
 
 def limits(bounds: dict[str, Any]) -> str:

@@ -14,12 +14,10 @@ from hybrid_nbody.fluid.solvers import relaxation as solvers
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
-from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.parallel.shares import (
-    CHANGEABLE,
-    Built,
+    Devices,
+    RunSetup,
     check_lists,
     is_mixed,
     placement_lines,
@@ -36,46 +34,21 @@ class FluidBuilder:
     config : FluidConfig
     communicator : Communicator
         Every rank calls together.
-    connect, place : callable, optional
-        Return what carries the exchange, and where the ranks compute, in the place of
-        `choose_transport` and `place`.
+    devices : Devices, optional
+        How ranks get their devices.
 
     Attributes
     ----------
-    changeable : tuple of str
-        Keys that a resumed run may change.
     least : int
         Planes that a rank has at least where shares follow the speed.
     """
 
-    changeable = CHANGEABLE
     least = 1
 
-    def __init__(self, config, communicator, connect=choose_transport, place=place):
+    def __init__(self, config, communicator, devices=None):
         self.config = config
         self.communicator = communicator
-        self.connect = connect
-        self.place = place
-
-    @staticmethod
-    def resolved(config):
-        """Return the configuration with the events of its file beside the others: a restart needs no file.
-
-        Raises
-        ------
-        InputError
-            If the file is missing or wrong.
-        """
-        sources = config.sources
-        if sources.file is None:
-            return config
-        read = read_events(sources.file, config.time.total_steps)
-        events = [
-            asked.Event(step=event.step, density=event.density, velocity=event.velocity)
-            for event in read
-        ]
-        sources = sources.model_copy(update={"events": (*sources.events, *events), "file": None})
-        return config.model_copy(update={"sources": sources})
+        self.devices = devices or Devices()
 
     def check(self) -> None:
         """Check that the grid can be shared out.
@@ -87,7 +60,7 @@ class FluidBuilder:
         """
         config = self.config
         size = self.communicator.size
-        check_lists(config, size)
+        check_lists(config.compute, size)
         planes = config.grid.cells[2]
         if planes < size:
             raise InputError(
@@ -105,31 +78,35 @@ class FluidBuilder:
         centre = self.config.grid.centre
         return [event_of(event, centre) for event in self.config.sources.events]
 
-    def fresh(self, events) -> Built:
+    def fresh(self, events) -> RunSetup:
         """Return a model at rest; the root passes the events, the other ranks None."""
         return self._build(self.communicator.broadcast(events))
 
-    def restored(self, saved) -> Built:
+    def restored(self, saved) -> RunSetup:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
         return self._restored(saved, self._build(self.initial()))
 
-    def speeds(self, built: Built, seconds: list[float]) -> list[float]:
-        """Return the speed of each rank, measured anew: in a step neighbours wait for each other."""
-        return self._speeds(built.placement)
+    def busy_seconds(self, setup: RunSetup) -> float:
+        """Return the seconds of the steps on this rank."""
+        return setup.model.timings["fluid"]
 
-    def rearranged(self, built: Built, partition, saved) -> Built:
-        """Return a model on the devices of `built` with other shares, at a state that each rank reads its planes of."""
-        transport = built.exchange.transport
+    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float]:
+        """Return the speed of each rank, measured anew: in a step neighbours wait for each other."""
+        return self._speeds(setup.placement)
+
+    def rearranged(self, setup: RunSetup, partition, saved) -> RunSetup:
+        """Return a model on the devices of `setup` with other shares, at a state that each rank reads its planes of."""
+        transport = setup.exchange.transport
         return self._restored(
-            saved, self._connect(built.placement, transport, partition, self.initial())
+            saved, self._connect(setup.placement, transport, partition, self.initial())
         )
 
-    def _restored(self, saved, built):
-        own = built.exchange.own
-        built.model.restore(lambda name: saved.rows(name, own), saved.scalars)
-        return built
+    def _restored(self, saved, setup):
+        own = setup.exchange.own
+        setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)
+        return setup
 
-    def lines(self, built: Built) -> list[str]:
+    def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""
         config = self.config
         solver = config.solver
@@ -139,14 +116,16 @@ class FluidBuilder:
         return [
             f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
             f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
-            *placement_lines(config, built, partial(plural, one="plane", many="planes")),
+            *placement_lines(config.compute, setup, partial(plural, one="plane", many="planes")),
         ]
 
     def _build(self, events):
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
         config = self.config
         communicator = self.communicator
-        placement = self.place(config.compute.backend, config.compute.threads, communicator)
+        placement = self.devices.assign(
+            config.compute.backend, config.compute.threads, communicator
+        )
         self._check_backend(placement.backend)
         kind = (
             config.fluid.boundary,
@@ -158,10 +137,14 @@ class FluidBuilder:
             lambda device: compile_kernels(device, *kind), placement.backend.devices
         )
         partition = shares(
-            config, config.grid.cells[2], placement, lambda: self._speeds(placement), self.least
+            config.compute,
+            config.grid.cells[2],
+            placement,
+            lambda: self._speeds(placement),
+            self.least,
         )
         self._check_planes(partition)
-        transport = self.connect(
+        transport = self.devices.connect(
             config.compute.transport, placement.backend, communicator, placement.shared_gpus
         )
         return self._connect(placement, transport, partition, events)
@@ -178,7 +161,7 @@ class FluidBuilder:
         halo = HaloExchange(
             transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic"
         )
-        return Built(self._model(placement, halo, events), placement, halo)
+        return RunSetup(self._model(placement, halo, events), placement, halo)
 
     def _check_backend(self, backend):
         if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
@@ -215,6 +198,26 @@ class FluidBuilder:
             Frames(output.fields, output.stride, planes),
             solver.max_iterations,
         )
+
+
+def with_events_of_file(config):
+    """Return the configuration with the events of its file beside the others.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or wrong.
+    """
+    sources = config.sources
+    if sources.file is None:
+        return config
+    read = read_events(sources.file, config.time.total_steps)
+    events = [
+        asked.Event(step=event.step, density=event.density, velocity=event.velocity)
+        for event in read
+    ]
+    sources = sources.model_copy(update={"events": (*sources.events, *events), "file": None})
+    return config.model_copy(update={"sources": sources})
 
 
 DTYPES = {"float32": "f4", "float64": "f8"}

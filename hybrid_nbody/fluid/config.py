@@ -1,7 +1,7 @@
 """What a configuration of `model: fluid`, stable fluids in three dimensions, may hold."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import (
@@ -13,12 +13,20 @@ from pydantic import (
     model_validator,
 )
 
-from hybrid_nbody.config.sections import Compute, Every, ExclusiveSection, Output, Section, Time
+from hybrid_nbody.config.sections import (
+    Compute,
+    Every,
+    ExclusiveSection,
+    ModelConfig,
+    Output,
+    Section,
+    Time,
+)
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
-    FileName,
     InOneMessage,
+    InputFile,
     Line,
     NonNegative,
     Number,
@@ -288,7 +296,7 @@ class Sources(Section):
     events: Events = Field(
         (), description="Events; those of one step happen in this order, before those of file."
     )
-    file: FileName | None = Field(
+    file: InputFile | None = Field(
         None,
         description="A file of events in the format of the course: the number of steps, then lines `source d t` and "
         "`force x y z t`. A relative path starts at the folder of the YAML file; with --set, at the folder in which "
@@ -298,9 +306,6 @@ class Sources(Section):
 
 class FluidTime(Time):
     """How time advances, and when the run stops."""
-
-    max_energy_error: ClassVar[None] = None
-    """A fluid has no energy to be kept: no run stops because of it."""
 
     dt: Positive = Field(
         description="Time step, in units of time. Any step is stable; details are lost where the fluid crosses many "
@@ -346,7 +351,7 @@ class FluidOutput(Output):
     )
 
 
-class FluidConfig(Section):
+class FluidConfig(ModelConfig):
     """Stable fluids in three dimensions."""
 
     model: Literal["fluid"] = Field(

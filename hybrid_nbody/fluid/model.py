@@ -44,6 +44,7 @@ class FluidModel:
     """
 
     quantities = diagnostics.QUANTITIES
+    row_name = "plane"
     advice = {
         "start": "The initial state cannot be run",
         "run": "Look for events of huge numbers, or a buoyancy or confinement that feeds itself",

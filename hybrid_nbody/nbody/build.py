@@ -17,12 +17,11 @@ from hybrid_nbody.nbody.forces.symmetric import gravity_for
 from hybrid_nbody.nbody.integrators.composed import HERMITE
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange, choose_transport
-from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
 from hybrid_nbody.parallel.rows import broadcast_array, scatter_rows
 from hybrid_nbody.parallel.shares import (
-    CHANGEABLE,
-    Built,
+    Devices,
+    RunSetup,
     check_lists,
     placement_lines,
     plural,
@@ -50,31 +49,21 @@ class NBodyBuilder:
     config : NBodyConfig
     communicator : Communicator
         Every rank calls together.
-    connect, place : callable, optional
-        Return what carries the exchange, and where the ranks compute, in the place of
-        `choose_transport` and `place`.
+    devices : Devices, optional
+        How ranks get their devices.
 
     Attributes
     ----------
-    changeable : tuple of str
-        Keys that a resumed run may change.
     least : int
         Rows that a rank has at least where shares follow the speed.
     """
 
-    changeable = (*CHANGEABLE, "time.max_energy_error")
     least = 0
 
-    def __init__(self, config, communicator, connect=choose_transport, place=place):
+    def __init__(self, config, communicator, devices=None):
         self.config = config
         self.communicator = communicator
-        self.connect = connect
-        self.place = place
-
-    @staticmethod
-    def resolved(config):
-        """Return the configuration with all that a restart needs: a checkpoint holds the bodies."""
-        return config
+        self.devices = devices or Devices()
 
     def check(self) -> None:
         """Check what can be checked before anything is made.
@@ -84,7 +73,7 @@ class NBodyBuilder:
         InputError
             On every rank.
         """
-        check_lists(self.config, self.communicator.size)
+        check_lists(self.config.compute, self.communicator.size)
 
     def initial(self) -> Bodies:
         """Return all bodies; on the root alone.
@@ -96,7 +85,7 @@ class NBodyBuilder:
         """
         return initial_bodies(self.config)
 
-    def fresh(self, bodies: Bodies | None) -> Built:
+    def fresh(self, bodies: Bodies | None) -> RunSetup:
         """Return a model at its initial state; the root passes all bodies, the other ranks None."""
         communicator = self.communicator
         number = communicator.broadcast(len(bodies) if communicator.is_root else 0)
@@ -115,21 +104,25 @@ class NBodyBuilder:
                 rows("position", (number, 3)), rows("velocity", (number, 3)), model.own_mass, ids
             )
         )
-        return Built(model, placement, exchange)
+        return RunSetup(model, placement, exchange)
 
-    def restored(self, saved) -> Built:
+    def restored(self, saved) -> RunSetup:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
         return self._restored(saved, *self._arrange(saved.number))
 
-    def speeds(self, built: Built, seconds: list[float]) -> list[float] | None:
+    def busy_seconds(self, setup: RunSetup) -> float:
+        """Return the seconds that this rank has computed forces."""
+        return setup.model.timings["force"]
+
+    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
         """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell.
 
         Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would
         never get any again.
         """
-        counts = built.exchange.partition.counts
+        counts = setup.exchange.partition.counts
         if 0 in counts:
-            return self._trial(built.placement, sum(counts))
+            return self._trial(setup.placement, sum(counts))
         if max(seconds) < LEAST_SECONDS:
             return None
         return [
@@ -137,36 +130,36 @@ class NBodyBuilder:
             for count, taken in zip(counts, seconds, strict=True)
         ]
 
-    def rearranged(self, built: Built, partition, saved) -> Built:
-        """Return a model on the devices of `built` with other shares, at a state that each rank reads its rows of."""
-        exchange = type(built.exchange)(built.exchange.transport, partition, self.communicator.rank)
-        return self._restored(saved, built.placement, exchange)
+    def rearranged(self, setup: RunSetup, partition, saved) -> RunSetup:
+        """Return a model on the devices of `setup` with other shares, at a state that each rank reads its rows of."""
+        exchange = type(setup.exchange)(setup.exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, setup.placement, exchange)
 
     def _restored(self, saved, placement, exchange):
         own = exchange.own
         mass = saved.rows("bodies/mass", slice(0, saved.number))
         model = self._model(placement, exchange, mass, saved.rows("bodies/id", own))
         model.restore(lambda name: saved.rows(name, own), saved.scalars)
-        return Built(model, placement, exchange)
+        return RunSetup(model, placement, exchange)
 
-    def lines(self, built: Built) -> list[str]:
+    def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""
         gravity = self.config.gravity
         time_axis = self.config.time
-        total = built.exchange.partition.total
+        total = setup.exchange.partition.total
         title = self.config.title or "hybrid_nbody"
         force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
         bodies = partial(plural, one="body", many="bodies")
         return [
             f"{title}: {bodies(total)}, {time_axis.total_steps} steps of {time_axis.dt:g}",
             f"{time_axis.integrator}, {force}",
-            *placement_lines(self.config, built, bodies),
-            *self._remarks(built),
+            *placement_lines(self.config.compute, setup, bodies),
+            *self._remarks(setup),
         ]
 
-    def _remarks(self, built):
+    def _remarks(self, setup):
         """Say how ranks with two devices share their bodies out among them; all ranks call together."""
-        mine = built.model.gravity.kernels.remark
+        mine = setup.model.gravity.kernels.remark
         return [
             f"  rank {rank:<4} {remark}"
             for rank, remark in enumerate(self.communicator.gather(mine))
@@ -178,14 +171,16 @@ class NBodyBuilder:
         compute = self.config.compute
         gravity = self.config.gravity
         communicator = self.communicator
-        placement = self.place(compute.backend, compute.threads, communicator, compute.cpu_share)
+        placement = self.devices.assign(
+            compute.backend, compute.threads, communicator, compute.cpu_share
+        )
         physics = gravity.precision, gravity.softening
         kind = *physics, self.config.time.integrator
         communicator.first_on_node(
             lambda device: compile_kernels(device, *kind), placement.backend.devices
         )
-        partition = shares(self.config, number, placement, lambda: self._trial(placement, number))
-        transport = self.connect(
+        partition = shares(compute, number, placement, lambda: self._trial(placement, number))
+        transport = self.devices.connect(
             compute.transport, placement.backend, communicator, placement.shared_gpus
         )
         return placement, self._exchange(number, placement)(transport, partition, communicator.rank)

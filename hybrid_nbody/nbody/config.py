@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, Le, Lt
 from pydantic import Field, ValidationError, model_validator
 
-from hybrid_nbody.config.sections import Compute, Output, Section, Time, fault
+from hybrid_nbody.config.sections import Compute, ModelConfig, Output, Section, Time, fault
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
-    FileName,
     InOneMessage,
+    InputFile,
     Line,
     NonNegative,
     Positive,
@@ -132,7 +132,7 @@ class FileBodies(Section):
     plane, `x,y,vx,vy,m`, a trajectory or checkpoint of this program (HDF5), or NumPy npz."""
 
     kind: Literal["file"] = Field(description="Bodies read from a file.")
-    path: FileName = Field(
+    path: InputFile = Field(
         description="The file. In a YAML file, a relative path starts at the folder of that YAML file; with --set, at "
         "the folder in which the command runs."
     )
@@ -214,6 +214,11 @@ class NBodyTime(Time):
         "the check off.",
     )
 
+    @property
+    def energy_limit(self) -> float | None:
+        """Return `max_energy_error`."""
+        return self.max_energy_error
+
     @model_validator(mode="wrap")
     @classmethod
     def _check_accuracy(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
@@ -257,7 +262,7 @@ class NBodyCompute(Compute):
         return compute
 
 
-class NBodyConfig(Section):
+class NBodyConfig(ModelConfig):
     """Gravity between bodies."""
 
     model: Literal["nbody"] = Field(description="What is simulated. nbody: gravity between bodies.")

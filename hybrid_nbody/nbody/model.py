@@ -41,6 +41,7 @@ class NBodyModel:
     """
 
     quantities = diagnostics.QUANTITIES
+    row_name = "body"
     advice = {
         "start": "The initial state cannot be run: look for bodies at one place, or of huge numbers",
         "run": "Take a smaller time.dt or a larger softening",

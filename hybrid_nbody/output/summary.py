@@ -1,8 +1,5 @@
 """What a run says of itself in words: its state on the way, and at the end how fast it was."""
 
-PARTS = ("force", "fluid", "exchange")
-"""Parts of `Model.advance` that have a line of their own; a model has some of them."""
-
 OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress", "balance")
 
 
@@ -44,18 +41,18 @@ def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
     ----------
     events : Timings
         Seconds in each event of the loop.
-    parts : Timings
-        Seconds in the parts of `Model.advance`.
+    parts : mapping of str to float
+        Seconds in the parts of `Model.advance` that have a line of their own.
     total : float
         Seconds of the whole loop.
 
     Returns
     -------
     list of (str, float)
-        Each of `PARTS` and each output event that took time, then ``rest``, which makes up the
+        Each part and each output event that took time, then ``rest``, which makes up the
         total.
     """
-    rows = [(name, parts[name]) for name in PARTS if parts[name] > 0]
+    rows = [(name, seconds) for name, seconds in parts.items() if seconds > 0]
     rows += [(name, events[name]) for name in OUTPUT_EVENTS if events[name] > 0]
     return [*rows, ("rest", max(total - sum(seconds for _, seconds in rows), 0.0))]
 

@@ -1,10 +1,13 @@
-"""What the builders of all models share: devices, weights, transports, and the words for them."""
+"""What the builders of all models share: devices, shares of the rows, and the words for them."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.parallel.placement import Placement
+from hybrid_nbody.parallel.placement import Placement, place
 
 CHANGEABLE = (
     "title",
@@ -16,12 +19,27 @@ CHANGEABLE = (
     "output.diagnostics",
     "output.checkpoint",
 )
-"""What ``resume --set`` may change whatever the model: not the physics that the part already done
-was computed with."""
+"""Keys that ``resume --set`` may change whatever the model: they leave the physics as it is."""
 
 
 @dataclass(frozen=True)
-class Built:
+class Devices:
+    """How ranks get their devices, and what carries the exchange between them.
+
+    Attributes
+    ----------
+    assign : callable, optional
+        See `place`.
+    connect : callable, optional
+        See `choose_transport`.
+    """
+
+    assign: Callable[..., Placement] = place
+    connect: Callable[..., Any] = choose_transport
+
+
+@dataclass(frozen=True)
+class RunSetup:
     """A model, and where it runs.
 
     Attributes
@@ -29,17 +47,24 @@ class Built:
     model : Model
     placement : Placement
         This rank's device.
-    exchange : AllgatherExchange or HaloExchange
+    exchange : Exchange
         How ranks see each other's data; its partition says who owns what.
     """
 
-    model: object
+    model: Any
     placement: Placement
-    exchange: object
+    exchange: Any
 
 
-def check_lists(config, size: int) -> None:
+def check_lists(compute: Any, size: int) -> None:
     """Check that lists of backends and of weights have an entry for each rank.
+
+    Parameters
+    ----------
+    compute : Compute
+        The section of a configuration.
+    size : int
+        Number of ranks.
 
     Raises
     ------
@@ -47,63 +72,112 @@ def check_lists(config, size: int) -> None:
         If one has not.
     """
     for key, what in (("backend", "backend"), ("balance", "weight")):
-        given = getattr(config.compute, key)
+        given = getattr(compute, key)
         if not isinstance(given, str) and len(given) != size:
+            found = plural(len(given), what, f"{what}s")
+            ranks = plural(size, "rank", "ranks")
             raise InputError(
-                f"compute.{key}: {plural(len(given), what, what + 's')} for {plural(size, 'rank', 'ranks')}; "
-                f"give one {what} a rank"
+                f"compute.{key}: {found} for {ranks}; give one {what} a rank"
             ).on_all_ranks()
 
 
 def is_mixed(placement: Placement) -> bool:
-    """Return whether ranks compute on devices of several kinds."""
+    """Return whether ranks compute on different kinds of devices."""
     return len(set(placement.kinds)) > 1
 
 
-def is_measured(config, placement: Placement) -> bool:
-    """Return whether shares follow the speed of the ranks: as asked for, or because their devices differ."""
-    return {"auto": is_mixed(placement), "measured": True}.get(config.compute.balance, False)
+def is_measured(compute: Any, placement: Placement) -> bool:
+    """Return whether shares follow the speed of the ranks.
+
+    They do where that is asked for, and by default where the devices of the ranks differ.
+    """
+    if compute.balance == "auto":
+        return is_mixed(placement)
+    return bool(compute.balance == "measured")
 
 
-def shares(config, number: int, placement: Placement, measure, least: int = 0) -> Partition:
-    """Return who owns which of `number` items.
+def shares(
+    compute: Any,
+    number: int,
+    placement: Placement,
+    measure: Callable[[], Sequence[float]],
+    least: int = 0,
+) -> Partition:
+    """Return which rank owns which rows.
 
     Parameters
     ----------
-    config : NBodyConfig or FluidConfig
+    compute : Compute
+        The section of a configuration.
     number : int
-        Items in all.
+        Rows of all ranks.
     placement : Placement
         Where the ranks compute.
     measure : callable
         ``measure()`` gives the speed of each rank where that is wanted.
     least : int
-        Items that a rank has at least, however slow it is.
+        Rows that a rank has at least, however slow it is.
     """
-    if is_measured(config, placement):
+    if is_measured(compute, placement):
         return Partition.weighted(number, measure(), least)
-    balance = config.compute.balance
-    return Partition.weighted(
-        number, [1.0] * len(placement.kinds) if isinstance(balance, str) else balance
-    )
+    return Partition.weighted(number, _weights(compute.balance, len(placement.kinds)))
 
 
-def placement_lines(config, built: Built, count) -> list[str]:
-    """Say where the ranks compute, and what ``count(number)`` each has."""
-    placement = built.placement
-    exchange = built.exchange
-    how = "" if exchange.alone else f"; exchange {exchange.name} over {exchange.transport.name}"
-    how += "; shares by speed" if is_measured(config, placement) and not exchange.alone else ""
-    lines = [f"{placement.reason}{how}"]
-    for (rank, host, device), number in zip(
-        placement.table, exchange.partition.counts, strict=True
-    ):
+def planned_counts(balance: str | Sequence[float], number: int, ranks: int) -> tuple[int, ...]:
+    """Return how many rows each rank would have; speeds are not measured yet and taken as equal.
+
+    Parameters
+    ----------
+    balance : str or sequence of float
+        ``compute.balance`` of a configuration.
+    number : int
+        Rows of all ranks.
+    ranks : int
+        Number of ranks.
+    """
+    return Partition.weighted(number, _weights(balance, ranks)).counts
+
+
+def _weights(balance: str | Sequence[float], ranks: int) -> Sequence[float]:
+    return [1.0] * ranks if isinstance(balance, str) else balance
+
+
+def placement_lines(compute: Any, setup: RunSetup, count: Callable[[int], str]) -> list[str]:
+    """Say where the ranks compute, and how many rows each has.
+
+    Parameters
+    ----------
+    compute : Compute
+        The section of a configuration.
+    setup : RunSetup
+    count : callable
+        ``count(number)`` puts a number of rows into words.
+    """
+    table = setup.placement.table
+    counts = setup.exchange.partition.counts
+    lines = [f"{setup.placement.reason}{_connection(compute, setup)}"]
+    for (rank, host, device), number in zip(table, counts, strict=True):
         lines.append(f"  rank {rank:<4} {host:<20} {device:<28} {count(number)}")
-    if placement.shared_gpus:
-        lines.append("warning: ranks share a GPU; start one rank a GPU for full speed")
+    return lines + [f"warning: {text}" for text in _warnings(setup)]
+
+
+def _connection(compute: Any, setup: RunSetup) -> str:
+    """Say how several ranks are connected."""
+    exchange = setup.exchange
+    if exchange.alone:
+        return ""
+    by_speed = "; shares by speed" if is_measured(compute, setup.placement) else ""
+    return f"; exchange {exchange.name} over {exchange.transport.name}{by_speed}"
+
+
+def _warnings(setup: RunSetup) -> list[str]:
+    exchange = setup.exchange
+    found = []
+    if setup.placement.shared_gpus:
+        found.append("ranks share a GPU; start one rank a GPU for full speed")
     if not exchange.alone and exchange.transport.warning:
-        lines.append(f"warning: {exchange.transport.warning}")
-    return lines
+        found.append(exchange.transport.warning)
+    return found
 
 
 def plural(number: int, one: str, many: str) -> str:

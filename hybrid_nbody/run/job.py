@@ -2,44 +2,52 @@
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from hybrid_nbody.config import loader
-from hybrid_nbody.config.sections import Every
+from hybrid_nbody.config.sections import Every, ModelConfig
 from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress
+from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.run.rebalance import Rebalancer
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.schedule import (
+    AnyOf,
     AtStep,
-    Either,
     EverySteps,
     EveryTime,
-    EveryWall,
+    EveryWallClock,
+    Schedule,
     StopRequested,
 )
+from hybrid_nbody.simulation.signals import StopSignals
 
 PROGRESS_SECONDS = 0.2
+"""Wall-clock time between two updates of the progress."""
 
 BALANCE_SECONDS = 20.0
 """Wall-clock time between two looks at the speeds of the ranks."""
 
 
-class Job:
-    """One run, from its model to its exit code.
+@dataclass(frozen=True)
+class RunPlace:
+    """Where a run takes place.
 
-    Parameters
+    Attributes
     ----------
-    config : NBodyConfig
-        The resolved configuration.
     folder : Path
         The run's directory, claimed.
-    model : NBodyModel
-        At the state to start from.
     communicator : Communicator
         Every rank calls together.
     log : Log
@@ -48,29 +56,56 @@ class Job:
         ``time.monotonic()`` of the program's start.
     signals : StopSignals
         Tells of requests to stop.
-    rebalancer : Rebalancer or None
-        Shares the work out anew where speeds drift.
     """
 
-    def __init__(self, config, folder, model, communicator, log, started, signals, rebalancer=None):
+    folder: Path
+    communicator: Communicator
+    log: Log
+    started: float
+    signals: StopSignals
+
+
+class Job:
+    """One run, from its model to its exit code.
+
+    Parameters
+    ----------
+    config : ModelConfig
+        The resolved configuration.
+    where : RunPlace
+        Its directory, ranks, log and signals.
+    model : Model
+        At the state to start from.
+    rebalancer : Rebalancer, optional
+        Shares the rows out again where speeds drift.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        where: RunPlace,
+        model: Model,
+        rebalancer: Rebalancer | None = None,
+    ) -> None:
         self.config = config
-        self.folder = folder
+        self.folder = where.folder
+        self.communicator = where.communicator
+        self.log = where.log
         self.rebalancer = rebalancer
-        self.communicator = communicator
-        self.log = log
         self.last_step = config.time.total_steps
-        self.simulation = Simulation(model, communicator, signals, started)
+        self.simulation = Simulation(model, where.communicator, where.signals, where.started)
         self.header = self._header()
-        self.trajectory = trajectories.Trajectory(folder / trajectories.NAME, communicator)
+        path = where.folder / trajectories.NAME
+        self.trajectory = trajectories.Trajectory(path, where.communicator)
         self.recorder = self._recorder()
         self._add_events()
 
     @property
-    def model(self):
-        """The workload."""
+    def model(self) -> Model:
+        """The model that runs now."""
         return self.simulation.model
 
-    def _header(self):
+    def _header(self) -> dict[str, Any]:
         """Return what every file of the run says of it."""
         return {
             "model": self.config.model,
@@ -80,62 +115,64 @@ class Job:
             "backend": self.model.backend.description,
         }
 
-    def _recorder(self):
-        guard = Guard(self.simulation, self.communicator, self.config.time.max_energy_error)
-        keep = self.config.output.checkpoint.keep if self.config.output.checkpoint else 1
+    def _recorder(self) -> Recorder:
+        guard = Guard(self.simulation, self.communicator, self.config.time.energy_limit)
+        checkpoints = self.config.output.checkpoint
         return Recorder(
             self.simulation,
             guard,
             self.trajectory,
             self.folder,
             self.header,
-            keep,
+            checkpoints.keep if checkpoints else 1,
             self.last_step,
             progress_for(self.log),
         )
 
-    def _add_events(self):
-        """Say what happens when; what is due together happens in this order."""
+    def _add_events(self) -> None:
+        """Say what happens when; events that are due together happen in this order."""
         output = self.config.output
         record = self.recorder
         stop = StopRequested(self.config.time.wall_limit or math.inf)
         last = AtStep(self.last_step)
         frame = self._when(output.trajectory)
         measure = self._when(output.diagnostics)
-        save = Either(*self._when(output.checkpoint), last, stop)
+        save = AnyOf(*self._when(output.checkpoint), last, stop)
         self.simulation.events = [
-            Event("guard", Either(*frame, *measure, save), record.check),
-            Event("diagnostics", Either(*measure, *([last] if measure else [])), record.measure),
-            Event("trajectory", Either(*frame, *([last] if frame else [])), record.write_frame),
+            Event("guard", AnyOf(*frame, *measure, save), record.check),
+            Event("diagnostics", _and_at_the_end(measure, last), record.measure),
+            Event("trajectory", _and_at_the_end(frame, last), record.write_frame),
             Event("checkpoint", save, record.save),
-            Event("progress", Either(EveryWall(PROGRESS_SECONDS), last, stop), record.show),
-            Event("stop", stop, lambda: self.simulation.stop("stopped")),
-            Event("finish", last, lambda: self.simulation.stop("finished")),
+            Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
+            Event("stop", stop, self._ending_as("stopped")),
+            Event("finish", last, self._ending_as("finished")),
         ]
         if self.rebalancer:
-            self.simulation.events.append(
-                Event("balance", EveryWall(BALANCE_SECONDS), self._rebalance)
-            )
+            every = EveryWallClock(BALANCE_SECONDS)
+            self.simulation.events.append(Event("balance", every, self._rebalance))
 
-    def _rebalance(self):
-        """Share the work out anew if that pays, unless the run ends here."""
-        if not self.simulation.outcome:
+    def _ending_as(self, outcome: str) -> Callable[[], None]:
+        return lambda: self.simulation.stop(outcome)
+
+    def _rebalance(self) -> None:
+        """Share the rows out again if that pays, unless the run ends here."""
+        if self.rebalancer and not self.simulation.outcome:
             self.rebalancer.look(self.simulation)
 
-    def _when(self, every: Every | None):
-        """Return the schedule of an output section, in a list that is empty if it is switched off."""
+    def _when(self, every: Every | None) -> list[Schedule]:
+        """Return the schedule of an output section, in a list that is empty if it is off."""
         if every is None:
             return []
         if every.every_steps is not None:
             return [EverySteps(every.every_steps)]
+        assert every.every_time is not None  # the schema asks for exactly one of the two
         return [EveryTime(every.every_time, self.config.time.dt)]
 
     def run(self, saved_step: int | None) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
         if self.model.step == self.last_step:
-            self.log.say(
-                f"nothing left to do at step {self.last_step}; go on with --set time.steps or time.end"
-            )
+            advice = "go on with --set time.steps or time.end"
+            self.log.say(f"nothing left to do at step {self.last_step}; {advice}")
         self.recorder.begin(saved_step)
         self.communicator.only_on_root(
             lambda: directory.write_config(self.folder, self.header["config"])
@@ -153,24 +190,36 @@ class Job:
         self._summarise(outcome, self.model.step - first_step, seconds)
         return 0 if outcome == "finished" else STOPPED_EARLY
 
-    def _summarise(self, outcome, steps, seconds):
+    def _summarise(self, outcome: str, steps: int, seconds: float) -> None:
         """Say how the run ended, where its time went, and what to do next."""
-        rows = report.time_shares(self.simulation.timings, self.model.timings, seconds)
+        parts = {name: self.model.timings[name] for name in MODELS[self.config.model].timings}
+        rows = report.time_shares(self.simulation.timings, parts, seconds)
         self.log.say(report.time_table(rows, seconds))
         if steps:
             self.log.say(report.rate_line(self.model.work, steps, seconds))
         if self.recorder.energy_error is not None:
             self.log.say(f"relative energy error {self.recorder.energy_error:+.2e}")
-        place = f"step {self.model.step} of {self.last_step}, t = {self.model.time:g}"
-        if outcome == "finished":
-            self.log.say(f"finished at {place}; output in {self.folder}")
-        else:
-            signal = self.simulation.signals.received or "a signal to another rank"
-            why = signal if self.simulation.signalled else "time.wall_limit"
-            self.log.say(
-                f"stopped early ({why}) at {place}; continue with: hybrid-nbody resume {self.folder}"
-            )
+        self.log.say(self._ending(outcome))
         self.log.close()
+
+    def _ending(self, outcome: str) -> str:
+        """Return the last line: where the run ended, and how to go on."""
+        at = f"step {self.model.step} of {self.last_step}, t = {self.model.time:g}"
+        if outcome == "finished":
+            return f"finished at {at}; output in {self.folder}"
+        next_command = f"continue with: hybrid-nbody resume {self.folder}"
+        return f"stopped early ({self._reason()}) at {at}; {next_command}"
+
+    def _reason(self) -> str:
+        """Say why the run was stopped early."""
+        if not self.simulation.signalled:
+            return "time.wall_limit"
+        return self.simulation.signals.received or "a signal to another rank"
+
+
+def _and_at_the_end(schedules: list[Schedule], last: Schedule) -> Schedule:
+    """Return the schedule of an output section with the end of the run; never, if it is off."""
+    return AnyOf(*schedules, last) if schedules else AnyOf()
 
 
 def progress_for(log: Log) -> Progress:

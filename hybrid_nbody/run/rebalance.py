@@ -1,40 +1,52 @@
-"""Sharing the work out anew, during a run, when the speeds of the ranks have drifted."""
+"""Sharing the rows out again, during a run, when the speeds of the ranks have drifted."""
 
 import gc
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hybrid_nbody.output.checkpoint import SAVED_ROLES
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
-from hybrid_nbody.simulation.model import fields_of
+from hybrid_nbody.parallel.shares import RunSetup
+from hybrid_nbody.simulation.loop import Simulation
+from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
+
+if TYPE_CHECKING:
+    from hybrid_nbody.run.models import Builder
 
 LEAST_GAIN = 0.05
 """Part of a step's time that new shares must save."""
 
 
-class Moved:
-    """The state of a model, for ranks that own other rows than they did; read as a `Checkpoint` is.
+class MemoryCheckpoint:
+    """The state of a model in memory, redistributed to ranks that own other rows than before.
+
+    Read as a `Checkpoint` is; see `hybrid_nbody.simulation.model.SavedState`.
 
     Parameters
     ----------
     model : Model
-        Its state is copied to the host: it may go when this is made.
+        Its state is copied to the host: the model may be dropped afterwards.
     partition : Partition
-        Who owns what from now on.
+        Which rank owns which rows from now on.
     communicator : Communicator
         Every rank calls together.
     """
 
-    def __init__(self, model, partition: Partition, communicator):
+    def __init__(self, model: Model, partition: Partition, communicator: Communicator) -> None:
         self.number = partition.total
-        self.scalars = model.scalars()
+        self.scalars: Mapping[str, float] = model.scalars()
         self.communicator = communicator
         self.own = partition.share(communicator.rank)
         fields = fields_of(model, *SAVED_ROLES)
         self._rows = {field.name: redistribute(field, self.own, communicator) for field in fields}
 
-    def rows(self, name: str, index):
-        """Return the rows `index` of a field; all ranks call together, each for its own rows or for any others."""
+    def rows(self, name: str, index: RowIndex) -> np.ndarray:
+        """Return rows of a field, a rank's own or any others; all ranks call together."""
         mine = self._rows[name]
         if self.communicator.any(not isinstance(index, slice) or index != self.own):
             return self.communicator.concatenate(mine)[index]
@@ -42,41 +54,41 @@ class Moved:
 
 
 class Rebalancer:
-    """Looks at the speeds of the ranks and moves rows to the faster ones.
+    """Measures the speeds of the ranks and moves rows to the faster ones.
 
     Parameters
     ----------
-    builder : NBodyBuilder or FluidBuilder
-        Measures speeds and makes the model anew.
-    built : Built
+    builder : Builder
+        Measures speeds and makes the model with new shares.
+    setup : RunSetup
         What runs.
     say : callable
         Says a line in the log.
 
     Attributes
     ----------
-    built : Built
+    setup : RunSetup
         What runs now.
     """
 
-    def __init__(self, builder, built, say):
+    def __init__(self, builder: "Builder", setup: RunSetup, say: Callable[[str], None]) -> None:
         self.builder = builder
-        self.built = built
+        self.setup = setup
         self.say = say
-        self.speeds = None
-        self.before = 0.0
-        self.looked = built.model.step
+        self.speeds: Sequence[float] | None = None
+        self.busy_before = 0.0
+        self.step_before: int = setup.model.step
 
-    def look(self, simulation) -> None:
-        """Share out anew if that pays, and give `simulation` the new model; all ranks call together.
+    def look(self, simulation: Simulation) -> None:
+        """Share the rows out again if that pays; `simulation` is given the new model.
 
-        The state moves without loss of a bit. The root decides. Where no step was done since the
-        last look, there is nothing new to see.
+        All ranks call together, and the root decides. The state moves without loss of a bit. Where
+        no step was done since the last call, there is nothing new to measure.
         """
-        if simulation.model.step == self.looked:
+        if simulation.model.step == self.step_before:
             return
-        self.looked = simulation.model.step
-        present = self.built.exchange.partition
+        self.step_before = simulation.model.step
+        present = self.setup.exchange.partition
         better = better_shares(present, self._speeds(), self.builder.least)
         partition, gain = self.builder.communicator.broadcast(better)
         if gain > LEAST_GAIN:
@@ -86,32 +98,44 @@ class Rebalancer:
             counts = ", ".join(map(str, partition.counts))
             self.say(f"step {step}: shared out anew as {counts}: steps should take {gain:.0%} less")
 
-    def _speeds(self):
-        """Return the speeds since the last look and before it, averaged: one slow moment moves nothing far."""
-        spent = self.built.model.timings["force"]
-        now = self.builder.speeds(self.built, self.builder.communicator.gather(spent - self.before))
+    def _speeds(self) -> Sequence[float] | None:
+        """Return the speeds since the last look, averaged with those before.
+
+        One slow moment then moves few rows.
+        """
+        busy = self.builder.busy_seconds(self.setup)
+        seconds = self.builder.communicator.gather(busy - self.busy_before)
+        now = self.builder.speeds(self.setup, seconds)
         if now is not None:
-            self.before = spent
-            pairs = zip(self.speeds or now, now, strict=True)
-            self.speeds = [(old + new) / 2 if old and new else old or new for old, new in pairs]
+            self.busy_before = busy
+            before = self.speeds or now
+            self.speeds = [_mean(*pair) for pair in zip(before, now, strict=True)]
         return self.speeds
 
-    def _moved_to(self, partition):
+    def _moved_to(self, partition: Partition) -> Model:
         """Return the model with other shares."""
-        model = self.built.model
-        built = replace(self.built, model=None)
-        self.built = built
-        moved = Moved(model, partition, self.builder.communicator)
+        model = self.setup.model
+        setup = replace(self.setup, model=None)
+        self.setup = setup
+        saved = MemoryCheckpoint(model, partition, self.builder.communicator)
         seconds = model.timings.seconds
         del model
-        gc.collect()  # its parts name each other: it would stay, beside the new one
-        built.exchange.transport.release()
-        self.built = self.builder.rearranged(built, partition, moved)
-        self.built.model.timings.seconds.update(seconds)
-        return self.built.model
+        gc.collect()  # its parts refer to each other: it would stay, beside the new one
+        setup.exchange.transport.release()
+        self.setup = self.builder.rearranged(setup, partition, saved)
+        self.setup.model.timings.seconds.update(seconds)
+        moved: Model = self.setup.model
+        return moved
 
 
-def better_shares(present: Partition, speeds, least: int) -> tuple[Partition, float]:
+def _mean(before: float, now: float) -> float:
+    """Return the mean of two speeds, or the one that is known."""
+    return (before + now) / 2 if before and now else before or now
+
+
+def better_shares(
+    present: Partition, speeds: Sequence[float] | None, least: int
+) -> tuple[Partition, float]:
     """Return shares that fit the speeds, and the part of a step's time that they save.
 
     Parameters
@@ -119,7 +143,7 @@ def better_shares(present: Partition, speeds, least: int) -> tuple[Partition, fl
     present : Partition
         The shares now.
     speeds : sequence of float or None
-        Rows a second of each rank; those of one that had nothing to do are not known and 0. None
+        Rows a second of each rank; those of a rank that had nothing to do are not known and 0. None
         where nothing was measured.
     least : int
         Rows that a rank has at least.
@@ -132,8 +156,7 @@ def better_shares(present: Partition, speeds, least: int) -> tuple[Partition, fl
     return better, 1.0 - then / now
 
 
-def _seconds(partition, speeds):
+def _seconds(partition: Partition, speeds: Sequence[float]) -> float:
     """Return the time of a step with these shares: that of the slowest rank."""
-    return max(
-        count / speed for count, speed in zip(partition.counts, speeds, strict=True) if speed > 0
-    )
+    pairs = zip(partition.counts, speeds, strict=True)
+    return max(count / speed for count, speed in pairs if speed > 0)

@@ -1,4 +1,7 @@
-"""Prints the page that explains every key: ``python -m hybrid_nbody.run.reference > docs/configuration.md``."""
+"""Prints the page on the configuration: ``python -m hybrid_nbody.run.reference``.
+
+Its output is ``docs/configuration.md``.
+"""
 
 from hybrid_nbody.config.reference import page
 from hybrid_nbody.run.models import MODELS

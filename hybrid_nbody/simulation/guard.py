@@ -48,8 +48,8 @@ class Guard:
         )
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
-                group, name = field.name.split("/")
-                what = f"{name} of {ROW_NAMES.get(group, 'row')} {row} is not a finite number"
+                name = field.name.rpartition("/")[2]
+                what = f"{name} of {self.model.row_name} {row} is not a finite number"
                 raise self._error(what, self.good_step)
         self.good_step = self.model.step
 
@@ -82,9 +82,6 @@ class Guard:
             advice = f"{self.model.advice['run']}; checkpoints written before are kept"
             where += known
         return NumericalError(f"{where}. {advice}").on_all_ranks()
-
-
-ROW_NAMES = {"bodies": "body", "gravity": "body", "state": "plane", "carried": "plane"}
 
 
 def _first_bad_row(field) -> int:

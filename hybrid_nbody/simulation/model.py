@@ -3,10 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hybrid_nbody.simulation.timings import Timings
+
+RowIndex = slice | NDArray[np.int64]
+"""Global rows: consecutive ones, or their numbers in any order."""
 
 
 class Role(Enum):
@@ -52,7 +57,7 @@ class Field:
     dtype: np.dtype
     units: str
     description: str
-    index: slice | NDArray[np.int64]
+    index: RowIndex
     host: Callable[[int, int], np.ndarray]
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
@@ -118,14 +123,20 @@ class Model(Protocol):
         What `diagnostics` returns.
     advice : mapping of str to str
         What to do when the state has gone wrong: at the ``start``, or later in the ``run``.
+    row_name : str
+        What a row of its fields is, in messages: body, plane.
+    backend : Backend
+        This rank's device.
     """
 
     step: int
     time: float
     work: Work
-    timings: "object"
+    timings: Timings
     quantities: Mapping[str, Quantity]
     advice: Mapping[str, str]
+    row_name: str
+    backend: Any
 
     def advance(self, steps: int) -> None:
         """Do `steps` whole steps, on the device as far as possible."""
@@ -144,6 +155,29 @@ class Model(Protocol):
 
     def suspect(self) -> str:
         """Name the body or cell to look at first when the state has gone wrong."""
+
+
+class SavedState(Protocol):
+    """A complete state in global order: a checkpoint, on disk or in memory.
+
+    Attributes
+    ----------
+    number : int
+        Rows of all ranks.
+    scalars : mapping of str to float
+        The state that all ranks share.
+    """
+
+    @property
+    def number(self) -> int:
+        """See the class."""
+
+    @property
+    def scalars(self) -> Mapping[str, float]:
+        """See the class."""
+
+    def rows(self, name: str, index: RowIndex) -> np.ndarray:
+        """Return the global rows `index` of a field, in that order; all ranks call together."""
 
 
 def fields_of(model: Model, *roles: Role) -> list[Field]:

@@ -125,7 +125,7 @@ class AtStep:
         return self.step - clock.step if clock.step < self.step else NEVER
 
 
-class EveryWall:
+class EveryWallClock:
     """Due about every `seconds` of wall-clock time, the first time at once."""
 
     def __init__(self, seconds: float):
@@ -172,7 +172,7 @@ class StopRequested:
         return clock.steps_within(self.look_every)
 
 
-class Either:
+class AnyOf:
     """Due when any of several schedules is; never, if there are none."""
 
     def __init__(self, *schedules: Schedule):

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.presented import figure_of, plot_run
 
 from hybrid_nbody.analysis import volume
-from hybrid_nbody.analysis.fluid_panels import colour_norm, round_values
-from hybrid_nbody.analysis.plots import FIGURES, plot_run
+from hybrid_nbody.analysis.field_panels import colour_norm, round_values
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
 
@@ -65,7 +65,7 @@ def test_size_and_content(write_fluid, kind, cells):
 def test_slices_go_through_the_middle_and_stand_upright(write_fluid):
     values = numbered()
     with open_run(write_fluid(density=values)) as run:
-        figure = FIGURES["slices"](run, 1)
+        figure = figure_of("fluid", "slices")(run, 1)
     xy, xz, zy = images_of(figure)
     np.testing.assert_array_equal(xy, values[1, 3])  # rows y, columns x
     np.testing.assert_array_equal(xz, values[1, :, 7])
@@ -91,7 +91,7 @@ def test_arrows_show_the_velocity_within_the_plane(write_fluid):
     flow = np.zeros((1, 8, 16, 12, 3), dtype="f4")
     flow[..., :] = (3, 4, -5)
     with open_run(write_fluid(frames=1, velocity=flow)) as run:
-        figure = FIGURES["slices"](run)
+        figure = figure_of("fluid", "slices")(run)
         assert "arrows up to 6.4 length / time" in figure.get_suptitle()  # hypot(4, 5)
         for axes, (across, up) in zip(figure.axes[:3], [(3, 4), (3, -5), (-5, 4)], strict=True):
             arrows = axes.collections[0]
@@ -106,7 +106,7 @@ def test_a_fluid_at_rest_has_no_arrows(write_fluid):
         "none": {"fields": ["density"]},
     }.items():
         with open_run(write_fluid(name, frames=1, **options)) as run:
-            figure = FIGURES["slices"](run)
+            figure = figure_of("fluid", "slices")(run)
         assert not any(axes.collections for axes in figure.axes[:3])
         assert figure.get_suptitle() == "Smoke, time 0, 12 x 16 x 8 cells"
 
@@ -114,7 +114,7 @@ def test_a_fluid_at_rest_has_no_arrows(write_fluid):
 def test_chosen_planes_are_drawn_themselves(write_fluid):
     values = numbered()
     with open_run(write_fluid(density=values, planes=[6, 0, 2, 3, 7])) as run:
-        figure = FIGURES["slices"](run, 0)
+        figure = figure_of("fluid", "slices")(run, 0)
     assert [axes.get_title() for axes in figure.axes[:3]] == [
         "z = 0.0312",
         "z = 0.219",
@@ -127,7 +127,7 @@ def test_projections_are_integrals_along_the_line_of_sight(write_fluid, monkeypa
     monkeypatch.setattr(volume, "BLOCK_BYTES", block_bytes)
     values = numbered()[1].astype("f8") / 16  # the edge of a cell
     with open_run(write_fluid(density=numbered())) as run:
-        along_z, along_y, along_x = images_of(FIGURES["projection"](run))
+        along_z, along_y, along_x = images_of(figure_of("fluid", "projection")(run))
     np.testing.assert_allclose(along_z, values.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(along_y, values.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(along_x, values.sum(axis=2).T, rtol=1e-12)
@@ -136,17 +136,17 @@ def test_projections_are_integrals_along_the_line_of_sight(write_fluid, monkeypa
 def test_a_stride_keeps_places_and_totals(write_fluid):
     even = np.ones((1, 8, 16, 12), dtype="f4")
     with open_run(write_fluid(frames=1, density=even, stride=3)) as run:
-        places = volume.volume_of(run)
+        places = volume.volume_of(run, "fluid/density")
         assert [len(indices) for indices in places.stored] == [4, 6, 3]
         np.testing.assert_allclose(places.place(0), [0.5 / 16, 3.5 / 16, 6.5 / 16, 9.5 / 16])
-        edges = zip(volume.columns(run, 0), (0.75, 1.0, 0.5), strict=True)
+        edges = zip(volume.columns(run, "fluid/density", 0), (0.75, 1.0, 0.5), strict=True)
         for column, length in edges:
             np.testing.assert_allclose(column, length, rtol=1e-12)
 
 
 def test_diagnostics_are_those_of_the_run(write_fluid):
     with open_run(write_fluid(rows=9)) as run:
-        figure, found = FIGURES["diagnostics"](run), run.diagnostics
+        figure, found = figure_of("fluid", "diagnostics")(run), run.diagnostics
         assert [axes.get_ylabel().split("\n")[0].split(" (")[0] for axes in figure.axes] == [
             "total density",
             "kinetic energy",
@@ -196,7 +196,8 @@ def test_what_a_fluid_does_not_hold(write_fluid, write_run, refused):
             "frame 2: smoke/trajectory.h5 has 2 frames, 0 to 1 or -2 to -1"
         )
     assert refused(InputError, plot_run, "smoke", "tracks") == (
-        "smoke/trajectory.h5: a run of model 'fluid' has no bodies to draw"
+        "smoke/trajectory.h5: no picture of kind 'tracks' of a run of model 'fluid'; there are "
+        "diagnostics, slices, projection"
     )
     write_fluid(planes=[2, 5])
     assert refused(InputError, plot_run, "smoke", "projection") == (
@@ -207,12 +208,10 @@ def test_what_a_fluid_does_not_hold(write_fluid, write_run, refused):
         "smoke/trajectory.h5: no density in the frames of this run of model 'fluid'"
     )
     write_run()
-    assert refused(InputError, plot_run, "out", "slices") == (
-        "out/trajectory.h5: no density in the frames of this run of model 'nbody'"
-    )
-    assert refused(InputError, plot_run, "out", "diagnostics") == (
-        "out/trajectory.h5: no diagnostics of a fluid in this run of model 'nbody'"
-    )
+    for kind in ("slices", "diagnostics"):
+        assert refused(InputError, plot_run, "out", kind).startswith(
+            f"out/trajectory.h5: no picture of kind '{kind}' of a run of model 'nbody'; there are "
+        )
 
 
 def test_nothing_to_draw_yet(write_fluid, refused):

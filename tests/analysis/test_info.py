@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from support.presented import describe
 
-from hybrid_nbody.analysis.info import describe, readable_size
+from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.errors import FileError, InputError
 
 

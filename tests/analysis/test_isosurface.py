@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.analysis import volume
-from hybrid_nbody.analysis.isosurface import coarse_density, isosurface
+from hybrid_nbody.analysis.isosurface import coarse_means, isosurface
 from hybrid_nbody.files.run import open_run
 
 SIZE = (22, 24, 26)
@@ -74,7 +74,7 @@ def test_nothing_above_the_level(values):
 def test_means_over_cubes_of_cells(write_fluid, monkeypatch):
     monkeypatch.setattr(volume, "BLOCK_BYTES", 1)  # plane by plane
     with open_run(write_fluid(cells=(6, 10, 5))) as run:
-        means, width = coarse_density(run, 1, 4)
+        means, width = coarse_means(run, "fluid/density", 1, 4)
         cells = run.field("fluid/density", 1).astype(np.float64)
     assert means.shape == (2, 4, 2)  # cubes of 3 cells, the last ones cut off by the walls
     np.testing.assert_allclose(means[0, 0, 0], cells[:3, :3, :3].mean(), rtol=1e-12)

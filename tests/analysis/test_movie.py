@@ -7,13 +7,13 @@ import weakref
 import numpy as np
 import pytest
 from PIL import Image
+from support.presented import kinds_of, make_movie, scene_of
 
 from hybrid_nbody.analysis import encoders, scenes
-from hybrid_nbody.analysis.movie import make_movie
-from hybrid_nbody.analysis.scenes import scene_of
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.run import Run, open_run
+from hybrid_nbody.nbody.figures import scenes as body_scenes
 
 needs_ffmpeg = pytest.mark.skipif(not encoders.has_ffmpeg(), reason="ffmpeg is not on the PATH")
 
@@ -113,7 +113,7 @@ def test_many_bodies_are_dots_and_more_are_counted(cluster, monkeypatch):
         offsets = np.asarray(scene.dots.get_offsets())
         shown = run.positions(3)[scene.view.contains(run.positions(3))][:, :2]
         assert sorted(offsets.tolist()) == sorted((shown / 10.0**scene.view.power).tolist())
-        monkeypatch.setattr(scenes, "DOTS", 10)
+        monkeypatch.setattr(body_scenes, "DOTS", 10)
         _, scene = rendered(run, "bodies", range(4))
         left, right, bottom, top = scene.view.extent((0, 1))
         area = (right - left) * (top - bottom) / scene.image.get_array().size
@@ -147,9 +147,9 @@ def test_chosen_planes_of_a_fluid_show_the_middle_one(write_fluid):
 
 def test_the_kind_by_default(flat, write_fluid):
     with open_run(flat) as run:
-        assert scenes.kinds_of(run) == ["activity", "bodies"]
+        assert kinds_of(run) == ["activity", "bodies"]
     with open_run(write_fluid()) as run:
-        assert scenes.kinds_of(run) == ["fluid"]
+        assert kinds_of(run) == ["fluid"]
 
 
 def test_frames_do_not_stay_in_memory(write_run, monkeypatch):

@@ -10,13 +10,13 @@ import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
+from support.presented import figure_of, plot_run
 
-from hybrid_nbody.analysis import figures
 from hybrid_nbody.analysis.panels import density_at, view_of
-from hybrid_nbody.analysis.plots import FIGURES, plot_run
 from hybrid_nbody.analysis.style import BODY_COLOURS, ENERGY_COLOURS, label, our_look, power_of_ten
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.nbody.figures import tracks
 
 DPI = 50
 
@@ -131,7 +131,7 @@ def test_energies_are_there_in_their_colours(write_run):
 @pytest.mark.parametrize("kind", ["energies", "overview"])
 def test_labels_of_neighbours_do_not_meet(write_run, kind):
     with open_run(write_run()) as run, our_look():
-        figure = FIGURES[kind](run)
+        figure = figure_of("nbody", kind)(run)
         figure.draw_without_rendering()
     above, below = (axes.yaxis.label.get_window_extent() for axes in figure.axes[:2])
     assert below.y1 < above.y0
@@ -143,7 +143,7 @@ def lines_of(figure, panel):
 
 def test_energies_are_those_of_the_run(write_run):
     with open_run(write_run(rows=9)) as run:
-        figure, found = FIGURES["energies"](run), run.diagnostics
+        figure, found = figure_of("nbody", "energies")(run), run.diagnostics
         lines = lines_of(figure, 0)
         assert list(lines) == ["kinetic", "potential", "total"]
         for name, drawn in lines.items():
@@ -159,7 +159,7 @@ def test_energies_are_those_of_the_run(write_run):
 
 def test_tracks_are_those_of_the_bodies(write_run):
     with open_run(write_run(frames=6)) as run:
-        figure = FIGURES["tracks"](run, 4)
+        figure = figure_of("nbody", "tracks")(run, 4)
         for panel, plane in enumerate([(0, 1), (0, 2), (1, 2)]):
             paths = [
                 line.get_xydata() for line in figure.axes[panel].lines if len(line.get_xydata()) > 1
@@ -176,10 +176,10 @@ def test_tracks_are_those_of_the_bodies(write_run):
 def test_tracks_of_a_long_run_are_thinned_evenly_and_end_where_the_bodies_are(
     write_run, monkeypatch
 ):
-    monkeypatch.setattr(figures, "TRACK_POINTS", 10)
+    monkeypatch.setattr(tracks, "TRACK_POINTS", 10)
     with open_run(write_run(frames=36)) as run:
-        tracks = figures.tracks_of(run, -1)
-        np.testing.assert_array_equal(tracks[:, 0, 0] / 100, [0, 4, 8, 12, 16, 20, 24, 28, 32, 35])
+        found = tracks.tracks_of(run, -1)
+        np.testing.assert_array_equal(found[:, 0, 0] / 100, [0, 4, 8, 12, 16, 20, 24, 28, 32, 35])
 
 
 def test_tracks_show_each_body_in_its_colour(write_run):
@@ -193,7 +193,7 @@ def test_a_snapshot_shows_every_body_but_the_ejected_ones(write_run, bodies):
     points = np.random.default_rng(3).uniform(-1, 1, size=(1, bodies, 3))
     points[0, 17] = [900, 0, 0]
     with open_run(write_run(positions=points)) as run:
-        figure = FIGURES["snapshot"](run)
+        figure = figure_of("nbody", "snapshot")(run)
     assert figure.get_suptitle() == f"Test, time 0, {bodies} bodies, 1 outside the picture"
     for axes in figure.axes[:3]:
         assert np.abs([*axes.get_xlim(), *axes.get_ylim()]).max() < 1.2
@@ -210,7 +210,7 @@ def test_bodies_in_a_plane_are_drawn_in_it_alone(write_run, bodies):
     points = np.random.default_rng(3).uniform(size=(1, bodies, 3))
     points[..., 2] = 0
     with open_run(write_run(positions=points)) as run:
-        axes, *others = FIGURES["snapshot"](run).axes
+        axes, *others = figure_of("nbody", "snapshot")(run).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (length)", "y (length)")
     assert [one.get_xlabel() for one in others] == [""] * len(others)  # the colour bar at most
     assert len(axes.collections[0].get_offsets()) == bodies
@@ -227,11 +227,11 @@ def test_a_snapshot_of_an_earlier_frame(cluster):
 
 def test_an_overview_shows_energies_and_bodies(cluster, write_run):
     with open_run(cluster) as run:
-        panels = FIGURES["overview"](run).axes
+        panels = figure_of("nbody", "overview")(run).axes
         assert len(panels[0].lines) == 3
         assert len(panels[2].collections[0].get_offsets()) == 299
     with open_run(write_run("few")) as run:
-        assert len(FIGURES["overview"](run).axes[2].lines) == 3 * 4
+        assert len(figure_of("nbody", "overview")(run).axes[2].lines) == 3 * 4
 
 
 def test_the_view_of_known_sets():
@@ -325,7 +325,8 @@ def test_the_users_settings_neither_matter_nor_change(write_run):
 def test_no_window_and_no_pyplot(write_run):
     write_run()
     code = (
-        "import sys, matplotlib; from hybrid_nbody.analysis.plots import plot_run; plot_run('out', 'overview', dpi=50);"
+        "import sys, matplotlib; from hybrid_nbody.analysis.plots import plot_run;"
+        "from hybrid_nbody.run.models import MODELS; plot_run('out', 'overview', dpi=50, models=MODELS);"
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams._get_backend_or_none())"
     )
     environment = {"PATH": "", "MPLBACKEND": "", "PYTHONPATH": ":".join(filter(None, sys.path))}
@@ -341,8 +342,8 @@ def test_no_window_and_no_pyplot(write_run):
 def test_an_unknown_kind(write_run, refused):
     write_run()
     assert refused(InputError, plot_run, "out", "energy") == (
-        "no picture of kind 'energy'; there are energies, snapshot, tracks, overview, tracks-3d, lagrangian, profiles, "
-        "activity, diagnostics, slices, projection; did you mean 'energies'?"
+        "out/trajectory.h5: no picture of kind 'energy' of a run of model 'nbody'; there are energies, snapshot, "
+        "tracks, tracks-3d, lagrangian, profiles, activity, overview; did you mean 'energies'?"
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid_nbody.analysis.profiles import (
+from hybrid_nbody.nbody.figures.profiles import (
     BODIES_OF_A_SHELL,
     dispersion_of,
     lagrangian_radii,

@@ -6,13 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.presented import make_report, plot_run
 
 from hybrid_nbody import progress
 from hybrid_nbody.analysis import report, scene3d, volume
 from hybrid_nbody.analysis.compare import compare
 from hybrid_nbody.analysis.export import export_run, source
-from hybrid_nbody.analysis.plots import plot_run
-from hybrid_nbody.analysis.report import make_report
 from hybrid_nbody.cli.main import main
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"

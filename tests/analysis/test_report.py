@@ -10,9 +10,9 @@ import subprocess
 import h5py
 import numpy as np
 import pytest
+from support.presented import make_report
 
 from hybrid_nbody.analysis import scene3d
-from hybrid_nbody.analysis.report import make_report
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
@@ -79,7 +79,7 @@ def test_a_page_holds_the_run_and_loads_nothing(write_run):
 def test_what_is_missing_is_left_out_with_the_reason(write_run):
     lines = []
     page = make_report(write_run(frames=0), say=lines.append).read_text()
-    assert lines[0] == "no view in space: no frames of bodies or of a density"
+    assert lines[0] == "no view in space: no frames of bodies"
     assert lines[-1].startswith("no table of where the time went: ")
     assert lines[-1].endswith("out/log.txt: No such file or directory")
     assert "<canvas" not in page
@@ -118,7 +118,7 @@ def test_where_reports_cannot_go(write_run, refused):
 
 def test_points_are_where_the_bodies_are(write_run):
     with open_run(write_run(frames=4, bodies=5)) as run:
-        scene = json.loads(json.dumps(scene3d.scene_data(run)))
+        scene = json.loads(json.dumps(scene3d.points_data(run)))
         assert scene["times"] == [0, 0.5, 1, 1.5]
         first, last = (numbers(scene["frames"][frame]) for frame in (0, 3))
         moved = (last - first) / scene3d.STEPS
@@ -134,7 +134,7 @@ def test_frames_and_points_are_bounded(write_run, monkeypatch):
     points = np.random.default_rng(1).normal(size=(9, 50, 3))
     points[4, 7] = np.nan
     with open_run(write_run(positions=points)) as run:
-        scene = scene3d.scene_data(run)
+        scene = scene3d.points_data(run)
     assert scene["times"] == [0, 2, 4]
     assert [len(numbers(frame)) for frame in scene["frames"]] == [20] * 3
     assert scene["caption"].startswith("20 of 50 bodies")
@@ -144,16 +144,16 @@ def test_a_body_that_is_nowhere_is_marked(write_run):
     points = np.random.default_rng(1).normal(size=(1, 50, 3))
     points[0, 7], points[0, 8] = np.nan, 1e6
     with open_run(write_run(positions=points)) as run:
-        found = numbers(scene3d.scene_data(run)["frames"][0])
+        found = numbers(scene3d.points_data(run)["frames"][0])
     assert (found[7:9] == scene3d.STEPS + 1).all()
     assert (np.delete(found, [7, 8], axis=0) <= scene3d.STEPS).all()
 
 
 def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
     with open_run(write_fluid(frames=2)) as run:
-        fine = scene3d.scene_data(run)
+        fine = scene3d.surface_data(run, "fluid/density")
         monkeypatch.setattr(scene3d, "TRIANGLES", 600)
-        coarse = scene3d.scene_data(run)
+        coarse = scene3d.surface_data(run, "fluid/density")
     assert fine["kind"] == "surface"
     assert fine["box"] == [0.75, 1.0, 0.5]
     vertices, triangles = (numbers(text) for text in fine["frames"][1])

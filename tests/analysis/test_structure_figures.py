@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from PIL import Image
+from support.presented import figure_of, plot_run
 
-from hybrid_nbody.analysis import structure_figures
-from hybrid_nbody.analysis.plots import FIGURES, plot_run
-from hybrid_nbody.analysis.profiles import FRACTIONS, lagrangian_radii, profile_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.nbody.figures import structure
+from hybrid_nbody.nbody.figures.profiles import FRACTIONS, lagrangian_radii, profile_of
 
 DPI = 50
 
@@ -42,7 +42,7 @@ def flat(write_run):
 
 def test_tracks_in_space(write_run):
     with open_run(write_run(frames=5)) as run:
-        figure = FIGURES["tracks-3d"](run, 3)
+        figure = figure_of("nbody", "tracks-3d")(run, 3)
         (axes,) = figure.axes
         paths = [
             np.transpose(line.get_data_3d())
@@ -58,9 +58,9 @@ def test_tracks_in_space(write_run):
 
 
 def test_lagrangian_radii_over_time(ball, monkeypatch):
-    monkeypatch.setattr(structure_figures, "RADII_FRAMES", 2)
+    monkeypatch.setattr(structure, "RADII_FRAMES", 2)
     with open_run(ball) as run:
-        (axes,) = FIGURES["lagrangian"](run).axes
+        (axes,) = figure_of("nbody", "lagrangian")(run).axes
         assert len(axes.lines) == len(FRACTIONS)
         for line, column in zip(axes.lines, range(len(FRACTIONS)), strict=True):
             expected = [
@@ -71,7 +71,7 @@ def test_lagrangian_radii_over_time(ball, monkeypatch):
 
 def test_profiles_of_a_frame(ball):
     with open_run(ball) as run:
-        left, right = FIGURES["profiles"](run, 1).axes
+        left, right = figure_of("nbody", "profiles")(run, 1).axes
         found = profile_of(run.positions(1), run.velocities(1), run.mass)
         np.testing.assert_array_equal(
             left.lines[0].get_xydata(), np.column_stack([found.radius, found.density])
@@ -83,7 +83,7 @@ def test_profiles_of_a_frame(ball):
 
 def test_a_map_and_the_bodies_over_it_lie_on_each_other(flat):
     with open_run(flat) as run:
-        axes = FIGURES["activity"](run, 0).axes[0]
+        axes = figure_of("nbody", "activity")(run, 0).axes[0]
         shown = axes.images[0].get_array()
         np.testing.assert_array_equal(shown, run.field("activity/map", 0))
         assert axes.images[0].get_extent() == [0, 1, 0, 1]

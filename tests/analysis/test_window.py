@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from hybrid_nbody.analysis import window
+from hybrid_nbody.nbody.figures import window
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.configs import loads
 
-from hybrid_nbody.config.reference import EXAMPLES, page
+from hybrid_nbody.config.reference import page
 from hybrid_nbody.config.wording import kinds, sections
 from hybrid_nbody.run.models import MODELS
 
@@ -29,11 +29,11 @@ def test_the_page_in_the_documentation_is_up_to_date():
 
 def test_every_key_and_kind_is_on_the_page():
     text = page(MODELS)
-    for root in MODELS.values():
-        for key, description in keys_of(root):
+    for model in MODELS.values():
+        for key, description in keys_of(model.schema):
             assert f"| `{key}` |" in text
             assert description.replace("|", "\\|") in text
-    for kind in kinds(MODELS["nbody"].model_fields["bodies"].annotation):
+    for kind in kinds(MODELS["nbody"].schema.model_fields["bodies"].annotation):
         assert f"#### bodies: {kind}\n" in text
 
 
@@ -47,8 +47,8 @@ def keys_of(section, prefix=""):
 
 
 def test_the_examples_on_the_page_are_valid():
-    assert loads(EXAMPLES["nbody"], "example").time.total_steps == 1000
-    assert loads(EXAMPLES["fluid"], "example").sources.events[0].last == 149
+    assert loads(MODELS["nbody"].example, "example").time.total_steps == 1000
+    assert loads(MODELS["fluid"].example, "example").sources.events[0].last == 149
 
 
 def test_the_configuration_loads_without_the_heavy_libraries():

@@ -16,6 +16,7 @@ from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.shares import Devices
 
 CONFIG = """
 model: nbody
@@ -110,7 +111,7 @@ def test_a_transport_that_stands_in_for_another_is_in_the_log(communicator):
         )
         return transport
 
-    maker = builder(communicator, "auto", connect=connect)
+    maker = builder(communicator, "auto", devices=Devices(connect=connect))
     lines = maker.lines(maker.fresh(maker.initial() if communicator.is_root else None))
     warnings = [line for line in lines if line.startswith("warning: ")]
     expected = [

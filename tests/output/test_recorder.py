@@ -15,7 +15,7 @@ from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.progress import Progress
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
-from hybrid_nbody.simulation.schedule import AtStep, Either, EverySteps
+from hybrid_nbody.simulation.schedule import AnyOf, AtStep, EverySteps
 
 pytestmark = pytest.mark.mpi
 
@@ -95,10 +95,10 @@ def steps_saved(recorder):
 def run(recorder, diagnostics):
     """Save every three steps up to step 30."""
     simulation = recorder.simulation
-    save = Either(EverySteps(3), AtStep(30))
+    save = AnyOf(EverySteps(3), AtStep(30))
     simulation.events = [
         Event("guard", save, recorder.check),
-        Event("diagnostics", Either(*diagnostics), recorder.measure),
+        Event("diagnostics", AnyOf(*diagnostics), recorder.measure),
         Event("checkpoint", save, recorder.save),
         Event("finish", AtStep(30), lambda: simulation.stop("finished")),
     ]

@@ -7,7 +7,7 @@ import pytest
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.shares import (
-    Built,
+    RunSetup,
     check_lists,
     is_measured,
     placement_lines,
@@ -16,41 +16,41 @@ from hybrid_nbody.parallel.shares import (
 )
 
 
-def config_of(backend="auto", balance="auto"):
-    return SimpleNamespace(compute=SimpleNamespace(backend=backend, balance=balance))
+def compute_of(backend="auto", balance="auto"):
+    return SimpleNamespace(backend=backend, balance=balance)
 
 
 @pytest.mark.parametrize(
-    ("config", "size", "message"),
+    ("compute", "size", "message"),
     [
         (
-            config_of(backend=("gpu", "cpu")),
+            compute_of(backend=("gpu", "cpu")),
             3,
             "compute.backend: 2 backends for 3 ranks; give one backend a rank",
         ),
         (
-            config_of(backend=("cpu",)),
+            compute_of(backend=("cpu",)),
             2,
             "compute.backend: 1 backend for 2 ranks; give one backend a rank",
         ),
         (
-            config_of(balance=(1.0, 2.0)),
+            compute_of(balance=(1.0, 2.0)),
             1,
             "compute.balance: 2 weights for 1 rank; give one weight a rank",
         ),
     ],
 )
-def test_a_list_of_another_length_is_refused(config, size, message):
+def test_a_list_of_another_length_is_refused(compute, size, message):
     with pytest.raises(InputError) as caught:
-        check_lists(config, size)
+        check_lists(compute, size)
     assert str(caught.value) == message
     assert caught.value.shared
 
 
 def test_words_and_lists_of_the_right_length_are_taken():
-    check_lists(config_of(), 3)
-    check_lists(config_of("hybrid", "measured"), 3)
-    check_lists(config_of(("gpu", "cpu", "cpu"), (1.0, 0.0, 2.0)), 3)
+    check_lists(compute_of(), 3)
+    check_lists(compute_of("hybrid", "measured"), 3)
+    check_lists(compute_of(("gpu", "cpu", "cpu"), (1.0, 0.0, 2.0)), 3)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_shares_follow_the_speed_as_asked_for_or_where_devices_differ(balance, k
         asked.append(1)
         return [1000.0, 1.0]
 
-    config, placement = config_of(balance=balance), SimpleNamespace(kinds=kinds)
-    assert shares(config, 10, placement, measure, least=1).counts == counts
-    assert len(asked) == is_measured(config, placement) == (counts == (9, 1))
+    compute, placement = compute_of(balance=balance), SimpleNamespace(kinds=kinds)
+    assert shares(compute, 10, placement, measure, least=1).counts == counts
+    assert len(asked) == is_measured(compute, placement) == (counts == (9, 1))
 
 
 def test_bodies_need_no_least_share():
     placement = SimpleNamespace(kinds=("gpu", "cpu"))
-    assert shares(config_of(), 10, placement, lambda: [1000.0, 1.0]).counts == (10, 0)
+    assert shares(compute_of(), 10, placement, lambda: [1000.0, 1.0]).counts == (10, 0)
 
 
 def test_the_log_says_who_computes_what():
@@ -95,7 +95,9 @@ def test_the_log_says_who_computes_what():
         name="allgather", alone=False, transport=transport, partition=Partition((0, 9, 10))
     )
     lines = placement_lines(
-        config_of(), Built(None, placement, exchange), lambda number: plural(number, "row", "rows")
+        compute_of(),
+        RunSetup(None, placement, exchange),
+        lambda number: plural(number, "row", "rows"),
     )
     assert lines == [
         "backend gpu, cpu, as asked for; exchange allgather over host; shares by speed",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import configs
 
-from hybrid_nbody.run.models import BUILDERS
+from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
 
 BODIES = """
@@ -45,7 +45,7 @@ solve leaves."""
 
 def built_of(text, communicator, backends):
     config = configs.loads(text.replace("BACKEND", f"[{', '.join(backends)}]"), "test.yaml")
-    builder = BUILDERS[config.model](config, communicator)
+    builder = MODELS[config.model].builder(config, communicator)
     builder.check()
     return builder, builder.fresh(communicator.only_on_root(builder.initial))
 
@@ -87,7 +87,7 @@ def test_a_gpu_and_cpus_step_together(communicator, name):
         builder.speeds = lambda built, seconds, now=speeds: now
         rebalancer.speeds = None
         rebalancer.look(simulation)
-    counts = rebalancer.built.exchange.partition.counts
+    counts = rebalancer.setup.exchange.partition.counts
     assert counts[0] < counts[-1]  # it was moved as the speeds said
     assert_close(simulation.model, expected.model, tolerance)
 

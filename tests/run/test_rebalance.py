@@ -17,7 +17,7 @@ from hybrid_nbody.parallel import calibrate as trials
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.run import job
 from hybrid_nbody.run import start as application
-from hybrid_nbody.run.models import BUILDERS
+from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import LEAST_GAIN, Rebalancer, better_shares
 from hybrid_nbody.simulation.model import Role
 
@@ -58,7 +58,8 @@ EVERYWHERE = [
 
 def built_of(text, communicator):
     """Return the builder of a configuration, and what it built."""
-    builder = BUILDERS[(config := configs.loads(text, "test.yaml")).model](config, communicator)
+    config = configs.loads(text, "test.yaml")
+    builder = MODELS[config.model].builder(config, communicator)
     return builder, builder.fresh(communicator.only_on_root(builder.initial))
 
 
@@ -115,7 +116,7 @@ def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communica
         rebalancer.look(simulation)
         assert before() is None  # it would take its memory beside the new one
     assert len(lines) == 4
-    assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
+    assert rebalancer.setup.exchange.partition.counts != still.exchange.partition.counts
     diagnostics = stepped(still.model, 4)
     assert stepped(simulation.model, 4) == diagnostics
     moved, expected = state_of(simulation.model), state_of(still.model)
@@ -141,7 +142,7 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
     rebalancer.look(simulation)
     for model in (still.model, simulation.model):
         model.advance(4)
-    assert rebalancer.built.exchange.partition.counts != still.exchange.partition.counts
+    assert rebalancer.setup.exchange.partition.counts != still.exchange.partition.counts
     moved, expected = (
         state_of(simulation.model)["bodies/position"],
         state_of(still.model)["bodies/position"],
@@ -169,7 +170,7 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
             builder, "speeds", lambda *_, calls=calls: next(calls)(communicator.size)
         )
         monkeypatch.setattr(
-            Rebalancer, "_speeds", lambda self: self.builder.speeds(self.built, None)
+            Rebalancer, "_speeds", lambda self: self.builder.speeds(self.setup, None)
         )
         monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
         outcomes.append(application.run(config, [], False, communicator, 0.0))
@@ -271,8 +272,8 @@ def standing(alone, *speeds):
 
 
 def look_after_a_step(rebalancer):
-    rebalancer.built.model.step += 1
-    rebalancer.look(SimpleNamespace(model=rebalancer.built.model))
+    rebalancer.setup.model.step += 1
+    rebalancer.look(SimpleNamespace(model=rebalancer.setup.model))
 
 
 def test_a_small_gain_moves_nothing(alone):
@@ -283,7 +284,7 @@ def test_a_small_gain_moves_nothing(alone):
 def test_nothing_is_measured_before_a_step_is_done(alone):
     rebalancer, _ = standing(alone, [1.0, 1.0])
     for _ in range(2):
-        rebalancer.look(SimpleNamespace(model=rebalancer.built.model))
+        rebalancer.look(SimpleNamespace(model=rebalancer.setup.model))
     assert rebalancer.builder.heard == []
     look_after_a_step(rebalancer)
     assert rebalancer.builder.heard == [[0.0]]
@@ -345,4 +346,4 @@ def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
     )
     simulation.model.advance(1)
     rebalancer.look(simulation)
-    assert min(rebalancer.built.exchange.partition.counts) > 0
+    assert min(rebalancer.setup.exchange.partition.counts) > 0

@@ -9,11 +9,11 @@ from support.ranks import RowsModel
 
 from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.schedule import (
+    AnyOf,
     AtStep,
     Clock,
-    Either,
     EverySteps,
-    EveryWall,
+    EveryWallClock,
     StopRequested,
 )
 from hybrid_nbody.simulation.signals import StopSignals
@@ -75,9 +75,9 @@ def test_batches_end_where_something_is_due_and_events_keep_their_order(loop):
     simulation.events = [
         noting(simulation, notes, "a", EverySteps(6)),
         noting(simulation, notes, "b", EverySteps(4)),
-        noting(simulation, notes, "never", Either()),
+        noting(simulation, notes, "never", AnyOf()),
         stopping(simulation, 13),
-        noting(simulation, notes, "after the end", Either(AtStep(13))),
+        noting(simulation, notes, "after the end", AnyOf(AtStep(13))),
     ]
     assert simulation.run() == simulation.outcome == "finished"
     assert simulation.model.batches == [4, 2, 2, 4, 1]
@@ -100,7 +100,7 @@ def test_seconds_are_added_up_under_the_names_of_events(loop):
     simulation.events = [
         Event("slow", EverySteps(2), lambda: time.sleep(0.02)),
         Event("quick", EverySteps(5), lambda: None),
-        Event("never", Either(), lambda: None),
+        Event("never", AnyOf(), lambda: None),
         stopping(simulation, 5),
     ]
     start = time.perf_counter()
@@ -151,7 +151,7 @@ def test_the_root_s_clock_decides_for_every_rank(loop, communicator):
     model = PacedModel(4, communicator)
     simulation, notes = loop(model, started=time.monotonic() - 1000.0 * communicator.rank), []
     simulation.events = [
-        noting(simulation, notes, "wall", EveryWall(0.002)),
+        noting(simulation, notes, "wall", EveryWallClock(0.002)),
         noting(simulation, notes, "limit", StopRequested(wall_limit=500.0)),
         stopping(simulation, 200),
     ]

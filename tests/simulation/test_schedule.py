@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from hybrid_nbody.simulation.schedule import (
     NEVER,
+    AnyOf,
     AtStep,
     Clock,
-    Either,
     EverySteps,
     EveryTime,
-    EveryWall,
+    EveryWallClock,
     StopRequested,
 )
 
@@ -133,18 +133,18 @@ SIMPLE = (
 @given(schedules=st.lists(SIMPLE, max_size=4), start=st.integers(0, 300))
 @example(schedules=[], start=0)
 def test_either_is_due_when_any_of_several_is(schedules, start):
-    check_agreement(Either(*schedules), start)
+    check_agreement(AnyOf(*schedules), start)
     each = [due_steps(schedule, start) for schedule in schedules]
-    assert due_steps(Either(*schedules), start) == sorted(set().union(*each))
-    assert Either(*schedules, Either()).steps_ahead(Clock(start)) == min(
+    assert due_steps(AnyOf(*schedules), start) == sorted(set().union(*each))
+    assert AnyOf(*schedules, AnyOf()).steps_ahead(Clock(start)) == min(
         (schedule.steps_ahead(Clock(start)) for schedule in schedules), default=NEVER
     )
 
 
 def test_every_one_of_several_is_asked():
     """Those that keep time of their own must notice that they were due, though another one was, too."""
-    walls = EveryWall(10.0), EveryWall(10.0)
-    assert Either(*walls).due(Clock(0, wall=5.0))
+    walls = EveryWallClock(10.0), EveryWallClock(10.0)
+    assert AnyOf(*walls).due(Clock(0, wall=5.0))
     assert [wall.next for wall in walls] == [15.0, 15.0]
 
 
@@ -153,7 +153,7 @@ def test_every_one_of_several_is_asked():
 
 @given(seconds=st.floats(0.01, 10), step_seconds=st.floats(1e-6, 20))
 def test_wall_clock_events_come_about_as_often_as_asked_for(seconds, step_seconds):
-    schedule, wall, times = EveryWall(seconds), 0.0, []
+    schedule, wall, times = EveryWallClock(seconds), 0.0, []
     for _ in range(50):
         if schedule.due(Clock(0, wall, step_seconds)):
             times.append(wall)
@@ -168,7 +168,7 @@ def test_steps_of_unknown_length_are_taken_one_by_one():
     assert Clock(0).steps_within(100.0) == 1
     assert Clock(0, step_seconds=0.5).steps_within(0.1) == 1
     assert Clock(0, step_seconds=0.5).steps_within(1.6) == 3
-    schedule = EveryWall(5.0)
+    schedule = EveryWallClock(5.0)
     assert (
         schedule.due(Clock(0, wall=1.0))
         and not schedule.due(Clock(1, wall=5.9))

@@ -137,6 +137,7 @@ class RowsModel:
         "momentum": Quantity("mass length / time", "vector", 3),
     }
     work = Work("interactions", 100.0, 20)
+    row_name = "body"
     advice = {"start": "The initial state has bad rows", "run": "Take smaller steps"}
 
     def __init__(self, number, communicator, weights=None, dt=0.5, index=None):

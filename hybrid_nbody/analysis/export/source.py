@@ -9,11 +9,14 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.analysis.passes import counted, counter, no_step
-from hybrid_nbody.analysis.volume import BLOCK_BYTES, DENSITY, VELOCITY, Volume, volume_of
+from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
 from hybrid_nbody.files.hdf5 import attributes, reading
 from hybrid_nbody.files.run import find_trajectory, open_run
+
+GRID_FIELDS = ("fluid/density", "fluid/velocity")
+"""What frames hold of a fluid."""
 
 MAPS = {"activity_map": "activity/map"}
 """What frames hold beside bodies: its name in an export, and in a trajectory."""
@@ -194,7 +197,7 @@ def _bodies(run):
 
 
 def _fluid(run):
-    names = {name.partition("/")[2]: name for name in (DENSITY, VELOCITY) if name in run.fields}
+    names = {name.partition("/")[2]: name for name in GRID_FIELDS if name in run.fields}
     if not names:
         raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
     return {

@@ -16,6 +16,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.halo import HaloExchange
 from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.shares import Devices
 from hybrid_nbody.run.start import build
 
 SOURCE = "bench scaling"
@@ -107,7 +108,7 @@ class Run:
     def __init__(self, values: dict, team: Team):
         self.team = team
         self.group = team.group
-        self.built = build(values, SOURCE, team.group, self.connect, team.place)
+        self.built = build(values, SOURCE, team.group, Devices(team.place, self.connect))
         self.model = self.built.model
         self.backend = self.built.placement.backend
         self.model.advance(1)  # compiles, and sorts the sources

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
+from hybrid_nbody.analysis.figures import new_figure, title
 from hybrid_nbody.analysis.panels import (
     FEW_BODIES,
     density_norm,
@@ -14,24 +14,26 @@ from hybrid_nbody.analysis.panels import (
 )
 from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, scaled_units
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
 
 
-def reasons(run) -> dict[str, str]:
-    """Say of each kind of picture, but the overview, why a run does not hold enough for it; nothing where it does."""
-    number = run.number_of_bodies
-    nothing = "" if run.number_of_frames and number else "no frames of bodies"
-    many = (
-        f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
-        if number > FEW_BODIES
-        else ""
-    )
-    return {
-        "energies": "" if _has_energies(run) else "no energies in the diagnostics",
-        "snapshot": nothing,
-        "tracks": nothing or many,
-    }
+def no_energies(run) -> str:
+    """Say why there are no energies; nothing where there are."""
+    needed = {"time", "kinetic_energy", "potential_energy", "total_energy", "relative_energy_error"}
+    known = run.diagnostics.number_of_rows > 0 and needed <= set(run.diagnostics)
+    return "" if known else "no energies in the diagnostics"
+
+
+def no_overview(run) -> str:
+    """Say why there is no overview; nothing where there is."""
+    return no_energies(run) or no_bodies(run)
+
+
+def no_tracks(run) -> str:
+    """Say why there are no tracks; nothing where there are."""
+    return no_bodies(run) or too_many(run)
 
 
 def energies_figure(run, frame=-1) -> Figure:
@@ -139,27 +141,12 @@ def overview_figure(run, frame=-1) -> Figure:
     return figure
 
 
-FIGURES = {
-    "energies": energies_figure,
-    "snapshot": snapshot_figure,
-    "tracks": tracks_figure,
-    "overview": overview_figure,
-}
-
-
 # --- their parts ----------------------------------------------------------------------------------
 
 
-def _has_energies(run):
-    needed = {"time", "kinetic_energy", "potential_energy", "total_energy", "relative_energy_error"}
-    return run.diagnostics.number_of_rows > 0 and needed <= set(run.diagnostics)
-
-
 def _need_energies(run):
-    if not _has_energies(run):
-        raise InputError(
-            f"{run.path}: no energies in the diagnostics of this run of model '{run.model}'"
-        )
+    if no_energies(run):
+        raise InputError(f"{run.path}: {no_energies(run)} of this run of model '{run.model}'")
 
 
 def _draw_energy_panels(above, below, run):

@@ -4,15 +4,9 @@ import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, points_of, title, tracks_of
-from hybrid_nbody.analysis.panels import DOTS, FEW_BODIES, draw_tracks_in_space, view_of
+from hybrid_nbody.analysis.figures import new_figure, title
+from hybrid_nbody.analysis.panels import DOTS, draw_tracks_in_space, view_of
 from hybrid_nbody.analysis.passes import counted, no_step
-from hybrid_nbody.analysis.profiles import (
-    BODIES_OF_A_SHELL,
-    FRACTIONS,
-    lagrangian_radii,
-    profile_of,
-)
 from hybrid_nbody.analysis.style import (
     BLUE,
     BODY_COLOURS,
@@ -24,6 +18,13 @@ from hybrid_nbody.analysis.style import (
     readable_ticks,
 )
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.figures.profiles import (
+    BODIES_OF_A_SHELL,
+    FRACTIONS,
+    lagrangian_radii,
+    profile_of,
+)
+from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 ACTIVITY = "activity/map"
 """The data set of the activity map: (T, D, D), rows along y of the unit square."""
@@ -35,26 +36,27 @@ FEWEST_OF_RADII = 10
 FEWEST_OF_PROFILES = 3 * BODIES_OF_A_SHELL
 
 
-def reasons(run) -> dict[str, str]:
-    """Say of each kind of picture why a run does not hold enough for it; nothing where it does."""
-    number = run.number_of_bodies
-    nothing = "" if run.number_of_frames and number else "no frames of bodies"
-    many = (
-        f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
-        if number > FEW_BODIES
-        else ""
-    )
+def no_tracks_in_space(run) -> str:
+    """Say why there are no tracks in space; nothing where there are."""
+    return no_bodies(run) or too_many(run)
+
+
+def no_radii(run) -> str:
+    """Say why there are no Lagrangian radii against time; nothing where there are."""
     once = "a single frame" if run.number_of_frames == 1 else ""
-    few = {least: _too_few(number, least) for least in (FEWEST_OF_RADII, FEWEST_OF_PROFILES)}
-    return {
-        "tracks-3d": nothing or many,
-        "lagrangian": nothing or few[FEWEST_OF_RADII] or once,
-        "profiles": nothing
-        or few[FEWEST_OF_PROFILES]
-        or ("the bodies lie in a plane" if _is_flat(run) else ""),
-        "activity": nothing
-        or ("" if ACTIVITY in run.fields else "the frames hold no activity map"),
-    }
+    return no_bodies(run) or _too_few(run, FEWEST_OF_RADII) or once
+
+
+def no_profiles(run) -> str:
+    """Say why there are no profiles; nothing where there are."""
+    flat = "the bodies lie in a plane" if _is_flat(run) else ""
+    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or flat
+
+
+def no_activity(run) -> str:
+    """Say why there is no activity map; nothing where there is."""
+    missing = "" if ACTIVITY in run.fields else "the frames hold no activity map"
+    return no_bodies(run) or missing
 
 
 def _is_flat(run):
@@ -64,19 +66,20 @@ def _is_flat(run):
     return bodies.get("kind") == "random-square" or bodies.get("dimensions") == 2
 
 
-def _too_few(number, least):
+def _too_few(run, least):
+    number = run.number_of_bodies
     return f"{number} bodies are too few; it takes {least}" if number < least else ""
 
 
-def _need(run, kind):
-    reason = reasons(run)[kind]
+def _require(run, kind, reason):
+    """Refuse a run that does not hold enough for a kind of picture."""
     if reason:
         raise InputError(f"{run.path}: no picture of kind '{kind}': {reason}")
 
 
 def space_figure(run, frame=-1) -> Figure:
-    """Draw the paths of a few bodies in space, seen from above one corner; as `body_figures.tracks_figure`."""
-    _need(run, "tracks-3d")
+    """Draw the paths of a few bodies in space, seen from above one corner; as `pictures.tracks_figure`."""
+    _require(run, "tracks-3d", no_tracks_in_space(run))
     tracks = tracks_of(run, frame)
     figure = new_figure(5.0)
     axes = figure.add_subplot(projection="3d")
@@ -113,7 +116,7 @@ def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
     InputError
         The run holds no bodies, too few of them, or a single frame.
     """
-    _need(run, "lagrangian")
+    _require(run, "lagrangian", no_radii(run))
     chosen = frames_of_radii(run)
     mass = run.mass
     radii = np.array(
@@ -164,7 +167,7 @@ def profiles_figure(run, frame=-1) -> Figure:
     InputError
         The run holds no bodies, too few of them, or no such frame.
     """
-    _need(run, "profiles")
+    _require(run, "profiles", no_profiles(run))
     points = points_of(run, frame)
     found = profile_of(points, run.velocities(frame), run.mass)
     figure = new_figure(3.0)
@@ -210,7 +213,7 @@ def activity_figure(run, frame=-1) -> Figure:
     InputError
         The run holds no activity map, or no such frame.
     """
-    _need(run, "activity")
+    _require(run, "activity", no_activity(run))
     points = points_of(run, frame)
     figure = new_figure(5.6)
     axes = figure.subplots()
@@ -249,15 +252,3 @@ def draw_activity(axes, values, points, units, norm=None):
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=label("x", units), ylabel=label("y", units)
     )
     return image, dots
-
-
-FIGURES = {
-    "tracks-3d": space_figure,
-    "lagrangian": lagrangian_figure,
-    "profiles": profiles_figure,
-    "activity": activity_figure,
-}
-
-PASSES = {"lagrangian": frames_of_radii}
-"""The frames that a kind goes through, if they are many; the function that draws it takes a
-`step`."""

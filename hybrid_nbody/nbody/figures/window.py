@@ -5,8 +5,8 @@ import os
 import matplotlib
 import numpy as np
 
-from hybrid_nbody.analysis.structure_figures import draw_activity
 from hybrid_nbody.analysis.style import label, our_look
+from hybrid_nbody.nbody.figures.structure import draw_activity
 
 PAUSE = 0.02
 """Seconds at least between two frames, in which the window takes its events."""

@@ -3,8 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, title
-from hybrid_nbody.analysis.fluid_panels import (
+from hybrid_nbody.analysis.field_panels import (
     colour_norm,
     draw_arrows,
     draw_decades,
@@ -12,9 +11,11 @@ from hybrid_nbody.analysis.fluid_panels import (
     draw_series,
     round_values,
 )
+from hybrid_nbody.analysis.figures import new_figure, title
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label
-from hybrid_nbody.analysis.volume import DENSITY, VELOCITY, columns, slice_of, volume_of
+from hybrid_nbody.analysis.volume import columns, slice_of, volume_of
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
 
 PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
 """For the axis that is looked along, the two that are seen, across and up."""
@@ -39,16 +40,22 @@ SERIES = (
 """The panels of the diagnostics: how each is drawn, its name, and its quantities."""
 
 
-def reasons(run) -> dict[str, str]:
-    """Say of each kind of picture why a run does not hold enough for it; nothing where it does."""
-    nothing = "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
-    planes = "" if nothing or volume_of(run).evenly else "the frames hold a few planes only"
+def no_density(run) -> str:
+    """Say why there is no frame of the density; nothing where there is."""
+    return "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
+
+
+def no_box(run) -> str:
+    """Say why the density cannot be seen through the box; nothing where it can."""
+    if no_density(run):
+        return no_density(run)
+    return "" if volume_of(run, DENSITY).evenly else "the frames hold a few planes only"
+
+
+def no_diagnostics(run) -> str:
+    """Say why there are no diagnostics of a fluid; nothing where there are."""
     known = run.diagnostics.number_of_rows and not _missing_series(run)
-    return {
-        "diagnostics": "" if known else "no diagnostics of a fluid",
-        "slices": nothing,
-        "projection": nothing or planes,
-    }
+    return "" if known else "no diagnostics of a fluid"
 
 
 def diagnostics_figure(run, frame=-1) -> Figure:
@@ -66,10 +73,8 @@ def diagnostics_figure(run, frame=-1) -> Figure:
     InputError
         The run holds no such diagnostics.
     """
-    if not run.diagnostics.number_of_rows or _missing_series(run):
-        raise InputError(
-            f"{run.path}: no diagnostics of a fluid in this run of model '{run.model}'"
-        )
+    if no_diagnostics(run):
+        raise InputError(f"{run.path}: {no_diagnostics(run)} in this run of model '{run.model}'")
     figure = new_figure(5.4)
     panels = figure.subplots(3, 2, sharex=True)
     for axes, (draw, name, names) in zip(panels.flat, SERIES, strict=True):
@@ -148,7 +153,7 @@ def projection_figure(run, frame=-1) -> Figure:
         raise InputError(
             f"{run.path}: the frames hold a few planes only (output.planes); nothing to look through"
         )
-    sums = columns(run, frame)
+    sums = columns(run, DENSITY, frame)
     places = [(axis, 0) for axis in PLANES]
     figure, panels = _three_panels(volume, places)
     norm = colour_norm(sums)
@@ -158,13 +163,6 @@ def projection_figure(run, frame=-1) -> Figure:
     _colour_bar(figure, drawn, panels[-1], label("column density", f"{run.units(DENSITY)} length"))
     figure.suptitle(title(run, frame, *_size(volume)))
     return figure
-
-
-FIGURES = {
-    "diagnostics": diagnostics_figure,
-    "slices": slices_figure,
-    "projection": projection_figure,
-}
 
 
 # --- their parts ----------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ def _volume(run, frame):
         run.part(DENSITY, frame, (0, 0, 0))
     except IndexError as error:
         raise InputError(str(error)) from error
-    return volume_of(run)
+    return volume_of(run, DENSITY)
 
 
 def _places(volume):

@@ -1,0 +1,1 @@
+"""Figures, movies and the view in space of a run of a fluid."""

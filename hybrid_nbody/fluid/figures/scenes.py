@@ -1,0 +1,35 @@
+"""The movie of a fluid: its density seen through the box."""
+
+from hybrid_nbody.analysis.field_panels import colour_norm, draw_plane, round_values
+from hybrid_nbody.analysis.scenes import XY, Scene
+from hybrid_nbody.analysis.style import label
+from hybrid_nbody.analysis.volume import column_along_z, slice_of, volume_of
+from hybrid_nbody.fluid.figures.names import DENSITY
+
+
+class Fluid(Scene):
+    """The density seen through the box along z; of frames that hold a few planes, the middle one of them."""
+
+    def build(self, samples):
+        self.volume = volume_of(self.run, DENSITY)
+        planes = [self._plane(frame) for frame in samples]
+        self.norm = colour_norm(planes)
+        self.image = draw_plane(self.axes, planes[0], self.volume, XY, self.norm)
+        name, units = (
+            ("column density", "density length") if self.volume.evenly else ("density", "density")
+        )
+        self._bar(self.image, label(name, units), ticks=round_values(self.norm)).minorticks_off()
+        return [self.image]
+
+    def _plane(self, frame):
+        if self.volume.evenly:
+            return column_along_z(self.run, DENSITY, frame)
+        return slice_of(self.run, DENSITY, frame, 2, self.volume.middle(2))
+
+    def show(self, frame):
+        self.image.set_data(self._plane(frame))
+
+
+def has_density(run) -> bool:
+    """Return whether there is a frame of the density."""
+    return bool(run.number_of_frames) and DENSITY in run.fields

@@ -1,0 +1,133 @@
+"""The model `fluid`, stable fluids in three dimensions, as the program knows it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # each part is loaded by the command that needs it
+    from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.fluid.build import FluidBuilder
+    from hybrid_nbody.fluid.config import FluidConfig
+    from hybrid_nbody.fluid.sources import Event
+    from hybrid_nbody.parallel.shares import Devices
+    from hybrid_nbody.simulation.model import Quantity
+    from hybrid_nbody.simulation.plan import Plan
+
+EXAMPLE = """\
+model: fluid
+title: Rising smoke
+grid: {cells: [64, 96, 64]}
+fluid: {buoyancy: 0.5}
+solver: {method: multigrid, max_iterations: 10, criterion: residual, tolerance: 1e-4}
+sources:
+  events:
+    - {steps: [0, 149], density: 1, sphere: {centre: [31.5, 8, 31.5], radius: 5}}
+    - {step: 40, velocity: [0.2, 0, 0]}   # in the cell at the centre
+time: {dt: 0.05, steps: 200}
+output:
+  directory: output/smoke
+  trajectory: {every_steps: 10}
+"""
+
+NOTES = """\
+Cells are cubes, and the longest edge of the box is the unit of length; x, y and z are the order of every list.
+
+Refused together: `sources.carry_over` with MacCormack advection, buoyancy or vorticity confinement; an odd number of
+cells along a periodic axis; the lexicographic solver with a periodic axis or a GPU; `solver.omega` without sor; with
+`criterion: residual` a tolerance below the rounding of `fluid.dtype` (1.2e-7 of float32); an event outside the grid, or
+at a step that the run does not have (the last is `time.steps` - 1)."""
+
+
+class FluidKind:
+    """Stable fluids; see `hybrid_nbody.run.models.ModelKind` for the contract."""
+
+    name = "fluid"
+    summary = "smoke in a box"
+    example = EXAMPLE
+    notes = NOTES
+    timings = ("fluid",)
+    highlights = (
+        "total_density",
+        "total_density_with_ghosts",
+        "kinetic_energy",
+        "max_speed",
+        "cfl",
+    )
+
+    @property
+    def schema(self) -> "type[FluidConfig]":
+        """Return the root of its configuration."""
+        from hybrid_nbody.fluid.config import FluidConfig
+
+        return FluidConfig
+
+    @property
+    def quantities(self) -> "Mapping[str, Quantity]":
+        """Return the names and meanings of its diagnostics."""
+        from hybrid_nbody.fluid.diagnostics import QUANTITIES
+
+        return QUANTITIES
+
+    @property
+    def changeable(self) -> tuple[str, ...]:
+        """Return the keys that a resumed run may change."""
+        from hybrid_nbody.parallel.shares import CHANGEABLE
+
+        return CHANGEABLE
+
+    @property
+    def figures(self) -> "Figures":
+        """Return everything that is drawn of its runs."""
+        from hybrid_nbody.fluid.figures.catalogue import FIGURES
+
+        return FIGURES
+
+    def resolved(self, config: "FluidConfig") -> "FluidConfig":
+        """Return the configuration with the events of its file beside the others.
+
+        A restart then needs no file.
+
+        Raises
+        ------
+        InputError
+            If the file is missing or wrong.
+        """
+        from hybrid_nbody.fluid.build import with_events_of_file
+
+        return with_events_of_file(config)
+
+    def builder(
+        self, config: "FluidConfig", communicator: Any, devices: "Devices | None" = None
+    ) -> "FluidBuilder":
+        """Return what builds the model of a configuration."""
+        from hybrid_nbody.fluid.build import FluidBuilder
+
+        return FluidBuilder(config, communicator, devices)
+
+    def plan(self, config: "FluidConfig", initial: "Sequence[Event]", ranks: int) -> "Plan":
+        """Return what a run would compute, hold and write."""
+        from hybrid_nbody.fluid.plan import plan
+
+        return plan(config, initial, ranks)
+
+    def facts_of_run(self, run: Any) -> "Facts":
+        """Say how many cells the grid has, and which of them the frames hold."""
+        from hybrid_nbody.analysis.volume import volume_of
+        from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
+
+        names = [name for name in (DENSITY, VELOCITY) if name in run.fields]
+        if not names:
+            return []
+        volume = volume_of(run, names[0])
+        what = " and ".join(name.partition("/")[2] for name in names)
+        shown = tuple(len(indices) for indices in volume.stored)
+        part = "" if shown == volume.cells else f" of {_product(shown)} of them"
+        return [("grid", f"{_product(volume.cells)} cells"), ("fields", f"{what}{part}")]
+
+    def facts_of_checkpoint(self, file: Any) -> "Facts":
+        """Say how many cells a checkpoint holds."""
+        whole = "state/density"
+        return [("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []
+
+
+def _product(numbers: Iterable[int]) -> str:
+    return " x ".join(map(str, numbers))

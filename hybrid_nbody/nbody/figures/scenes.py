@@ -1,0 +1,163 @@
+"""Movies of bodies: few of them with their paths, many as dots, more on a grid, or over their activity map."""
+
+from collections import deque
+
+import numpy as np
+from matplotlib.colors import LogNorm
+
+from hybrid_nbody.analysis.field_panels import colour_norm, round_values
+from hybrid_nbody.analysis.panels import (
+    DOTS,
+    FEW_BODIES,
+    View,
+    density_at,
+    density_norm,
+    frame_plane,
+    surface_density,
+    view_of,
+)
+from hybrid_nbody.analysis.scenes import XY, Scene
+from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP, label, scaled_units
+from hybrid_nbody.nbody.figures.structure import ACTIVITY, draw_activity
+
+SAMPLED = 200_000
+"""Numbers of all sampled frames together that the scales are chosen from."""
+
+TAIL = 40
+"""Frames of the path behind each of a few bodies."""
+
+
+class FewBodies(Scene):
+    """Each body a dot of its own colour, with the last part of its path behind it."""
+
+    def build(self, samples):
+        self.view = _view(self.run, samples)
+        self.tail = deque(maxlen=TAIL)
+        frame_plane(self.axes, self.view, XY)
+        colours = [
+            BODY_COLOURS[body % len(BODY_COLOURS)] for body in range(self.run.number_of_bodies)
+        ]
+        self.lines = [self.axes.plot([], [], color=colour, linewidth=1)[0] for colour in colours]
+        self.dots = self.axes.scatter(
+            [0.0] * len(colours), [0.0] * len(colours), s=40, c=colours, linewidths=0
+        )
+        return [*self.lines, self.dots]
+
+    def show(self, frame):
+        points = self.run.positions(frame)[:, :2] / 10.0**self.view.power
+        self.tail.append(points)
+        paths = np.stack(self.tail)
+        for body, line in enumerate(self.lines):
+            line.set_data(*paths[:, body].T)
+        self.dots.set_offsets(points)
+
+
+class ManyBodies(Scene):
+    """Each body a dot, coloured by the bodies per area around it."""
+
+    def build(self, samples):
+        self.view = _view(self.run, samples)
+        frame_plane(self.axes, self.view, XY)
+        self.norm = _common_norm(self.run, self.view, samples)
+        size = float(np.clip(40_000 / self.run.number_of_bodies, 0.5, 12.0))
+        self.dots = self.axes.scatter(
+            [], [], s=size, c=[], cmap=DENSITY_MAP, norm=self.norm, linewidths=0
+        )
+        self._bar(self.dots, _per_area(self.view))
+        return [self.dots]
+
+    def show(self, frame):
+        points = self.run.positions(frame)
+        points = points[self.view.contains(points)]
+        density = density_at(points, self.view, XY)
+        order = np.argsort(density, kind="stable")  # the densest on top
+        self.dots.set_offsets(points[order][:, :2] / 10.0**self.view.power)
+        self.dots.set_array(density[order])
+
+
+class ManyMoreBodies(ManyBodies):
+    """Bodies counted on a grid: dots would hide one another."""
+
+    def build(self, samples):
+        self.view = _view(self.run, samples)
+        frame_plane(self.axes, self.view, XY)
+        self.norm = _common_norm(self.run, self.view, samples)
+        empty = np.ma.masked_all((2, 2))
+        self.image = self.axes.imshow(
+            empty, origin="lower", extent=self.view.extent(XY), cmap=DENSITY_MAP, norm=self.norm
+        )
+        self._bar(self.image, _per_area(self.view))
+        return [self.image]
+
+    def show(self, frame):
+        counts, _, _ = surface_density(self.run.positions(frame), self.view, XY)
+        self.image.set_data(np.ma.masked_less_equal(counts, 0).T)
+
+
+class Activity(Scene):
+    """The activity map, the bodies over it."""
+
+    def build(self, samples):
+        maps = [self.run.field(ACTIVITY, frame) for frame in samples]
+        norm = colour_norm(maps)
+        points = self.run.positions(samples[0])
+        self.image, self.dots = draw_activity(
+            self.axes, maps[0], points, self.run.units("bodies/position"), norm
+        )
+        self._bar(
+            self.image, label("activity", self.run.units(ACTIVITY)), ticks=round_values(norm)
+        ).minorticks_off()
+        return [self.image, self.dots]
+
+    def show(self, frame):
+        self.image.set_data(self.run.field(ACTIVITY, frame))
+        if self.run.number_of_bodies <= DOTS:
+            self.dots.set_offsets(self.run.positions(frame)[:, :2])
+
+
+def bodies_scene(run, frames) -> Scene:
+    """Return the scene that suits the number of bodies."""
+    if run.number_of_bodies <= FEW_BODIES:
+        return FewBodies(run, frames)
+    if run.number_of_bodies <= DOTS:
+        return ManyBodies(run, frames)
+    return ManyMoreBodies(run, frames)
+
+
+def has_bodies(run) -> bool:
+    """Return whether there is a frame of bodies."""
+    return bool(run.number_of_frames and run.number_of_bodies)
+
+
+def has_activity(run) -> bool:
+    """Return whether there is a frame of an activity map."""
+    return has_bodies(run) and ACTIVITY in run.fields
+
+
+def _view(run, samples) -> View:
+    """Return the cube that shows the bodies in all the samples; of many bodies every so many are looked at."""
+    stride = max(1, run.number_of_bodies * len(samples) // SAMPLED)
+    points = np.concatenate(
+        [run.positions(frame)[::stride].copy() for frame in samples]
+    )  # a view would keep it all
+    return view_of(points, run.units("bodies/position"))
+
+
+def _common_norm(run, view, samples):
+    norms = [density_norm(run.positions(frame), view, (XY,)) for frame in samples]
+    norms = [norm for norm in norms if norm is not None]
+    if not norms:
+        return LogNorm(1.0, 100.0)
+    highest = max(norm.vmax for norm in norms)
+    return LogNorm(min(min(norm.vmin for norm in norms), highest / 100), highest)
+
+
+def _per_area(view):
+    length = scaled_units(view.units, view.power)
+    if not length:
+        return "bodies per area"
+    return (
+        f"bodies per area (1 / ({length})²)"
+        if " " in length
+        else f"bodies per area (1 / {length}²)"
+    )

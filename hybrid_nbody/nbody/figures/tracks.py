@@ -1,0 +1,57 @@
+"""The positions of bodies that a figure shows: of one frame, or along their paths."""
+
+import numpy as np
+
+from hybrid_nbody.analysis.panels import FEW_BODIES
+from hybrid_nbody.errors import InputError
+
+TRACK_POINTS = 20_000
+"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in
+memory."""
+
+
+def no_bodies(run) -> str:
+    """Say why there is no frame of bodies; nothing where there is."""
+    return "" if run.number_of_frames and run.number_of_bodies else "no frames of bodies"
+
+
+def too_many(run) -> str:
+    """Say that there are more bodies than can be told apart; nothing where there are not."""
+    number = run.number_of_bodies
+    if number <= FEW_BODIES:
+        return ""
+    return f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
+
+
+def points_of(run, frame) -> np.ndarray:
+    """Return the positions of the bodies in a frame: (N, 3) float64.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, or no such frame.
+    """
+    if not run.number_of_bodies:
+        raise InputError(f"{run.path}: a run of model '{run.model}' has no bodies to draw")
+    try:
+        return run.positions(frame)
+    except IndexError as error:
+        raise InputError(str(error)) from error
+
+
+def tracks_of(run, frame) -> np.ndarray:
+    """Return the positions from the first frame to `frame`, thinned evenly to `TRACK_POINTS`: (F, N, 3) float64.
+
+    Raises
+    ------
+    InputError
+        The run holds no bodies, too many of them, or no such frame.
+    """
+    last = points_of(run, frame)
+    if run.number_of_bodies > FEW_BODIES:
+        raise InputError(
+            f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}"
+        )
+    end = frame % run.number_of_frames
+    earlier = run.positions(slice(0, end, -(-(end + 1) // TRACK_POINTS)))
+    return np.concatenate([earlier, last[None]])

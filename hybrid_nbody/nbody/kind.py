@@ -1,0 +1,98 @@
+"""The model `nbody`, gravity between bodies, as the program knows it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # each part is loaded by the command that needs it
+    from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.nbody.bodies import Bodies
+    from hybrid_nbody.nbody.build import NBodyBuilder
+    from hybrid_nbody.nbody.config import NBodyConfig
+    from hybrid_nbody.parallel.shares import Devices
+    from hybrid_nbody.simulation.model import Quantity
+    from hybrid_nbody.simulation.plan import Plan
+
+EXAMPLE = """\
+model: nbody
+title: Plummer sphere
+bodies: {kind: plummer, n: 8192}
+gravity: {softening: 0.01}
+time: {dt: 1e-3, end: 1.0}
+output:
+  directory: output/plummer
+  trajectory: {every_time: 0.05}
+  checkpoint: {every_steps: 500, keep: 2}
+"""
+
+NOTES = "Units are those of the bodies: with G = 1 they are standard N-body units."
+
+
+class NBodyKind:
+    """Gravity between bodies; see `hybrid_nbody.run.models.ModelKind` for the contract."""
+
+    name = "nbody"
+    summary = "gravity between bodies"
+    example = EXAMPLE
+    notes = NOTES
+    timings = ("force", "exchange")
+    highlights = (
+        "kinetic_energy",
+        "potential_energy",
+        "total_energy",
+        "relative_energy_error",
+        "virial_ratio",
+    )
+
+    @property
+    def schema(self) -> "type[NBodyConfig]":
+        """Return the root of its configuration."""
+        from hybrid_nbody.nbody.config import NBodyConfig
+
+        return NBodyConfig
+
+    @property
+    def quantities(self) -> "Mapping[str, Quantity]":
+        """Return the names and meanings of its diagnostics."""
+        from hybrid_nbody.nbody.diagnostics import QUANTITIES
+
+        return QUANTITIES
+
+    @property
+    def changeable(self) -> tuple[str, ...]:
+        """Return the keys that a resumed run may change."""
+        from hybrid_nbody.parallel.shares import CHANGEABLE
+
+        return (*CHANGEABLE, "time.max_energy_error")
+
+    @property
+    def figures(self) -> "Figures":
+        """Return everything that is drawn of its runs."""
+        from hybrid_nbody.nbody.figures.catalogue import FIGURES
+
+        return FIGURES
+
+    def resolved(self, config: "NBodyConfig") -> "NBodyConfig":
+        """Return the configuration as it is: a checkpoint holds the bodies."""
+        return config
+
+    def builder(
+        self, config: "NBodyConfig", communicator: Any, devices: "Devices | None" = None
+    ) -> "NBodyBuilder":
+        """Return what builds the model of a configuration."""
+        from hybrid_nbody.nbody.build import NBodyBuilder
+
+        return NBodyBuilder(config, communicator, devices)
+
+    def plan(self, config: "NBodyConfig", initial: "Bodies", ranks: int) -> "Plan":
+        """Return what a run would compute, hold and write."""
+        from hybrid_nbody.nbody.plan import plan
+
+        return plan(config, initial, ranks)
+
+    def facts_of_run(self, run: Any) -> "Facts":
+        """Say how many bodies a run has."""
+        return [("bodies", str(run.number_of_bodies))] if run.number_of_bodies else []
+
+    def facts_of_checkpoint(self, file: Any) -> "Facts":
+        """Say how many bodies a checkpoint holds."""
+        return [("bodies", str(len(file["bodies/mass"])))] if "bodies/mass" in file else []

@@ -1,0 +1,64 @@
+"""What a run of bodies would compute and write, before it is started."""
+
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime
+from hybrid_nbody.nbody.integrators.stages import FORCE, INTEGRATORS
+from hybrid_nbody.parallel.shares import planned_counts
+from hybrid_nbody.simulation.plan import Plan
+
+FRAME_BYTES_PER_BODY = 48
+"""Position and velocity."""
+
+CHECKPOINT_BYTES_PER_BODY = 69
+"""The same, mass, identity, and the order in which forces are summed."""
+
+TRAJECTORY_BYTES_PER_BODY = 16
+"""Mass and identity, which a trajectory holds once."""
+
+
+def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
+    """Return what a run of a configuration would compute and write.
+
+    Parameters
+    ----------
+    config : NBodyConfig
+    bodies : Bodies
+        All bodies.
+    ranks : int
+        Ranks of the run.
+    """
+    number = len(bodies)
+    counts = planned_counts(config.compute.balance, number, ranks)
+    gravity = config.gravity
+    map_bytes = _map_bytes(config.activity_map)
+    return Plan(
+        problem=[
+            ("bodies", f"{number} ({config.bodies.kind}), {_range(counts)} a rank on {ranks}"),
+            (
+                "force",
+                f"{gravity.solver}, {gravity.precision} precision, "
+                f"softening {gravity.softening:g}, G = {gravity.G:g}",
+            ),
+            ("integrator", config.time.integrator),
+        ],
+        work=_interactions(config.time, number),
+        frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,
+        checkpoint_bytes=number * CHECKPOINT_BYTES_PER_BODY,
+        static_bytes=number * TRAJECTORY_BYTES_PER_BODY,
+    )
+
+
+def _range(counts: tuple[int, ...]) -> str:
+    return f"{min(counts)} to {max(counts)}"
+
+
+def _interactions(time: NBodyTime, number: int) -> str:
+    """Return how many interactions there would be; adaptive substeps make them more."""
+    if time.integrator in INTEGRATORS:
+        forces = INTEGRATORS[time.integrator].count(FORCE)
+        return f"{number**2 * time.total_steps * forces:.3g} interactions"
+    return f"at least {2 * number**2 * time.total_steps:.3g} interactions"
+
+
+def _map_bytes(activity_map: ActivityMap | None) -> int:
+    return 0 if activity_map is None else 8 * activity_map.cells**2

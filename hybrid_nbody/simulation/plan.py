@@ -1,0 +1,44 @@
+"""What a run would take, told before it is started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the arrays of a rank take.
+
+    Attributes
+    ----------
+    rank_bytes : int
+        Bytes of the largest rank.
+    reason : str
+        What they are.
+    """
+
+    rank_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would compute, hold and write.
+
+    Attributes
+    ----------
+    problem : sequence of (str, str)
+        Names and texts of the lines on what is computed; the first tells its size.
+    work : str
+        How much there is to compute.
+    frame_bytes, checkpoint_bytes, static_bytes : int
+        Bytes of the numbers in a frame, in a checkpoint, and in what a trajectory holds once.
+    memory : Memory, optional
+        What a rank holds, where that is known.
+    """
+
+    problem: Sequence[tuple[str, str]]
+    work: str
+    frame_bytes: int
+    checkpoint_bytes: int
+    static_bytes: int = 0
+    memory: Memory | None = None
