@@ -9,7 +9,7 @@ from hybrid_nbody.analysis.presentation import Movie, PresentedModel, presented
 from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.atomic import place_for, written_beside
+from hybrid_nbody.files.atomic import output_path, written_beside
 from hybrid_nbody.files.run import open_run
 
 FPS = 25.0
@@ -106,7 +106,7 @@ def scene_of(run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int])
 
 def _target(run, output):
     name = "movie.mp4" if has_ffmpeg() else "movie.gif"
-    target = place_for(
+    target = output_path(
         "movie", Path(output) if output is not None else run.path.parent, name, SUFFIXES
     )
     if target.suffix.lower() == ".mp4" and not has_ffmpeg():

@@ -17,7 +17,7 @@ from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.presentation import Picture, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.atomic import place_for, write_whole
+from hybrid_nbody.files.atomic import output_path, write_whole
 from hybrid_nbody.files.run import find_trajectory, open_run
 
 DPI = 200
@@ -180,7 +180,7 @@ def _targets(run, kinds, output):
 
 def _target(kind, output):
     """Return the file of a picture: `output` itself, or a file in it that is named after the kind."""
-    return place_for("picture", output, f"{kind}.png", FORMATS)
+    return output_path("picture", output, f"{kind}.png", FORMATS)
 
 
 def _picture(figure, target, dpi):

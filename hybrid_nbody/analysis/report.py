@@ -18,7 +18,7 @@ from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
 from hybrid_nbody.analysis.presentation import Figures, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
-from hybrid_nbody.files.atomic import place_for, write_whole
+from hybrid_nbody.files.atomic import output_path, write_whole
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
 
@@ -69,7 +69,7 @@ def make_report(
     say = say or (lambda line: None)
     with open_run(path) as run, our_look():
         folder = Path(output) if output is not None else run.path.parent
-        target = place_for("report", folder, FILE_NAME, (".html", ".htm"))
+        target = output_path("report", folder, FILE_NAME, (".html", ".htm"))
         model = presented(models, run.model)
         figures = model.figures
         found = reasons(run, figures.pictures)

@@ -1,5 +1,8 @@
-"""Files that stand at their place when they are whole, and not before."""
+"""Writing files whole or not at all, and the reasons why writing fails."""
 
+import errno
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,16 +10,75 @@ from tempfile import TemporaryDirectory
 
 from hybrid_nbody.errors import FileError, InputError
 
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file size limit is reached",
+}
 
-def place_for(what: str, output: Path, name: str, endings: Sequence[str]) -> Path:
-    """Return where to write a file: at `output`, or, if that is a directory, under `name` in it.
+
+# --- reasons --------------------------------------------------------------------------------------
+
+
+def system_error(error: Exception) -> int | None:
+    """Return the operating system's error number, which HDF5 may hide in its text, or None."""
+    hidden = re.search(r"errno = (\d+)", str(error))
+    return getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
+
+
+def reason(error: Exception) -> str:
+    """Return in a few words why an operation on a file failed."""
+    number = system_error(error)
+    if number is None:
+        return " ".join(str(error).split())
+    return NO_ROOM.get(number) or os.strerror(number)
+
+
+@contextmanager
+def file_errors(path: Path, doing: str) -> Iterator[None]:
+    """Turn an error of the operating system or of HDF5 into one that names the file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    doing : str
+        What is being done to it, such as ``writing``.
+
+    Raises
+    ------
+    FileError
+        In place of the OSError or RuntimeError of the block.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # h5py raises either when a write or a flush fails
+        raise FileError(f"{path}: {doing} failed: {reason(error)}") from error
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def output_path(what: str, output: Path, name: str, endings: Sequence[str]) -> Path:
+    """Return the path of a file to write.
+
+    Parameters
+    ----------
+    what : str
+        What the message of an error calls the file.
+    output : Path
+        The file, or an existing directory for it.
+    name : str
+        Its name in such a directory.
+    endings : sequence of str
+        The endings of names that are allowed.
 
     Raises
     ------
     InputError
         `output` is neither a directory nor a file with one of the endings.
     FileError
-        The directory of the file does not exist; the message calls the file `what`.
+        The directory of the file does not exist.
     """
     target = output / name if output.is_dir() else output
     if target.suffix.lower() not in endings:
@@ -29,25 +91,27 @@ def place_for(what: str, output: Path, name: str, endings: Sequence[str]) -> Pat
 
 @contextmanager
 def written_beside(target: Path) -> Iterator[Path]:
-    """Yield the name of a file to write, which takes the place of `target` when all went well, else nothing is left.
+    """Yield the name of a temporary file that replaces `target` if the block succeeds.
 
-    It is in a new folder beside `target`, hidden and ending in .part: others who write the same
-    file do not meet it. Where `target` is a link, that stays, and what it leads to is replaced.
+    If it fails, nothing is left. The temporary file is in a new hidden folder beside `target` that
+    ends in .part, so that two writers of the same file do not meet. If `target` is a link, the file
+    that it leads to is replaced.
 
     Raises
     ------
     OSError
-        The folder cannot be made, or the file cannot take its place.
+        The folder cannot be made, or the file cannot replace `target`.
     """
-    place = target.resolve() if target.is_symlink() else target
-    with TemporaryDirectory(".part", ".", place.parent, ignore_cleanup_errors=True) as folder:
+    destination = target.resolve() if target.is_symlink() else target
+    folder_of = destination.parent
+    with TemporaryDirectory(".part", ".", folder_of, ignore_cleanup_errors=True) as folder:
         partial = Path(folder) / target.name
         yield partial
-        partial.replace(place)
+        partial.replace(destination)
 
 
 def write_whole(target: Path, contents: bytes, what: str) -> None:
-    """Write the bytes of a file, or leave what was there before.
+    """Replace the contents of a file; if that fails, the earlier file stays as it was.
 
     Raises
     ------
@@ -55,7 +119,7 @@ def write_whole(target: Path, contents: bytes, what: str) -> None:
         It cannot be written; the message calls it `what`.
     """
     try:
-        with written_beside(target) as partial:  # a full disk must not cost the picture of before
+        with written_beside(target) as partial:
             partial.write_bytes(contents)
     except OSError as error:
         raise FileError(f"{target}: cannot write the {what} ({error.strerror or error})") from error

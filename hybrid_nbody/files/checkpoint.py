@@ -1,4 +1,4 @@
-"""Reading checkpoints: names, digests and contents; `hybrid_nbody.output.checkpoint` writes them."""
+"""Reading checkpoints: names, digests, contents. `hybrid_nbody.output.checkpoint` writes them."""
 
 import hashlib
 import json
@@ -85,7 +85,7 @@ def check_seal(path: Path) -> None:
 
 
 def looks_like_checkpoint(head: bytes) -> bool:
-    """Return whether a file that starts with `head` is a checkpoint, perhaps with a damaged seal."""
+    """Return whether a file that starts with `head` is a checkpoint, even with a damaged seal."""
     return head.startswith(SEAL_START) or head[USER_BLOCK:].startswith(SIGNATURE)
 
 
@@ -169,7 +169,7 @@ class Checkpoint:
 def _read_rows(dataset: h5py.Dataset, index: Index) -> NDArray[Any]:
     """Return rows of a data set in the order of `index`; the file is read in pieces, forwards."""
     if isinstance(index, slice):
-        return dataset[index]
+        return np.asarray(dataset[index])
     rows = np.empty((len(index), *dataset.shape[1:]), dataset.dtype)
     order = np.argsort(index)
     numbers = index[order]
@@ -225,4 +225,4 @@ def _number_of_rows(file: h5py.File) -> int:
     )
     if number is None:
         raise KeyError("no data set in it")
-    return number
+    return int(number)

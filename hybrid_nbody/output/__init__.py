@@ -1,1 +1,1 @@
-"""Everything a run writes: trajectory, checkpoints, progress."""
+"""The output of a run: trajectory, checkpoints, log, and what the terminal shows."""

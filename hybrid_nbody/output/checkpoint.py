@@ -2,89 +2,117 @@
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import h5py
+from numpy.typing import NDArray
 
+from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.checkpoint import USER_BLOCK, checkpoint_path, checkpoints, seal, verify
 from hybrid_nbody.files.names import CHECKPOINT
 from hybrid_nbody.output import hdf5
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import write_slabs
-from hybrid_nbody.simulation.model import Role, fields_of
+from hybrid_nbody.simulation.model import Model, Role, fields_of
 
 SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
-"""Together they are the complete state."""
+"""Roles of the fields that together are the complete state."""
 
 
-def save(folder: Path, model, header: dict, keep: int, communicator) -> Path:
-    """Write a checkpoint, verify it, put it in place, then drop all but the newest `keep`.
+@dataclass(frozen=True)
+class CheckpointWriter:
+    """Writes the checkpoints of a run.
 
-    The root holds one slab of another rank's rows at a time, whatever the number of bodies.
-    Collective.
-
-    Raises
-    ------
-    FileError
-        On the root, if writing or reading back failed; earlier checkpoints are untouched.
+    Attributes
+    ----------
+    folder : Path
+        The run's directory.
+    header : mapping
+        Attributes of every file of the run.
+    keep : int
+        Number of checkpoints that are kept, at least 1.
+    communicator : Communicator
+        Every rank calls together.
     """
-    path = checkpoint_path(folder, model.step)
-    part = path.with_suffix(".h5.part")
-    file = None
-    with _removed_on_failure(part, communicator):
-        if communicator.is_root:
-            with hdf5.file_errors(path, "writing the checkpoint"):
-                file = _create(part, model, header)
-        for field in fields_of(model, *SAVED_ROLES):
-            write_slabs(
-                field,
-                communicator,
-                lambda start, rows, name=field.name: _put(file, path, name, start, rows),
-            )
-        if communicator.is_root:
-            _put_in_place(file, part, path)
-            _prune(path, keep)
-    return path
+
+    folder: Path
+    header: Mapping[str, object]
+    keep: int
+    communicator: Communicator
+
+    def save(self, model: Model) -> Path:
+        """Write a checkpoint, verify it, put it in place, then remove all but the newest `keep`.
+
+        The root holds one slab of another rank's rows at a time, whatever the number of bodies.
+
+        Returns
+        -------
+        Path
+            The checkpoint.
+
+        Raises
+        ------
+        FileError
+            On the root, if writing or reading back failed; earlier checkpoints are untouched.
+        """
+        path = checkpoint_path(self.folder, model.step)
+        part = path.with_suffix(".h5.part")
+        file = None
+        with self._removed_on_failure(part):
+            if self.communicator.is_root:
+                with file_errors(path, "writing the checkpoint"):
+                    file = _create(part, model, self.header)
+            for field in fields_of(model, *SAVED_ROLES):
+                write_slabs(field, self.communicator, partial(_write_rows, file, path, field.name))
+            if self.communicator.is_root:
+                _put_in_place(file, part, path)
+                self._remove_old(path)
+        return path
+
+    @contextmanager
+    def _removed_on_failure(self, part: Path) -> Iterator[None]:
+        """Remove the half-written file if the block fails."""
+        try:
+            yield
+        except BaseException:
+            if self.communicator.is_root:
+                with suppress(OSError):
+                    part.unlink()
+            raise
+
+    def _remove_old(self, newest: Path) -> None:
+        """Remove all but the newest checkpoints up to `newest`; later, damaged ones stay."""
+        written = [path for path in checkpoints(self.folder) if path <= newest]
+        for path in written[self.keep :]:
+            with file_errors(path, "removing"):
+                path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _removed_on_failure(part, communicator):
-    """Take the half-written file away if the block fails."""
-    try:
-        yield
-    except BaseException:
-        if communicator.is_root:
-            with suppress(OSError):
-                part.unlink()
-        raise
-
-
-def _prune(path, keep):
-    """Drop all but the newest `keep` checkpoints up to the one just written; later ones are damaged: left alone."""
-    written = [other for other in checkpoints(path.parent) if other <= path]
-    for old in written[keep:]:
-        with hdf5.file_errors(old, "removing"):
-            old.unlink(missing_ok=True)
-
-
-def _create(part, model, header):
+def _create(part: Path, model: Model, header: Mapping[str, object]) -> h5py.File:
+    """Create the file with the data sets of the state, still empty."""
     fields = fields_of(model, *SAVED_ROLES)
     file = h5py.File(part, "w", userblock_size=USER_BLOCK)
     hdf5.reserve(file, sum(field.total_bytes for field in fields))
     state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
-    hdf5.write_header(file, CHECKPOINT, header | state)
+    hdf5.write_header(file, CHECKPOINT, dict(header) | state)
     for field in fields:
         hdf5.fixed(file, field)
     return file
 
 
-def _put(file, path, name, start, rows):
-    with hdf5.file_errors(path, f"writing {name}"):
+def _write_rows(file: h5py.File, path: Path, name: str, start: int, rows: NDArray[Any]) -> None:
+    with file_errors(path, f"writing {name}"):
         file[name][start : start + len(rows)] = rows
 
 
-def _put_in_place(file, part, path):
-    with hdf5.file_errors(path, "writing the checkpoint"):
+def _put_in_place(file: h5py.File, part: Path, path: Path) -> None:
+    """Seal the file, bring it to the disk, read it back and give it its name."""
+    with file_errors(path, "writing the checkpoint"):
         file.close()
         with open(part, "rb+") as handle:
             handle.write(seal(part))

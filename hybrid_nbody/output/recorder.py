@@ -1,11 +1,15 @@
-"""What a run writes and shows while it goes on: the actions that the loop's schedules call."""
+"""The output of a run while it goes on: the actions of the time loop's events."""
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from hybrid_nbody.output import checkpoint
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
 from hybrid_nbody.progress import Progress
+from hybrid_nbody.simulation.guard import Guard
+from hybrid_nbody.simulation.loop import Simulation
+from hybrid_nbody.simulation.model import Model
 
 
 class Recorder:
@@ -19,67 +23,71 @@ class Recorder:
         Stops a run that has gone wrong before it is written.
     trajectory : Trajectory
         An open trajectory.
-    folder : Path
-        Where checkpoints go.
-    header : dict
-        What every file says of the run.
-    keep : int
-        Checkpoints that stay.
+    checkpoints : CheckpointWriter
+        Writes the checkpoints.
     last_step : int
         Step at which the run ends.
     progress : Progress
         Shows the state, on the root alone.
+
+    Attributes
+    ----------
+    saved_step, measured_step : int or None
+        Latest step with a checkpoint, and with computed diagnostics.
+    energy_error : float or None
+        Relative energy error of the latest diagnostics, if the model has one.
     """
 
     def __init__(
         self,
-        simulation,
-        guard,
+        simulation: Simulation,
+        guard: Guard,
         trajectory: Trajectory,
-        folder: Path,
-        header,
-        keep,
-        last_step,
+        checkpoints: CheckpointWriter,
+        last_step: int,
         progress: Progress,
     ):
         self.simulation = simulation
-        self.communicator = simulation.communicator
         self.guard = guard
         self.trajectory = trajectory
-        self.progress = progress
-        self.folder = folder
-        self.header = header
-        self.keep = keep
+        self.checkpoints = checkpoints
         self.last_step = last_step
-        self.first_step = self.saved_step = self.measured_step = None
-        self.diagnostics = {}
-        self.energy_error = None
+        self.progress = progress
+        self.saved_step: int | None = None
+        self.measured_step: int | None = None
+        self.diagnostics: Mapping[str, Any] = {}
+        self.energy_error: float | None = None
 
     @property
-    def model(self):
-        """The workload."""
+    def model(self) -> Model:
+        """The model, which an event may have replaced."""
         return self.simulation.model
 
     def begin(self, saved_step: int | None) -> None:
-        """Remember where this part of the run starts, its energy, and which step is saved already."""
-        self.first_step = self.model.step
+        """Check the initial state of this part of the run.
+
+        Parameters
+        ----------
+        saved_step : int or None
+            The step of the checkpoint from which the run is resumed.
+        """
         self.saved_step = saved_step
-        self.progress.begin(self.first_step)
+        self.progress.begin(self.model.step)
         self.check()
         self._checked_diagnostics()
 
     def check(self) -> None:
-        """Check that the state is made of numbers."""
+        """Check that the state is finite."""
         self.guard.check_numbers()
 
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
         self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
 
-    def _checked_diagnostics(self):
-        """Return the diagnostics of the present state, whose energy has not run away; computed once a step."""
+    def _checked_diagnostics(self) -> Mapping[str, Any]:
+        """Return the diagnostics of the current state, computed once a step, its energy checked."""
         if self.measured_step != self.model.step:
-            values = self.model.diagnostics()
+            values: Mapping[str, Any] = self.model.diagnostics()
             self.guard.check_energy(values)
             self.diagnostics = values
             self.measured_step = self.model.step
@@ -91,10 +99,10 @@ class Recorder:
         self.trajectory.write_frame(self.model)
 
     def save(self) -> None:
-        """Write a checkpoint of a state known to be good, unless this step has one."""
+        """Write a checkpoint after checking the energy, unless this step has one."""
         if self.model.step != self.saved_step:
             self._checked_diagnostics()
-            checkpoint.save(self.folder, self.model, self.header, self.keep, self.communicator)
+            self.checkpoints.save(self.model)
             self.saved_step = self.model.step
 
     def show(self) -> None:

@@ -1,10 +1,16 @@
 """What a run says of itself in words: its state on the way, and at the end how fast it was."""
 
+from collections.abc import Mapping, Sequence
+
+from hybrid_nbody.simulation.model import Work
+from hybrid_nbody.simulation.timings import Timings
+
 OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress", "balance")
+"""Events of the time loop with a line of their own."""
 
 
 def with_prefix(number: float) -> str:
-    """Return a number with a metric prefix and three digits: ``2.42 T `` before a unit."""
+    """Return a number with three digits and a metric prefix, for a unit to follow: ``2.42 T ``."""
     number = float(f"{number:.3g}")
     for prefix, size in ((" P", 1e15), (" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if number >= size:
@@ -34,7 +40,9 @@ def state_in_words(time: float, rate: float, unit: str, energy_error: float | No
     return "  ".join(parts)
 
 
-def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
+def time_shares(
+    events: Timings, parts: Mapping[str, float], total: float
+) -> list[tuple[str, float]]:
     """Return the seconds of each part of a run, in the order of the table.
 
     Parameters
@@ -49,7 +57,7 @@ def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
     Returns
     -------
     list of (str, float)
-        Each part and each output event that took time, then ``rest``, which makes up the
+        Each part and each of `OUTPUT_EVENTS` that took time, then ``rest``, the remainder of the
         total.
     """
     rows = [(name, seconds) for name, seconds in parts.items() if seconds > 0]
@@ -57,14 +65,14 @@ def time_shares(events, parts, total: float) -> list[tuple[str, float]]:
     return [*rows, ("rest", max(total - sum(seconds for _, seconds in rows), 0.0))]
 
 
-def time_table(rows, total: float) -> str:
-    """Return the table of `time_shares` as text."""
+def time_table(rows: Sequence[tuple[str, float]], total: float) -> str:
+    """Return `time_shares` as a table."""
     lines = [f"  {name:<12} {seconds:10.3f} s  {seconds / total:6.1%}" for name, seconds in rows]
     return "\n".join(["where the time went", *lines, f"  {'total':<12} {total:10.3f} s"])
 
 
-def rate_line(work, steps: int, seconds: float) -> str:
-    """Return the rates of a whole run: work a second, and operations at the agreed count for each."""
+def rate_line(work: Work, steps: int, seconds: float) -> str:
+    """Return the rates of a whole run in words: work and floating-point operations per second."""
     rate = steps * work.per_step / seconds
     return (
         f"{steps} steps in {seconds:.3f} s: {with_prefix(rate)}{work.unit}/s, "

@@ -1,4 +1,4 @@
-"""Where the text of a run goes: the terminal, even from behind ``mpirun``, or a batch log."""
+"""The console of a run: a terminal, even from behind ``mpirun``, or a batch log."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ LAUNCHERS = ("mpirun", "mpiexec", "hydra", "prte", "orte")
 
 
 def launcher_output() -> str | None:
-    """Return where the standard output of the launcher goes that started this process; None without a launcher.
+    """Return the destination of the launcher's standard output, or None without a launcher.
 
     A rank's own standard output does not tell: MPICH's ``mpirun`` collects it through a pipe
     although a person may be looking, Open MPI's through a terminal of its own although it may end
-    in a file (Linux; None elsewhere).
+    in a file. Linux only; None elsewhere.
     """
     output = None
     process = os.getppid()
@@ -29,16 +29,16 @@ def launcher_output() -> str | None:
 
 
 class RunConsole(Console):
-    """A console whose reader may leave: the run goes on, and ``log.txt`` with it."""
+    """A console that outlives its reader, so that the run and its ``log.txt`` continue."""
 
     def on_broken_pipe(self) -> None:
-        """Write no more, instead of ending the program as rich would."""
+        """Stop writing; rich would end the program."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def open_console() -> Console:
-    """Return a console on standard output, which knows whether a person is looking and how wide their screen is."""
+    """Return a console on standard output that knows whether it is a terminal, and how wide."""
     output = launcher_output()
     if output is None and sys.stdout.isatty():
         return RunConsole()
@@ -48,6 +48,7 @@ def open_console() -> Console:
 
 
 def _width(terminal: str) -> int:
+    """Return the columns of a terminal."""
     try:
         with open(terminal) as device:
             return os.get_terminal_size(device.fileno()).columns

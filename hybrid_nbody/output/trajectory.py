@@ -1,27 +1,37 @@
-"""``trajectory.h5``: frames and diagnostics, a row an event, flushed at each."""
+"""Writing ``trajectory.h5``: frames and rows of diagnostics, flushed one by one."""
 
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import DamagedFileError, FileError
+from hybrid_nbody.files.atomic import file_errors, reason, system_error
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.output import hdf5
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import write_slabs
-from hybrid_nbody.simulation.model import Role, fields_of
+from hybrid_nbody.simulation.model import Model, Quantity, Role, fields_of
 
 NAME = TRAJECTORY_FILE
 
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
-"""Roles of the fields of which a frame is made."""
+"""Roles of the fields that make up a frame."""
+
+FRAMES = ""
+DIAGNOSTICS = "diagnostics/"
+"""What the names of the data sets of frames and of diagnostics begin with."""
 
 UNREADABLE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
 """What h5py raises on damaged tables."""
 
 BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
-"""Room reserved for a row of diagnostics: a new chunk of every data set."""
+"""Bytes reserved for a row of diagnostics: a new chunk of every data set."""
 
 
 class Trajectory:
@@ -29,82 +39,72 @@ class Trajectory:
 
     The root alone holds the file; other ranks send it their rows in slabs
     (`hybrid_nbody.parallel.rows`), so that its memory does not grow with the number of bodies of
-    the others. The numbers ``step`` and ``time`` of a row are written last: a reader counts rows by
-    them.
+    the others. The ``step`` of a row is written last: readers count rows by it.
 
     Parameters
     ----------
     path : Path
         The file.
     communicator : Communicator
-        Every method is collective.
+        Every rank calls every method together.
     """
 
-    def __init__(self, path: Path, communicator):
+    def __init__(self, path: Path, communicator: Communicator):
         self.path = path
         self.communicator = communicator
-        self.file: h5py.File | None = None
+        self.file: Any = None  # an h5py.File, on the root, while it is open
 
-    def create(self, model, header: dict) -> None:
+    # --- opening ----------------------------------------------------------------------------------
+
+    def create(self, model: Model, header: Mapping[str, object]) -> None:
         """Create the file with the data sets that `model` needs, and write its static fields."""
         self.communicator.on_root(lambda: self._create(model, header))
         for field in fields_of(model, Role.STATIC):
-            write_slabs(
-                field,
-                self.communicator,
-                lambda start, rows, name=field.name: self._put(name, start, rows),
-            )
+            write_slabs(field, self.communicator, partial(self._write_static, field.name))
         self._flush()
 
-    def _create(self, model, header):
-        with hdf5.file_errors(self.path, "creating the file"):
+    def _create(self, model: Model, header: Mapping[str, object]) -> None:
+        with file_errors(self.path, "creating the file"):
             self.file = h5py.File(self.path, "w")
             hdf5.write_header(self.file, TRAJECTORY, header)
             for group in (self.file, self.file.create_group("diagnostics")):
-                hdf5.growing(group, "step", (), "i8", "1", "steps since the initial state")
-                hdf5.growing(group, "time", (), "f8", "time", "simulated time")
-            static = fields_of(model, Role.STATIC)
-            hdf5.reserve(self.file, sum(field.total_bytes for field in static))
-            for field in static:
-                hdf5.fixed(self.file, field)
-            for field in fields_of(model, *FRAME_ROLES):
-                hdf5.growing(
-                    self.file, field.name, field.shape, field.dtype, field.units, field.description
-                )
-            for name, quantity in model.quantities.items():
-                shape = _row_shape(quantity)
-                hdf5.growing(
-                    self.file["diagnostics"],
-                    name,
-                    shape,
-                    "f8",
-                    quantity.units,
-                    quantity.description,
-                )
+                _create_clock(group)
+            self._create_static(model)
+            self._create_growing(model)
 
-    def reopen(self, model, header: dict) -> None:
-        """Open the file of an earlier part of the run and cut off every row after the step of `model`.
+    def _create_static(self, model: Model) -> None:
+        fields = fields_of(model, Role.STATIC)
+        hdf5.reserve(self.file, sum(field.total_bytes for field in fields))
+        for field in fields:
+            hdf5.fixed(self.file, field)
+
+    def _create_growing(self, model: Model) -> None:
+        for field in fields_of(model, *FRAME_ROLES):
+            dataset = hdf5.growing(self.file, field.name, field.shape, field.dtype)
+            hdf5.describe(dataset, field.units, field.description)
+        for name, quantity in model.quantities.items():
+            dataset = hdf5.growing(self.file, DIAGNOSTICS + name, _row_shape(quantity), "f8")
+            hdf5.describe(dataset, quantity.units, quantity.description)
+
+    def reopen(self, model: Model, header: Mapping[str, object]) -> None:
+        """Open the file of a resumed run and remove every row after the step of `model`.
 
         Raises
         ------
+        DamagedFileError
+            On every rank, if the file is not a complete trajectory of `model`.
         FileError
-            On every rank, if the file cannot be opened or is not a trajectory of `model`.
+            On every rank, if the file cannot be opened for another reason.
         """
         self.communicator.on_root(lambda: self._reopen(model, header))
 
-    def _reopen(self, model, header):
+    def _reopen(self, model: Model, header: Mapping[str, object]) -> None:
         self.file = self._open()
         try:
             self._check_holds(model)
             hdf5.write_attributes(self.file, header)
-            for prefix in ("", "diagnostics/"):
-                rows = int(np.searchsorted(self.file[f"{prefix}step"][:], model.step, side="right"))
-                for dataset in self._datasets_of_rows(prefix):
-                    if len(dataset) < rows:
-                        raise ValueError(
-                            f"{dataset.name} has {len(dataset)} rows instead of {rows}"
-                        )
-                    dataset.resize(rows, axis=0)
+            for prefix in (FRAMES, DIAGNOSTICS):
+                self._remove_rows_after(model.step, prefix)
             self.file.flush()
         except UNREADABLE as error:
             with suppress(*UNREADABLE):
@@ -114,131 +114,138 @@ class Trajectory:
                 f"{self.path}: not a complete trajectory of ours ({error})"
             ) from error
 
-    def _open(self):
-        """Open the file, and tell damage from what another process or the file system is the cause of."""
+    def _open(self) -> h5py.File:
+        """Open the file; damage is told apart from failures of the operating system."""
         try:
-            if self.path.stat().st_size == 0:  # HDF5 would make a file of it
+            if self.path.stat().st_size == 0:  # HDF5 would start a new file
                 raise DamagedFileError(f"{self.path}: an empty file")
             return h5py.File(self.path, "r+")
         except OSError as error:
-            if hdf5.system_error(error):
-                raise FileError(
-                    f"{self.path}: opening the file failed: {hdf5.reason(error)}"
-                ) from error
+            if system_error(error):
+                raise FileError(f"{self.path}: opening the file failed: {reason(error)}") from error
             raise DamagedFileError(f"{self.path}: {_damage(error)}") from error
 
-    def _check_holds(self, model):
-        """Raise KeyError if a data set that the next rows need is not there, or has another shape."""
+    def _check_holds(self, model: Model) -> None:
+        """Raise KeyError if a data set is missing or has rows of another shape."""
         shapes = {field.name: field.shape for field in fields_of(model, *FRAME_ROLES)}
-        shapes |= {
-            f"diagnostics/{name}": _row_shape(quantity)
-            for name, quantity in model.quantities.items()
-        }
+        for name, quantity in model.quantities.items():
+            shapes[DIAGNOSTICS + name] = _row_shape(quantity)
         for name, shape in shapes.items():
-            if self.file[name].shape[1:] != shape:
-                raise KeyError(f"{name} has rows of shape {self.file[name].shape[1:]}, not {shape}")
+            found = self.file[name].shape[1:]
+            if found != shape:
+                raise KeyError(f"{name} has rows of shape {found}, not {shape}")
 
-    def _datasets_of_rows(self, prefix):
-        """Return the data sets that grow by a row an event: those of diagnostics, or those of frames."""
-        found = []
+    def _remove_rows_after(self, step: int, prefix: str) -> None:
+        """Remove the rows after a step from the data sets of frames or of diagnostics."""
+        rows = int(np.searchsorted(self.file[f"{prefix}step"][:], step, side="right"))
+        for dataset in self._growing_datasets(prefix):
+            if len(dataset) < rows:
+                raise ValueError(f"{dataset.name} has {len(dataset)} rows instead of {rows}")
+            dataset.resize(rows, axis=0)
 
-        def visit(name, item):
+    def _growing_datasets(self, prefix: str) -> list[h5py.Dataset]:
+        """Return the data sets that get a row with each frame or with each row of diagnostics."""
+        found: list[h5py.Dataset] = []
+
+        def visit(name: str, item: Any) -> None:
             grows = isinstance(item, h5py.Dataset) and item.maxshape[0] is None
-            if grows and name.startswith("diagnostics/") == bool(prefix):
+            if grows and name.startswith(DIAGNOSTICS) == (prefix == DIAGNOSTICS):
                 found.append(item)
 
         self.file.visititems(visit)
         return found
 
-    def write_frame(self, model) -> None:
-        """Add the present state as a frame, unless the last frame is of this step."""
+    # --- writing ----------------------------------------------------------------------------------
+
+    def write_frame(self, model: Model) -> None:
+        """Add the current state as a frame, unless the last frame is of this step."""
         fields = fields_of(model, *FRAME_ROLES)
-        row = self._new_row("", model, sum(field.total_bytes for field in fields))
+        row = self._new_row(FRAMES, model, sum(field.total_bytes for field in fields))
         if row is None:
             return
         for field in fields:
             self._resize(field.name, row)
-            write_slabs(
-                field,
-                self.communicator,
-                lambda start, rows, name=field.name: self._put(name, start, rows, row),
-            )
-        self._finish_row("", row, model)
+            write_slabs(field, self.communicator, partial(self._write_in_row, field.name, row))
+        self._finish_row(FRAMES, row, model)
 
-    def write_diagnostics(self, model, values) -> None:
-        """Add a row of diagnostics, which every rank knows, unless the last row is of this step."""
-        row = self._new_row("diagnostics/", model, BYTES_PER_DIAGNOSTICS_ROW)
+    def write_diagnostics(self, model: Model, values: Mapping[str, ArrayLike]) -> None:
+        """Add a row of diagnostics, which all ranks know, unless the last row is of this step."""
+        row = self._new_row(DIAGNOSTICS, model, BYTES_PER_DIAGNOSTICS_ROW)
         if row is None:
             return
         if self.communicator.is_root:
             for name, value in values.items():
-                self._append(f"diagnostics/{name}", row, value)
-        self._finish_row("diagnostics/", row, model)
+                self._append(DIAGNOSTICS + name, row, value)
+        self._finish_row(DIAGNOSTICS, row, model)
 
-    def _new_row(self, prefix, model, size):
-        """Return the number of the next row, its room reserved; None if the present step has one."""
+    def _new_row(self, prefix: str, model: Model, size: int) -> int | None:
+        """Return the number of the next row after reserving `size` bytes; None if it is there."""
         return self.communicator.on_root(lambda: self._reserve_row(prefix, model.step, size))
 
-    def _reserve_row(self, prefix, step, size):
+    def _reserve_row(self, prefix: str, step: int, size: int) -> int | None:
         steps = self.file[f"{prefix}step"]
         if len(steps) and steps[-1] == step:
             return None
         hdf5.reserve(self.file, size)
         return len(steps)
 
-    def _finish_row(self, prefix, row, model):
-        """Number the row, which makes it count, and bring it to the disk."""
+    def _finish_row(self, prefix: str, row: int, model: Model) -> None:
+        """Write the time and the step of a row, which completes it, and flush the file."""
         if self.communicator.is_root:
             self._append(f"{prefix}time", row, model.time)
             self._append(f"{prefix}step", row, model.step)
         self._flush()
 
-    def _append(self, name, row, value):
-        with hdf5.file_errors(self.path, f"writing {name}"):
+    def _append(self, name: str, row: int, value: ArrayLike) -> None:
+        with file_errors(self.path, f"writing {name}"):
             dataset = self.file[name]
             dataset.resize(row + 1, axis=0)
             dataset[row] = value
 
-    def _resize(self, name, row):
-        """Make room for row number `row`; one that a killed writer left unnumbered is used again."""
+    def _resize(self, name: str, row: int) -> None:
+        """Make room for row number `row`, which a killed writer may have left without a step."""
         if self.communicator.is_root:
-            with hdf5.file_errors(self.path, f"writing {name}"):
+            with file_errors(self.path, f"writing {name}"):
                 self.file[name].resize(row + 1, axis=0)
 
-    def _put(self, name, start, rows, row=None):
-        """Write `rows` from `start` on into a static data set, or into row `row` of a growing one."""
-        with hdf5.file_errors(self.path, f"writing {name}"):
-            target = (
-                np.s_[start : start + len(rows)]
-                if row is None
-                else np.s_[row, start : start + len(rows)]
-            )
-            self.file[name][target] = rows
+    def _write_static(self, name: str, start: int, rows: NDArray[Any]) -> None:
+        with file_errors(self.path, f"writing {name}"):
+            self.file[name][start : start + len(rows)] = rows
 
-    def _flush(self):
+    def _write_in_row(self, name: str, row: int, start: int, rows: NDArray[Any]) -> None:
+        with file_errors(self.path, f"writing {name}"):
+            self.file[name][row, start : start + len(rows)] = rows
+
+    def _flush(self) -> None:
         if self.communicator.is_root:
-            with hdf5.file_errors(self.path, "flushing"):
+            with file_errors(self.path, "flushing"):
                 self.file.flush()
 
     def close(self) -> None:
         """Close the file."""
         if self.file is not None:
-            with hdf5.file_errors(self.path, "closing"):
+            with file_errors(self.path, "closing"):
                 self.file.close()
             self.file = None
 
 
-def _damage(error):
-    """Say in plain words why HDF5 cannot open a file."""
+def _create_clock(group: h5py.Group) -> None:
+    """Create the data sets of the steps and times of rows."""
+    steps = hdf5.growing(group, "step", (), "i8")
+    hdf5.describe(steps, "1", "steps since the initial state")
+    times = hdf5.growing(group, "time", (), "f8")
+    hdf5.describe(times, "time", "simulated time")
+
+
+def _damage(error: Exception) -> str:
+    """Return in plain words why HDF5 cannot open a file."""
     if "truncated file" in str(error):
         return "truncated: its end is missing"
-    return (
-        "not an HDF5 file any more"
-        if "signature not found" in str(error)
-        else "damaged: HDF5 cannot open it"
-    )
+    if "signature not found" in str(error):
+        return "not an HDF5 file any more"
+    return "damaged: HDF5 cannot open it"
 
 
-def _row_shape(quantity) -> tuple[int, ...]:
+def _row_shape(quantity: Quantity) -> tuple[int, ...]:
     """Return the shape of one row of a diagnostic."""
     return (quantity.components,) if quantity.components > 1 else ()

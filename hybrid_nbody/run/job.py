@@ -13,6 +13,7 @@ from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
@@ -117,14 +118,12 @@ class Job:
 
     def _recorder(self) -> Recorder:
         guard = Guard(self.simulation, self.communicator, self.config.time.energy_limit)
-        checkpoints = self.config.output.checkpoint
+        keep = self.config.output.checkpoint.keep if self.config.output.checkpoint else 1
         return Recorder(
             self.simulation,
             guard,
             self.trajectory,
-            self.folder,
-            self.header,
-            checkpoints.keep if checkpoints else 1,
+            CheckpointWriter(self.folder, self.header, keep, self.communicator),
             self.last_step,
             progress_for(self.log),
         )

@@ -20,7 +20,9 @@ from hybrid_nbody.files.checkpoint import (
     load_newest,
     verify,
 )
+from hybrid_nbody.files.hdf5 import attributes
 from hybrid_nbody.output import checkpoint, hdf5
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
 
@@ -30,7 +32,7 @@ SAVED = ("bodies/position", "bodies/velocity", "bodies/mass", "bodies/id", "grav
 
 def save(folder, model, keep=2):
     """Write a checkpoint of a model's present step."""
-    return checkpoint.save(folder, model, HEADER, keep, model.communicator)
+    return CheckpointWriter(folder, HEADER, keep, model.communicator).save(model)
 
 
 def steps_in(folder):
@@ -96,18 +98,15 @@ def test_what_follows_from_the_rest_is_not_saved_and_everything_else_says_what_i
     with h5py.File(path) as file:
         file.visititems(
             lambda name, item: (
-                found.update({name: dict(item.attrs)}) if hasattr(item, "shape") else None
+                found.update({name: attributes(item)}) if hasattr(item, "shape") else None
             )
         )
-        assert hdf5.text(file.attrs["format"]) == "hybrid_nbody checkpoint"
-        assert file.attrs["format_version"] == formats.FORMAT_VERSION
-        assert {name: hdf5.text(file.attrs[name]) for name in HEADER} == HEADER
-        assert (file.attrs["step"], file.attrs["time"]) == (3, 1.5)
-    texts = {
-        name: {key: hdf5.text(value) for key, value in attributes.items()}
-        for name, attributes in found.items()
-    }
-    assert texts == {
+        own = attributes(file)
+        assert own["format"] == "hybrid_nbody checkpoint"
+        assert own["format_version"] == formats.FORMAT_VERSION
+        assert {name: own[name] for name in HEADER} == HEADER
+        assert (own["step"], own["time"]) == (3, 1.5)
+    assert found == {
         name: {"units": f"units of {name}", "description": f"what {name} is"} for name in SAVED
     }
 
@@ -307,7 +306,8 @@ import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.output import checkpoint, hdf5
+from hybrid_nbody.output import hdf5
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 
 folder, limit, notice = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if notice == "late":  # another program took the room in the meantime
@@ -316,7 +316,7 @@ model = RowsModel(5000, this_rank()).at(99)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
-    checkpoint.save(folder, model, {"config": "c"}, 1, model.communicator)
+    CheckpointWriter(folder, {"config": "c"}, 1, model.communicator).save(model)
     message = "saved"
 except FileError as error:
     message = str(error)

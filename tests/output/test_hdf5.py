@@ -1,6 +1,5 @@
-"""What the HDF5 files share: room set aside, and errors that say what to do about."""
+"""Writing HDF5 files: disk space checked before a write, chunks, and texts."""
 
-import errno
 import os
 import resource
 import signal
@@ -10,61 +9,8 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.errors import FileError
+from hybrid_nbody.files.hdf5 import attributes
 from hybrid_nbody.output import hdf5
-
-# ---- Errors --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
-        (OSError(errno.EDQUOT, "Disk quota exceeded"), "the disk quota is used up"),
-        (OSError(errno.EFBIG, "File too large"), "the file size limit is reached"),
-        (OSError(errno.EACCES, "Permission denied"), "Permission denied"),
-        (
-            OSError("Can't write data (write failed: errno = 28, error message = 'No space')"),
-            "the disk is full",
-        ),
-        (
-            RuntimeError("Unable to flush (errno = 27, error message = 'Too large')"),
-            "the file size limit is reached",
-        ),
-        (RuntimeError("Can't decrement id ref count (errno = 5, more)"), os.strerror(errno.EIO)),
-        (OSError("bad object header version number"), "bad object header version number"),
-    ],
-)
-def test_the_file_the_deed_and_the_reason_are_named(tmp_path, error, reason):
-    with pytest.raises(FileError) as caught, hdf5.file_errors(tmp_path / "x.h5", "writing"):
-        raise error
-    assert str(caught.value) == f"{tmp_path / 'x.h5'}: writing failed: {reason}"
-    assert caught.value.__cause__ is error
-    assert caught.value.exit_code == 4
-
-
-def test_other_errors_pass():
-    for error in (FileError("ours"), ZeroDivisionError("a fault")):
-        with pytest.raises(type(error)) as caught, hdf5.file_errors("x.h5", "writing"):
-            raise error
-        assert caught.value is error
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda path: None, os.strerror(errno.ENOENT)),
-        (lambda path: path.mkdir(), os.strerror(errno.EISDIR)),
-        (lambda path: path.write_text("no HDF5 at all"), "file signature not found"),
-    ],
-)
-def test_what_h5py_says_is_understood(tmp_path, make, reason):
-    path = tmp_path / "x.h5"
-    make(path)
-    with pytest.raises(FileError) as caught, hdf5.file_errors(path, "opening"):
-        h5py.File(path, "r")
-    assert str(caught.value).startswith(f"{path}: opening failed: ")
-    assert reason in str(caught.value)
-
 
 # ---- Room ----------------------------------------------------------------------------------------
 
@@ -122,23 +68,24 @@ def test_no_room_is_an_error_and_the_file_is_unharmed(file, file_size_limit, tmp
     ],
 )
 def test_data_sets_grow_row_by_row_in_chunks_of_a_fair_size(file, shape, chunks):
-    dataset = hdf5.growing(file, "grows", shape, "f8", "length", "what it is")
+    dataset = hdf5.growing(file, "grows", shape, "f8")
     assert (dataset.shape, dataset.maxshape, dataset.chunks) == (
         (0, *shape),
         (None, *shape),
         chunks,
     )
     assert dataset.dtype == np.float64
-    assert {name: hdf5.text(value) for name, value in dataset.attrs.items()} == {
-        "units": "length",
-        "description": "what it is",
-    }
     assert np.prod(chunks) * 8 <= hdf5.CHUNK_BYTES
+
+
+def test_a_data_set_says_what_it_is(file):
+    hdf5.describe(file["numbers"], "length", "what it is")
+    assert attributes(file["numbers"]) == {"units": "length", "description": "what it is"}
 
 
 @pytest.mark.parametrize("value", ["", "plain", "ü ☉ π", "two\nlines", "x" * 30_000])
 def test_texts_come_back_as_they_were_stored(file, value):
     hdf5.write_header(file, "hybrid_nbody kind", {"title": value, "ranks": 3})
-    assert hdf5.text(file.attrs["title"]) == value
+    assert attributes(file)["title"] == value
     assert file.attrs["ranks"] == 3
-    assert hdf5.text(file.attrs["format"]) == "hybrid_nbody kind"
+    assert attributes(file)["format"] == "hybrid_nbody kind"

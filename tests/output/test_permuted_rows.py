@@ -7,7 +7,7 @@ from support.ranks import RowsModel, rows_at, same_bits, scattered_shares
 
 from hybrid_nbody.files import checkpoint as files_of_checkpoints
 from hybrid_nbody.files.checkpoint import load_newest
-from hybrid_nbody.output import checkpoint
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 
@@ -24,7 +24,7 @@ def write(folder, model):
         trajectory.write_frame(model.at(step))
         trajectory.write_diagnostics(model, model.diagnostics())
     trajectory.close()
-    path = checkpoint.save(folder, model, HEADER, 1, model.communicator)
+    path = CheckpointWriter(folder, HEADER, 1, model.communicator).save(model)
     model.communicator.barrier()
     return folder / NAME, path
 
@@ -69,7 +69,7 @@ def test_a_model_takes_back_permuted_rows(
         scattered_shares(number, communicator.size, seed)[communicator.rank] for seed in (0, 1)
     )
     model = RowsModel(number, communicator, index=before).at(7)
-    checkpoint.save(shared_tmp_path, model, HEADER, 1, communicator)
+    CheckpointWriter(shared_tmp_path, HEADER, 1, communicator).save(model)
     communicator.barrier()
     saved, _ = load_newest(shared_tmp_path)
     other = RowsModel(number, communicator, index=after)

@@ -6,7 +6,8 @@ import pytest
 from support.ranks import same_bits
 
 from hybrid_nbody.files.checkpoint import load_newest
-from hybrid_nbody.output import checkpoint, hdf5
+from hybrid_nbody.output import hdf5
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
@@ -79,7 +80,7 @@ def test_frames_and_checkpoints_of_any_number_of_ranks(
     trajectory.create(model, HEADER)
     for model.step in (0, 3):
         trajectory.write_frame(model)
-    path = checkpoint.save(shared_tmp_path, model, HEADER, 2, communicator)
+    path = CheckpointWriter(shared_tmp_path, HEADER, 2, communicator).save(model)
     trajectory.close()
     communicator.barrier()
     with (
@@ -98,7 +99,7 @@ def test_a_checkpoint_counts_planes_and_a_trajectory_goes_on(communicator, share
     model, trajectory = GridModel(communicator), Trajectory(shared_tmp_path / NAME, communicator)
     trajectory.create(model, HEADER)
     trajectory.write_frame(model)
-    checkpoint.save(shared_tmp_path, model, HEADER, 2, communicator)
+    CheckpointWriter(shared_tmp_path, HEADER, 2, communicator).save(model)
     trajectory.close()
     saved, _ = communicator.on_root(lambda: load_newest(shared_tmp_path))
     assert saved.number == CELLS[2]

@@ -1,6 +1,7 @@
 """What the loop calls: a state that has gone wrong is never written over one that is good."""
 
 import time
+from types import SimpleNamespace
 
 import h5py
 import pytest
@@ -8,7 +9,7 @@ from support.ranks import RowsModel
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.files.checkpoint import checkpoints
-from hybrid_nbody.output import checkpoint
+from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
@@ -76,9 +77,7 @@ def recorder(communicator, shared_tmp_path):
             simulation,
             guard,
             trajectory,
-            shared_tmp_path,
-            {"config": "c"},
-            keep,
+            CheckpointWriter(shared_tmp_path, {"config": "c"}, keep, communicator),
             last_step,
             progress,
         )
@@ -88,8 +87,8 @@ def recorder(communicator, shared_tmp_path):
 
 def steps_saved(recorder):
     """Return the steps of the checkpoints, the newest first."""
-    recorder.communicator.barrier()
-    return [int(path.stem.split("-")[1]) for path in checkpoints(recorder.folder)]
+    recorder.simulation.communicator.barrier()
+    return [int(path.stem.split("-")[1]) for path in checkpoints(recorder.checkpoints.folder)]
 
 
 def run(recorder, diagnostics):
@@ -137,7 +136,8 @@ def test_the_energy_of_a_step_is_computed_once(recorder):
 def test_a_step_that_is_saved_already_is_not_saved_again(recorder, monkeypatch):
     recorder = recorder()
     saved = []
-    monkeypatch.setattr(checkpoint, "save", lambda folder, model, *more: saved.append(model.step))
+    writer = SimpleNamespace(save=lambda model: saved.append(model.step))
+    monkeypatch.setattr(recorder, "checkpoints", writer)
     recorder.begin(saved_step=5)
     for step in (5, 5, 6, 6, 5):
         recorder.model.at(step)
@@ -156,8 +156,8 @@ def test_a_row_of_a_runaway_energy_is_not_written(recorder):
     assert (recorder.energy_error, recorder.measured_step) == (0.0, 0)
     recorder.write_frame()
     recorder.close()
-    recorder.communicator.barrier()
-    with h5py.File(recorder.folder / NAME, "r", locking=False) as file:
+    recorder.simulation.communicator.barrier()
+    with h5py.File(recorder.trajectory.path, "r", locking=False) as file:
         assert file["diagnostics/step"][:].tolist() == [0]
         assert file["step"][:].tolist() == [50]
 

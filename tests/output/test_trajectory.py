@@ -11,7 +11,7 @@ from support.ranks import RowsModel, answer_of, rows_at, run_python, same_bits
 from hybrid_nbody import __version__
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
-from hybrid_nbody.output import hdf5
+from hybrid_nbody.files.hdf5 import attributes
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
@@ -31,7 +31,7 @@ def write(trajectory, model, steps):
 
 def texts_of(item):
     """Return the attributes of a file or data set as texts."""
-    return {name: hdf5.text(value) for name, value in item.attrs.items()}
+    return {name: str(value) for name, value in attributes(item).items()}
 
 
 def start(folder, model, steps=()):
