@@ -1,4 +1,4 @@
-"""What a model tells the readers of its runs: pictures, movies, a view in space, and facts in words."""
+"""What a model tells the readers of its runs: pictures, movies, a view in space, and facts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,8 +131,12 @@ class PresentedModel(Protocol):
         """Say how large the problem of an open checkpoint is."""
 
 
-class UnknownModel:
-    """Presents a run of a model that is not known here, by what its files say of themselves."""
+class PlainPresentation:
+    """Presents a run by what its files say of themselves.
+
+    It stands in for models that are not known here, and is a base for those without figures of
+    their own.
+    """
 
     highlights: Sequence[str] = ()
 
@@ -156,7 +160,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"{' x '.join(map(str, shape))} numbers a frame"
 
 
-UNKNOWN = UnknownModel()
+UNKNOWN = PlainPresentation()
 
 
 def presented(models: Mapping[str, PresentedModel], name: str) -> PresentedModel:
