@@ -1,43 +1,110 @@
-"""A set of bodies on the host: what initial conditions make and files hold."""
+"""Bodies on the host, as files hold them, and the bodies of a rank on its device."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.kernels.contract import Kernels
+from hybrid_nbody.nbody.state import State
 
 
 @dataclass(frozen=True)
 class Bodies:
-    """N bodies, or one rank's share of them.
+    """N bodies on the host, or one rank's share of them.
 
     Attributes
     ----------
     position, velocity : (N, 3) array of float64
+        In units of length, and of length over time.
     mass : (N,) array of float64
     id : (N,) array of int64
-        Identity of each body, by default its place in the set.
+        Identity of each body; by default its index.
     """
 
-    position: np.ndarray
-    velocity: np.ndarray
-    mass: np.ndarray
-    id: np.ndarray | None = None
+    position: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    id: NDArray[np.int64] = None  # type: ignore[assignment]  # replaced at once
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.id is None:
             object.__setattr__(self, "id", np.arange(len(self.mass), dtype=np.int64))
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Return the number of bodies."""
         return len(self.mass)
 
     def share(self, own: slice) -> "Bodies":
         """Return copies of the bodies in `own`."""
         return Bodies(
-            *(array[own].copy() for array in (self.position, self.velocity, self.mass, self.id))
+            self.position[own].copy(),
+            self.velocity[own].copy(),
+            self.mass[own].copy(),
+            self.id[own].copy(),
         )
 
 
-def centred(position, velocity, mass) -> Bodies:
-    """Return bodies whose centre of mass rests at the origin."""
+def centred(
+    position: NDArray[np.float64], velocity: NDArray[np.float64], mass: NDArray[np.float64]
+) -> Bodies:
+    """Return bodies whose centre of mass is at rest at the origin."""
     weights = mass / mass.sum()
     return Bodies(position - weights @ position, velocity - weights @ velocity, mass)
+
+
+class LocalBodies(Protocol):
+    """The n bodies of a rank on its device, which integrators and forces change in place.
+
+    Attributes
+    ----------
+    position, velocity, acceleration : (n, 3) array of float64
+        In units of length, of length over time, and of length over time squared.
+    """
+
+    @property
+    def position(self) -> Array:
+        """Return the positions."""
+
+    @property
+    def velocity(self) -> Array:
+        """Return the velocities."""
+
+    @property
+    def acceleration(self) -> Array:
+        """Return the accelerations."""
+
+    def kick(self, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+
+    def drift(self, duration: float) -> None:
+        """Change positions: x += v `duration`."""
+
+
+class DeviceBodies:
+    """The bodies of a rank in its rows of a `State`, moved by kernels; see `LocalBodies`.
+
+    Parameters
+    ----------
+    state : State
+        Holds the arrays.
+    kernels : Kernels
+        Kick and drift the bodies.
+    """
+
+    def __init__(self, state: State, kernels: Kernels) -> None:
+        self.state = state
+        self.kernels = kernels
+        self.position: Array = state.own_position
+        self.velocity: Array = state.velocity
+        self.acceleration: Array = state.acceleration
+
+    def kick(self, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+        self.kernels.kick(self.state, duration)
+
+    def drift(self, duration: float) -> None:
+        """Change positions: x += v `duration`."""
+        self.kernels.drift(self.state, duration)

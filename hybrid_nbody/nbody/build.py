@@ -11,10 +11,11 @@ from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
-from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.forces.ring import RingGravity
-from hybrid_nbody.nbody.forces.symmetric import gravity_for
-from hybrid_nbody.nbody.integrators.composed import HERMITE
+from hybrid_nbody.nbody.forces.base import ForceSetup
+from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.integrators.base import IntegratorSetup
+from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
@@ -27,6 +28,7 @@ from hybrid_nbody.parallel.shares import (
     plural,
     shares,
 )
+from hybrid_nbody.simulation.timings import Timings
 
 EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
 
@@ -64,6 +66,8 @@ class NBodyBuilder:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
+        gravity = config.gravity
+        self.pair_force = PairForce(gravity.precision, gravity.softening, gravity.G)
 
     def check(self) -> None:
         """Check what can be checked before anything is made.
@@ -159,7 +163,7 @@ class NBodyBuilder:
 
     def _remarks(self, setup):
         """Say how ranks with two devices share their bodies out among them; all ranks call together."""
-        mine = setup.model.gravity.kernels.remark
+        mine = setup.model.force.remark
         return [
             f"  rank {rank:<4} {remark}"
             for rank, remark in enumerate(self.communicator.gather(mine))
@@ -169,15 +173,14 @@ class NBodyBuilder:
     def _arrange(self, number):
         """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
         compute = self.config.compute
-        gravity = self.config.gravity
         communicator = self.communicator
         placement = self.devices.assign(
             compute.backend, compute.threads, communicator, compute.cpu_share
         )
-        physics = gravity.precision, gravity.softening
-        kind = *physics, self.config.time.integrator
+        jerks = INTEGRATORS[self.config.time.integrator].jerks
         communicator.first_on_node(
-            lambda device: compile_kernels(device, *kind), placement.backend.devices
+            lambda device: compile_kernels(device, self.pair_force, jerks),
+            placement.backend.devices,
         )
         partition = shares(compute, number, placement, lambda: self._trial(placement, number))
         transport = self.devices.connect(
@@ -187,11 +190,7 @@ class NBodyBuilder:
 
     def _trial(self, placement, number):
         """Return the speed of each rank in bodies a second, from a short trial."""
-        backend = placement.backend
-        gravity = self.config.gravity
-        rates = measured_weights(
-            backend, gravity.precision, gravity.softening, number, self.communicator
-        )
+        rates = measured_weights(placement.backend, self.pair_force, number, self.communicator)
         return [rate / number for rate in rates]
 
     def _exchange(self, number, placement):
@@ -201,7 +200,8 @@ class NBodyBuilder:
         if asked == "ring" and hybrid:
             text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
             raise InputError(text).on_all_ranks()
-        if self.communicator.size == 1 or hybrid or self.config.time.integrator == HERMITE:
+        jerks = INTEGRATORS[self.config.time.integrator].jerks
+        if self.communicator.size == 1 or hybrid or jerks:
             return AllgatherExchange
         if asked == "auto":
             return AllgatherExchange if self._have_room(number, placement.backend) else RingExchange
@@ -214,37 +214,34 @@ class NBodyBuilder:
         return 2 * number * BYTES_OF_A_SOURCE <= free
 
     def _model(self, placement, exchange, mass, ids):
-        """Return the model, its bodies not yet in place."""
-        gravity = self.config.gravity
+        """Return the model, its bodies not yet set."""
         time_axis = self.config.time
-        return NBodyModel(
-            placement.backend,
-            self.communicator,
-            exchange,
-            mass,
-            ids,
-            integrator=time_axis.integrator,
+        setup = self._force_setup(placement, exchange, mass)
+        force = FORCES[self.config.gravity.solver].make(setup)
+        steps = IntegratorSetup(
+            backend=placement.backend,
+            communicator=self.communicator,
+            ids=ids,
             dt=time_axis.dt,
-            precision=gravity.precision,
-            softening=gravity.softening,
-            G=gravity.G,
-            gravity=self._gravity(placement, exchange, mass),
-            shown=self._shown(placement.backend, len(mass)),
             accuracy=time_axis.accuracy,
+            timings=setup.timings,
         )
+        integrator = INTEGRATORS[time_axis.integrator].make(steps)
+        shown = self._shown(placement.backend, len(mass))
+        return NBodyModel(setup, ids, force, integrator, time_axis.dt, shown)
 
-    def _gravity(self, placement, exchange, mass):
-        """Return the kind of gravity, the same on all ranks.
-
-        Who asks for a ring gets the sums that ranks of a ring compute, even where there is none: on
-        one rank.
-        """
-        if exchange.name == RingExchange.name:
-            return RingGravity
-        if self.config.compute.exchange == RingExchange.name:
-            return Gravity
-        gravity = self.config.gravity
-        return gravity_for(placement.kinds, gravity.precision, mass, gravity.softening)
+    def _force_setup(self, placement, exchange, mass):
+        """Return what the force is made from; `exchange: ring` sums in ring order on one rank too."""
+        return ForceSetup(
+            backend=placement.backend,
+            communicator=self.communicator,
+            exchange=exchange,
+            mass=mass,
+            pair_force=self.pair_force,
+            kinds=tuple(placement.kinds),
+            ring_order=self.config.compute.exchange == RingExchange.name,
+            timings=Timings(),
+        )
 
     def _shown(self, backend, number):
         """Return what is written with the frames besides the bodies."""

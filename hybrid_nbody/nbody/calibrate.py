@@ -1,50 +1,68 @@
-"""Short trials of the kernels on a handful of bodies: to compile them before the run, and to measure a rank's speed."""
+"""Short runs of the kernels: to compile them before time counts, and to measure speeds of ranks."""
 
 import time
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.forces.sources import given_order
 from hybrid_nbody.nbody.initial_conditions import random_box
-from hybrid_nbody.nbody.integrators.composed import HERMITE
-from hybrid_nbody.nbody.integrators.hermite import make_scratch, run_formulas
+from hybrid_nbody.nbody.integrators.hermite import make_scratch
 from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
-from hybrid_nbody.nbody.kernels.contract import PairForce
-from hybrid_nbody.nbody.state import make_state, set_order
+from hybrid_nbody.nbody.kernels.contract import HermitePlan, Kernels, PairForce
+from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.parallel.calibrate import fastest
+from hybrid_nbody.parallel.communicator import Communicator
 
 MOST_BODIES = 1 << 17
-"""Sources that a trial has at most: with more, no device is much faster."""
+"""Largest number of sources of a calibration: with more, no device is much faster."""
 
 FIRST_TARGETS = 1024
-GROWTH = 8
-LONG_ENOUGH = 0.01
-"""Seconds that a force of a trial takes at least, unless all bodies take less."""
+"""Bodies at which forces are computed first."""
 
-TRIALS = 3
+GROWTH = 8
+"""Factor by which they grow until a force takes long enough."""
+
+LONG_ENOUGH = 0.01
+"""Seconds that a force takes at least, unless it is on all bodies."""
+
+REPEATS = 3
 """Forces by which it is judged whether one takes long enough."""
 
 
-def trial(backend, number, precision, softening, targets):
-    """Return kernels and a state of `number` random bodies, sources packed; the first `targets` are the rank's own."""
+def make_sample(
+    backend: Backend, pair_force: PairForce, number: int, targets: int
+) -> tuple[Kernels, State]:
+    """Return kernels and a state of random bodies, its sources packed.
+
+    Parameters
+    ----------
+    backend : Backend
+    pair_force : PairForce
+    number, targets : int
+        Number of bodies, and of those at which forces are computed.
+    """
     bodies = random_box(number, seed=0)
     state = make_state(backend, slice(0, targets), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))
-    kernels = make_kernels(backend, state, PairForce(precision, softening))
+    kernels = make_kernels(backend, state, pair_force)
     kernels.pack(state)
     return kernels, state
 
 
-def compile_kernels(
-    backend, precision: str, softening: float, integrator: str = "leapfrog"
-) -> None:
-    """Run every kernel of a device once, so that all are compiled (and cached on disk) before time counts.
+def compile_kernels(backend: Backend, pair_force: PairForce, jerks: bool = False) -> None:
+    """Run every kernel of a device once, so that all are compiled before time counts.
 
-    Those of Hermite's scheme only if it is the integrator: they are many.
+    Parameters
+    ----------
+    backend : Backend
+    pair_force : PairForce
+    jerks : bool, optional
+        Whether the kernels of Hermite's scheme, which are many, are to be compiled, too.
     """
-    kernels, state = trial(backend, 2, precision, softening, 2)
-    if integrator == HERMITE:
-        run_formulas(kernels, state, make_scratch(backend, state))
+    kernels, state = make_sample(backend, pair_force, 2, 2)
+    if jerks:
+        _compile_hermite(backend, kernels, state)
     kernels.run(state, StepPlan(LEAPFROG, 1e-6), 2)
     kernels.accelerations(state)
     kernels.kick(state, 0.0)
@@ -53,38 +71,52 @@ def compile_kernels(
     backend.synchronize()
 
 
+def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
+    """Run every kernel that Hermite's scheme needs once, on a state that owns every body."""
+    scratch = make_scratch(backend, backend.zeros(state.velocity.shape, "f8"))
+    kernels.accelerations_and_jerks(state, scratch.velocity, scratch.jerk)
+    arrays = (scratch.start, state.acceleration, scratch.jerk)
+    formulas = kernels.hermite
+    formulas.first_steps(1.0, 0.0, *arrays[1:], scratch.substeps)
+    formulas.predict(0.0, scratch.start, state.own_position, scratch.velocity)
+    formulas.correct(0.0, *arrays, state.own_position, state.velocity)
+    formulas.next_steps(1.0, 1.0, 0.0, *arrays, scratch.substeps)
+    if kernels.run_hermite:
+        kernels.run_hermite(state, scratch, HermitePlan(1e-6, 1.0, 0.0), 1e-6, 0)
+
+
 def measured_weights(
-    backend, precision: str, softening: float, number: int, communicator
+    backend: Backend, pair_force: PairForce, number: int, communicator: Communicator
 ) -> list[float]:
-    """Return the speed of each rank in interactions a second, measured by all of them at the same time.
+    """Return the interactions a second of each rank, measured by all of them at the same time.
 
     Parameters
     ----------
-    backend, precision, softening
-        As in the run.
+    backend : Backend
+    pair_force : PairForce
     number : int
         Bodies of the run: devices differ less with a few bodies than with many.
     communicator : Communicator
         Every rank calls together.
     """
     backend = backend.apart()
-    kernels, state = long_trial(backend, precision, softening, min(number, MOST_BODIES))
+    kernels, state = long_sample(backend, pair_force, min(number, MOST_BODIES))
     seconds = fastest(lambda: _seconds(backend, kernels, state), communicator)
     return communicator.gather(len(state.source_index) * len(state.mass) / seconds)
 
 
-def long_trial(backend, precision: str, softening: float, number: int):
-    """Return kernels and a state of `number` sources, and of as many targets as take long enough."""
+def long_sample(backend: Backend, pair_force: PairForce, number: int) -> tuple[Kernels, State]:
+    """Return kernels and a state of `number` sources, with enough targets for a force to last."""
     targets = min(FIRST_TARGETS, number)
     while True:
-        kernels, state = trial(backend, number, precision, softening, targets)
-        seconds = min(_seconds(backend, kernels, state) for _ in range(TRIALS))
+        kernels, state = make_sample(backend, pair_force, number, targets)
+        seconds = min(_seconds(backend, kernels, state) for _ in range(REPEATS))
         if seconds > LONG_ENOUGH or targets == number:
             return kernels, state
         targets = min(GROWTH * targets, number)
 
 
-def _seconds(backend, kernels, state):
+def _seconds(backend: Backend, kernels: Kernels, state: State) -> float:
     start = time.perf_counter()
     kernels.accelerations(state)
     backend.synchronize()

@@ -1,7 +1,10 @@
-"""Energies, momenta and the shape of the system, with bits that do not depend on the number of ranks."""
+"""Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.sums import reproducible_median, reproducible_sum
 from hybrid_nbody.simulation.model import Quantity
 
@@ -23,35 +26,30 @@ QUANTITIES = {
 
 
 def measure(
-    position, velocity, mass, potential, number, communicator
+    own: Bodies, potential: NDArray[np.float64], number: int, communicator: Communicator
 ) -> dict[str, float | tuple[float, ...]]:
     """Return the global quantities, except the energy error, on every rank.
 
     Parameters
     ----------
-    position, velocity : (n, 3) array of float64
-        This rank's bodies; n may be 0.
-    mass, potential : (n,) array of float64
-        Their masses and the potential at them.
+    own : Bodies
+        This rank's n bodies; n may be 0.
+    potential : (n,) array of float64
+        The potential at them, in units of velocity squared.
     number : int
         Bodies of all ranks.
     communicator : Communicator
         Every rank calls together.
     """
-    terms = np.column_stack(
-        [
-            mass,
-            0.5 * mass * np.sum(velocity**2, axis=1),
-            0.5 * mass * potential,
-            mass[:, None] * position,
-            mass[:, None] * velocity,
-            mass[:, None] * np.cross(position, velocity),
-        ]
-    )
-    sums = reproducible_sum(terms, number, communicator)
+    position = own.position
+    mass = own.mass
+    sums = reproducible_sum(_terms(own, potential), number, communicator)
     total, kinetic, potential_energy = sums[:3].tolist()
     center = sums[3:6] / total if total > 0 else sums[3:6]
-    radius = np.sqrt(np.sum((position - center) ** 2, axis=1))
+    half_mass_radius = np.nan
+    if total > 0:
+        radius = np.sqrt(np.sum((position - center) ** 2, axis=1))
+        half_mass_radius = reproducible_median(radius, mass, number, communicator)
     return {
         "kinetic_energy": kinetic,
         "potential_energy": potential_energy,
@@ -60,7 +58,20 @@ def measure(
         "angular_momentum": tuple(sums[9:12].tolist()),
         "center_of_mass": tuple(center.tolist()),
         "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else np.nan,
-        "half_mass_radius": reproducible_median(radius, mass, number, communicator)
-        if total > 0
-        else np.nan,
+        "half_mass_radius": half_mass_radius,
     }
+
+
+def _terms(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each body adds to the sums, an (n, 12) array."""
+    mass = own.mass
+    return np.column_stack(
+        [
+            mass,
+            0.5 * mass * np.sum(own.velocity**2, axis=1),
+            0.5 * mass * potential,
+            mass[:, None] * own.position,
+            mass[:, None] * own.velocity,
+            mass[:, None] * np.cross(own.position, own.velocity),
+        ]
+    )

@@ -1,87 +1,70 @@
-"""The N-body model: bodies under their own gravity, advanced step by step."""
+"""The N-body model: bodies under a force, advanced step by step by an integrator."""
+
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody import diagnostics
+from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.forces.sources import Order
-from hybrid_nbody.nbody.integrators.composed import make_stepping
+from hybrid_nbody.nbody.forces.base import Force, ForceSetup
+from hybrid_nbody.nbody.integrators.base import Integrator
 from hybrid_nbody.simulation.model import Field, Role, Work
-from hybrid_nbody.simulation.timings import Timings
 
 
 class NBodyModel:
-    """Gravity between bodies; see `hybrid_nbody.simulation.model.Model` for the contract.
+    """Bodies under a force; see `hybrid_nbody.simulation.model.Model` for the contract.
 
     Parameters
     ----------
-    backend : Backend
-        This rank's device.
-    communicator : Communicator
-        All ranks; every method is collective.
-    exchange : AllgatherExchange or RingExchange
-        How ranks see each other's positions; its partition says who owns which bodies.
-    mass : (N,) array of float64
-        Every body's mass.
+    setup : ForceSetup
+        Device, ranks, exchange and masses; the partition of the exchange says which rank owns which
+        bodies.
     ids : (n,) array of int64
         The identity of each of this rank's bodies.
-    integrator : {"leapfrog", "yoshida4", "hermite4", "euler"}
-        See `make_stepping`.
+    force : Force
+        What `setup` was used for.
+    integrator : Integrator
+        Takes the steps.
     dt : float
-        Length of a step.
-    precision, softening, G
-        See `Gravity`.
-    gravity : type, optional
-        `Gravity`, or `RingGravity` for the other exchange.
+        Length of a step, in units of time.
     shown : sequence of ActivityMap, optional
         What follows from the positions and is written with the frames.
-    accuracy : float, optional
-        Of the substeps of ``hermite4``; see `hybrid_nbody.nbody.integrators.hermite.Hermite`.
     """
 
     quantities = diagnostics.QUANTITIES
     row_name = "body"
     advice = {
-        "start": "The initial state cannot be run: look for bodies at one place, or of huge numbers",
+        "start": "The initial state cannot be run: look for bodies at the same position, or for "
+        "huge values",
         "run": "Take a smaller time.dt or a larger softening",
     }
 
     def __init__(
         self,
-        backend,
-        communicator,
-        exchange,
-        mass,
-        ids,
-        integrator,
-        dt,
-        precision,
-        softening,
-        G,
-        gravity=Gravity,
-        shown=(),
-        accuracy=None,
-    ):
-        self.backend = backend
-        self.communicator = communicator
-        self.exchange = exchange
-        self.step = 0
-        self.dt = dt
-        self.initial_energy = None
-        self.timings = Timings()
-        self.number = len(mass)
-        self.own_mass = mass[exchange.own].copy()
+        setup: ForceSetup,
+        ids: NDArray[np.int64],
+        force: Force,
+        integrator: Integrator,
+        dt: float,
+        shown: Sequence[ActivityMap] = (),
+    ) -> None:
+        self.backend = setup.backend
+        self.communicator = setup.communicator
+        self.exchange = setup.exchange
+        self.timings = setup.timings
+        self.number = len(setup.mass)
+        self.own_mass = setup.mass[setup.exchange.own].copy()
         self.ids = ids
+        self.force = force
+        self.bodies = force.bodies
+        self.integrator = integrator
+        self.dt = dt
         self.shown = tuple(shown)
-        self.state = gravity.make_state(backend, exchange.own, mass)
-        physics = (precision, softening, G)
-        self.gravity = gravity(
-            backend, exchange, self.state, *physics, self.timings, self._agreement()
-        )
-        self.stepping = make_stepping(
-            integrator, self.gravity, communicator, ids, dt, accuracy, precision
-        )
+        self.step = 0
+        self.initial_energy: float | None = None
 
     @property
     def time(self) -> float:
@@ -90,151 +73,106 @@ class NBodyModel:
 
     @property
     def work(self) -> Work:
-        """Cost of a step; of adaptive substeps, on average so far."""
-        stepping = self.stepping
-        return Work(
-            "interactions", stepping.forces_per_step * float(self.number) ** 2, stepping.operations
-        )
-
-    def _agreement(self):
-        """Return what makes all ranks use the root's order of the sources where their devices are of several kinds."""
-        if len(set(self.communicator.gather(self.backend.kind))) == 1:
-            return None
-        return lambda order: self.communicator.broadcast(
-            Order(self.backend.download(order.bodies), order.starts)
-            if self.communicator.is_root
-            else None
-        )
+        """Cost of a step; with adaptive substeps, on average so far."""
+        once = self.force.work(self.integrator.uses_jerks)
+        per_step = self.integrator.forces_per_step * once.per_step
+        return Work(once.unit, per_step, once.operations)
 
     def begin(self, own: Bodies) -> None:
         """Start from this rank's share of the initial bodies."""
-        self._place(own.position, own.velocity)
-        self.gravity.start()
-        self.stepping.begin()
+        self._set_bodies(own.position, own.velocity)
+        self.force.start()
+        self.integrator.begin(self.force, self.bodies)
 
-    def restore(self, rows, scalars) -> None:
+    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
         self.initial_energy = scalars["initial_energy"]
-        self._place(rows("bodies/position"), rows("bodies/velocity"))
-        collect = self.communicator.concatenate
-        self.gravity.restart(rows("gravity/order"), rows("gravity/chunk_head"), collect)
-        self.stepping.restore(scalars)
+        self._set_bodies(rows("bodies/position"), rows("bodies/velocity"))
+        self.force.restore(rows, scalars)
+        self.integrator.restore(scalars)
 
-    def _place(self, position, velocity):
-        self.state.own_position[:] = self.backend.upload(position)
-        self.state.velocity[:] = self.backend.upload(velocity)
+    def _set_bodies(self, position: NDArray, velocity: NDArray) -> None:
+        self.bodies.position[:] = self.backend.upload(position)
+        self.bodies.velocity[:] = self.backend.upload(velocity)
         self._update_shown()
 
-    def _update_shown(self):
-        """Let what is shown follow the positions: here, where all ranks are together, and not when a field is read."""
+    def _update_shown(self) -> None:
+        """Update what is shown of the positions, here where all ranks call together."""
         for shown in self.shown:
-            shown.update(self.state.own_position)
+            shown.update(self.bodies.position)
 
     def advance(self, steps: int) -> None:
         """See `Model.advance`."""
-        self.stepping.advance(self.step, steps)
+        self.integrator.advance(self.force, self.bodies, self.step, steps)
         self.step += steps
         self._update_shown()
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
         """See `Model.diagnostics`."""
         download = self.backend.download
-        values = diagnostics.measure(
-            download(self.state.own_position),
-            download(self.state.velocity),
-            self.own_mass,
-            download(self.gravity.potential()),
-            self.number,
-            self.communicator,
+        own = Bodies(
+            download(self.bodies.position), download(self.bodies.velocity), self.own_mass, self.ids
         )
+        potential = download(self.force.potential())
+        values = diagnostics.measure(own, potential, self.number, self.communicator)
+        energy = values["total_energy"]
         if self.initial_energy is None:
-            self.initial_energy = values["total_energy"]
-        change = values["total_energy"] - self.initial_energy
-        values["relative_energy_error"] = (
-            change / abs(self.initial_energy) if self.initial_energy else change
-        )
-        return values
+            self.initial_energy = energy
+        change = energy - self.initial_energy
+        error = change / abs(self.initial_energy) if self.initial_energy else change
+        return values | {"relative_energy_error": error}
 
-    def fields(self):
+    def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""
-        number = self.number
-        state = self.state
-        gravity = self.gravity
         fields = (
-            self._field(
-                "bodies/position",
-                (number, 3),
-                "f8",
-                "length",
-                "position of each body",
-                state.own_position,
-            ),
-            self._field(
-                "bodies/velocity",
-                (number, 3),
-                "f8",
-                "length / time",
-                "velocity of each body",
-                state.velocity,
-            ),
-            self._field(
-                "bodies/mass",
-                (number,),
-                "f8",
-                "mass",
-                "mass of each body",
-                self.own_mass,
-                Role.STATIC,
-            ),
-            self._field(
-                "bodies/id", (number,), "i8", "1", "identity of each body", self.ids, Role.STATIC
-            ),
-            self._field(
-                "bodies/acceleration", (number, 3), "f8", "", "", state.acceleration, Role.WATCHED
-            ),
-            self._internal("gravity/order", "i4", "bodies in summing order", gravity.order_rows),
-            self._internal(
-                "gravity/chunk_head",
-                "u1",
-                "whether a chunk of sources starts here",
-                gravity.head_rows,
-            ),
+            self._vector("position", "length", self.bodies.position, Role.FRAME),
+            self._vector("velocity", "length / time", self.bodies.velocity, Role.FRAME),
+            self._constant("mass", "mass of each body", "mass", self.own_mass),
+            self._constant("id", "identity of each body", "1", self.ids),
+            self._vector("acceleration", "", self.bodies.acceleration, Role.WATCHED),
+            *self.force.fields(),
             *(shown.field() for shown in self.shown),
         )
         return {field.name: field for field in fields}
 
-    def _field(self, name, shape, dtype, units, description, array, role=Role.FRAME):
-        def host(start, stop):
-            return self.backend.download(array[start:stop])
-
-        return self._rows(name, shape, dtype, units, description, host, role)
-
-    def _internal(self, name, dtype, description, host):
-        """Return a field of one number a body that ``host(start, stop)`` gives."""
-        return self._rows(name, (self.number,), dtype, "1", description, host, Role.INTERNAL)
-
-    def _rows(self, name, shape, dtype, units, description, host, role):
+    def _vector(self, name: str, units: str, array: Array, role: Role) -> Field:
+        """Return a field of three components on the device."""
         return Field(
-            name=name,
-            shape=shape,
-            dtype=np.dtype(dtype),
+            name=f"bodies/{name}",
+            shape=(self.number, 3),
+            dtype=np.dtype("f8"),
             units=units,
-            description=description,
+            description=f"{name} of each body",
             index=self.exchange.own,
-            host=host,
+            host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
         )
 
-    def scalars(self):
+    def _constant(self, name: str, description: str, units: str, array: NDArray) -> Field:
+        """Return a field of one number a body, kept on the host."""
+        return Field(
+            name=f"bodies/{name}",
+            shape=(self.number,),
+            dtype=array.dtype,
+            units=units,
+            description=description,
+            index=self.exchange.own,
+            host=lambda start, stop: array[start:stop].copy(),
+            role=Role.STATIC,
+        )
+
+    def scalars(self) -> dict[str, float]:
         """See `Model.scalars`."""
         scalars = {"step": self.step, "time": self.time, "initial_energy": self.initial_energy}
-        return scalars | self.stepping.scalars()
+        return scalars | self.force.scalars() | self.integrator.scalars()
 
     def suspect(self) -> str:
         """Name the fastest body: a close encounter that was stepped over flings its bodies out."""
-        speed = np.linalg.norm(self.backend.download(self.state.velocity), axis=1)
-        fastest = int(np.argmax(speed)) if len(speed) else -1
-        mine = (float(speed[fastest]), int(self.ids[fastest])) if len(speed) else (-1.0, -1)
-        found = max(self.communicator.gather(mine))
-        return f"body {found[1]}, the fastest, moves at {found[0]:.6g}"
+        speed = np.linalg.norm(self.backend.download(self.bodies.velocity), axis=1)
+        own = (-1.0, -1)
+        if len(speed):
+            fastest = int(np.argmax(speed))
+            own = (float(speed[fastest]), int(self.ids[fastest]))
+        found, body = max(self.communicator.gather(own))
+        return f"body {body}, the fastest, moves at {found:.6g}"

@@ -2,7 +2,7 @@
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime
-from hybrid_nbody.nbody.integrators.stages import FORCE, INTEGRATORS
+from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Plan
 
@@ -54,10 +54,9 @@ def _range(counts: tuple[int, ...]) -> str:
 
 def _interactions(time: NBodyTime, number: int) -> str:
     """Return how many interactions there would be; adaptive substeps make them more."""
-    if time.integrator in INTEGRATORS:
-        forces = INTEGRATORS[time.integrator].count(FORCE)
-        return f"{number**2 * time.total_steps * forces:.3g} interactions"
-    return f"at least {2 * number**2 * time.total_steps:.3g} interactions"
+    kind = INTEGRATORS[time.integrator]
+    interactions = number**2 * time.total_steps * kind.forces_per_step
+    return f"{'at least ' if kind.adaptive else ''}{interactions:.3g} interactions"
 
 
 def _map_bytes(activity_map: ActivityMap | None) -> int:

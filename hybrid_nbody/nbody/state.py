@@ -1,17 +1,18 @@
 """The bodies as one rank holds them while it computes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.nbody.forces.sources import Order
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
 
 BYTES_OF_A_SOURCE = 512
 """Most memory that a rank needs for each body whose position it holds: position, mass and order
 take 36 bytes, packed sources up to 64, sums over pairs up to 208
-(`hybrid_nbody.nbody.kernels.pairs`), and sorting the rest for a while."""
+(`hybrid_nbody.nbody.kernels.gpu.symmetric`), and sorting the rest for a while."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ class State(Sources):
     common_mass : float or None
         See `hybrid_nbody.nbody.kernels.precision.common_mass`; of all ranks' bodies.
     heaviest : float
-        The largest mass of all.
+        The largest mass of all bodies.
+    own_position : (n, 3) array of float64
+        This rank's rows of `position`, a view.
     """
 
     own: slice
@@ -68,22 +71,34 @@ class State(Sources):
     orders: NDArray[np.int64]
     common_mass: float | None
     heaviest: float
+    own_position: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "own_position", self.position[self.own])
 
 
-def make_state(backend, own: slice, mass) -> State:
-    """Return a state on `backend` with the given masses, at rest at the origin, in no order yet."""
-    return _state(backend, own, mass, mass)
+def make_state(backend: Backend, own: slice, mass: NDArray[np.float64]) -> State:
+    """Return a state with the positions of all bodies, at rest at the origin, in no order yet.
+
+    Parameters
+    ----------
+    backend : Backend
+    own : slice
+        This rank's rows.
+    mass : (N,) array of float64
+        The masses of all bodies.
+    """
+    return _zeros(backend, own, mass, mass)
 
 
-def make_own_state(backend, own: slice, mass) -> State:
-    """Return the same with this rank's bodies alone, `own` of all that have the given masses: N is n there."""
-    return _state(backend, slice(0, own.stop - own.start), mass[own], mass)
+def make_own_state(backend: Backend, own: slice, mass: NDArray[np.float64]) -> State:
+    """Return a state of this rank's bodies alone: its N is n; parameters as in `make_state`."""
+    return _zeros(backend, slice(0, own.stop - own.start), mass[own], mass)
 
 
-def _state(backend, own, mass, all_masses):
+def _zeros(
+    backend: Backend, own: slice, mass: NDArray[np.float64], all_masses: NDArray[np.float64]
+) -> State:
     number = len(mass)
     owned = own.stop - own.start
     return State(
@@ -103,7 +118,7 @@ def _state(backend, own, mass, all_masses):
     )
 
 
-def set_order(backend, state: State, order) -> None:
+def set_order(backend: Backend, state: State, order: Order) -> None:
     """Let the force sum the sources of `state` in `order` from now on."""
     state.orders[:] += 1
     xp = backend.xp

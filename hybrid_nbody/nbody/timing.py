@@ -1,33 +1,46 @@
-"""How long the parts of a step take, by marks in a device's queue of work."""
+"""The seconds that the parts of a step take, by marks in the queue of a device."""
+
+from typing import Any, Protocol
+
+from hybrid_nbody.backends.base import Backend
 
 
-class Laps:
-    """Marks, and the names of what lies between them.
+class Timer(Protocol):
+    """Takes note of the end of each part of a step."""
+
+    def record(self, part: str) -> None:
+        """Count what was queued since the last call under `part`."""
+
+
+class StepTimer:
+    """Times the parts of a step on a device.
 
     Parameters
     ----------
     backend : Backend
-        Whose queue it is; the first lap begins now.
+        The device; the first part begins now.
     """
 
-    def __init__(self, backend):
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.marks = [backend.mark()]
-        self.names = []
+        self.marks: list[Any] = [backend.mark()]
+        self.parts: list[str] = []
 
-    def lap(self, name: str) -> None:
-        """End a lap: what was queued since the last one counts under `name`."""
-        self.names.append(name)
+    def record(self, part: str) -> None:
+        """Count what was queued since the last call under `part`."""
+        self.parts.append(part)
         self.marks.append(self.backend.mark())
 
-    def seconds(self, name: str) -> float:
-        """Return the seconds of all laps of that name; waits for the last of them."""
-        laps = zip(self.names, self.marks, self.marks[1:], strict=False)
-        return sum(self.backend.elapsed(start, end) for lap, start, end in laps if lap == name)
+    def seconds(self, part: str) -> float:
+        """Return the seconds counted under `part`; wait for the last of them."""
+        intervals = zip(self.parts, self.marks, self.marks[1:], strict=False)
+        return sum(
+            self.backend.elapsed(start, end) for name, start, end in intervals if name == part
+        )
 
 
-class NoLaps:
-    """The same where nobody wants to know: in work that is recorded, to be replayed."""
+class NullTimer:
+    """Times nothing: for work that is recorded to be replayed, or that no one asks about."""
 
-    def lap(self, name: str) -> None:
+    def record(self, part: str) -> None:
         """Do nothing."""

@@ -5,13 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support import configs
+from support.paper import PaperGpu
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.build import NBodyBuilder
-from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.forces.ring import RingGravity
-from hybrid_nbody.nbody.forces.symmetric import PairGravity
+from hybrid_nbody.nbody.forces.direct import DirectForce
+from hybrid_nbody.nbody.forces.registry import make_direct
+from hybrid_nbody.nbody.forces.ring import RingForce
+from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport
@@ -42,14 +44,14 @@ def built(communicator, exchange, **options):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("asked", "kind"), [("auto", Gravity), ("allgather", Gravity), ("ring", RingGravity)]
+    ("asked", "kind"), [("auto", DirectForce), ("allgather", DirectForce), ("ring", RingForce)]
 )
 def test_the_exchange_that_was_asked_for(communicator, asked, kind):
     """One rank alone has nothing to exchange."""
     made = built(communicator, asked)
-    expected = Gravity if communicator.size == 1 else kind
-    assert type(made.model.gravity) is expected
-    assert made.exchange.name == ("ring" if expected is RingGravity else "allgather")
+    expected = DirectForce if communicator.size == 1 else kind
+    assert type(made.model.force) is expected
+    assert made.exchange.name == ("ring" if expected is RingForce else "allgather")
     made.model.advance(2)
     assert abs(made.model.diagnostics()["total_energy"] + 0.25) < 0.05
 
@@ -86,10 +88,10 @@ def test_hybrid_ranks_hold_all_positions(communicator):
 @pytest.mark.parametrize(
     ("asked", "kinds", "expected"),
     [
-        ("auto", ("gpu", "gpu"), PairGravity),
-        ("allgather", ("gpu",), PairGravity),
-        ("ring", ("gpu",), Gravity),
-        ("auto", ("gpu", "cpu"), Gravity),
+        ("auto", ("gpu", "gpu"), SymmetricForce),
+        ("allgather", ("gpu",), SymmetricForce),
+        ("ring", ("gpu",), DirectForce),
+        ("auto", ("gpu", "cpu"), DirectForce),
     ],
 )
 def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(
@@ -99,7 +101,8 @@ def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(
     maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
     assert maker.config.gravity.precision == "single"
     exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
-    assert maker._gravity(SimpleNamespace(kinds=kinds), exchange, masses) is expected
+    placement = SimpleNamespace(kinds=kinds, backend=PaperGpu(lambda *arguments: 1e-3))
+    assert type(make_direct(maker._force_setup(placement, exchange, masses))) is expected
 
 
 @pytest.mark.mpi

@@ -92,7 +92,7 @@ def test_ranks_of_several_kinds_take_the_roots_order(communicator, mixed):
     mine = spatial_order(random_box(60, seed=communicator.rank).position)
     root = communicator.broadcast(mine.bodies)
     assert (mine.bodies == root).all() == communicator.is_root
-    np.testing.assert_array_equal(model.gravity.agree(mine).bodies, root if mixed else mine.bodies)
+    np.testing.assert_array_equal(model.force.agree(mine).bodies, root if mixed else mine.bodies)
 
 
 @pytest.mark.mpi
@@ -184,7 +184,7 @@ def test_leapfrog_runs_backwards(alone):
     bodies = plummer(50, 10)
     model = make_model(bodies, 1e-3, alone, softening=0.1)
     model.advance(200)
-    model.state.velocity[:] *= -1
+    model.bodies.velocity[:] *= -1
     model.advance(200)
     np.testing.assert_allclose(state_of(model)[0], bodies.position, rtol=0, atol=1e-12)
 

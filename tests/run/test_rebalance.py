@@ -112,7 +112,9 @@ def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communica
         stepped(simulation.model, steps)
         rebalancer.speeds = None
         builder.speeds = lambda built, seconds, now=speeds: now(communicator.size)
-        before = weakref.ref(simulation.model.state)
+        model = simulation.model
+        before = weakref.ref(getattr(model, "bodies", None) or model.state)
+        del model
         rebalancer.look(simulation)
         assert before() is None  # it would take its memory beside the new one
     assert len(lines) == 4

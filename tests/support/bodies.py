@@ -1,16 +1,17 @@
-"""Bodies, backends and gravity for the tests of the N-body model."""
+"""Bodies, backends and forces for the tests of the N-body model."""
 
 import numpy as np
-from support.ranks import transport_of
+from support.ranks import this_rank, transport_of
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.forces.ring import RingGravity
-from hybrid_nbody.nbody.forces.symmetric import gravity_for
+from hybrid_nbody.nbody.forces.base import ForceSetup
+from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.integrators.base import IntegratorSetup
+from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.model import NBodyModel
-from hybrid_nbody.nbody.state import make_state
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
+from hybrid_nbody.parallel.exchange import AllgatherExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
@@ -40,17 +41,31 @@ def clustered(n=4096, clusters=16, seed=5):
 SETS = {"plummer": lambda: plummer(4096, seed=2), "clustered": clustered}
 
 
+class WholeExchange(AllgatherExchange):
+    """Nothing is exchanged: all positions are known here, and `own` rows are this rank's targets."""
+
+    def __init__(self, number, own):
+        super().__init__(None, Partition.equal(number, 1), 0)
+        self.own = own
+
+
 def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=None):
-    """Return started gravity, of the kind that a run has, on `bodies`, whose targets are `own` (all by default)."""
+    """Return a started direct sum, as a run has it, on `bodies`, whose targets are `own` (all by default)."""
     number = len(bodies)
-    make = Gravity if own else gravity_for([backend.kind], precision, bodies.mass, softening)
-    own = own or slice(0, number)
-    state = make_state(backend, own, bodies.mass)
-    state.position[:] = backend.upload(bodies.position)
-    exchange = AllgatherExchange(None, Partition.equal(number, 1), 0)
-    gravity = make(backend, exchange, state, precision, softening, G, Timings())
-    gravity.start()
-    return gravity
+    setup = ForceSetup(
+        backend=backend,
+        communicator=this_rank(),
+        exchange=WholeExchange(number, own or slice(0, number)),
+        mass=bodies.mass,
+        pair_force=PairForce(precision, softening, G),
+        kinds=(backend.kind,),
+        ring_order=own is not None,
+        timings=Timings(),
+    )
+    force = make_direct(setup)
+    force.state.position[:] = backend.upload(bodies.position)
+    force.start()
+    return force
 
 
 def make_model(
@@ -65,28 +80,29 @@ def make_model(
     exchange=AllgatherExchange,
     transport=None,
     accuracy=0.01,
-    gravity=None,
+    make_force=make_direct,
 ):
     """Return a model at its initial state, its bodies shared over the ranks of `communicator`."""
     backend = backend or make_backend("cpu")
     weights = weights or [1.0] * communicator.size
     partition = Partition.weighted(len(bodies), weights)
-    joined = exchange(
-        transport or transport_of(backend, communicator), partition, communicator.rank
-    )
+    transport = transport or transport_of(backend, communicator)
+    joined = exchange(transport, partition, communicator.rank)
     share = bodies.share(joined.own)
-    chosen = gravity_for(communicator.gather(backend.kind), precision, bodies.mass, softening)
-    gravity = gravity or (RingGravity if issubclass(exchange, RingExchange) else chosen)
-    physics = {
-        "precision": precision,
-        "softening": softening,
-        "G": 1.0,
-        "gravity": gravity,
-        "accuracy": accuracy,
-    }
-    model = NBodyModel(
-        backend, communicator, joined, bodies.mass, share.id, integrator, dt, **physics
+    timings = Timings()
+    setup = ForceSetup(
+        backend=backend,
+        communicator=communicator,
+        exchange=joined,
+        mass=bodies.mass,
+        pair_force=PairForce(precision, softening),
+        kinds=tuple(communicator.gather(backend.kind)),
+        ring_order=False,
+        timings=timings,
     )
+    stepping = IntegratorSetup(backend, communicator, share.id, dt, accuracy, timings)
+    kind = INTEGRATORS[integrator]
+    model = NBodyModel(setup, share.id, make_force(setup), kind.make(stepping), dt)
     model.begin(share)
     return model
 

@@ -1,8 +1,8 @@
-"""Gravity that computes each pair once, in NumPy: what the kernels of a GPU do, slowly, on any machine."""
+"""A direct sum that computes each pair once, in NumPy: what the kernels of a GPU do, slowly, on any machine."""
 
 import numpy as np
 
-from hybrid_nbody.nbody.forces.symmetric import PairGravity
+from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairSums
 from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
@@ -82,8 +82,8 @@ class Kernels(cpu.Kernels):
         )
 
 
-class SlowPairGravity(PairGravity):
-    """`PairGravity` with these kernels."""
+class SlowSymmetricForce(SymmetricForce):
+    """`SymmetricForce` with these kernels."""
 
-    def _kernels(self, pair_force):
-        return Kernels(self.backend, self.state, pair_force)
+    def _make_kernels(self):
+        return Kernels(self.backend, self.state, self.pair_force)

@@ -1,9 +1,9 @@
 """The kernels of a run as the last rung of each ladder, on either backend."""
 
 from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
-from hybrid_nbody.nbody.forces.symmetric import PairGravity, gravity_for
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import make_state, set_order
 
@@ -16,15 +16,15 @@ class ProductionRun:
     backend : Backend
     precision : {"single", "mixed", "double"}
     problem : Problem
-    gravity : type, optional
-        `Gravity`, or what runs would choose for such bodies.
+    symmetric : bool, optional
+        Whether each pair is computed once; by default where runs would do so for such bodies.
     **options
         More arguments of the twin's ``Kernels``, such as ``tuning``.
     """
 
     divisible = False
 
-    def __init__(self, backend, precision, problem, gravity=None, **options):
+    def __init__(self, backend, precision, problem, symmetric=None, **options):
         self.backend = backend
         self.precision = precision
         self.problem = problem
@@ -33,10 +33,10 @@ class ProductionRun:
         local = PRECISIONS[precision].local
         order = spatial_order(problem.position.astype("f8")) if local else given_order(number)
         set_order(backend, self.state, order)
-        gravity = gravity or gravity_for(
-            [backend.kind], precision, problem.mass.astype("f8"), problem.softening
-        )
-        make = make_symmetric_kernels if gravity is PairGravity else make_kernels
+        if symmetric is None:
+            mass = problem.mass.astype("f8")
+            symmetric = suits([backend.kind], precision, mass, problem.softening)
+        make = make_symmetric_kernels if symmetric else make_kernels
         pair_force = PairForce(precision, problem.softening)
         self.kernels = make(backend, self.state, pair_force, **options)
         self.restart()

@@ -1,131 +1,234 @@
-"""Gravity on the bodies of all ranks: exchange the positions, then sum over every source."""
+"""The direct sum over all pairs where every rank holds the positions of all bodies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.bodies import DeviceBodies
+from hybrid_nbody.nbody.forces.base import ForceSetup, JerkForce
 from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, spatial_order
-from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
+from hybrid_nbody.nbody.integrators.kick_drift import BodyActions
+from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
-from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.contract import (
+    HermiteFormulas,
+    HermitePlan,
+    HermiteProgress,
+    HermiteScratch,
+    Kernels,
+)
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
-from hybrid_nbody.nbody.state import make_state, set_order
-from hybrid_nbody.nbody.timing import Laps, NoLaps
+from hybrid_nbody.nbody.state import State, make_state, set_order
+from hybrid_nbody.nbody.timing import NullTimer, StepTimer, Timer
+from hybrid_nbody.simulation.model import Field, Role, Work
 
 STEPS_BETWEEN_SORTS = 512
 """Sources are sorted anew at every multiple of this step number: a rule that a restart can
 follow."""
 
+OPERATIONS = 20
+"""Operations of an interaction: the count that the field has agreed on for rates in GFLOP/s
+(Nyland, Harris & Prins, GPU Gems 3, 2007)."""
 
-class Gravity:
+OPERATIONS_WITH_JERK = 42
+"""Those of an acceleration and 22 more for the jerk, counted in the formula of ``reference``."""
+
+
+class DirectForce(JerkForce):
     """Direct summation over all pairs; every rank holds the positions of all bodies.
 
     Parameters
     ----------
-    backend : Backend
-        This rank's device.
-    exchange : AllgatherExchange
-        How this rank sees the other ranks' positions.
+    setup : ForceSetup
+        Device, ranks, exchange, masses and law of the force.
+
+    Attributes
+    ----------
     state : State
-        This rank's arrays, from `make_state`; changed in place.
-    precision : {"single", "mixed", "double"}
-        Precision of the pair force.
-    softening, G : float
-        Plummer softening length and gravitational constant.
-    timings : Timings
-        Takes the seconds spent under ``force``, ``exchange`` and ``sort``.
-    agree : callable, optional
-        Returns the `Order` that all ranks use for the one that this rank found: where they compute
-        on devices of several kinds, rounding might make them find different ones.
+        The arrays of this rank.
+    kernels : Kernels
+        Compute the sums on this rank's device.
     """
 
-    make_state = staticmethod(make_state)
+    def __init__(self, setup: ForceSetup) -> None:
+        self.backend = setup.backend
+        self.communicator = setup.communicator
+        self.exchange: Any = setup.exchange
+        self.pair_force = setup.pair_force
+        self.timings = setup.timings
+        self.sorted = PRECISIONS[setup.pair_force.precision].local
+        self.number = len(setup.mass)
+        self.mixed_devices = len(set(setup.kinds)) > 1
+        self.state = self._make_state(setup.mass)
+        self.kernels = self._make_kernels()
+        self._bodies = DeviceBodies(self.state, self.kernels)
+        self.recorded: dict[StepPlan, Callable[[], None]] = {}
 
-    def __init__(
-        self,
-        backend,
-        exchange,
-        state,
-        precision,
-        softening,
-        G,
-        timings,
-        agree: Callable[[Order], Order] | None = None,
-    ):
-        self.backend = backend
-        self.exchange = exchange
-        self.state = state
-        self.timings = timings
-        self.agree = agree or (lambda order: order)
-        self.sorted = PRECISIONS[precision].local
-        self.kernels = self._kernels(PairForce(precision, softening, G))
-        self.recorded = {}
+    def _make_state(self, mass: NDArray[np.float64]) -> State:
+        return make_state(self.backend, self.exchange.own, mass)
 
-    def _kernels(self, pair_force):
-        return make_kernels(self.backend, self.state, pair_force)
+    def _make_kernels(self) -> Kernels:
+        return make_kernels(self.backend, self.state, self.pair_force)
+
+    @property
+    def bodies(self) -> DeviceBodies:
+        """Return the bodies of this rank."""
+        return self._bodies
+
+    @property
+    def remark(self) -> str:
+        """Return what the kernels say of their choices."""
+        return self.kernels.remark
+
+    # --- sums -------------------------------------------------------------------------------------
+
+    def accelerations(self, timer: Timer) -> None:
+        """Exchange positions and compute accelerations."""
+        self._collect()
+        timer.record("exchange")
+        self.kernels.pack(self.state)
+        self._sum_accelerations(timer)
+
+    def accelerations_and_jerks(self, jerk: Array, timer: Timer) -> None:
+        """Exchange positions and velocities; compute accelerations and jerks."""
+        self._collect()
+        self.exchange.collect(self.velocities)
+        timer.record("exchange")
+        self.kernels.pack(self.state)
+        self._sum_jerks(jerk, timer)
+
+    def potential(self) -> Array:
+        """Return the potential at this rank's bodies for the current positions."""
+        self._collect()
+        self.kernels.pack(self.state)
+        result = self.backend.zeros(len(self.state.velocity), "f8")
+        self._sum_potential(result)
+        return result
+
+    def _collect(self) -> None:
+        """Fill in the positions of the other ranks' bodies."""
+        self.exchange.collect(self.state.position)
+
+    def _sum_accelerations(self, timer: Timer) -> None:
+        self.kernels.accelerations(self.state)
+        timer.record("force")
+
+    def _sum_jerks(self, jerk: Array, timer: Timer) -> None:
+        self.kernels.accelerations_and_jerks(self.state, self.velocities, jerk)
+        timer.record("force")
+
+    def _sum_potential(self, result: Array) -> None:
+        self.kernels.potential(self.state, result)
+
+    @cached_property
+    def velocities(self) -> Array:
+        """The predicted velocities of all bodies, an (N, 3) array, where jerks are computed."""
+        return self.backend.zeros(self.state.position.shape, "f8")
+
+    @cached_property
+    def predicted_velocity(self) -> Array:
+        """Return this rank's rows of the predicted velocities."""
+        return self.velocities[self.state.own]
+
+    @property
+    def rounding(self) -> float:
+        """Return the rounding error of the type in which pairs are computed."""
+        return float(np.finfo(PRECISIONS[self.pair_force.precision].working).eps)
+
+    @property
+    def formulas(self) -> HermiteFormulas:
+        """Return the formulas of Hermite's scheme on this device."""
+        return self.kernels.hermite
+
+    def work(self, jerks: bool) -> Work:
+        """Return the interactions of all pairs, and the operations of one."""
+        operations = OPERATIONS_WITH_JERK if jerks else OPERATIONS
+        return Work("interactions", float(self.number) ** 2, operations)
 
     # --- the order of the sources -----------------------------------------------------------------
 
-    def start(self, order: Order | None = None) -> None:
-        """Bring the positions of all ranks and the accelerations up to date, in a saved order or a new one."""
+    def start(self) -> None:
+        """Order the sources by their current positions and compute the accelerations."""
         self._collect()
-        set_order(self.backend, self.state, order or self._new_order())
-        self._force(NoLaps())
+        self._start_in(self._new_order())
+
+    def _start_in(self, order: Order) -> None:
+        """Compute the accelerations with the sources in an order."""
+        set_order(self.backend, self.state, order)
+        self.accelerations(NullTimer())
         self.backend.synchronize()
 
-    def restart(self, order_rows, head_rows, concatenate) -> None:
-        """Do the same in the order that was saved as this rank's rows of it.
+    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+        """Start with the sources in the saved order, or in a new one where its chunks do not fit."""
+        concatenate = self.communicator.concatenate
+        order = concatenate(rows("gravity/order"))
+        heads = concatenate(rows("gravity/chunk_head"))
+        self._restart(Order.from_heads(order, heads))
 
-        Parameters
-        ----------
-        order_rows, head_rows : (n,) array
-            What `order_rows` and `head_rows` gave.
-        concatenate : callable
-            Returns the rows of all ranks.
-        """
-        self.start(Order.from_heads(concatenate(order_rows), concatenate(head_rows)))
+    def _restart(self, order: Order | None) -> None:
+        self._collect()
+        self._start_in(order or self._new_order())
 
-    def order_rows(self, first: int, last: int) -> np.ndarray:
-        """Return which bodies are summed at the places first … last - 1, counted from this rank's first body on."""
+    def fields(self) -> list[Field]:
+        """Return the order of the sources and the chunks that they are cut into."""
+        chunk_head = "whether a chunk of sources starts here"
+        return [
+            self._field("gravity/order", "i4", "bodies in summing order", self.order_rows),
+            self._field("gravity/chunk_head", "u1", chunk_head, self.head_rows),
+        ]
+
+    def _field(
+        self, name: str, dtype: str, description: str, host: Callable[[int, int], NDArray]
+    ) -> Field:
+        """Return a field of one number a body."""
+        return Field(
+            name=name,
+            shape=(self.number,),
+            dtype=np.dtype(dtype),
+            units="1",
+            description=description,
+            index=self.exchange.own,
+            host=host,
+            role=Role.INTERNAL,
+        )
+
+    def order_rows(self, first: int, last: int) -> NDArray[np.int32]:
+        """Return rows first … last - 1 of this rank of the bodies in summing order."""
         start = self.exchange.own.start
         return self.backend.download(self.state.order[start + first : start + last])
 
-    def head_rows(self, first: int, last: int) -> np.ndarray:
-        """Return whether a chunk starts at each of those places."""
+    def head_rows(self, first: int, last: int) -> NDArray[np.uint8]:
+        """Return whether a chunk starts at each of these rows."""
         start = self.exchange.own.start
         return heads_of(self.backend.download(self.state.starts), start + first, start + last)
 
     def _new_order(self) -> Order:
-        """Return the order for the present positions, the same on every rank."""
-        return self.agree(self._order_found_here())
+        """Return the order for the current positions, the same on every rank."""
+        return self.agree(self._local_order())
 
-    def _order_found_here(self) -> Order:
+    def _local_order(self) -> Order:
+        """Return the order for the positions that this rank holds."""
         if self.sorted:
             return spatial_order(self.state.position, self.backend.xp)
         return given_order(len(self.state.position))
 
-    def _sort(self):
-        """Sort the sources anew; a step of some integrators ends in a drift, so positions are exchanged before."""
-        with self.timings.measure("sort"):
-            self._collect()
-            set_order(self.backend, self.state, self._new_order())
-            self.backend.synchronize()
-
-    def _collect(self):
-        """Bring the positions of all ranks up to date."""
-        self.exchange.collect(self.state.position)
+    def agree(self, order: Order) -> Order:
+        """Return the root's order where devices differ, whose rounding might lead to another one."""
+        if not self.mixed_devices:
+            return order
+        bodies = self.backend.download(order.bodies) if self.communicator.is_root else None
+        shared = self.communicator.broadcast((bodies, order.starts))
+        return Order(*shared)
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def advance(self, stages, dt: float, first_step: int, steps: int) -> None:
-        """Do `steps` steps of `stages`, of length `dt`, from step number `first_step` on."""
-        for number in self.batches(first_step, steps):
-            (self._run_alone if self.exchange.alone else self._run_together)(stages, dt, number)
-
-    def batches(self, first_step: int, steps: int) -> Iterator[int]:
-        """Yield how many steps to do next, until all are done; sort the sources where it is time to."""
-        step = first_step
-        last = first_step + steps
+    def batches(self, step: int, steps: int) -> Iterator[int]:
+        """Yield the steps until the sources are to be sorted anew, and sort them then."""
+        last = step + steps
         while step < last:
             until = last
             if self.sorted:
@@ -135,107 +238,56 @@ class Gravity:
             yield until - step
             step = until
 
-    def _run_alone(self, stages, dt, steps):
-        """Step without coming back to Python: this rank owns every body."""
-        self.timings.add("force", self.kernels.run(self.state, StepPlan(stages, dt), steps))
+    def _sort(self) -> None:
+        """Sort the sources anew; a step may end in a drift, so positions are exchanged before."""
+        with self.timings.measure("sort"):
+            self._collect()
+            set_order(self.backend, self.state, self._new_order())
+            self.backend.synchronize()
 
-    def _run_together(self, stages, dt, steps):
-        """Step with an exchange before, or beside, every force."""
-        (self._replay if self.exchange.recordable else self._step_by_step)(stages, dt, steps)
+    def run(self, plan: StepPlan, steps: int) -> bool:
+        """Take steps in compiled code, or by replaying a recorded step, where possible."""
+        if self.exchange.alone:
+            self.timings.add("force", self.kernels.run(self.state, plan, steps))
+        elif self.exchange.recordable:
+            self._replay(plan, steps)
+        else:
+            return False
+        return True
 
-    def _step_by_step(self, stages, dt, steps):
-        """Queue every step by itself; the times of one are read when the next is queued, so that nobody waits."""
-        before = None
-        for _ in range(steps):
-            laps = self._step(stages, dt, Laps(self.backend))
-            if before:
-                self._account(before)
-            before = laps
-        if before:
-            self._account(before)
+    def run_hermite(
+        self, plan: HermitePlan, scratch: HermiteScratch, substep: float, steps: int
+    ) -> HermiteProgress | None:
+        """Take steps in compiled code where this rank owns every body and its device has some."""
+        run = self.kernels.run_hermite
+        if run is None or not self.exchange.alone:
+            return None
+        progress = run(self.state, scratch, plan, substep, steps)
+        self.timings.add("force", progress.seconds)
+        return progress
 
-    def _account(self, laps):
-        for name in ("exchange", "force"):
-            self.timings.add(name, laps.seconds(name))
-
-    def _replay(self, stages, dt, steps):
+    def _replay(self, plan: StepPlan, steps: int) -> None:
         """Queue one step by itself, with marks, and the others as replays of a recorded one.
 
-        Each replay is taken to compute as long as the first step did; the rest of the time they
+        Each replay is taken to compute as long as the first step did; the rest of its time it
         waited for messages.
         """
-        laps = self._step(stages, dt, Laps(self.backend))
-        replay = self._recorded_step(stages, dt)
+        timer = StepTimer(self.backend)
+        plan.perform(BodyActions(self, self.bodies, timer))
+        replay = self._recorded_step(plan)
         for _ in range(steps - 1):
             replay()
-        laps.lap("replays")
-        self._account(laps)
-        force, motion, replays = (laps.seconds(name) for name in ("force", "motion", "replays"))
+        timer.record("replays")
+        force = timer.seconds("force")
+        replays = timer.seconds("replays")
         computing = min((steps - 1) * force, replays)
-        self.timings.add("force", computing)
-        self.timings.add(
-            "exchange", max(replays - computing - (steps - 1) * motion, 0.0) if steps > 1 else 0.0
-        )
+        waiting = max(replays - computing - (steps - 1) * timer.seconds("motion"), 0.0)
+        self.timings.add("exchange", timer.seconds("exchange") + (waiting if steps > 1 else 0.0))
+        self.timings.add("force", force + computing)
 
-    def _recorded_step(self, stages, dt):
-        """Return what does a step without the host, where the device can; it holds for the arrays of this state."""
-        if (stages, dt) not in self.recorded:
-            self.recorded[stages, dt] = self.backend.recorded(
-                lambda: self._step(stages, dt, NoLaps())
-            )
-        return self.recorded[stages, dt]
-
-    def _step(self, stages, dt, laps):
-        """Queue one step; return its laps."""
-        act = {"kick": self.kernels.kick, "drift": self.kernels.drift}
-        for stage in stages:
-            if stage is FORCE:
-                self._force(laps)
-            else:
-                act[stage.action](self.state, stage.fraction * dt)
-                laps.lap("motion")
-        return laps
-
-    def _force(self, laps):
-        """Exchange positions and compute accelerations."""
-        self._collect()
-        laps.lap("exchange")
-        self.kernels.pack(self.state)
-        self._sum(laps, "accelerations", self.state)
-
-    def accelerations_and_jerks(self, velocity, jerk, laps) -> None:
-        """Exchange positions and velocities, and compute accelerations and their time derivatives.
-
-        Parameters
-        ----------
-        velocity : (N, 3) array of float64
-            Every body's; the rows of other ranks are filled.
-        jerk : (n, 3) array of float64
-            Filled for this rank's bodies.
-        laps : Laps or NoLaps
-            Takes the laps ``exchange`` and ``force``.
-        """
-        self._collect()
-        self.exchange.collect(velocity)
-        laps.lap("exchange")
-        self.kernels.pack(self.state)
-        self._sum(laps, "jerks", self.state, velocity, jerk)
-
-    def potential(self):
-        """Return the potential at this rank's bodies, an (n,) array on the device, for the present positions."""
-        self._collect()
-        self.kernels.pack(self.state)
-        result = self.backend.zeros(len(self.state.velocity), "f8")
-        self._sum(NoLaps(), "potential", self.state, result)
-        return result
-
-    def _sum(self, laps, name, *arguments):
-        """Let a kernel sum over all sources at this rank's bodies."""
-        kernels = self.kernels
-        sums = {
-            "accelerations": kernels.accelerations,
-            "jerks": kernels.accelerations_and_jerks,
-            "potential": kernels.potential,
-        }
-        sums[name](*arguments)
-        laps.lap("force")
+    def _recorded_step(self, plan: StepPlan) -> Callable[[], None]:
+        """Return a step that the device takes without the host where it can."""
+        if plan not in self.recorded:
+            actions = BodyActions(self, self.bodies, NullTimer())
+            self.recorded[plan] = self.backend.recorded(lambda: plan.perform(actions))
+        return self.recorded[plan]

@@ -1,39 +1,39 @@
-"""Gravity that computes each pair of bodies once, on one of the ranks."""
+"""The direct sum with each pair of bodies computed once, on one of the ranks."""
 
-from hybrid_nbody.nbody.forces.direct import Gravity
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.kernels import make_symmetric_kernels
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
+from hybrid_nbody.nbody.kernels.contract import PairSums, SymmetricKernels
+from hybrid_nbody.nbody.timing import NullTimer, Timer
 
 
-class PairGravity(Gravity):
-    """Direct summation over all pairs, each computed once for both its bodies; parameters as in `Gravity`.
+class SymmetricForce(DirectForce):
+    """Direct summation over all pairs, each computed once for both of its bodies.
 
-    A rank computes a share of the pairs, which add to the sums of bodies of all ranks; then the
-    ranks add up. Sums are exact (`hybrid_nbody.nbody.kernels.gpu.exact_sums`): neither their order
-    nor the shares change a bit.
+    A rank computes a share of the pairs, which contribute to the sums at bodies of all ranks; then
+    the ranks add up their sums. These are exact
+    (`hybrid_nbody.nbody.kernels.gpu.exact_sums`), so that neither their order nor the shares change
+    a bit. Parameters are those of `DirectForce`.
     """
 
-    def _kernels(self, pair_force):
-        return make_symmetric_kernels(self.backend, self.state, pair_force)
+    kernels: SymmetricKernels
 
-    def _sum(self, laps, name, *arguments):
-        """Let a kernel sum over this rank's pairs, and bring the sums of all ranks together."""
-        sums = getattr(self.kernels, f"pair_{name}")(*arguments)
-        laps.lap("force")
+    def _make_kernels(self) -> SymmetricKernels:
+        return make_symmetric_kernels(self.backend, self.state, self.pair_force)
+
+    def _sum_accelerations(self, timer: Timer) -> None:
+        self._add_up(self.kernels.pair_accelerations(self.state), timer)
+
+    def _sum_jerks(self, jerk: Array, timer: Timer) -> None:
+        self._add_up(self.kernels.pair_jerks(self.state, self.velocities, jerk), timer)
+
+    def _sum_potential(self, result: Array) -> None:
+        self._add_up(self.kernels.pair_potential(self.state, result), NullTimer())
+
+    def _add_up(self, sums: PairSums, timer: Timer) -> None:
+        """Add the sums of all ranks between the two passes of the kernels."""
+        timer.record("force")
         own = self.exchange.add_up(sums.totals, sums.scratch)
-        laps.lap("exchange")
+        timer.record("exchange")
         sums.finish(own)
-        laps.lap("force")
-
-
-def gravity_for(kinds, precision: str, masses, softening: float) -> type[Gravity]:
-    """Return the kind of gravity for ranks that hold the positions of all bodies: `PairGravity` where it is faster.
-
-    Parameters
-    ----------
-    kinds : sequence of str
-        The kinds of all ranks' backends.
-    precision, masses, softening
-        See `hybrid_nbody.nbody.kernels.gpu.exact_sums.suits`.
-    """
-    return PairGravity if suits(kinds, precision, masses, softening) else Gravity
+        timer.record("force")

@@ -1,138 +1,170 @@
-"""Hermite's scheme of order 4 with one adaptive substep that all bodies share.
+"""Hermite's scheme of order 4 with an adaptive substep that all bodies share.
 
-A step of the simulation has a fixed length; it is covered by as many substeps as Aarseth's
-criterion asks for, the last two of which share what is left, so that it is met exactly. A substep
+A step of the simulation has a fixed length. It is covered by substeps after Aarseth's criterion;
+the last two of them share what is left of the step, so that its end is met exactly. A substep
 predicts, evaluates and corrects once, P(EC)^1 (Makino & Aarseth, Publ. Astron. Soc. Japan 44, 141,
 1992): for the same number of forces, shorter substeps gain more than a second correction. Each step
-begins with the forces at the corrected positions, so that they and one number, the substep wanted
-next, are all that a restart needs.
+begins with the forces at the corrected positions, so that a restart needs these positions, the
+velocities and the length of the next substep alone.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import NumericalError
-from hybrid_nbody.nbody.integrators.stages import SMALLEST_SUBSTEP, TRIALS, next_substep
-from hybrid_nbody.nbody.kernels.contract import HermitePlan, HermiteScratch
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
-from hybrid_nbody.nbody.timing import Laps, NoLaps
+from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.forces.base import JerkForce
+from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
+from hybrid_nbody.nbody.integrators.kick_drift import account
+from hybrid_nbody.nbody.kernels.contract import HermiteFormulas, HermitePlan, HermiteScratch
+from hybrid_nbody.nbody.timing import NullTimer, StepTimer, Timer
+
+FIRST_SUBSTEP = 0.1
+"""The first substep is this fraction of ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
+known yet."""
+
+SMALLEST_SUBSTEP = 2.0**-20
+"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is
+far too long. A run stops between steps only, so a step must not take more than a million
+substeps."""
+
+MAX_RETRIES = 1
+"""A substep is retried with the length that the criterion then asks for, if that is less than half
+of its own."""
 
 ROUNDING = 256
-"""A body whose acceleration is below so many roundings of the largest one asks for no substep: what
-would be differentiated there is noise, as at the centre of a symmetric system."""
+"""A body does not limit the substep if its acceleration is below this many rounding errors of the
+largest one: its derivatives would be noise, as at the centre of a symmetric system."""
 
 
-def make_scratch(backend, state) -> HermiteScratch:
-    """Return scratch arrays for the bodies of `state`."""
-    number = len(state.velocity)
+def next_substep(wanted: float, left: float) -> float:
+    """Return the length of the next substep: the last two share what is `left` of the step."""
+    if wanted >= left:
+        return left
+    return left / 2 if 2 * wanted > left else wanted
+
+
+def make_scratch(backend: Backend, velocity: Array) -> HermiteScratch:
+    """Return scratch arrays for as many bodies as `velocity`, (n, 3), takes predictions of."""
+    number = len(velocity)
     return HermiteScratch(
         start=backend.zeros((4, number, 3), "f8"),
-        velocity=backend.zeros(state.position.shape, "f8"),
+        velocity=velocity,
         jerk=backend.zeros((number, 3), "f8"),
         substeps=backend.zeros((number,), "f8"),
     )
 
 
-class Hermite:
-    """Steps of `hermite4`; see `hybrid_nbody.nbody.integrators.composed.Composed` for the methods that they share.
+class Hermite(Integrator):
+    """Steps of a fixed length, each covered by adaptive substeps.
 
     Parameters
     ----------
-    gravity : Gravity
-        The bodies of all ranks.
-    communicator : Communicator
-        Every rank calls together.
-    ids : (n,) array of int64
-        The identity of each of this rank's bodies.
-    dt : float
-        Length of a step.
-    accuracy : float
-        Parameter eta of the criterion.
-    precision : {"single", "mixed", "double"}
-        Of the pair force.
+    setup : IntegratorSetup
+        Its `accuracy` is the parameter eta of Aarseth's criterion.
+
+    Attributes
+    ----------
+    substep : float
+        Length of the next substep by the criterion, in units of time.
+    forces, steps : int
+        Evaluations of all forces, and steps, so far.
     """
 
-    operations = 42
-    """Of an interaction: those of an acceleration and 22 more for the jerk, counted in the formula
-    of ``reference``."""
+    force: JerkForce
+    bodies: LocalBodies
+    formulas: HermiteFormulas
+    scratch: HermiteScratch
+    plan: HermitePlan
 
-    def __init__(self, gravity, communicator, ids, dt, accuracy, precision):
-        self.gravity = gravity
-        self.communicator = communicator
-        self.ids = ids
-        self.dt = dt
-        self.accuracy = accuracy
-        self.backend = gravity.backend
-        self.state = gravity.state
-        self.formulas = gravity.kernels.hermite
-        self.motion = make_scratch(self.backend, self.state)
-        rounding = ROUNDING * float(np.finfo(PRECISIONS[precision].working).eps)
-        self.plan = HermitePlan(dt, accuracy, rounding)
-        self.wanted = dt
+    def __init__(self, setup: IntegratorSetup) -> None:
+        self.setup = setup
+        self.dt = setup.dt
+        self.attached = False
+        self.substep = setup.dt
         self.forces = 0
         self.steps = 0
 
     @property
     def forces_per_step(self) -> float:
-        """Evaluations of all forces a step, on average so far."""
+        """Return the evaluations of all forces a step, on average so far."""
         return self.forces / self.steps if self.steps else 1.0
+
+    @property
+    def uses_jerks(self) -> bool:
+        """Return True."""
+        return True
 
     # --- the state that a restart needs -----------------------------------------------------------
 
-    def begin(self) -> None:
-        """Choose the first substep, for bodies at their initial state."""
-        negligible = self._begin_step(NoLaps())
-        arrays = (self.state.acceleration, self.motion.jerk, self.motion.substeps)
-        self.formulas.first_steps(self.accuracy, negligible, *arrays)
-        self.wanted = self._shortest()
+    def begin(self, force: JerkForce, bodies: LocalBodies) -> None:
+        """Choose the first substep."""
+        self._attach(force, bodies)
+        negligible = self._begin_step(NullTimer())
+        arrays = (bodies.acceleration, self.scratch.jerk, self.scratch.substeps)
+        force.formulas.first_steps(self.setup.accuracy, negligible, *arrays)
+        self.substep = self._shortest()
 
     def scalars(self) -> dict[str, float]:
-        """Return what a checkpoint keeps."""
-        return {"substep": self.wanted}
+        """Return the next substep."""
+        return {"substep": self.substep}
 
-    def restore(self, scalars) -> None:
-        """Take back what a checkpoint kept."""
-        self.wanted = scalars["substep"]
+    def restore(self, scalars: Mapping[str, float]) -> None:
+        """Take back the next substep."""
+        self.substep = scalars["substep"]
+
+    def _attach(self, force: JerkForce, bodies: LocalBodies) -> None:
+        """Work on these bodies from now on; allocate scratch arrays if they are new."""
+        if self.attached and self.force is force:
+            return
+        self.attached = True
+        self.force = force
+        self.bodies = bodies
+        self.formulas = force.formulas
+        self.scratch = make_scratch(self.setup.backend, force.predicted_velocity)
+        self.plan = HermitePlan(self.dt, self.setup.accuracy, ROUNDING * force.rounding)
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def advance(self, first_step: int, steps: int) -> None:
-        """Do `steps` steps from step number `first_step` on.
+    def advance(self, force: JerkForce, bodies: LocalBodies, step: int, steps: int) -> None:
+        """Take `steps` steps from step number `step` on.
 
         Raises
         ------
         NumericalError
             On every rank, if a substep became too small, naming a body.
         """
-        alone = self.gravity.exchange.alone and self.gravity.kernels.run_hermite
-        for number in self.gravity.batches(first_step, steps):
-            done = self._run_compiled(number) if alone else self._run(number)
+        self._attach(force, bodies)
+        for number in force.batches(step, steps):
+            done = self._run(number)
             self.steps += done
             if done < number:
-                raise self._too_small(first_step + done)
-            first_step += number
+                raise self._too_small(step + done)
+            step += number
 
-    def _run_compiled(self, steps):
-        """Do the same as `_run` without coming back to Python."""
-        run = self.gravity.kernels.run_hermite
-        done, self.wanted, forces, seconds = run(
-            self.state, self.motion, self.plan, self.wanted, steps
-        )
-        self.forces += forces
-        self.gravity.timings.add("force", seconds)
-        return done
+    def _run(self, steps: int) -> int:
+        """Take steps, on the fast path of the force if any; return how many could be taken."""
+        progress = self.force.run_hermite(self.plan, self.scratch, self.substep, steps)
+        if progress is None:
+            return self._step_by_step(steps)
+        self.substep = progress.substep
+        self.forces += progress.forces
+        return progress.steps
 
-    def _run(self, steps):
-        """Do steps; return how many could be done."""
+    def _step_by_step(self, steps: int) -> int:
+        """Take steps from the host."""
         for step in range(steps):
-            laps = Laps(self.backend)
-            negligible = self._begin_step(laps)
-            self._account(laps)
+            timer = StepTimer(self.setup.backend)
+            negligible = self._begin_step(timer)
+            account(timer, self.setup.timings)
             if not self._cover(negligible):
                 return step
         return steps
 
-    def _cover(self, negligible):
-        """Do the substeps of a step; return whether they could be done."""
+    def _cover(self, negligible: float) -> bool:
+        """Take the substeps of a step; return whether they could be taken."""
         left = self.dt
         while left > 0:
             h = self._substep(left, negligible)
@@ -141,90 +173,83 @@ class Hermite:
             left -= h
         return True
 
-    def _begin_step(self, laps):
-        """Evaluate forces at the present positions; return which acceleration is negligible."""
-        state = self.state
-        motion = self.motion
-        motion.velocity[state.own] = state.velocity
-        self._evaluate(laps)
+    def _begin_step(self, timer: Timer) -> float:
+        """Evaluate forces at the current positions; return the acceleration that is negligible."""
+        bodies = self.bodies
+        self.scratch.velocity[:] = bodies.velocity
+        self._evaluate(timer)
         self._keep()
-        mine = float(abs(state.acceleration).max()) if len(state.velocity) else 0.0
-        largest = float(self.communicator.maximum(np.array(mine)))
-        laps.lap("exchange")
+        own = float(abs(bodies.acceleration).max()) if len(bodies.velocity) else 0.0
+        largest = float(self.setup.communicator.maximum(np.array(own)))
+        timer.record("exchange")
         return self.plan.rounding * largest
 
-    def _substep(self, left, negligible):
-        """Do the next substep of a step of which so much is `left`; return its length, or zero if it is too small."""
-        for _ in range(TRIALS):
-            h = next_substep(self.wanted, left)
+    def _substep(self, left: float, negligible: float) -> float:
+        """Take the next substep of a step; return its length, or zero if it would be too small.
+
+        Parameters
+        ----------
+        left : float
+            Time left of the step.
+        negligible : float
+            Largest acceleration that does not limit a substep.
+        """
+        for _ in range(1 + MAX_RETRIES):
+            h = next_substep(self.substep, left)
             if h < SMALLEST_SUBSTEP * self.dt:
                 return 0.0
             self._try(h, negligible)
-            if 2 * self.wanted >= h:
+            if 2 * self.substep >= h:
                 break
         self._keep()
         return h
 
-    def _try(self, h, negligible):
-        """Predict, evaluate and correct; find the substep wanted next."""
-        state = self.state
-        motion = self.motion
-        formulas = self.formulas
-        laps = Laps(self.backend)
-        formulas.predict(h, motion.start, state.own_position, motion.velocity[state.own])
-        laps.lap("motion")
-        self._evaluate(laps)
-        arrays = (motion.start, state.acceleration, motion.jerk)
-        formulas.correct(h, *arrays, state.own_position, state.velocity)
-        formulas.next_steps(h, self.accuracy, negligible, *arrays, motion.substeps)
-        laps.lap("motion")
-        self.wanted = self._shortest()
-        laps.lap("exchange")
-        self._account(laps)
+    def _try(self, h: float, negligible: float) -> None:
+        """Predict, evaluate and correct; find the next substep."""
+        bodies = self.bodies
+        scratch = self.scratch
+        timer = StepTimer(self.setup.backend)
+        self.formulas.predict(h, scratch.start, bodies.position, scratch.velocity)
+        timer.record("motion")
+        self._evaluate(timer)
+        arrays = (scratch.start, bodies.acceleration, scratch.jerk)
+        self.formulas.correct(h, *arrays, bodies.position, bodies.velocity)
+        self.formulas.next_steps(h, self.plan.accuracy, negligible, *arrays, scratch.substeps)
+        timer.record("motion")
+        self.substep = self._shortest()
+        timer.record("exchange")
+        account(timer, self.setup.timings)
 
-    def _evaluate(self, laps):
-        self.gravity.accelerations_and_jerks(self.motion.velocity, self.motion.jerk, laps)
+    def _evaluate(self, timer: Timer) -> None:
+        self.force.accelerations_and_jerks(self.scratch.jerk, timer)
         self.forces += 1
 
-    def _keep(self):
-        """Let the next substep begin here."""
-        state = self.state
-        for row, array in enumerate(
-            (state.own_position, state.velocity, state.acceleration, self.motion.jerk)
-        ):
-            self.motion.start[row] = array
+    def _keep(self) -> None:
+        """Let the next substep begin at the current state."""
+        bodies = self.bodies
+        start = self.scratch.start
+        start[0] = bodies.position
+        start[1] = bodies.velocity
+        start[2] = bodies.acceleration
+        start[3] = self.scratch.jerk
 
-    def _shortest(self):
-        """Return the shortest substep that a body of any rank asks for, at most a step."""
-        asked = self.motion.substeps
-        mine = float(asked.min()) if len(asked) else self.dt
-        return min(float(self.communicator.minimum(np.array(mine))), self.dt)
+    def _shortest(self) -> float:
+        """Return the shortest substep by the criterion over all ranks' bodies, at most a step."""
+        substeps = self.scratch.substeps
+        own = float(substeps.min()) if len(substeps) else self.dt
+        return min(float(self.setup.communicator.minimum(np.array(own))), self.dt)
 
-    def _account(self, laps):
-        for name in ("exchange", "force"):
-            self.gravity.timings.add(name, laps.seconds(name))
-
-    def _too_small(self, step):
-        """Return the error that names the body which asks for the shortest substep, on every rank."""
-        asked = self.backend.download(self.motion.substeps)
-        row = int(np.argmin(asked)) if len(asked) else -1
-        mine = (float(asked[row]), int(self.ids[row])) if len(asked) else (np.inf, -1)
-        shortest, body = min(self.communicator.gather(mine))
+    def _too_small(self, step: int) -> NumericalError:
+        """Return the error that names the body with the shortest substep, on every rank."""
+        substeps = self.setup.backend.download(self.scratch.substeps)
+        own = (np.inf, -1)
+        if len(substeps):
+            row = int(np.argmin(substeps))
+            own = (float(substeps[row]), int(self.setup.ids[row]))
+        shortest, body = min(self.setup.communicator.gather(own))
         return NumericalError(
-            f"after step {step} (t = {step * self.dt:g}): body {body} asks for a substep of {shortest:.3g}, too short "
-            f"for steps of {self.dt:g}: it meets another one, or its force is no number. Take a "
-            "smaller time.dt, a larger gravity.softening, or other bodies; checkpoints written before are kept"
+            f"after step {step} (t = {step * self.dt:g}): body {body} needs a substep of "
+            f"{shortest:.3g}, too short for steps of {self.dt:g}: it is about to meet another body, "
+            "or its force is NaN. Take a smaller time.dt, a larger gravity.softening, or other "
+            "bodies; checkpoints written before are kept"
         ).on_all_ranks()
-
-
-def run_formulas(kernels, state, motion: HermiteScratch) -> None:
-    """Run every kernel that Hermite's scheme needs once."""
-    kernels.accelerations_and_jerks(state, motion.velocity, motion.jerk)
-    arrays = (motion.start, state.acceleration, motion.jerk)
-    formulas = kernels.hermite
-    formulas.first_steps(1.0, 0.0, *arrays[1:], motion.substeps)
-    formulas.predict(0.0, motion.start, state.own_position, motion.velocity[state.own])
-    formulas.correct(0.0, *arrays, state.own_position, state.velocity)
-    formulas.next_steps(1.0, 1.0, 0.0, *arrays, motion.substeps)
-    if kernels.run_hermite:
-        kernels.run_hermite(state, motion, HermitePlan(1e-6, 1.0, 0.0), 1e-6, 0)

@@ -112,29 +112,3 @@ YOSHIDA4 = (  # leapfrogs over W1 dt, W0 dt and W1 dt, order 4 (Yoshida 1990), t
     FORCE,
     kick(W1 / 2),
 )
-
-INTEGRATORS = {"euler": EULER, "leapfrog": LEAPFROG, "yoshida4": YOSHIDA4}
-"""Those of kicks and drifts; ``hermite4`` is another kind:
-`hybrid_nbody.nbody.integrators.hermite`."""
-
-# ---- Hermite's substeps --------------------------------------------------------------------------
-
-FIRST_SUBSTEP = 0.1
-"""The first substep is so many times ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
-known yet."""
-
-SMALLEST_SUBSTEP = 2.0**-20
-"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is
-far too long. A run can be stopped between steps, so that there must not be more than a million
-substeps in one."""
-
-TRIALS = 2
-"""A substep after which one of less than half its length is asked for is done again with that,
-once."""
-
-
-def next_substep(wanted: float, left: float) -> float:
-    """Return the length of the next substep: as `wanted`, but the last two share what is `left` of the step."""
-    if wanted >= left:
-        return left
-    return left / 2 if 2 * wanted > left else wanted

@@ -101,8 +101,8 @@ class HermiteScratch:
     ----------
     start : (4, n, 3) array of float64
         Positions, velocities, accelerations and jerks at the beginning of a substep.
-    velocity : (N, 3) array of float64
-        Predicted velocities of all bodies.
+    velocity : (n, 3) array of float64
+        Predicted velocities; a view of ``JerkForce.predicted_velocity``.
     jerk : (n, 3) array of float64
         At the predicted positions.
     substeps : (n,) array of float64

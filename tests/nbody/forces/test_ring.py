@@ -42,7 +42,7 @@ def ring(bodies, communicator, **options):
 def potential_of(model):
     """Return the potential at all bodies."""
     return np.concatenate(
-        model.communicator.gather(model.backend.download(model.gravity.potential()))
+        model.communicator.gather(model.backend.download(model.force.potential()))
     )
 
 
@@ -210,12 +210,12 @@ def test_a_rank_holds_its_own_bodies_and_two_blocks(communicator):
     model = ring(plummer(1000, 1), communicator, precision="single", softening=0.1)
     most = -(-1000 // communicator.size)
     assert (
-        len(model.state.position)
-        == len(model.state.mass)
+        len(model.force.state.position)
+        == len(model.force.state.mass)
         == model.exchange.partition.counts[communicator.rank]
     )
-    assert [len(block.position) for block in model.gravity.blocks] == [most, most]
-    assert model.gravity.kernels.mass.size == most
+    assert [len(block.position) for block in model.force.blocks] == [most, most]
+    assert model.force.kernels.mass.size == most
 
 
 @pytest.mark.mpi(min_size=2)
@@ -232,8 +232,8 @@ def test_messages_travel_while_a_block_is_summed(communicator):
             return messages
 
     model = make_model(plummer(100, 1), 1e-3, communicator, softening=0.1, exchange=Noted)
-    sums = model.gravity.kernels.accelerations
-    model.gravity.kernels.accelerations = lambda state: (happened.append("sum"), sums(state))
+    sums = model.force.kernels.accelerations
+    model.force.kernels.accelerations = lambda state: (happened.append("sum"), sums(state))
     happened.clear()
     model.advance(1)
     assert happened == ["begin", "sum", "finish"] * (communicator.size - 1) + ["sum"]

@@ -8,8 +8,8 @@ import pytest
 from support.bodies import clustered, make_backend, make_gravity, make_model, whole
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.forces.direct import Gravity
-from hybrid_nbody.nbody.forces.symmetric import PairGravity
+from hybrid_nbody.nbody.forces.direct import DirectForce
+from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
@@ -88,7 +88,7 @@ def test_sums_are_those_of_the_reference(gpu, case):
     some = sample(len(bodies))
     system = bodies.position, bodies.mass, softening
     gravity = make_gravity(gpu, bodies, "single", softening)
-    assert isinstance(gravity, PairGravity)
+    assert isinstance(gravity, SymmetricForce)
     found = gpu.download(gravity.state.acceleration)
     true = reference.accelerations(*system, targets=some)
     assert np.percentile(error(found[some], true), 95) < 1e-5
@@ -163,7 +163,7 @@ def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
         bodies, 1e-3, communicator, weights=WEIGHTS[weights](communicator.size), **options
     )
     by_itself = make_model(bodies, 1e-3, alone, **options)
-    assert isinstance(together.gravity, PairGravity)
+    assert isinstance(together.force, SymmetricForce)
     for model in (together, by_itself):
         model.advance(5)
     assert state_of(together) == state_of(by_itself)
@@ -174,7 +174,7 @@ def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
 def whole_potential(model):
     """Return the potential at all bodies, as bytes."""
     return b"".join(
-        model.communicator.gather(model.backend.download(model.gravity.potential()).tobytes())
+        model.communicator.gather(model.backend.download(model.force.potential()).tobytes())
     )
 
 
@@ -184,7 +184,8 @@ def test_steps_are_those_of_the_other_kernel_but_for_rounding(gpu, alone):
         {"precision": "single", "softening": 0.05, "backend": gpu},
     )
     found, expected = (
-        make_model(bodies, 1e-3, alone, gravity=kind, **options) for kind in (PairGravity, Gravity)
+        make_model(bodies, 1e-3, alone, make_force=kind, **options)
+        for kind in (SymmetricForce, DirectForce)
     )
     for model in (found, expected):
         model.advance(20)

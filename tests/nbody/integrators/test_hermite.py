@@ -17,7 +17,7 @@ from hybrid_nbody.nbody.initial_conditions import (
     random_box,
     two_body,
 )
-from hybrid_nbody.nbody.integrators.stages import next_substep
+from hybrid_nbody.nbody.integrators.hermite import next_substep
 from hybrid_nbody.nbody.kernels.cpu.hermite import next_steps
 
 FIGURE_EIGHT_PERIOD = 6.32591398
@@ -28,7 +28,7 @@ def model_of(bodies, dt, communicator, backend=None, compiled=True, **options):
     """Return a model of hermite4, in the compiled loop where there is one, or else substep by substep."""
     model = make_model(bodies, dt, communicator, backend, "hermite4", **options)
     if not compiled:
-        model.gravity.kernels.run_hermite = None
+        model.force.kernels.run_hermite = None
     return model
 
 
@@ -147,7 +147,7 @@ def test_forces_and_their_times_are_counted(alone, compiled):
     """Accuracy 1e12 asks for one substep a step: forces at both of its ends."""
     model = model_of(plummer(20, 1), 1e-3, alone, compiled=compiled, softening=0.1, accuracy=1e12)
     model.advance(100)
-    assert model.stepping.forces == 1 + 200  # one before the first step
+    assert model.integrator.forces == 1 + 200  # one before the first step
     assert model.work.per_step == pytest.approx(2.01 * 400, rel=1e-12)
     assert model.timings["force"] > 0
 
@@ -172,7 +172,7 @@ def test_a_body_whose_forces_cancel_does_not_hold_the_others_up(communicator, ba
         Bodies(position, velocity, np.array([1.0, 1.0, 1e-3])), 0.1, communicator, backend
     )
     model.advance(10)
-    assert model.stepping.forces < 400
+    assert model.integrator.forces < 400
     assert np.abs(whole(model, "bodies/position")[2]).max() < 1e-10
 
 
@@ -181,7 +181,7 @@ def test_bodies_at_rest_find_their_first_substep(alone):
     model = model_of(cold_sphere(50, 1), 0.5, alone, softening=0.1)
     model.diagnostics()
     model.advance(1)
-    assert model.stepping.forces > 4
+    assert model.integrator.forces > 4
     assert abs(model.diagnostics()["relative_energy_error"]) < 1e-3
 
 
@@ -195,7 +195,7 @@ def falling():
 def test_bodies_that_meet_end_the_run(alone, backend, compiled):
     """Two unit masses at distance 1 fall for pi / 4 units of time."""
     model = model_of(falling(), 0.1, alone, backend, compiled)
-    message = r"^after step 7 .*: body [01] asks for a substep of .*softening"
+    message = r"^after step 7 .*: body [01] needs a substep of .*softening"
     with pytest.raises(NumericalError, match=message) as caught:
         model.advance(100)
     assert caught.value.exit_code == 3
@@ -224,7 +224,7 @@ def test_substeps_one_by_one_have_the_bits_of_the_compiled_loop(alone, batches):
     for steps in batches:
         others.advance(steps)
     assert_same_bits(state_of(compiled), state_of(others))
-    assert compiled.stepping.forces == others.stepping.forces > 60
+    assert compiled.integrator.forces == others.integrator.forces > 60
     assert compiled.diagnostics() == others.diagnostics()
 
 
@@ -244,7 +244,7 @@ def test_any_number_of_ranks_gives_the_bits_of_one(communicator, alone, backend,
     for model in (shared, single):
         model.advance(6)
     assert_same_bits(state_of(shared), state_of(single))
-    assert shared.stepping.forces == single.stepping.forces
+    assert shared.integrator.forces == single.integrator.forces
 
 
 @pytest.mark.mpi
@@ -295,4 +295,4 @@ def test_a_gpu_agrees_with_the_threads(alone):
     for model in (here, there):
         model.advance(10)
     np.testing.assert_allclose(state_of(here)[0], state_of(there)[0], rtol=0, atol=1e-11)
-    assert here.stepping.forces == pytest.approx(there.stepping.forces, rel=0.02, abs=0)
+    assert here.integrator.forces == pytest.approx(there.integrator.forces, rel=0.02, abs=0)

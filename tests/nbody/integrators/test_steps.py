@@ -176,7 +176,7 @@ def test_any_transport_gives_the_same_bits(communicator, exchange):
         }
         model = make_model(plummer(3000, 1), 1e-3, communicator, backend, **options)
         model.advance(20)
-        results.append([*state_of(model), model.backend.download(model.gravity.potential())])
+        results.append([*state_of(model), model.backend.download(model.force.potential())])
     assert_same_bits(*results)
 
 
@@ -208,9 +208,9 @@ def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, 
     model = make_model(
         plummer(500, 1), 1e-3, communicator, backend, precision="single", softening=0.05
     )
-    orders = communicator.gather(model.state.order.tolist())
+    orders = communicator.gather(model.force.state.order.tolist())
     assert (orders[1] == orders[0]) == (not alike)
-    places = communicator.gather(np.sort(model.state.source_index).tolist())
+    places = communicator.gather(np.sort(model.force.state.source_index).tolist())
     assert (len({place for each in places for place in each}) == 500) == (not alike)
 
 

@@ -8,7 +8,7 @@ written beside it, so that a substep can be done again.
 import numpy as np
 from numba import njit
 
-from hybrid_nbody.nbody.integrators.stages import FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
 
 compiled = njit(cache=True, error_model="numpy")
 

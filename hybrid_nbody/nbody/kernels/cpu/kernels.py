@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.numba_clock import seconds
-from hybrid_nbody.nbody.integrators import stages as integrators
-from hybrid_nbody.nbody.integrators.stages import ACTIONS, SMALLEST_SUBSTEP, TRIALS
+from hybrid_nbody.nbody.integrators import hermite as integrator
+from hybrid_nbody.nbody.integrators.hermite import MAX_RETRIES, SMALLEST_SUBSTEP
+from hybrid_nbody.nbody.integrators.stages import ACTIONS
 from hybrid_nbody.nbody.kernels.contract import HermiteProgress
 from hybrid_nbody.nbody.kernels.cpu import hermite as cpu_hermite
 from hybrid_nbody.nbody.kernels.cpu.lanes import LANES
@@ -26,7 +27,7 @@ compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 KICK = ACTIONS.index("kick")
 DRIFT = ACTIONS.index("drift")
 
-next_substep = compiled(integrators.next_substep)
+next_substep = compiled(integrator.next_substep)
 
 
 @compiled_parallel
@@ -298,7 +299,7 @@ def substep(left, wanted, limits, room, bodies, physics):
     h = 0.0
     trials = 0
     taken = 0.0
-    while trials < TRIALS:
+    while trials <= MAX_RETRIES:
         h = next_substep(wanted, left)
         if h < SMALLEST_SUBSTEP * dt:
             return 0.0, wanted, trials, taken

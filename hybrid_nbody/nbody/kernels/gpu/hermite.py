@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.nbody.integrators.stages import FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
 
 SOURCE = Path(__file__).with_name("hermite.cu")
 

@@ -1,0 +1,157 @@
+"""The contract of a force: what a model and its integrators ask of it.
+
+A force of one's own derives from `Force`, or from `JerkForce` if Hermite's scheme is to use it, and
+is registered in `hybrid_nbody.nbody.forces.registry.FORCES`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.integrators.stages import StepPlan
+from hybrid_nbody.nbody.kernels.contract import (
+    HermiteFormulas,
+    HermitePlan,
+    HermiteProgress,
+    HermiteScratch,
+    PairForce,
+)
+from hybrid_nbody.nbody.timing import Timer
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
+from hybrid_nbody.simulation.model import Field, Work
+from hybrid_nbody.simulation.timings import Timings
+
+
+@dataclass(frozen=True)
+class ForceSetup:
+    """What a force is made from.
+
+    Attributes
+    ----------
+    backend : Backend
+        The device of this rank.
+    communicator : Communicator
+        All ranks.
+    exchange : AllgatherExchange or RingExchange
+        How ranks see each other's bodies; ``exchange.own`` are this rank's rows.
+    mass : (N,) array of float64
+        The masses of all bodies.
+    pair_force : PairForce
+        Precision, softening and gravitational constant.
+    kinds : tuple of str
+        The kinds of the devices of all ranks.
+    ring_order : bool
+        Whether sums are to be those of a ring of ranks, on one rank too.
+    timings : Timings
+        Takes the seconds spent under ``force``, ``exchange`` and ``sort``.
+    """
+
+    backend: Backend
+    communicator: Communicator
+    exchange: AllgatherExchange | RingExchange
+    mass: NDArray[np.float64]
+    pair_force: PairForce
+    kinds: tuple[str, ...]
+    ring_order: bool
+    timings: Timings
+
+
+class Force(Protocol):
+    """A force on the bodies of all ranks; every method is collective.
+
+    The force provides the memory of the bodies, since their positions may be rows of an array that
+    it shares with other ranks. Methods with a default may be left as they are.
+    """
+
+    @property
+    def bodies(self) -> LocalBodies:
+        """Return the bodies of this rank."""
+
+    @property
+    def remark(self) -> str:
+        """Return what the log says of how the force is computed on this rank, or nothing."""
+        return ""
+
+    def start(self) -> None:
+        """Prepare for bodies at their initial positions, and compute their accelerations."""
+
+    def accelerations(self, timer: Timer) -> None:
+        """Compute ``bodies.acceleration`` for the current positions.
+
+        Parameters
+        ----------
+        timer : Timer
+            Records the parts ``exchange`` and ``force``.
+        """
+
+    def potential(self) -> Array:
+        """Return the potential at this rank's bodies, an (n,) array on the device.
+
+        The potential energy is the sum of m phi / 2 over all bodies, which counts each pair once;
+        an external field therefore adds twice its potential.
+        """
+
+    def work(self, jerks: bool) -> Work:
+        """Return the cost of computing all accelerations once, with their jerks or without."""
+
+    def fields(self) -> list[Field]:
+        """Return the distributed arrays that a restart of this force needs, beside the bodies."""
+        return []
+
+    def scalars(self) -> dict[str, float]:
+        """Return the numbers that a restart of this force needs."""
+        return {}
+
+    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+        """Start from a saved state: ``rows(name)`` gives this rank's rows of a field."""
+        self.start()
+
+    def batches(self, step: int, steps: int) -> Iterator[int]:
+        """Yield how many steps to take next until `steps` are done, from step number `step` on.
+
+        Between batches a force may prepare anew what it uses for many steps.
+        """
+        yield steps
+
+    def run(self, plan: StepPlan, steps: int) -> bool:
+        """Take steps on a fast path; return False, having done nothing, where there is none."""
+        return False
+
+
+class JerkForce(Force, Protocol):
+    """A force that gives the time derivative of the accelerations, too."""
+
+    @property
+    def predicted_velocity(self) -> Array:
+        """Return the (n, 3) array from which `accelerations_and_jerks` takes the velocities."""
+
+    @property
+    def rounding(self) -> float:
+        """Return the relative rounding error of a pair acceleration."""
+
+    @property
+    def formulas(self) -> HermiteFormulas:
+        """Return the formulas of Hermite's scheme on this device."""
+
+    def accelerations_and_jerks(self, jerk: Array, timer: Timer) -> None:
+        """Compute ``bodies.acceleration`` and its time derivative.
+
+        Parameters
+        ----------
+        jerk : (n, 3) array of float64
+            Filled, in units of length over time cubed.
+        timer : Timer
+            Records the parts ``exchange`` and ``force``.
+        """
+
+    def run_hermite(
+        self, plan: HermitePlan, scratch: HermiteScratch, substep: float, steps: int
+    ) -> HermiteProgress | None:
+        """Take steps on a fast path; return None, having done nothing, where there is none."""
+        return None

@@ -1,0 +1,46 @@
+"""The table of forces: for each value of ``gravity.solver`` what makes the force.
+
+A force from outside is added in one line before the configuration is read::
+
+    FORCES["my-force"] = ForceKind(make=MyForce, jerks=False)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybrid_nbody.nbody.forces.base import Force, ForceSetup
+from hybrid_nbody.nbody.forces.direct import DirectForce
+from hybrid_nbody.nbody.forces.ring import RingForce
+from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
+from hybrid_nbody.parallel.exchange import RingExchange
+
+
+@dataclass(frozen=True)
+class ForceKind:
+    """An entry of the table.
+
+    Attributes
+    ----------
+    make : callable
+        Returns the force of a `ForceSetup`; all ranks call together.
+    jerks : bool
+        Whether the force is a `JerkForce`, which Hermite's scheme needs.
+    """
+
+    make: Callable[[ForceSetup], Force]
+    jerks: bool = False
+
+
+def make_direct(setup: ForceSetup) -> Force:
+    """Return the direct sum in the form that is fastest for the exchange, devices and bodies."""
+    if isinstance(setup.exchange, RingExchange):
+        return RingForce(setup)
+    law = setup.pair_force
+    once = suits(setup.kinds, law.precision, setup.mass, law.softening)
+    if once and not setup.ring_order:
+        return SymmetricForce(setup)
+    return DirectForce(setup)
+
+
+FORCES = {"direct": ForceKind(make_direct, jerks=True)}

@@ -1,0 +1,86 @@
+"""The contract of an integrator, which owns the time step: its length, its stages, its substeps.
+
+An integrator of one's own derives from `Integrator` and is registered in
+`hybrid_nbody.nbody.integrators.registry.INTEGRATORS`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.simulation.timings import Timings
+
+
+@dataclass(frozen=True)
+class IntegratorSetup:
+    """What an integrator is made from.
+
+    Attributes
+    ----------
+    backend : Backend
+        The device of this rank.
+    communicator : Communicator
+        All ranks.
+    ids : (n,) array of int64
+        The identity of each of this rank's bodies.
+    dt : float
+        Length of a step, in units of time.
+    accuracy : float
+        ``time.accuracy``, for integrators with adaptive substeps.
+    timings : Timings
+        Takes the seconds spent under ``force`` and ``exchange``.
+    """
+
+    backend: Backend
+    communicator: Communicator
+    ids: NDArray[np.int64]
+    dt: float
+    accuracy: float
+    timings: Timings
+
+
+class Integrator(Protocol):
+    """Advances bodies in time under a force; every method is collective.
+
+    The force is a `hybrid_nbody.nbody.forces.base.Force`, and a `JerkForce` where `uses_jerks` is
+    true. On entry of `advance` its accelerations are those of the current positions only if the
+    integrator left them so. Methods with a default may be left as they are.
+    """
+
+    @property
+    def forces_per_step(self) -> float:
+        """Return the evaluations of all forces a step, on average so far."""
+
+    @property
+    def uses_jerks(self) -> bool:
+        """Return whether jerks are computed with the accelerations."""
+        return False
+
+    def begin(self, force: Any, bodies: LocalBodies) -> None:
+        """Prepare for the first step, the bodies being at their initial state."""
+        return None
+
+    def scalars(self) -> dict[str, float]:
+        """Return the numbers that a restart needs."""
+        return {}
+
+    def restore(self, scalars: Mapping[str, float]) -> None:
+        """Take back the numbers of a checkpoint."""
+        return None
+
+    def advance(self, force: Any, bodies: LocalBodies, step: int, steps: int) -> None:
+        """Take `steps` steps from step number `step` on.
+
+        The steps are taken in the batches that ``force.batches(step, steps)`` yields.
+
+        Raises
+        ------
+        NumericalError
+            On every rank, if a step cannot be taken.
+        """

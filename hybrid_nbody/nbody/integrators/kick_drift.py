@@ -1,0 +1,90 @@
+"""Steps of kicks and drifts under any force."""
+
+from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.forces.base import Force
+from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
+from hybrid_nbody.nbody.integrators.stages import Stage, StepPlan
+from hybrid_nbody.nbody.timing import StepTimer, Timer
+from hybrid_nbody.simulation.timings import Timings
+
+
+class BodyActions:
+    """The stages of a step on the bodies of a rank; see `StepPlan.perform`.
+
+    Parameters
+    ----------
+    force : Force
+        Gives the accelerations.
+    bodies : LocalBodies
+        This rank's bodies, moved in place.
+    timer : Timer
+        Records ``motion`` and the parts of the force.
+    """
+
+    def __init__(self, force: Force, bodies: LocalBodies, timer: Timer) -> None:
+        self.bodies = bodies
+        self.timer = timer
+        self._force = force
+
+    def force(self) -> None:
+        """Compute the accelerations: a = a(x)."""
+        self._force.accelerations(self.timer)
+
+    def kick(self, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+        self.bodies.kick(duration)
+        self.timer.record("motion")
+
+    def drift(self, duration: float) -> None:
+        """Change positions: x += v `duration`."""
+        self.bodies.drift(duration)
+        self.timer.record("motion")
+
+
+class KickDrift(Integrator):
+    """Steps of fixed length, made of kicks and drifts.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        One step.
+    setup : IntegratorSetup
+        Device, length of a step and timings.
+    """
+
+    def __init__(self, stages: tuple[Stage, ...], setup: IntegratorSetup) -> None:
+        self.plan = StepPlan(stages, setup.dt)
+        self.backend = setup.backend
+        self.timings = setup.timings
+
+    @property
+    def forces_per_step(self) -> float:
+        """Return the evaluations of all forces a step."""
+        return float(self.plan.forces)
+
+    def advance(self, force: Force, bodies: LocalBodies, step: int, steps: int) -> None:
+        """Take `steps` steps from step number `step` on, on the fast path of the force if any."""
+        for number in force.batches(step, steps):
+            if not force.run(self.plan, number):
+                self._step_by_step(force, bodies, number)
+
+    def _step_by_step(self, force: Force, bodies: LocalBodies, steps: int) -> None:
+        """Queue every step by itself.
+
+        The times of a step are read when the next one is queued, so that the host does not wait.
+        """
+        previous = None
+        for _ in range(steps):
+            timer = StepTimer(self.backend)
+            self.plan.perform(BodyActions(force, bodies, timer))
+            if previous:
+                account(previous, self.timings)
+            previous = timer
+        if previous:
+            account(previous, self.timings)
+
+
+def account(timer: StepTimer, timings: Timings) -> None:
+    """Add the seconds of a step to the timings of the run."""
+    for part in ("exchange", "force"):
+        timings.add(part, timer.seconds(part))

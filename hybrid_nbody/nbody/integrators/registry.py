@@ -1,0 +1,49 @@
+"""The table of integrators: for each value of ``time.integrator`` what makes it.
+
+An integrator from outside is added in one line before the configuration is read::
+
+    INTEGRATORS["rk4"] = IntegratorKind(make=RungeKutta4, forces_per_step=4)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
+from hybrid_nbody.nbody.integrators.hermite import Hermite
+from hybrid_nbody.nbody.integrators.kick_drift import KickDrift
+from hybrid_nbody.nbody.integrators.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, Stage
+
+
+@dataclass(frozen=True)
+class IntegratorKind:
+    """An entry of the table.
+
+    Attributes
+    ----------
+    make : callable
+        Returns the integrator of an `IntegratorSetup`.
+    forces_per_step : int
+        Evaluations of all forces a step; at least, where substeps are adaptive.
+    adaptive : bool
+        Whether the number of substeps of a step follows from the state of the bodies.
+    jerks : bool
+        Whether the force must be a `JerkForce`.
+    """
+
+    make: Callable[[IntegratorSetup], Integrator]
+    forces_per_step: int
+    adaptive: bool = False
+    jerks: bool = False
+
+
+def kick_drift(stages: tuple[Stage, ...]) -> IntegratorKind:
+    """Return the entry of an integrator of kicks and drifts."""
+    return IntegratorKind(lambda setup: KickDrift(stages, setup), stages.count(FORCE))
+
+
+INTEGRATORS = {
+    "leapfrog": kick_drift(LEAPFROG),
+    "yoshida4": kick_drift(YOSHIDA4),
+    "hermite4": IntegratorKind(Hermite, forces_per_step=2, adaptive=True, jerks=True),
+    "euler": kick_drift(EULER),
+}
