@@ -1,6 +1,7 @@
 """The N-body model: bodies under a force, advanced step by step by an integrator."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class NBodyModel:
         self.dt = dt
         self.shown = tuple(shown)
         self.step = 0
-        self.initial_energy: float | None = None
+        self.initial_energy: Any = None  # a float once diagnostics were computed
 
     @property
     def time(self) -> float:
@@ -116,7 +117,7 @@ class NBodyModel:
         )
         potential = download(self.force.potential())
         values = diagnostics.measure(own, potential, self.number, self.communicator)
-        energy = values["total_energy"]
+        energy: Any = values["total_energy"]
         if self.initial_energy is None:
             self.initial_energy = energy
         change = energy - self.initial_energy

@@ -321,14 +321,9 @@ def test_speeds_of_bodies_are_bodies_a_second():
 def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
     """Also in bodies a second, however short the forces were."""
 
-    def measured(backend, precision, softening, number, communicator):
-        assert (backend, precision, softening, number, communicator) == (
-            "a device",
-            "single",
-            0.05,
-            100,
-            alone,
-        )
+    def measured(backend, pair_force, number, communicator):
+        assert (backend, pair_force.precision, pair_force.softening) == ("a device", "single", 0.05)
+        assert (number, communicator) == (100, alone)
         return [9e6, 2e6, 1e6]
 
     monkeypatch.setattr(nbody, "measured_weights", measured)
