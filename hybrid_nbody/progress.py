@@ -2,9 +2,10 @@
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from itertools import count
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 if TYPE_CHECKING:  # rich takes longer to import than a short command takes to answer
     from rich.console import Console
@@ -16,6 +17,8 @@ REDRAW_SECONDS = 0.1
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 """Seconds between the lines of `GrowingPause`: at first, and at most."""
+
+T = TypeVar("T")
 
 DuePart = Callable[[int, int], bool]
 """Takes the numbers of parts done and of all parts; returns whether a line is due."""
@@ -210,6 +213,36 @@ def progress_on(stream: IO[str] | None, what: str) -> Progress:
     from rich.console import Console
 
     return BarProgress(what, Console(file=cast(IO[str], output)))
+
+
+# --- counting parts -------------------------------------------------------------------------------
+
+
+def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None]:
+    """Return a function to be called after each part of a job, however many passes it takes.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Takes the numbers of parts done and of all parts.
+    total : int
+        Parts of the whole job.
+    """
+    if progress is None:
+        return no_step
+    done = count(1)
+    return lambda: progress(next(done), total)
+
+
+def no_step() -> None:
+    """Count nothing."""
+
+
+def counted(items: Iterable[T], step: Callable[[], None]) -> Iterator[T]:
+    """Yield `items`, and call `step` after each when it has been dealt with."""
+    for item in items:
+        yield item
+        step()
 
 
 # --- when a line is due ---------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.analysis.passes import counter
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.progress import counter
 
 TIME_TOLERANCE = 1e-9
 """Times that differ by so little, relative to the longer of the runs, are the same."""

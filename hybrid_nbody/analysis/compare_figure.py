@@ -3,11 +3,11 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure
 from hybrid_nbody.analysis.style import (
     BODY_COLOURS,
     GREY,
     label,
+    new_figure,
     plain,
     power_of_ten,
     readable_decades,

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
-from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.presentation import Movie, PresentedModel, presented
 from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import output_path, written_beside
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.progress import counted, counter
 
 FPS = 25.0
 FASTEST = 120.0

@@ -1,17 +1,15 @@
 """What is drawn into one pair of axes: energies, their error, bodies seen along an axis, tracks of bodies."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.colors import LogNorm
+from matplotlib.colors import AsinhNorm, LogNorm
 from scipy.ndimage import gaussian_filter
 
 from hybrid_nbody.analysis.style import (
-    BLACK,
     BODY_COLOURS,
     DENSITY_MAP,
-    ENERGY_COLOURS,
-    GREY,
     label,
     power_of_ten,
     readable_ticks,
@@ -27,54 +25,27 @@ CELLS = 240
 """Cells of the grid along one side of a picture."""
 
 
-# --- time series ----------------------------------------------------------------------------------
+ARROWS = 18
+"""Arrows along the longer side of a plane, at most."""
 
+ARROW = {
+    "angles": "xy",
+    "scale_units": "xy",
+    "scale": 1,
+    "facecolor": "white",
+    "edgecolor": "black",
+    "linewidth": 0.25,
+    "width": 0.008,
+    "headwidth": 3.5,
+    "headlength": 4,
+    "headaxislength": 3.5,
+    "minlength": 0,
+    "pivot": "mid",
+}
+"""How an arrow looks: white with a black edge, to be seen on any colour."""
 
-def draw_energies(axes, run):
-    """Draw kinetic, potential and total energy against time."""
-    diagnostics = run.diagnostics
-    units = run.units("diagnostics/total_energy")
-    series = {name: diagnostics[f"{name}_energy"] for name in ENERGY_COLOURS}
-    time = diagnostics.time
-    power = power_of_ten(*series.values())
-    time_power = power_of_ten(time)
-    for name, values in series.items():
-        axes.plot(
-            time / 10.0**time_power,
-            values / 10.0**power,
-            color=ENERGY_COLOURS[name],
-            label=name,
-            **_marks(values),
-        )
-    axes.set_ylabel(label("energy", units, power))
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2, handlelength=1.5
-    )
-    _fit_time(axes, run, time_power)
-
-
-def draw_energy_error(axes, run):
-    """Draw the relative error of the total energy against time, with its largest value in words."""
-    time = run.diagnostics.time
-    error = run.diagnostics.relative_energy_error
-    time_power = power_of_ten(time)
-    power = power_of_ten(error)
-    axes.axhline(0, color=GREY, linewidth=0.6)
-    axes.plot(time / 10.0**time_power, error / 10.0**power, color=BLACK, **_marks(error))
-    axes.set_ylabel(label("relative error", "", power))
-    _fit_time(axes, run, time_power)
-
-
-def _marks(values):
-    # A line through a single row would not be seen.
-    return {"marker": "o", "markersize": 4} if len(values) == 1 else {}
-
-
-def _fit_time(axes, run, power):
-    axes.set_xlabel(label("time", run.units("diagnostics/time"), power))
-    axes.margins(x=0)
-    readable_ticks(axes.xaxis)
-    readable_ticks(axes.yaxis)
+DECADES = 2
+"""Below the largest density by so many powers of ten, the colours go from logarithmic to linear."""
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -291,3 +262,91 @@ def draw_tracks_in_space(axes, tracks, names, view):
     for axis, letter in zip((axes.xaxis, axes.yaxis, axes.zaxis), "xyz", strict=True):
         axis.set_label_text(label(letter, view.units, view.power))
         readable_ticks(axis)
+
+
+# --- planes of a field ----------------------------------------------------------------------------
+
+
+def colour_norm(planes):
+    """Return the scale of colours that the planes of a picture share.
+
+    It is linear near 0 and logarithmic far from it: smoke spreads over many powers of ten, and is 0
+    where none is.
+    """
+    values = np.concatenate(
+        [plane[np.isfinite(plane)].ravel() for plane in planes] or [np.zeros(1)]
+    )
+    low = float(values.min(initial=0.0))
+    high = float(values.max(initial=0.0))
+    largest = max(abs(low), abs(high)) or 1.0
+    return AsinhNorm(largest / 10**DECADES, vmin=low, vmax=high if high > low else low + largest)
+
+
+def round_values(norm) -> list[float]:
+    """Return 0 and the powers of ten, of both signs, that can be told apart on a scale of `colour_norm`."""
+    largest = max(abs(norm.vmin), abs(norm.vmax))
+    highest = math.floor(math.log10(largest))
+    powers = [10.0**power for power in range(highest - DECADES + 1, highest + 1)]
+    values = [-power for power in reversed(powers)] + [0.0] + powers
+    return [value for value in values if norm.vmin <= value <= norm.vmax]
+
+
+def draw_plane(axes, values, volume, plane, norm):
+    """Draw a plane of a field in colours, and return what a colour bar needs.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    values : ndarray
+        The stored cells of the plane, the second axis of `plane` first.
+    volume : Volume
+        Where the cells are.
+    plane : tuple of int
+        The two axes of space that are seen: 0, 1, 2 for x, y, z.
+    norm : matplotlib.colors.Normalize
+        From values to colours.
+    """
+    drawn = axes.imshow(
+        values,
+        origin="lower",
+        extent=volume.extent(plane),
+        cmap=DENSITY_MAP,
+        norm=norm,
+        interpolation="nearest",
+    )
+    axes.set(xlim=(0, volume.edge(plane[0])), ylim=(0, volume.edge(plane[1])), aspect="equal")
+    axes.set_xlabel(label("xyz"[plane[0]], "length"))
+    axes.set_ylabel(label("xyz"[plane[1]], "length"))
+    readable_ticks(axes.xaxis)
+    readable_ticks(axes.yaxis)
+    return drawn
+
+
+def draw_arrows(axes, velocity, volume, plane, longest):
+    """Draw the velocity within a plane as arrows.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where `draw_plane` has drawn.
+    velocity : ndarray
+        (rows, columns, 3), the stored cells of the plane.
+    volume : Volume
+        Where the cells are.
+    plane : tuple of int
+        The two axes of space that are seen.
+    longest : float
+        Speed of an arrow that reaches to the next one.
+    """
+    across, up = (volume.place(axis) for axis in plane)
+    step = -(-max(len(across), len(up)) // ARROWS)
+    chosen = np.s_[step // 2 :: step]
+    arrows = velocity[chosen, chosen][..., list(plane)]
+    gap = step * max(_gap(across), _gap(up))
+    lengths = np.moveaxis(arrows, -1, 0) * (gap / longest)
+    axes.quiver(across[chosen], up[chosen], *lengths, **ARROW)
+
+
+def _gap(place):
+    return float(place[1] - place[0]) if len(place) > 1 else 0.0

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
-from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.presentation import Picture, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.atomic import output_path, write_whole
 from hybrid_nbody.files.run import find_trajectory, open_run
+from hybrid_nbody.progress import counted, counter
 
 DPI = 200
 

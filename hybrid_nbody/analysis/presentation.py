@@ -143,7 +143,7 @@ class PlainPresentation:
     @property
     def figures(self) -> Figures:
         """Return pictures of the diagnostics."""
-        from hybrid_nbody.analysis.diagnostics_figure import DIAGNOSTICS
+        from hybrid_nbody.analysis.time_series import DIAGNOSTICS
 
         return DIAGNOSTICS
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from string import Template
 
 from hybrid_nbody.analysis.info import last_values
-from hybrid_nbody.analysis.passes import counted, counter
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
 from hybrid_nbody.analysis.presentation import Figures, PresentedModel, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.files.atomic import output_path, write_whole
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.progress import counted, counter
 
 FILE_NAME = "report.html"
 DPI = 110

@@ -9,10 +9,10 @@ from matplotlib.colors import to_rgb
 
 from hybrid_nbody.analysis.isosurface import coarse_means, isosurface
 from hybrid_nbody.analysis.panels import FEW_BODIES, view_of
-from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
 from hybrid_nbody.analysis.volume import volume_of
+from hybrid_nbody.progress import counted, no_step
 
 FRAMES_OF_BODIES = 60
 POINTS = 3000

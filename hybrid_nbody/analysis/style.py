@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import numpy as np
 from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.ticker import (
     FuncFormatter,
     LogFormatterSciNotation,
@@ -24,6 +26,9 @@ paper."""
 ENERGY_COLOURS = {"kinetic": VERMILLION, "potential": BLUE, "total": BLACK}
 
 DENSITY_MAP = "viridis"
+
+WIDTH = 7.2
+"""Width of a figure in inches: that of the text of a printed page."""
 
 LONG = 12
 """Units of more characters stand on a line of their own below what they are the units of."""
@@ -125,3 +130,22 @@ def _numbers_with_powers():
 def plain(text) -> str:
     """Return a text that matplotlib draws as it stands: a dollar sign in a title is no formula."""
     return text.replace("$", r"\$")
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def new_figure(height) -> Figure:
+    """Return an empty figure of a height in inches."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def title(run, frame=None, *more) -> str:
+    """Return the title of the run, the time of a frame, and what else there is to say."""
+    parts = [plain(run.title)] if run.title else []
+    if frame is not None:
+        units = scaled_units(run.units("time"))
+        parts.append(f"time {run.time[frame]:.4g}" + (f" {units}" if units != "time" else ""))
+    return ", ".join([*parts, *more])

@@ -9,7 +9,7 @@ from PIL import Image
 from support.presented import figure_of, plot_run
 
 from hybrid_nbody.analysis import volume
-from hybrid_nbody.analysis.field_panels import colour_norm, round_values
+from hybrid_nbody.analysis.panels import colour_norm, round_values
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
 

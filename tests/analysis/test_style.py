@@ -2,8 +2,7 @@
 
 import pytest
 
-from hybrid_nbody.analysis.figures import new_figure
-from hybrid_nbody.analysis.style import few_ticks, our_look, readable_decades
+from hybrid_nbody.analysis.style import few_ticks, new_figure, our_look, readable_decades
 
 
 def numbers(axis):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybrid_nbody.analysis.export import vtkhdf
 from hybrid_nbody.analysis.export.source import Source
-from hybrid_nbody.analysis.export.texts import mark
+from hybrid_nbody.analysis.export.target import mark
 
 TYPES = 6
 BODIES = 1

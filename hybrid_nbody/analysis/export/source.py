@@ -8,12 +8,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from hybrid_nbody.analysis.passes import counted, counter, no_step
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
 from hybrid_nbody.files.hdf5 import attributes, reading
 from hybrid_nbody.files.run import find_trajectory, open_run
+from hybrid_nbody.progress import counted, counter, no_step
 
 GRID_FIELDS = ("fluid/density", "fluid/velocity")
 """What frames hold of a fluid."""

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
+from hybrid_nbody import __version__
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import written_beside
+from hybrid_nbody.files.names import EXPORT
 
 SLACK_BYTES = 1 << 20
 """Room for headers, and for the tables of HDF5 and of archives."""
@@ -73,3 +77,11 @@ def _reason(error):
     if number == errno.ENOSPC:
         return "the disk is full"
     return os.strerror(number) if number else " ".join(str(error).split())
+
+
+def mark(file, source):
+    """Store in an HDF5 file what it is and what it was made from; it is not one that this program reads again."""
+    texts = {"format": EXPORT, "program_version": __version__, "title": source.title}
+    file.attrs.update(
+        {name: np.bytes_(text.encode()) if text else "" for name, text in texts.items()}
+    )

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.analysis.export.source import Source
-from hybrid_nbody.analysis.export.texts import mark
+from hybrid_nbody.analysis.export.target import mark
 from hybrid_nbody.errors import InputError
 
 VERSION = (2, 2)

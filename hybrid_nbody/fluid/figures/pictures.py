@@ -3,16 +3,9 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.field_panels import (
-    colour_norm,
-    draw_arrows,
-    draw_decades,
-    draw_plane,
-    draw_series,
-    round_values,
-)
-from hybrid_nbody.analysis.figures import new_figure, title
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label
+from hybrid_nbody.analysis.panels import colour_norm, draw_arrows, draw_plane, round_values
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label, new_figure, title
+from hybrid_nbody.analysis.time_series import draw_decades, draw_series
 from hybrid_nbody.analysis.volume import columns, slice_of, volume_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY

@@ -1,6 +1,6 @@
 """The movie of a fluid: its density seen through the box."""
 
-from hybrid_nbody.analysis.field_panels import colour_norm, draw_plane, round_values
+from hybrid_nbody.analysis.panels import colour_norm, draw_plane, round_values
 from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import label
 from hybrid_nbody.analysis.volume import column_along_z, slice_of, volume_of

@@ -2,17 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, title
-from hybrid_nbody.analysis.panels import (
-    FEW_BODIES,
-    density_norm,
-    draw_bodies,
-    draw_energies,
-    draw_energy_error,
-    draw_tracks,
-    view_of,
-)
-from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, scaled_units
+from hybrid_nbody.analysis.panels import FEW_BODIES, density_norm, draw_bodies, draw_tracks, view_of
+from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, new_figure, scaled_units, title
+from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 

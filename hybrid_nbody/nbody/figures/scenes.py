@@ -5,14 +5,15 @@ from collections import deque
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from hybrid_nbody.analysis.field_panels import colour_norm, round_values
 from hybrid_nbody.analysis.panels import (
     DOTS,
     FEW_BODIES,
     View,
+    colour_norm,
     density_at,
     density_norm,
     frame_plane,
+    round_values,
     surface_density,
     view_of,
 )

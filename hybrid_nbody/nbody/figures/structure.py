@@ -4,18 +4,18 @@ import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.figures import new_figure, title
 from hybrid_nbody.analysis.panels import DOTS, draw_tracks_in_space, view_of
-from hybrid_nbody.analysis.passes import counted, no_step
 from hybrid_nbody.analysis.style import (
     BLUE,
     BODY_COLOURS,
     DENSITY_MAP,
     VERMILLION,
     label,
+    new_figure,
     power_of_ten,
     readable_decades,
     readable_ticks,
+    title,
 )
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.figures.profiles import (
@@ -25,6 +25,7 @@ from hybrid_nbody.nbody.figures.profiles import (
     profile_of,
 )
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
+from hybrid_nbody.progress import counted, no_step
 
 ACTIVITY = "activity/map"
 """The data set of the activity map: (T, D, D), rows along y of the unit square."""
