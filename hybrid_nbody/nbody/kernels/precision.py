@@ -62,7 +62,7 @@ def common_mass(masses) -> float | None:
     return mass if smallest <= mass <= largest and (masses == mass).all() else None
 
 
-def leaves_out_self(heaviest: float, eps2) -> bool:
+def excludes_self(heaviest: float, eps2) -> bool:
     """Return whether a body must be left out of its own sum.
 
     Its pull on itself is its distance, zero, times its weight m / eps^3, which must be finite in

@@ -15,6 +15,13 @@ from support.command import python
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.kernels.cpu.layout import (
+    Law,
+    MovingSources,
+    MovingTargets,
+    PackedSources,
+    Targets,
+)
 
 TYPES = {"single": ("f4", "f4"), "mixed": ("f8", "f4"), "double": ("f8", "f8")}
 DIVISION_OR_ROOT = r"v?(div|sqrt)[ps][sd]"
@@ -30,32 +37,25 @@ def compiled(kernel, precision):
 
     block = getattr(cpu_loops, kernel)
     fresh = numba.njit(error_model="numpy", fastmath=block.targetoptions["fastmath"])(block.py_func)
-    stored, real = TYPES[precision]
-    fresh(*arguments(kernel, stored, np.dtype(real).type))
+    stored, working = TYPES[precision]
+    fresh(*arguments(kernel, stored, np.dtype(working).type))
     return next(iter(fresh.inspect_asm().values()))
 
 
-def arguments(kernel, stored, real):
+def arguments(kernel, stored, working):
     """Return arguments of a kernel for two bodies."""
-    rows, offset, origin = np.arange(6.0).reshape(2, 3), np.zeros((3, 2), stored), np.zeros((1, 3))
-    flags = (False, False) if kernel == "block_accelerations" else ()
+    rows = np.arange(6.0).reshape(2, 3)
+    source_index = np.arange(2, dtype="i4")
+    origin = np.zeros((1, 3))
+    offset = np.zeros((3, 2), stored)
+    packed = (np.array([0, 2], "i4"), origin, offset, np.ones(2, working))
+    law = Law(G=1.0, eps2=working(1), equal_masses=False, excludes_self=False)
+    if kernel == "block_jerks":
+        targets = MovingTargets(rows, source_index, rows)
+        sources = MovingSources(*packed, origin, offset)
+        return 0, targets, sources, law, np.zeros((2, 3)), np.zeros((2, 3))
     result = np.zeros(2) if kernel == "block_potentials" else np.zeros((2, 3))
-    motion = (rows, origin, offset, np.zeros((2, 3))) if kernel == "block_jerks" else ()
-    places, starts = np.arange(2, dtype="i4"), np.array([0, 2], "i4")
-    return (
-        0,
-        rows,
-        places,
-        *flags,
-        1.0,
-        real(1),
-        starts,
-        origin,
-        offset,
-        np.ones(2, real),
-        result,
-        *motion,
-    )
+    return 0, Targets(rows, source_index), PackedSources(*packed), law, result
 
 
 def innermost_loops(assembly):

@@ -11,7 +11,7 @@ import numpy as np
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, leaves_out_self
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, excludes_self
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
 
@@ -88,7 +88,7 @@ class Kernels:
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(pair_force.softening**2)
-        leave_out = leaves_out_self(state.heaviest, self.eps2)
+        leave_out = excludes_self(state.heaviest, self.eps2)
         macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
         self.targets = macros["TARGETS"]
         self.jerk_targets = macros["JERK_TARGETS"]

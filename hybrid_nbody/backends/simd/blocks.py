@@ -1,0 +1,96 @@
+"""Blocks of BLOCK numbers on the stack, which the compiler keeps in registers.
+
+Processors with AVX-512 estimate 1 / sqrt(x) many times faster than they divide and take roots. The
+compiler uses that for float32 alone, and refines the estimate by itself. `estimate_inverse_roots`
+gives the plain estimate: the caller corrects it within its own formula.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+from hybrid_nbody.backends.simd.hints import VECTOR_MATH
+from hybrid_nbody.backends.simd.llvm import INT32, data_address, declare
+
+BLOCK = 32
+"""Numbers of a block: two vectors of AVX-512 in float32, so that one computes while the other waits
+for its results."""
+
+BYTES_OF_A_REGISTER = 64
+"""Of AVX-512; a block is aligned to it."""
+
+
+@intrinsic
+def _allocate(typing_context, number_class):
+    """Return the address of 3 BLOCK numbers on the stack."""
+
+    def generate(context, builder, signature, values):
+        number = context.get_data_type(number_class.dtype)
+        with builder.goto_entry_block():
+            place = builder.alloca(ir.ArrayType(number, 3 * BLOCK))
+            place.align = BYTES_OF_A_REGISTER
+        return builder.bitcast(place, context.get_value_type(signature.return_type))
+
+    return types.CPointer(number_class.dtype)(number_class), generate
+
+
+@njit(inline="always")
+def block_scalars(dtype):
+    """Return a (BLOCK,) array of a NumPy type; its values are undefined."""
+    return carray(_allocate(dtype), BLOCK)
+
+
+@njit(inline="always")
+def block_vectors(dtype):
+    """Return a (3, BLOCK) array of a NumPy type, a vector in space a lane; undefined values."""
+    return carray(_allocate(dtype), (3, BLOCK))
+
+
+@intrinsic
+def estimate_inverse_roots(typing_context, values, result):
+    """Fill the block `result` with 1 / sqrt(values) to at least 13 bits.
+
+    On processors without the instruction the compiler divides and takes roots.
+    """
+
+    def generate(context, builder, signature, arguments):
+        avx512 = "+avx512f" in context.codegen().magic_tuple()[2]
+        number = context.get_data_type(values.dtype)
+        lanes = BYTES_OF_A_REGISTER // context.get_abi_sizeof(number) if avx512 else BLOCK
+        vector = ir.VectorType(number, lanes)
+        estimate = _estimate_avx512 if avx512 else _divide_by_roots
+        source, target = (
+            builder.bitcast(data_address(context, builder, *array), vector.as_pointer())
+            for array in zip((values, result), arguments, strict=True)
+        )
+        for part in range(BLOCK // lanes):
+            index = [INT32(part)]
+            value = builder.load(builder.gep(source, index), align=4)
+            builder.store(estimate(builder, vector, value), builder.gep(target, index), align=4)
+        return context.get_dummy_value()
+
+    return types.void(values, result), generate
+
+
+def _estimate_avx512(builder: Any, vector: Any, value: Any) -> Any:
+    """Return AVX-512's estimate of 1 / sqrt(value), to 14 bits."""
+    kind = "ps" if vector.count == 16 else "pd"
+    mask = ir.IntType(vector.count)
+    every_lane = mask(2**vector.count - 1)
+    unused = ir.Constant(vector, None)
+    name = f"x86.avx512.rsqrt14.{kind}.512"
+    return builder.call(
+        declare(builder, name, vector, vector, vector, mask), [value, unused, every_lane]
+    )
+
+
+def _divide_by_roots(builder: Any, vector: Any, value: Any) -> Any:
+    """Return 1 / sqrt(value) in the compiler's way: for float32 perhaps a refined estimate."""
+    flags = sorted(VECTOR_MATH)
+    square_root = declare(
+        builder, f"sqrt.v{vector.count}{vector.element.intrinsic_name}", vector, vector
+    )
+    root = builder.call(square_root, [value], fastmath=flags)
+    return builder.fdiv(ir.Constant(vector, [1.0] * vector.count), root, flags=flags)

@@ -1,0 +1,106 @@
+"""Memory of flat arrays as numbers and vectors.
+
+`array` is a flat array or, where a function is called often, its `address_of`: references to
+arrays are counted in atomic operations at every call, those to memory are not.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from hybrid_nbody.backends.simd.llvm import data_address, declare, element_address, first_lanes
+from hybrid_nbody.backends.simd.vector import LANES, Vector, type_suffix
+
+
+def alignment(dtype):
+    """Return the bytes of a number: a vector may start at any element."""
+    return dtype.bitwidth // 8
+
+
+@intrinsic
+def address_of(typing_context, array):
+    """Return the address of a flat array, which is loaded from and stored to as the array is."""
+
+    def generate(context, builder, signature, values):
+        return data_address(context, builder, array, values[0])
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+@intrinsic
+def load_scalar(typing_context, array, index):
+    """Return ``array[index]``."""
+
+    def generate(context, builder, signature, values):
+        return builder.load(element_address(context, builder, array, *values, array.dtype))
+
+    return array.dtype(array, types.intp), generate
+
+
+@intrinsic
+def store_scalar(typing_context, array, index, value):
+    """Store a number in ``array[index]``."""
+
+    def generate(context, builder, signature, values):
+        address = element_address(context, builder, array, *values[:2], array.dtype)
+        builder.store(values[2], address)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype), generate
+
+
+@intrinsic
+def load(typing_context, array, index):
+    """Return the vector ``array[index : index + LANES]``."""
+    vector = Vector(array.dtype)
+
+    def generate(context, builder, signature, values):
+        address = element_address(context, builder, array, *values, vector)
+        return builder.load(address, align=alignment(array.dtype))
+
+    return vector(array, types.intp), generate
+
+
+@intrinsic
+def store(typing_context, array, index, vector):
+    """Store a vector in ``array[index : index + LANES]``."""
+
+    def generate(context, builder, signature, values):
+        address = element_address(context, builder, array, *values[:2], vector)
+        builder.store(values[2], address, align=alignment(array.dtype))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+@intrinsic
+def load_partial(typing_context, array, index, count):
+    """Return the vector ``array[index : index + count]``, filled up with 0."""
+    vector = Vector(array.dtype)
+
+    def generate(context, builder, signature, values):
+        llvm_type = context.get_value_type(vector)
+        address = element_address(context, builder, array, *values[:2], vector)
+        mask = first_lanes(builder, values[2], LANES)
+        zeros = ir.Constant(llvm_type, None)
+        name = f"masked.load.{type_suffix(vector)}.p0"
+        function = declare(builder, name, llvm_type, address.type, mask.type, llvm_type)
+        return builder.call(function, [address, mask, zeros])
+
+    return vector(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def store_partial(typing_context, array, index, vector, count):
+    """Store the first `count` numbers of a vector in ``array[index : index + count]``."""
+
+    def generate(context, builder, signature, values):
+        llvm_type = context.get_value_type(vector)
+        address = element_address(context, builder, array, *values[:2], vector)
+        mask = first_lanes(builder, values[3], LANES)
+        name = f"masked.store.{type_suffix(vector)}.p0"
+        function = declare(builder, name, ir.VoidType(), llvm_type, address.type, mask.type)
+        builder.call(function, [values[2], address, mask])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector, types.intp), generate

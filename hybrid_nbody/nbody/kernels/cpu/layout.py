@@ -1,0 +1,161 @@
+"""What the compiled loops take: arrays and numbers by name.
+
+Numba passes the fields of a named tuple as it passes single arguments. From Python it takes a
+microsecond longer than a plain tuple to be recognized: functions that are called for every force
+take the fields of these types as plain tuples, and name them in compiled code.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+Int32 = NDArray[np.int32]
+
+
+class Law(NamedTuple):
+    """The pair force.
+
+    Attributes
+    ----------
+    G : float
+        Gravitational constant.
+    eps2 : float of the working type
+        Softening length squared.
+    equal_masses : bool
+        Whether all masses are the same, and multiplied last.
+    excludes_self : bool
+        Whether a target is left out of its own sum.
+    """
+
+    G: float
+    eps2: float
+    equal_masses: bool
+    excludes_self: bool
+
+
+class Targets(NamedTuple):
+    """The n bodies at which sums are wanted.
+
+    Attributes
+    ----------
+    position : (n, 3) array of float64
+    source_index : (n,) array of int32
+        Index of each target among the sources; -1 where it is none.
+    """
+
+    position: Float64
+    source_index: Int32
+
+
+class MovingTargets(NamedTuple):
+    """The same with velocities, (n, 3) float64."""
+
+    position: Float64
+    source_index: Int32
+    velocity: Float64
+
+
+class PackedSources(NamedTuple):
+    """N sources in the order of the sum, in chunks about an origin each.
+
+    Attributes
+    ----------
+    starts : (capacity + 1,) array of int32
+        Index of the first source of each chunk.
+    origin : (capacity, 3) array of float64
+        Its middle body, or zero.
+    offset : (3, N) array of the stored type
+        Positions about the origin of the chunk.
+    mass : (N,) array of the working type
+    """
+
+    starts: Int32
+    origin: Float64
+    offset: NDArray[np.floating]
+    mass: NDArray[np.floating]
+
+
+class MovingSources(NamedTuple):
+    """The same with velocities, stored as positions are: about an origin for each chunk."""
+
+    starts: Int32
+    origin: Float64
+    offset: NDArray[np.floating]
+    mass: NDArray[np.floating]
+    velocity_origin: Float64
+    velocity_offset: NDArray[np.floating]
+
+
+class Packing(NamedTuple):
+    """What `hybrid_nbody.nbody.kernels.cpu.sums.pack` reads beside the positions.
+
+    Attributes
+    ----------
+    mass : (N,) array of float64
+    order : (N,) array of int32
+        The bodies in the order of the sum.
+    local : bool
+        Whether the origin of a chunk is its middle body, rather than zero.
+    """
+
+    mass: Float64
+    order: Int32
+    local: bool
+
+
+class Bodies(NamedTuple):
+    """The bodies of a rank that owns all of them: (N, 3) arrays of float64, changed in place."""
+
+    position: Float64
+    velocity: Float64
+    acceleration: Float64
+
+
+class Physics(NamedTuple):
+    """What a force needs on a rank that owns every body.
+
+    Attributes
+    ----------
+    law : tuple
+        The fields of `Law`.
+    packing : tuple
+        Those of `Packing`.
+    source_index : (N,) array of int32
+        Index of each body among the sources.
+    sources : tuple
+        The fields of `PackedSources` or of `MovingSources`, filled anew for each force.
+    """
+
+    law: tuple[Any, ...]
+    packing: tuple[Any, ...]
+    source_index: Int32
+    sources: tuple[Any, ...]
+
+
+class Substeps(NamedTuple):
+    """Scratch of Hermite's scheme; see `hybrid_nbody.nbody.kernels.contract.HermiteScratch`."""
+
+    start: Float64
+    velocity: Float64
+    jerk: Float64
+    substeps: Float64
+
+
+class Criterion(NamedTuple):
+    """Limits of Hermite's substeps.
+
+    Attributes
+    ----------
+    accuracy : float
+        Parameter eta of Aarseth's criterion.
+    negligible : float
+        Largest acceleration that does not limit the substep.
+    dt : float
+        Length of a step, in units of time.
+    """
+
+    accuracy: float
+    negligible: float
+    dt: float

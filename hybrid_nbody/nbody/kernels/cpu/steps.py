@@ -1,0 +1,195 @@
+"""Whole steps of a rank that owns every body, in compiled loops."""
+
+import numpy as np
+
+from hybrid_nbody.backends.numba_clock import seconds
+from hybrid_nbody.backends.simd import BLOCK
+from hybrid_nbody.nbody.integrators import hermite as integrator
+from hybrid_nbody.nbody.integrators.hermite import MAX_RETRIES, SMALLEST_SUBSTEP
+from hybrid_nbody.nbody.integrators.stages import ACTIONS
+from hybrid_nbody.nbody.kernels.contract import HermiteProgress
+from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
+from hybrid_nbody.nbody.kernels.cpu.layout import Criterion, Law, MovingSources, MovingTargets
+from hybrid_nbody.nbody.kernels.cpu.pair_force import block_jerks
+from hybrid_nbody.nbody.kernels.cpu.sums import (
+    accelerations,
+    accelerations_and_jerks,
+    add_scaled,
+    compiled,
+    pack,
+    pack_offsets,
+)
+
+KICK = ACTIONS.index("kick")
+DRIFT = ACTIONS.index("drift")
+
+next_substep = compiled(integrator.next_substep)
+
+# ---- Kicks and drifts ----------------------------------------------------------------------------
+
+
+@compiled
+def run_steps(steps, actions, lengths, bodies, physics):
+    """Do whole steps of kicks and drifts; return the seconds spent in the force.
+
+    Parameters
+    ----------
+    steps : int
+    actions, lengths : arrays
+        One step, from `hybrid_nbody.nbody.integrators.stages.StepPlan.encoded`.
+    bodies : Bodies
+        Advanced in place.
+    physics : Physics
+        With the fields of `PackedSources`.
+    """
+    force = 0.0
+    for _ in range(steps):
+        for stage in range(actions.size):
+            if actions[stage] == KICK:
+                add_scaled(bodies.velocity, lengths[stage], bodies.acceleration)
+            elif actions[stage] == DRIFT:
+                add_scaled(bodies.position, lengths[stage], bodies.velocity)
+            else:
+                force += update_accelerations(bodies, physics)
+    return force
+
+
+@compiled
+def update_accelerations(bodies, physics):
+    """Compute the accelerations at the present positions; return the seconds that it took."""
+    start = seconds()
+    pack(bodies.position, physics.packing, physics.sources)
+    targets = (bodies.position, physics.source_index)
+    accelerations(targets, physics.sources, physics.law, bodies.acceleration)
+    return seconds() - start
+
+
+# ---- Hermite's scheme ----------------------------------------------------------------------------
+
+
+@compiled
+def run_hermite(steps, plan, first_substep, scratch, bodies, physics):
+    """Do whole steps as `hybrid_nbody.nbody.integrators.hermite.Hermite` does them on any ranks.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps.
+    plan : tuple of float
+        The fields of `hybrid_nbody.nbody.kernels.contract.HermitePlan`.
+    first_substep : float
+        In units of time.
+    scratch : Substeps
+    bodies : Bodies
+        Advanced in place. Accelerations need not be given.
+    physics : Physics
+        With the fields of `MovingSources`.
+
+    Returns
+    -------
+    HermiteProgress
+    """
+    dt, accuracy, rounding = plan
+    wanted = first_substep
+    forces = 0
+    force = 0.0
+    for step in range(steps):
+        force += begin_step(scratch, bodies, physics)
+        forces += 1
+        negligible = rounding * np.abs(bodies.acceleration).max()
+        criterion = Criterion(accuracy, negligible, dt)
+        left = dt
+        while left > 0:
+            h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
+            forces = forces + tried
+            force = force + taken
+            if h == 0:
+                return HermiteProgress(step, wanted, forces, force)
+            left -= h
+    return HermiteProgress(steps, wanted, forces, force)
+
+
+@compiled
+def begin_step(scratch, bodies, physics):
+    """Evaluate the forces from which the first substep starts; return their seconds."""
+    scratch.velocity[:] = bodies.velocity
+    taken = update_jerks(scratch, bodies, physics)
+    keep(scratch, bodies)
+    return taken
+
+
+@compiled
+def substep(left, wanted, criterion, scratch, bodies, physics):
+    """Do a substep.
+
+    Parameters
+    ----------
+    left : float
+        What is left of the step, in units of time.
+    wanted : float
+        The next substep by the criterion, in units of time.
+    criterion : Criterion
+    scratch, bodies, physics
+        As in `run_hermite`.
+
+    Returns
+    -------
+    float
+        Length of the substep; zero where it became too small.
+    float
+        The next one by the criterion.
+    int, float
+        Evaluations of all forces, and their seconds.
+    """
+    accuracy, negligible, dt = criterion
+    start, velocity, jerk, substeps = scratch
+    acceleration = bodies.acceleration
+    h = 0.0
+    tried = 0
+    taken = 0.0
+    while tried <= MAX_RETRIES:
+        h = next_substep(wanted, left)
+        if h < SMALLEST_SUBSTEP * dt:
+            return 0.0, wanted, tried, taken
+        formulas.predict(h, start, bodies.position, velocity)
+        taken += update_jerks(scratch, bodies, physics)
+        tried += 1
+        formulas.correct(h, start, acceleration, jerk, bodies.position, bodies.velocity)
+        formulas.next_steps(h, accuracy, negligible, start, acceleration, jerk, substeps)
+        wanted = min(substeps.min(), dt)
+        if 2 * wanted >= h:
+            break
+    keep(scratch, bodies)
+    return h, wanted, tried, taken
+
+
+@compiled
+def update_jerks(scratch, bodies, physics):
+    """Compute accelerations and jerks for the predicted bodies; return the seconds it took."""
+    start = seconds()
+    law = physics.law
+    sources = physics.sources
+    starts, origin, offset, mass, velocity_origin, velocity_offset = sources
+    pack(bodies.position, physics.packing, (starts, origin, offset, mass))
+    _, order, local = physics.packing
+    pack_offsets(scratch.velocity, order, local, starts, velocity_origin, velocity_offset)
+    targets = (bodies.position, physics.source_index, scratch.velocity)
+    if bodies.position.shape[0] <= BLOCK:  # waking threads would take longer than the sum
+        first = np.int64(0)  # for a literal 0 the loops would be compiled once more
+        at = MovingTargets(*targets)
+        block_jerks(
+            first, at, MovingSources(*sources), Law(*law), bodies.acceleration, scratch.jerk
+        )
+    else:
+        accelerations_and_jerks(targets, sources, law, bodies.acceleration, scratch.jerk)
+    return seconds() - start
+
+
+@compiled
+def keep(scratch, bodies):
+    """Keep what is known at the beginning of a substep."""
+    start = scratch.start
+    start[0] = bodies.position
+    start[1] = bodies.velocity
+    start[2] = bodies.acceleration
+    start[3] = scratch.jerk

@@ -1,0 +1,120 @@
+"""Direct sums on CPU threads: sources are packed, and blocks of targets are handed to threads."""
+
+from numba import njit, prange
+
+from hybrid_nbody.backends.simd import BLOCK
+from hybrid_nbody.nbody.kernels.cpu.layout import (
+    Law,
+    MovingSources,
+    MovingTargets,
+    PackedSources,
+    Targets,
+)
+from hybrid_nbody.nbody.kernels.cpu.pair_force import (
+    block_accelerations,
+    block_jerks,
+    block_potentials,
+)
+
+compiled = njit(cache=True, error_model="numpy")
+compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+
+
+@compiled_parallel
+def accelerations(targets, sources, law, result):
+    """Compute the acceleration of every target.
+
+    Parameters
+    ----------
+    targets : tuple
+        The fields of `Targets`.
+    sources : tuple
+        Those of `PackedSources`, from `pack`.
+    law : tuple
+        Those of `Law`.
+    result : (n, 3) array of float64
+        Filled.
+    """
+    at = Targets(*targets)
+    packed = PackedSources(*sources)
+    force = Law(*law)
+    blocks = -(-at.source_index.size // BLOCK)
+    if blocks == 1:  # waking threads would take longer than the sum
+        block_accelerations(0, at, packed, force, result)
+    else:
+        for block in prange(blocks):
+            block_accelerations(block * BLOCK, at, packed, force, result)
+
+
+@compiled_parallel
+def potentials(targets, sources, law, result):
+    """Compute the potential at every target: parameters as in `accelerations`, (n,) result."""
+    at = Targets(*targets)
+    packed = PackedSources(*sources)
+    force = Law(*law)
+    for block in prange(-(-at.source_index.size // BLOCK)):
+        block_potentials(block * BLOCK, at, packed, force, result)
+
+
+@compiled_parallel
+def accelerations_and_jerks(targets, sources, law, result, jerk):
+    """Compute the acceleration of every target and its time derivative.
+
+    Parameters
+    ----------
+    targets : tuple
+        The fields of `MovingTargets`.
+    sources : tuple
+        Those of `MovingSources`, from `pack` and `pack_offsets`.
+    law : tuple
+        Those of `Law`.
+    result, jerk : (n, 3) array of float64
+        Filled.
+    """
+    at = MovingTargets(*targets)
+    packed = MovingSources(*sources)
+    force = Law(*law)
+    for block in prange(-(-at.source_index.size // BLOCK)):
+        block_jerks(block * BLOCK, at, packed, force, result, jerk)
+
+
+@compiled
+def pack(position, packing, sources):
+    """Store the sources in the order of the sum, in chunks about an origin each.
+
+    Parameters
+    ----------
+    position : (N, 3) array of float64
+    packing : tuple
+        The fields of `Packing`.
+    sources : tuple
+        Those of `PackedSources`; all but `starts` are filled.
+    """
+    mass, order, local = packing
+    starts, origin, offset, packed_mass = sources
+    pack_offsets(position, order, local, starts, origin, offset)
+    working = packed_mass.dtype.type
+    for k in range(order.size):
+        packed_mass[k] = working(mass[order[k]])
+
+
+@compiled
+def pack_offsets(vector, order, local, starts, origin, offset):
+    """Store vectors of all bodies, (N, 3), as `pack` does with the positions."""
+    stored = offset.dtype.type
+    for chunk in range(origin.shape[0]):
+        start = starts[chunk]
+        end = starts[chunk + 1]
+        if local and start < end:
+            origin[chunk] = vector[order[(start + end) // 2]]
+        for k in range(start, end):
+            for axis in range(3):
+                offset[axis, k] = stored(vector[order[k], axis] - origin[chunk, axis])
+
+
+@compiled
+def add_scaled(result, factor, increment):
+    """Add ``factor * increment`` to `result`, both (n, 3)."""
+    for i in range(result.shape[0]):
+        for axis in range(3):
+            result[i, axis] += factor * increment[i, axis]
