@@ -3,6 +3,8 @@
 Every message says what is wrong, where (file, line, key, rank), what is allowed and what to do.
 """
 
+from typing import Self
+
 
 class HybridNBodyError(Exception):
     """An error meant for the person at the keyboard: printed as its message, without a traceback.
@@ -18,14 +20,14 @@ class HybridNBodyError(Exception):
     exit_code = 1
     shared = False
 
-    def on_all_ranks(self):
+    def on_all_ranks(self) -> Self:
         """Mark an error that every rank raises, and return it."""
         self.shared = True
         return self
 
 
 class InputError(HybridNBodyError):
-    """Bad input: the configuration, the bodies, the command line, or a machine that lacks what was asked for."""
+    """Bad input: the configuration, a file, the command line, or a machine without what it needs."""
 
     exit_code = 2
 
@@ -46,16 +48,16 @@ class DamagedFileError(FileError):
     """A file was read, and its contents are not what was written."""
 
 
-MOST_FAULTS = 50
+MAX_FAULTS = 50
 """More faults than this are counted, not printed: the first ones explain the rest."""
 
 
 def in_one_message(faults: list[str]) -> str:
     """Return the faults of an input as the message of one error, a line each."""
-    more = len(faults) - MOST_FAULTS
+    more = len(faults) - MAX_FAULTS
     rest = [f"… and {more} more faults"] if more > 0 else []
-    return "\n".join(faults[:MOST_FAULTS] + rest)
+    return "\n".join(faults[:MAX_FAULTS] + rest)
 
 
 STOPPED_EARLY = 75
-"""Exit code of a run that stopped on a signal or the wall clock with a checkpoint written."""
+"""Exit code of a run that stopped on a signal or the wall-clock limit with a checkpoint written."""

@@ -7,11 +7,12 @@ says of a value knows neither files nor lines and speaks of types and union memb
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, nearest, raise_all, shown
-from hybrid_nbody.config.sections import ModelConfig, Section
+from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, error_of, nearest, shown
+from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.config.wording import (
     allowed,
     allowed_section,
@@ -52,7 +53,9 @@ def check(tree: Tree, models: Mapping[str, ConfiguredModel]) -> ModelConfig:
         config = root.model_validate(tree.data)
     except ValidationError as error:
         tree.faults.extend(_faults(error, root, tree, tuple(models)))
-    raise_all(tree.faults)
+        raise error_of(tree.faults) from None
+    if tree.faults:
+        raise error_of(tree.faults)
     return config
 
 
@@ -66,42 +69,43 @@ def _root(tree: Tree, models: Mapping[str, ConfiguredModel]) -> type[ModelConfig
     near = nearest(name, known) if isinstance(name, str) else _likely(tree.data, models)
     if near is None:
         fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
-        raise_all([*tree.faults, fault])
+        raise error_of([*tree.faults, fault])
     return models[near].schema
 
 
-def _likely(data: Mapping[str, Any], models: Mapping[str, ConfiguredModel]) -> str:
+def _likely(data: Mapping[str, Any], models: Mapping[str, ConfiguredModel]) -> str | None:
     """Return the model that shares most keys with the data."""
     return max(models, key=lambda name: len(models[name].schema.model_fields.keys() & data.keys()))
 
 
 def _faults(
-    error: ValidationError, root: type[Section], tree: Tree, models: tuple[str, ...]
+    error: ValidationError, root: type[ModelConfig], tree: Tree, models: tuple[str, ...]
 ) -> list[Fault]:
     """Return the faults that pydantic found, less those of values that could not be read."""
     faults = []
     for finding in error.errors(include_url=False):
         path = _path(finding, root)
         if finding["type"] == "extra_forbidden" or not _is_spoiled(path, tree):
-            is_model = path == ("model",)
-            text = (
-                _wrong_word(tree.data, "model", models)
-                if is_model
-                else _text(finding, path, root, tree.data)
-            )
+            if path == ("model",):
+                text = _wrong_word(tree.data, "model", models)
+            else:
+                text = _text(finding, path, root, tree.data)
             faults.append(Fault(tree.place(path), path, text))
     return faults
 
 
 def _is_spoiled(path: KeyPath, tree: Tree) -> bool:
-    """Return whether a value, what holds it or something within could not be read, which is reported already."""
+    """Return whether a value could not be read, which is a fault already.
+
+    It cannot be read either where what holds it, or something within, could not be read.
+    """
     return any(spoiled[: len(path)] == path[: len(spoiled)] for spoiled in tree.spoiled)
 
 
-def _path(finding: dict[str, Any], root: type[Section]) -> KeyPath:
-    """Return the keys as the file has them: without the kind that pydantic puts after ``bodies``."""
+def _path(finding: ErrorDetails, root: type[ModelConfig]) -> KeyPath:
+    """Return the keys as the file has them: without the kind that pydantic puts after a section."""
     path = finding["loc"]
-    field = root.model_fields.get(path[0]) if path else None
+    field = root.model_fields.get(str(path[0])) if path else None
     if field is not None and kinds(field.annotation):
         path = path[:1] + path[2:]
     if finding["type"].startswith("union_tag"):
@@ -109,54 +113,58 @@ def _path(finding: dict[str, Any], root: type[Section]) -> KeyPath:
     return path[:-1] if _is_short_list(finding) else path
 
 
-def _is_short_list(finding: dict[str, Any]) -> bool:
-    """Return whether a list lacks an entry, which pydantic reports at the entry that is not there."""
+def _is_short_list(finding: ErrorDetails) -> bool:
+    """Return whether a list lacks an entry, which pydantic reports at the missing entry."""
     return finding["type"] == "missing" and isinstance(finding["loc"][-1], int)
 
 
-def _text(finding: dict[str, Any], path: KeyPath, root: type[Section], data: dict[str, Any]) -> str:
+def _text(
+    finding: ErrorDetails, path: KeyPath, root: type[ModelConfig], data: dict[str, Any]
+) -> str:
     """Return what is wrong and what is allowed."""
     kind = finding["type"]
     value = finding["input"]
     context = finding.get("ctx", {})
     if kind.startswith("union_tag"):
-        return _wrong_word(value, "kind", tuple(kinds(root.model_fields[path[0]].annotation)))
+        known = kinds(root.model_fields[str(path[0])].annotation)
+        return _wrong_word(value, "kind", tuple(known))
     if kind == "extra_forbidden":
-        return _unknown_key(path[-1], tuple(_section(root, path[:-1], data).model_fields))
+        return _unknown_key(str(path[-1]), tuple(_section(root, path[:-1], data).model_fields))
     if limits(context):
         return _wrong(value, limits(context))
     if kind == "value_error" and str(context["error"]):
         return f"{context['error']}{'' if isinstance(value, dict) else f' (got {shown(value)})'}"
     if isinstance(path[-1], int):
-        return _wrong(
-            value, _allowed_entry(kind, _section(root, path[:-2], data).model_fields[path[-2]])
-        )
-    field = _section(root, path[:-1], data).model_fields[path[-1]]
-    return (
-        _missing(field)
-        if kind == "missing" and not _is_short_list(finding)
-        else _wrong_value(value, field)
-    )
+        return _wrong(value, _allowed_entry(kind, _field(root, path[:-1], data)))
+    field = _field(root, path, data)
+    is_missing = kind == "missing" and not _is_short_list(finding)
+    return _missing(field) if is_missing else _wrong_value(value, field)
 
 
-def _section(root: type[Section], path: KeyPath, data: Any) -> type[Section]:
-    """Return the model of the section at a path; where a kind decides, that of the kind that was given."""
-    section = root
+def _field(root: type[ModelConfig], path: KeyPath, data: Any) -> FieldInfo:
+    """Return the schema of the key at a path."""
+    return _section(root, path[:-1], data).model_fields[str(path[-1])]
+
+
+def _section(root: type[ModelConfig], path: KeyPath, data: Any) -> type[BaseModel]:
+    """Return the schema of the section at a path.
+
+    Where a kind decides, it is that of the kind that was given.
+    """
+    section: type[BaseModel] = root
     for key in path:
         data = data[key]
-        if isinstance(key, str):  # a number is an entry of a list: all have the same model
+        if isinstance(key, str):  # a number is an entry of a list: all have the same schema
             annotation = section.model_fields[key].annotation
-            section = (
-                kinds(annotation)[data["kind"]] if kinds(annotation) else sections(annotation)[0]
-            )
+            known = kinds(annotation)
+            section = known[data["kind"]] if known else sections(annotation)[0]
     return section
 
 
 def _allowed_entry(kind: str, field: FieldInfo) -> str:
     """Return what an entry of a list must be."""
-    return allowed_section(field.annotation) or (
-        "finite" if kind == "finite_number" else "a number"
-    )
+    number = "finite" if kind == "finite_number" else "a number"
+    return allowed_section(field.annotation) or number
 
 
 def _unknown_key(key: str, known: tuple[str, ...]) -> str:
@@ -173,11 +181,9 @@ def _wrong_value(value: Any, field: FieldInfo) -> str:
 
 def _wrong_word(data: dict[str, Any], key: str, known: tuple[str, ...]) -> str:
     """Return what is wrong with the word that decides which keys there are."""
-    return (
-        _wrong(data[key], one_of(known), known)
-        if key in data
-        else f"is missing; must be {one_of(known)}"
-    )
+    if key not in data:
+        return f"is missing; must be {one_of(known)}"
+    return _wrong(data[key], one_of(known), known)
 
 
 def _wrong(value: Any, what_is_allowed: str, words: tuple[str, ...] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Faults of a configuration: where they stand, how they read, and the one exception that carries all of them."""
+"""Faults of a configuration: where they stand, how they read, and the exception with all of them."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -9,16 +9,23 @@ from hybrid_nbody.errors import InputError, in_one_message
 
 KeyPath = tuple[str | int, ...]
 
-LONGEST_VALUE = 60
+MAX_VALUE_LENGTH = 60
+"""Characters of a value that a message shows."""
 
 
 class ConfigError(InputError):
-    """Every fault of a configuration, one a line: ``FILE:LINE: dotted.key: what is wrong and what is allowed``."""
+    """Every fault of a configuration, a line each.
+
+    ``FILE:LINE: dotted.key: what is wrong and what is allowed``
+    """
 
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a value was written: a line of the file, or (after all lines) an override of the command line."""
+    """Where a value was written: a line of the file, or an override of the command line.
+
+    Overrides come after all lines.
+    """
 
     override: int
     line: int
@@ -37,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: where it stands, the key it concerns (empty: the whole), and the words for it."""
+    """One thing that is wrong: its place, the key it concerns (empty: the whole), and the words."""
 
     place: Place
     path: KeyPath
@@ -47,19 +54,10 @@ class Fault:
         return ": ".join(part for part in (self.place.label, dotted(self.path), self.text) if part)
 
 
-def raise_all(faults: Iterable[Fault]) -> None:
-    """Raise one `ConfigError` with all faults in the order of their places; return if there are none.
-
-    Raises
-    ------
-    ConfigError
-        If there is a fault.
-    """
-    lines = list(
-        dict.fromkeys(str(fault) for fault in sorted(faults, key=lambda fault: fault.place))
-    )
-    if lines:
-        raise ConfigError(in_one_message(lines))
+def error_of(faults: Iterable[Fault]) -> ConfigError:
+    """Return one error with all faults in the order of their places, each once."""
+    ordered = sorted(faults, key=lambda fault: fault.place)
+    return ConfigError(in_one_message(list(dict.fromkeys(map(str, ordered)))))
 
 
 def dotted(path: KeyPath) -> str:
@@ -79,18 +77,18 @@ def shown(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with line breaks, control characters and broken characters written as escapes."""
+    """Return text in which line breaks, control and broken characters are written as escapes."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def shortened(text: str) -> str:
     """Return text cut to a length that fits a message."""
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
 
 
 def nearest(word: Any, known: Sequence[str]) -> str | None:
     """Return the known word that was probably meant, whatever its case, or None."""
-    if not isinstance(word, str) or len(word) > LONGEST_VALUE:
+    if not isinstance(word, str) or len(word) > MAX_VALUE_LENGTH:
         return None
     originals = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), originals, n=1)

@@ -17,7 +17,7 @@ from hybrid_nbody.config.faults import (
     KeyPath,
     Place,
     did_you_mean,
-    raise_all,
+    error_of,
     shown,
 )
 from hybrid_nbody.config.sections import ModelConfig, Section, exclusive_keys
@@ -61,7 +61,8 @@ def load(
     name = os.fspath(path)
     tree = _tree(_text(name), name, models, overrides)
     config = check(tree, models)
-    return _anchored(config, tree, os.path.dirname(name))
+    anchored: ModelConfig = _anchored(config, tree, os.path.dirname(name))
+    return anchored
 
 
 def loads(
@@ -116,7 +117,7 @@ def _tree(
     """Return the values of a document with the overrides in their places."""
     tree = read(text, lambda line: Place.in_file(name, line))
     if not isinstance(tree.data, dict):
-        raise_all(tree.faults or [_not_a_mapping(tree, models)])
+        raise error_of(tree.faults or [_not_a_mapping(tree, models)])
     for number, override in enumerate(overrides, start=1):
         override_keys.apply(tree, number, override)
     return tree
@@ -160,7 +161,7 @@ def _text(name: str) -> str:
         if b"\0" in content and not content.startswith(UTF_16):
             line = 1
             text = "is no text; a configuration is YAML"
-        raise_all([Fault(Place.in_file(name, line), (), text)])
+        raise error_of([Fault(Place.in_file(name, line), (), text)]) from None
 
 
 def _content(name: str) -> bytes:
@@ -169,10 +170,10 @@ def _content(name: str) -> bytes:
         with open(name, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise_all([_whole_file(name, _why_unreadable(name, error))])
+        raise error_of([_whole_file(name, _why_unreadable(name, error))]) from None
     if len(content) > MAX_BYTES:
         text = f"is larger than {MAX_BYTES} bytes; a configuration is a short YAML file"
-        raise_all([_whole_file(name, text)])
+        raise error_of([_whole_file(name, text)])
     return content
 
 

@@ -1,10 +1,11 @@
 """Overrides of single keys, ``time.dt=1e-4``, grafted onto the values of a file."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hybrid_nbody.config.faults import Fault, KeyPath, Place, dotted
 from hybrid_nbody.config.sections import ALTERNATIVES
-from hybrid_nbody.config.yaml_text import MOST_LEVELS, Tree, read
+from hybrid_nbody.config.yaml_text import MAX_LEVELS, Tree, read
 
 
 def apply(tree: Tree, number: int, override: str) -> None:
@@ -25,44 +26,55 @@ def apply(tree: Tree, number: int, override: str) -> None:
     """
     place = Place.in_override(number, override)
     name, separator, text = override.partition("=")
-    path = tuple(name.strip().split("."))
-    if not separator or not all(path) or len(path) > MOST_LEVELS:
+    path = name.strip().split(".")
+    if not separator or not all(path) or len(path) > MAX_LEVELS:
         tree.faults.append(Fault(place, (), "must be KEY=VALUE, such as time.dt=1e-3"))
         return
-    value = read(text, lambda line: place, path)
+    value = read(text, lambda line: place, tuple(path))
     section = _section(tree, path, place)
     if section is not None:
         _drop_alternative(tree, section, path, value.data)
         _graft(tree, section, path, value)
 
 
-def _section(tree: Tree, path: KeyPath, place: Place) -> dict[str, Any] | None:
-    """Return the mapping that holds a key, made where the file has none; None if something else stands there."""
-    section = tree.data
+def _section(tree: Tree, path: Sequence[str], place: Place) -> dict[str, Any] | None:
+    """Return the mapping that holds a key, made where the file has none.
+
+    It is None where another value stands in its place.
+    """
+    section: dict[str, Any] = tree.data
     for depth, key in enumerate(path[:-1], start=1):
+        here = tuple(path[:depth])
         if section.get(key) is None:
             section[key] = {}
-            _forget(tree, path[:depth])
-            tree.places[path[:depth]] = place
-        section = section[key]
-        if not isinstance(section, dict):
-            text = f"there are no keys below {dotted(path[:depth])}, it holds one value"
-            tree.faults.append(Fault(place, path, text))
+            _forget(tree, here)
+            tree.places[here] = place
+        inner = section[key]
+        if not isinstance(inner, dict):
+            text = f"there are no keys below {dotted(here)}, it holds one value"
+            tree.faults.append(Fault(place, tuple(path), text))
             return None
+        section = inner
     return section
 
 
-def _drop_alternative(tree: Tree, section: dict[str, Any], path: KeyPath, value: Any) -> None:
-    """Take out of the file's values the key that excludes this one; if another override gave it, that is a fault."""
+def _drop_alternative(tree: Tree, section: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Take the key that excludes this one out of the values of the file.
+
+    Where another override gave it, both stay, and the schema finds the fault.
+    """
     other = ALTERNATIVES.get(path[-1])
-    if value is not None and other in section and not tree.place((*path[:-1], other)).override:
+    if value is None or other is None or other not in section:
+        return
+    beside = (*path[:-1], other)
+    if not tree.place(beside).override:
         del section[other]
-        _forget(tree, (*path[:-1], other))
+        _forget(tree, beside)
 
 
-def _graft(tree: Tree, section: dict[str, Any], path: KeyPath, value: Tree) -> None:
+def _graft(tree: Tree, section: dict[str, Any], path: Sequence[str], value: Tree) -> None:
     """Put a value with its places and faults where an older one may have stood."""
-    _forget(tree, path)
+    _forget(tree, tuple(path))
     section[path[-1]] = value.data
     tree.places.update(value.places)
     tree.faults.extend(value.faults)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from annotated_types import Le
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.faults import nearest
 from hybrid_nbody.config.values import (
@@ -105,15 +106,20 @@ class ExclusiveSection(Section):
         try:
             section = handler(data)
         except ValidationError as error:
-            faults += error.errors(include_url=False)
+            faults += _collected(error)
         if faults:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return section
 
 
-def fault(path: tuple[str | int, ...], value: Any, text: str) -> dict[str, Any]:
+def fault(path: tuple[str | int, ...], value: Any, text: str) -> InitErrorDetails:
     """Return a fault of the value at a path in the form that pydantic collects."""
     return {"type": "value_error", "loc": path, "input": value, "ctx": {"error": ValueError(text)}}
+
+
+def _collected(error: ValidationError) -> list[InitErrorDetails]:
+    """Return the faults of an error in the form that pydantic collects."""
+    return cast(list[InitErrorDetails], error.errors(include_url=False))
 
 
 def exclusive_keys(section: type[BaseModel]) -> frozenset[str]:
@@ -121,13 +127,12 @@ def exclusive_keys(section: type[BaseModel]) -> frozenset[str]:
 
     They are left out where a configuration is written.
     """
-    exclusive = issubclass(section, ExclusiveSection)
-    return section.exclusive_keys() if exclusive else frozenset()
+    return section.exclusive_keys() if issubclass(section, ExclusiveSection) else frozenset()
 
 
 def _group_faults(
     section: type[ExclusiveSection], data: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[InitErrorDetails]:
     """Yield a fault for each group of which a mapping gives too many keys, or too few.
 
     A key that is misspelt counts as given.
@@ -188,6 +193,7 @@ class Time(ExclusiveSection):
         """
         if self.steps is not None:
             return self.steps
+        assert self.end is not None  # exactly one of the two is given
         quotient = self.end / self.dt
         nearest = round(quotient)
         if abs(quotient - nearest) <= 1e-9 * nearest:

@@ -14,9 +14,11 @@ import yaml
 
 from hybrid_nbody.config.faults import Fault, KeyPath, Place, shortened, shown
 
-MOST_LEVELS = 20
-LONGEST_INTEGER = 300
-"""Digits; Python refuses to convert a few thousand, and no key wants more than twenty."""
+MAX_LEVELS = 20
+"""Levels of nested mappings and lists."""
+
+MAX_DIGITS = 300
+"""Of a whole number: Python refuses to convert a few thousand, and no key wants more than 20."""
 
 PlaceOf = Callable[[int], Place]
 """Gives the place of a line, counted from 1."""
@@ -39,9 +41,9 @@ _WORDS = {
 
 @dataclass
 class Tree:
-    """Values as they were written: nested dicts, lists and scalars; the place of each, and the faults found on the way.
+    """Values as they were written, nested dicts, lists and scalars, with the place of each.
 
-    A value in `spoiled` could not be read: it has been reported, and its content means nothing.
+    `faults` are those found on the way. A value in `spoiled` could not be read: it has been reported, and its content means nothing.
     """
 
     data: Any = None
@@ -106,22 +108,26 @@ class _Composer(yaml.SafeLoader):
     yaml_implicit_resolvers = {}
     level = 0
 
-    def compose_node(self, parent, index):
-        event = self.peek_event()
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            self.get_event()
-            return yaml.ScalarNode(_ALIAS, event.anchor, event.start_mark, event.end_mark)
+            self.get_event()  # type: ignore[no-untyped-call]
+            marks: Any = (event.start_mark, event.end_mark)
+            return yaml.ScalarNode(_ALIAS, event.anchor, *marks)
         return self._compose_within_limits(event, parent, index)
 
-    def _compose_within_limits(self, event, parent, index):
-        if self.level >= MOST_LEVELS:
+    def _compose_within_limits(
+        self, event: Any, parent: yaml.Node | None, index: int
+    ) -> yaml.Node | None:
+        if self.level >= MAX_LEVELS:
             raise yaml.MarkedYAMLError(
-                problem=f"nested deeper than {MOST_LEVELS} levels", problem_mark=event.start_mark
+                problem=f"nested deeper than {MAX_LEVELS} levels", problem_mark=event.start_mark
             )
         self.level += 1
         node = super().compose_node(parent, index)
         self.level -= 1
-        node.tag = event.tag
+        if node is not None:
+            node.tag = event.tag
         return node
 
 
@@ -133,12 +139,10 @@ def _compose(text: str) -> yaml.Node | None:
         return composer.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _Unreadable(mark.line + 1, f"cannot be read as YAML: {_problem(error)}") from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-    ) as error:  # PyYAML lets "\UFFFFFFFF" through to chr()
+        line = mark.line + 1 if mark else 1
+        raise _Unreadable(line, f"cannot be read as YAML: {_problem(error)}") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # the last two are of chr(), to which PyYAML passes "\UFFFFFFFF"
         raise _Unreadable(composer.line + 1, f"cannot be read as YAML: {error}") from None
     finally:
         composer.dispose()
@@ -149,30 +153,25 @@ def _refuse_control_characters(text: str) -> None:
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1
-        raise _Unreadable(
-            line, f"holds the control character U+{ord(found.group()):04X}; only text is allowed"
-        )
+        character = f"U+{ord(found.group()):04X}"
+        raise _Unreadable(line, f"holds the control character {character}; only text is allowed")
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     """Return what PyYAML found, and where the thing began that it was reading."""
-    if error.problem == "but found another document":
+    problem = error.problem or ""
+    if problem == "but found another document":
         return "a second document begins here; only one is allowed"
-    character, cannot_start, _ = error.problem.removeprefix("found character ").partition(
-        " that cannot start"
-    )
+    found = problem.removeprefix("found character ")
+    character, cannot_start, _ = found.partition(" that cannot start")
+    if cannot_start and character == r"'\t'":
+        return "a value cannot begin with a tab; indent with spaces"
     if cannot_start:
-        what = (
-            "a tab; indent with spaces"
-            if character == r"'\t'"
-            else f"{character}; put the text in quotes"
-        )
-        return f"a value cannot begin with {what}"
+        return f"a value cannot begin with {character}; put the text in quotes"
     if error.context and error.context_mark:
-        return (
-            f"{error.problem} ({error.context} that begins in line {error.context_mark.line + 1})"
-        )
-    return error.problem
+        begins = f"{error.context} that begins in line {error.context_mark.line + 1}"
+        return f"{problem} ({begins})"
+    return problem
 
 
 class _Builder:
@@ -183,7 +182,10 @@ class _Builder:
         self._place_of = place_of
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
-        """Return the value of a node; the places of what it holds, and its faults, are entered in the tree."""
+        """Return the value of a node.
+
+        The places of what it holds, and its faults, are entered in the tree.
+        """
         if node.tag is not None:
             return self._refuse_tag(node, path)
         if isinstance(node, yaml.MappingNode):
@@ -238,11 +240,11 @@ class _Builder:
 
 
 def _plain(text: str) -> Any:
-    """Return the value of a scalar without quotes: null, a boolean, a decimal number, or else text."""
+    """Return the value of a scalar without quotes: null, a boolean, a decimal number, or text."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return int(text) if len(text) <= LONGEST_INTEGER else text
+        return int(text) if len(text) <= MAX_DIGITS else text
     if _FLOAT.fullmatch(text):
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
@@ -251,7 +253,7 @@ def _plain(text: str) -> Any:
 class _Dumper(yaml.SafeDumper):
     """Quotes whatever this reader, or a common YAML reader, would not take for text."""
 
-    def ignore_aliases(self, data):
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 

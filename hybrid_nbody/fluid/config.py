@@ -64,7 +64,7 @@ def _not_empty(values: tuple[int, int]) -> tuple[int, int]:
     return values
 
 
-def _some_once(values: tuple) -> tuple:
+def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Refuse an empty list, and what is listed twice."""
     if not values or len(set(values)) < len(values):
         raise ValueError()
@@ -147,7 +147,8 @@ class Grid(Section):
     @property
     def centre(self) -> tuple[int, int, int]:
         """The cell at the centre, counted from 0: cell n // 2 of each axis, counted from 1."""
-        return tuple(number // 2 - 1 for number in self.cells)
+        nx, ny, nz = self.cells
+        return nx // 2 - 1, ny // 2 - 1, nz // 2 - 1
 
 
 class Fluid(Section):
@@ -268,12 +269,20 @@ class Event(ExclusiveSection):
     @property
     def first(self) -> int:
         """First step at which it happens."""
-        return self.step if self.steps is None else self.steps[0]
+        return self._range[0]
 
     @property
     def last(self) -> int:
         """Last step at which it happens."""
-        return self.step if self.steps is None else self.steps[1]
+        return self._range[1]
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        """First and last step."""
+        if self.steps is not None:
+            return self.steps
+        assert self.step is not None  # exactly one of the two is given
+        return self.step, self.step
 
 
 Events = Annotated[

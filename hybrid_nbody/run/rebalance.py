@@ -92,7 +92,7 @@ class Rebalancer:
         better = better_shares(present, self._speeds(), self.builder.least)
         partition, gain = self.builder.communicator.broadcast(better)
         if gain > LEAST_GAIN:
-            simulation.model = None  # so that its memory is free for the new one
+            del simulation.model  # so that its memory is free for the new one
             simulation.model = self._moved_to(partition)
             step = simulation.model.step
             counts = ", ".join(map(str, partition.counts))

@@ -1,11 +1,21 @@
-"""Watching that the state is still made of numbers and that its energy has not run away."""
+"""Watching that the state is made of finite numbers and that its energy has not run away."""
 
 import math
+from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
-from hybrid_nbody.errors import NumericalError
-from hybrid_nbody.simulation.model import Role
+from hybrid_nbody.errors import HybridNBodyError, NumericalError
+from hybrid_nbody.simulation.model import Diagnostics, Field, Model, Ranks, Role
+
+
+class ModelHolder(Protocol):
+    """Has the model that runs now: a `Simulation`, whose events may put another in its place."""
+
+    @property
+    def model(self) -> Model:
+        """Return the model that runs now."""
 
 
 class Guard:
@@ -19,19 +29,27 @@ class Guard:
         Its ranks.
     max_energy_error : float or None
         Largest relative energy error allowed; None for any.
+
+    Attributes
+    ----------
+    good_step : int
+        The last step whose numbers were finite.
+    calm_step : int
+        The last step whose energy was within the limit.
     """
 
-    def __init__(self, simulation, communicator, max_energy_error):
+    def __init__(
+        self, simulation: ModelHolder, communicator: Ranks, max_energy_error: float | None
+    ) -> None:
         self.simulation = simulation
         self.communicator = communicator
         self.max_energy_error = max_energy_error
-        self.good_step = self.calm_step = (
-            self.model.step
-        )  # the last whose numbers, and whose energy, were good
+        self.good_step = self.model.step
+        self.calm_step = self.model.step
 
     @property
-    def model(self):
-        """The workload."""
+    def model(self) -> Model:
+        """The model that runs now."""
         return self.simulation.model
 
     def check_numbers(self) -> None:
@@ -43,9 +61,8 @@ class Guard:
             On every rank, naming the step and the first bad row.
         """
         fields = [field for field in self.model.fields().values() if field.role is not Role.SHOWN]
-        first = self.communicator.minimum(
-            np.array([_first_bad_row(field) for field in fields], dtype=np.int64)
-        )
+        own = np.array([_first_bad_row(field) for field in fields], dtype=np.int64)
+        first = self.communicator.minimum(own)
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
                 name = field.name.rpartition("/")[2]
@@ -53,7 +70,7 @@ class Guard:
                 raise self._error(what, self.good_step)
         self.good_step = self.model.step
 
-    def check_energy(self, diagnostics) -> None:
+    def check_energy(self, diagnostics: Mapping[str, Diagnostics]) -> None:
         """Check that the energy has not run away.
 
         Raises
@@ -62,30 +79,29 @@ class Guard:
             On every rank, naming the step and a suspect.
         """
         error = diagnostics.get("relative_energy_error", 0.0)
+        assert not isinstance(error, tuple)
         limit = math.inf if self.max_energy_error is None else self.max_energy_error
         if not abs(error) <= limit:
-            raise self._error(
-                f"the energy ran away: its relative error is {error:.3g}, more than time.max_energy_error = "
-                f"{limit:g}; {self.model.suspect()}",
-                self.calm_step,
-            )
+            excess = f"more than time.max_energy_error = {limit:g}"
+            what = f"the energy ran away: its relative error is {error:.3g}, {excess}"
+            raise self._error(f"{what}; {self.model.suspect()}", self.calm_step)
         self.calm_step = self.model.step
 
-    def _error(self, what, good_step):
-        where = f"step {self.model.step} (t = {self.model.time:g}): {what}"
-        if self.model.step == 0:
-            advice = self.model.advice["start"]
-        else:
-            known = (
-                f"; the state was good at step {good_step}" if good_step < self.model.step else ""
-            )
-            advice = f"{self.model.advice['run']}; checkpoints written before are kept"
-            where += known
-        return NumericalError(f"{where}. {advice}").on_all_ranks()
+    def _error(self, what: str, good_step: int) -> HybridNBodyError:
+        model = self.model
+        where = f"step {model.step} (t = {model.time:g}): {what}"
+        if model.step == 0:
+            return NumericalError(f"{where}. {model.advice['start']}").on_all_ranks()
+        known = f"; the state was good at step {good_step}" if good_step < model.step else ""
+        advice = f"{model.advice['run']}; checkpoints written before are kept"
+        return NumericalError(f"{where}{known}. {advice}").on_all_ranks()
 
 
-def _first_bad_row(field) -> int:
-    """Return the global index of this rank's first row that is not finite; the number of all rows if there is none."""
+def _first_bad_row(field: Field) -> int:
+    """Return the global index of this rank's first row that is not finite.
+
+    It is the number of all rows if there is none.
+    """
     rows = (field.check or field.host)(0, field.rows)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     return int(field.global_rows(bad).min()) if len(bad) else field.shape[0]

@@ -4,13 +4,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hybrid_nbody.simulation.model import Model, Ranks
 from hybrid_nbody.simulation.schedule import Clock, Schedule
+from hybrid_nbody.simulation.signals import StopRequests
 from hybrid_nbody.simulation.timings import Timings
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens on a schedule: on every rank together, timed under its name."""
+    """An action on a schedule: done on every rank together, timed under its name."""
 
     name: str
     schedule: Schedule
@@ -23,14 +25,14 @@ class Simulation:
     Parameters
     ----------
     model : Model
-        The workload. An event may put another one in its place, at the same step: whoever needs it
-        asks for it here.
+        The workload. An event may put another one in its place, at the same step: take it from here
+        each time.
     communicator : Communicator
         Its ranks.
     signals : StopSignals
         Tells of requests to stop.
     started : float
-        ``time.monotonic()`` at which the program started, for the wall clock.
+        ``time.monotonic()`` at which the program started, for wall-clock time.
 
     Attributes
     ----------
@@ -39,13 +41,17 @@ class Simulation:
     timings : Timings
         Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each
         event.
+    step_seconds : float
+        Seconds of a step when they were last measured; 0 before.
     signalled : bool
         Whether a signal asked any rank to stop.
     outcome : str
         Why the run ended; empty while it goes on.
     """
 
-    def __init__(self, model, communicator, signals, started: float):
+    def __init__(
+        self, model: Model, communicator: Ranks, signals: StopRequests, started: float
+    ) -> None:
         self.model = model
         self.communicator = communicator
         self.signals = signals
@@ -72,22 +78,27 @@ class Simulation:
         """End the run once the events that are due have been done."""
         self.outcome = outcome
 
-    def wall(self) -> float:
+    def wall_clock(self) -> float:
         """Return the seconds since the program started, on this rank."""
         return time.monotonic() - self.started
 
     def _plan(self) -> tuple[Sequence[Event], int]:
-        """Return the events due now and the steps until the next: the root decides, every rank receives."""
+        """Return the events due now and the steps until the next.
+
+        The root decides, every rank receives.
+        """
         self.signalled = self.communicator.any(bool(self.signals.received))
-        decision = None
-        if self.communicator.is_root:
-            clock = Clock(self.model.step, self.wall(), self.step_seconds, self.signalled)
-            due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
-            decision = due, min(event.schedule.steps_ahead(clock) for event in self.events)
+        decision = self._decision() if self.communicator.is_root else ([], 0)
         due, steps = self.communicator.broadcast(decision)
         return [self.events[number] for number in due], steps
 
-    def _advance(self, steps):
+    def _decision(self) -> tuple[list[int], int]:
+        """Return the numbers of the events due now and the steps until the next."""
+        clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
+        due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
+        return due, min(event.schedule.steps_ahead(clock) for event in self.events)
+
+    def _advance(self, steps: int) -> None:
         start = time.perf_counter()
         self.model.advance(steps)
         seconds = time.perf_counter() - start

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.simulation.timings import Timings
+
+T = TypeVar("T")
 
 RowIndex = slice | NDArray[np.int64]
 """Global rows: consecutive ones, or their numbers in any order."""
@@ -86,9 +88,47 @@ class Field:
         return self.row_bytes * self.shape[0]
 
 
+class Ranks(Protocol):
+    """What the time loop asks of the ranks; see `hybrid_nbody.parallel.communicator.Communicator`.
+
+    Every method is collective.
+    """
+
+    @property
+    def is_root(self) -> bool:
+        """Return whether this rank decides."""
+
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag of any rank is set."""
+
+    def broadcast(self, value: T) -> T:
+        """Return the root's value on every rank."""
+
+    def minimum(self, values: np.ndarray) -> np.ndarray:
+        """Return the smallest of the values of all ranks, element by element."""
+
+
+class Device(Protocol):
+    """What a run says of the device of a rank."""
+
+    @property
+    def description(self) -> str:
+        """Return its name."""
+
+
 @dataclass(frozen=True)
 class Work:
-    """What one step costs, for rates: interactions (or cells) a step and operations for each."""
+    """What one step costs, for rates.
+
+    Attributes
+    ----------
+    unit : str
+        What is counted: interactions, cells.
+    per_step : float
+        How many of them a step has.
+    operations : float
+        Floating-point operations of each.
+    """
 
     unit: str
     per_step: float
@@ -97,11 +137,23 @@ class Work:
 
 @dataclass(frozen=True)
 class Quantity:
-    """Meaning of one diagnostic: its unit, what it is, and its number of components (1 is a scalar)."""
+    """Meaning of one diagnostic.
+
+    Attributes
+    ----------
+    units, description : str
+        Written beside it.
+    components : int
+        Numbers of one value; 1 for a scalar.
+    """
 
     units: str
     description: str
     components: int = 1
+
+
+Diagnostics = float | tuple[float, ...]
+"""The value of one diagnostic."""
 
 
 class Model(Protocol):
@@ -129,19 +181,42 @@ class Model(Protocol):
         This rank's device.
     """
 
-    step: int
-    time: float
-    work: Work
-    timings: Timings
-    quantities: Mapping[str, Quantity]
-    advice: Mapping[str, str]
-    row_name: str
-    backend: Any
+    @property
+    def step(self) -> int:
+        """See the class."""
+
+    @property
+    def time(self) -> float:
+        """See the class."""
+
+    @property
+    def work(self) -> Work:
+        """See the class."""
+
+    @property
+    def timings(self) -> Timings:
+        """See the class."""
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """See the class."""
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """See the class."""
+
+    @property
+    def row_name(self) -> str:
+        """See the class."""
+
+    @property
+    def backend(self) -> Device:
+        """See the class."""
 
     def advance(self, steps: int) -> None:
         """Do `steps` whole steps, on the device as far as possible."""
 
-    def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
+    def diagnostics(self) -> dict[str, Diagnostics]:
         """Return the global quantities of the present state, the same on every rank."""
 
     def fields(self) -> dict[str, Field]:

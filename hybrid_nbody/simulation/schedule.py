@@ -22,7 +22,7 @@ class Clock:
     ----------
     step : int
         Steps done since the initial state.
-    wall : float
+    wall_clock : float
         Seconds since the program started.
     step_seconds : float
         Seconds that a step takes, by the latest measure; 0 when not known yet.
@@ -31,7 +31,7 @@ class Clock:
     """
 
     step: int
-    wall: float = 0.0
+    wall_clock: float = 0.0
     step_seconds: float = 0.0
     signalled: bool = False
 
@@ -56,18 +56,20 @@ class EverySteps:
 
     interval: int
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
         return clock.step % self.interval == 0
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return self.interval - clock.step % self.interval
 
 
 @dataclass(frozen=True)
 class EveryTime:
-    """Due at the first step at or after every multiple of `interval` of simulated time, step 0 included.
+    """Due at the first step at or after every multiple of an interval of simulated time.
+
+    Step 0 is included.
 
     Attributes
     ----------
@@ -80,18 +82,19 @@ class EveryTime:
     interval: float
     dt: float
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
         return self._step_of(self._multiple_at(clock.step)) == clock.step
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return self._step_of(self._multiple_at(clock.step) + 1) - clock.step
 
     @cached_property
-    def _ratio(self):
-        """Steps in an interval as a fraction of whole numbers, so that no rounding adds up however long the run.
+    def _ratio(self) -> tuple[int, int]:
+        """Steps in an interval as a fraction of whole numbers.
 
+        No rounding then adds up, however long the run.
         Denominators below 1e9 take 0.3 / 0.1 for the 3 that it means. More than one event a step is
         one event a step.
         """
@@ -99,12 +102,12 @@ class EveryTime:
         ratio = max(ratio.limit_denominator(10**9), Fraction(1))
         return ratio.numerator, ratio.denominator
 
-    def _multiple_at(self, step):
+    def _multiple_at(self, step: int) -> int:
         """Return the number of the last multiple reached at `step`."""
         steps, intervals = self._ratio
         return step * intervals // steps
 
-    def _step_of(self, multiple):
+    def _step_of(self, multiple: int) -> int:
         """Return the first step at or after a multiple."""
         steps, intervals = self._ratio
         return -(-multiple * steps // intervals)
@@ -116,11 +119,11 @@ class AtStep:
 
     step: int
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
         return clock.step == self.step
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return self.step - clock.step if clock.step < self.step else NEVER
 
@@ -128,20 +131,20 @@ class AtStep:
 class EveryWallClock:
     """Due about every `seconds` of wall-clock time, the first time at once."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.next = 0.0
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
-        if clock.wall < self.next:
+        if clock.wall_clock < self.next:
             return False
-        self.next = clock.wall + self.seconds
+        self.next = clock.wall_clock + self.seconds
         return True
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
-        return clock.steps_within(max(self.next - clock.wall, 0.0))
+        return clock.steps_within(max(self.next - clock.wall_clock, 0.0))
 
 
 @dataclass(frozen=True)
@@ -162,12 +165,12 @@ class StopRequested:
     look_every: float = 0.25
     margin: float = 2.0
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
         next_look = max(self.look_every, clock.step_seconds)
-        return clock.signalled or clock.wall + next_look + self.margin > self.wall_limit
+        return clock.signalled or clock.wall_clock + next_look + self.margin > self.wall_limit
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return clock.steps_within(self.look_every)
 
@@ -175,13 +178,13 @@ class StopRequested:
 class AnyOf:
     """Due when any of several schedules is; never, if there are none."""
 
-    def __init__(self, *schedules: Schedule):
+    def __init__(self, *schedules: Schedule) -> None:
         self.schedules = schedules
 
-    def due(self, clock):
+    def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
         return any([schedule.due(clock) for schedule in self.schedules])
 
-    def steps_ahead(self, clock):
+    def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return min((schedule.steps_ahead(clock) for schedule in self.schedules), default=NEVER)

@@ -1,43 +1,66 @@
-"""Signals that ask a run to stop: noted when they come, acted upon between steps."""
+"""Signals that ask a run to stop: noted when they arrive, acted upon between steps."""
 
 import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
-class StopSignals:
-    """Catches SIGTERM, SIGUSR1, SIGHUP and Ctrl-C while it is entered; a second Ctrl-C interrupts at once.
-
-    Parameters
-    ----------
-    say : callable, optional
-        Called with the name of the first signal when it comes: compiling kernels, say, may take
-        long after that.
+class StopRequests(Protocol):
+    """What the time loop asks of signals.
 
     Attributes
     ----------
     received : str
-        Name of the first signal that came in; empty if none did.
+        Name of the first signal that arrived; empty if none did.
     """
 
-    def __init__(self, say=None):
+    @property
+    def received(self) -> str:
+        """See the class."""
+
+
+class StopSignals:
+    """Catches SIGTERM, SIGUSR1, SIGHUP and Ctrl-C while it is entered.
+
+    A second Ctrl-C interrupts at once.
+
+    Parameters
+    ----------
+    say : callable, optional
+        Called with the name of the first signal when it arrives: it may take long until the run
+        ends, where kernels are being compiled, say.
+
+    Attributes
+    ----------
+    received : str
+        Name of the first signal that arrived; empty if none did.
+    """
+
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self.say = say
         self.received = ""
-        self._previous = {}
+        self._previous: dict[signal.Signals, Any] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         for number in STOP_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants SIGHUP ignored
                 self._previous[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         for number, handler in self._previous.items():
-            signal.signal(
-                number, signal.SIG_DFL if handler is None else handler
-            )  # None: not Python's
+            was_set_outside_python = handler is None
+            signal.signal(number, signal.SIG_DFL if was_set_outside_python else handler)
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
         if not self.received:

@@ -1,13 +1,14 @@
 """Where the time went: seconds by name."""
 
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Timings:
     """Seconds added up under names, in the order of their first use."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def add(self, name: str, seconds: float) -> None:
@@ -15,7 +16,7 @@ class Timings:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     @contextmanager
-    def measure(self, name: str):
+    def measure(self, name: str) -> Iterator[None]:
         """Add the wall-clock time of the block under `name`, also when it raises."""
         start = time.perf_counter()
         try:

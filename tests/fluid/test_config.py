@@ -91,7 +91,7 @@ def test_defaults():
         1,
         None,
     )
-    assert (config.time.total_steps, config.time.max_energy_error) == (10, None)
+    assert (config.time.total_steps, config.time.energy_limit) == (10, None)
 
 
 def test_what_every_default_is_written_as():

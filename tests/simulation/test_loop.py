@@ -138,8 +138,8 @@ def test_the_clock_that_schedules_see_knows_step_wall_and_pace(loop, communicato
     assert [clock.step for clock in Watching.seen] == [0, 100, 200]
     assert Watching.seen[0].step_seconds == 0.0
     assert all(1e-4 <= clock.step_seconds < 1e-2 for clock in Watching.seen[1:])
-    assert all(100.0 <= clock.wall < 130.0 for clock in Watching.seen)
-    assert Watching.seen[0] == Clock(0, Watching.seen[0].wall, 0.0, False)
+    assert all(100.0 <= clock.wall_clock < 130.0 for clock in Watching.seen)
+    assert Watching.seen[0] == Clock(0, Watching.seen[0].wall_clock, 0.0, False)
 
 
 # ---- One decision for all ranks ------------------------------------------------------------------

@@ -144,7 +144,7 @@ def test_either_is_due_when_any_of_several_is(schedules, start):
 def test_every_one_of_several_is_asked():
     """Those that keep time of their own must notice that they were due, though another one was, too."""
     walls = EveryWallClock(10.0), EveryWallClock(10.0)
-    assert AnyOf(*walls).due(Clock(0, wall=5.0))
+    assert AnyOf(*walls).due(Clock(0, wall_clock=5.0))
     assert [wall.next for wall in walls] == [15.0, 15.0]
 
 
@@ -170,9 +170,9 @@ def test_steps_of_unknown_length_are_taken_one_by_one():
     assert Clock(0, step_seconds=0.5).steps_within(1.6) == 3
     schedule = EveryWallClock(5.0)
     assert (
-        schedule.due(Clock(0, wall=1.0))
-        and not schedule.due(Clock(1, wall=5.9))
-        and schedule.due(Clock(2, wall=6.0))
+        schedule.due(Clock(0, wall_clock=1.0))
+        and not schedule.due(Clock(1, wall_clock=5.9))
+        and schedule.due(Clock(2, wall_clock=6.0))
     )
 
 
@@ -198,7 +198,7 @@ def test_a_run_stops_before_its_wall_limit_but_not_long_before(
 
 def test_a_run_without_a_limit_stops_on_a_signal_alone():
     stop = StopRequested(math.inf)
-    assert not stop.due(Clock(0, wall=1e12))
+    assert not stop.due(Clock(0, wall_clock=1e12))
     assert stop.due(Clock(0, signalled=True))
     assert stop.steps_ahead(Clock(0, step_seconds=0.01)) == 25  # a look every quarter of a second
 
