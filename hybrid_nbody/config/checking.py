@@ -176,7 +176,7 @@ def _missing(field: FieldInfo) -> str:
 
 
 def _wrong_value(value: Any, field: FieldInfo) -> str:
-    return _wrong(value, allowed(field), choices(field.annotation))
+    return _wrong(value, allowed(field), choices(field.annotation, field.metadata))
 
 
 def _wrong_word(data: dict[str, Any], key: str, known: tuple[str, ...]) -> str:

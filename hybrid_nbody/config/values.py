@@ -7,7 +7,7 @@ the key, the same words that the documentation prints (see ``wording.py``).
 import math
 import os.path
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -29,6 +29,29 @@ class Allowed:
 
     type: str
     text: str
+
+
+@dataclass(frozen=True)
+class Registered:
+    """Says that a key chooses among the names of a table, which may grow after the schema is made.
+
+    Attributes
+    ----------
+    table : mapping of str
+    """
+
+    table: Mapping[str, Any]
+
+
+def registered(table: Mapping[str, Any]) -> Any:
+    """Return the type of a key that chooses among the names of a table."""
+
+    def check(name: str) -> str:
+        if name not in table:
+            raise ValueError()
+        return name
+
+    return Annotated[str, Strict(), AfterValidator(check), Registered(table)]
 
 
 Number = Annotated[float, Strict(), AllowInfNan(False)]

@@ -1,12 +1,13 @@
 """What a key accepts, in words: the messages and the documentation say the same because both ask here."""
 
 import types
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from hybrid_nbody.config.values import Allowed, InputFileMark
+from hybrid_nbody.config.values import Allowed, InputFileMark, Registered
 
 _NOUNS = {int: "whole number", float: "number"}
 _LIMITS = {"gt": "greater than", "ge": "at least", "lt": "less than", "le": "at most"}
@@ -19,7 +20,7 @@ def allowed(field: FieldInfo) -> str:
     words = (
         own_words
         or allowed_section(annotation)
-        or one_of(choices(annotation))
+        or one_of(choices(annotation, notes))
         or _allowed_number(annotation, notes)
     )
     return f"{words}, or null" if may_be_null else words
@@ -29,7 +30,7 @@ def type_name(field: FieldInfo) -> str:
     """Return the type of value that a key takes, such as ``whole number`` or ``choice``."""
     annotation, notes, _ = _unwrapped(field.annotation, field.metadata)
     own_words = "".join(note.type for note in notes if isinstance(note, Allowed))
-    word = "section" if sections(annotation) else "choice" if choices(annotation) else ""
+    word = "section" if sections(annotation) else "choice" if choices(annotation, notes) else ""
     return own_words or word or _NOUNS[annotation]
 
 
@@ -46,8 +47,19 @@ def limits(bounds: dict[str, Any]) -> str:
     )
 
 
-def choices(annotation: Any) -> tuple[str, ...]:
-    """Return the words among which a key chooses; empty if it takes no words."""
+def choices(annotation: Any, notes: Iterable[Any] = ()) -> tuple[str, ...]:
+    """Return the words among which a key chooses; empty if it takes no words.
+
+    Parameters
+    ----------
+    annotation : type
+        Of the key.
+    notes : iterable, optional
+        What stands beside the type in ``Annotated``, such as `Registered`.
+    """
+    for note in notes:
+        if isinstance(note, Registered):
+            return tuple(note.table)
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(word for part in _parts(annotation) for word in choices(part))

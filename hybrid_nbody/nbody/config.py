@@ -16,7 +16,10 @@ from hybrid_nbody.config.values import (
     NonNegative,
     Positive,
     Whole,
+    registered,
 )
+from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 
 MOST_BODIES = 10**9
 MOST_MAP_CELLS = 4096
@@ -30,6 +33,8 @@ Share = Annotated[
     InOneMessage,
     Allowed("choice or number", "auto or a number from 0 to 1"),
 ]
+Solver = registered(FORCES)
+IntegratorName = registered(INTEGRATORS)
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
 Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
 TwoMasses = Annotated[
@@ -168,7 +173,7 @@ class Gravity(Section):
         "sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for orbits of a few bodies; a cluster needs some, 0.01 "
         "for the Plummer sphere of the examples, or close pairs spoil the energy.",
     )
-    solver: Literal["direct"] = Field(
+    solver: Solver = Field(
         "direct", description="How forces are found: direct sums over all pairs."
     )
     precision: Literal["single", "mixed", "double"] = Field(
@@ -195,7 +200,7 @@ class NBodyTime(Time):
         description="Time step, in units of time. A good start is 1e-3; halve it until the energy error no longer "
         "matters."
     )
-    integrator: Literal["leapfrog", "yoshida4", "hermite4", "euler"] = Field(
+    integrator: IntegratorName = Field(
         "leapfrog",
         description="leapfrog (kick-drift-kick, second order) for most runs; yoshida4 (fourth order, three forces a "
         "step) where an error that does not drift has to be small; hermite4 (fourth order, steps of time.dt covered by "
@@ -283,21 +288,39 @@ class NBodyConfig(ModelConfig):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _check_hermite(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
-        """Refuse what hermite4 cannot do."""
+    def _check_integrator(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Refuse what the integrator cannot do, or what the force cannot do for it."""
         config = handler(data)
-        if config.time.integrator == "hermite4" and (faults := list(_hermite_faults(config))):
+        if faults := list(_integrator_faults(config)):
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config
 
 
-def _hermite_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
+def _integrator_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
+    name = config.time.integrator
+    if name == "hermite4":
+        yield from _accuracy_faults(config)
+    if not INTEGRATORS[name].jerks:
+        return
+    if config.compute.exchange == "ring":
+        text = (
+            f"does not carry the velocities that time.integrator: {name} needs; "
+            "use allgather or auto"
+        )
+        yield fault(("compute", "exchange"), "ring", text)
+    if not FORCES[config.gravity.solver].jerks:
+        text = (
+            "needs the time derivatives of accelerations, which gravity.solver: "
+            f"{config.gravity.solver} does not compute; use another integrator"
+        )
+        yield fault(("time", "integrator"), name, text)
+
+
+def _accuracy_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
     accuracy = config.time.accuracy
     precision = config.gravity.precision
-    if accuracy < (least := LEAST_ACCURACY[precision]):
+    least = LEAST_ACCURACY[precision]
+    if accuracy < least:
         advice = "" if precision == "double" else ", or take gravity.precision: double"
         text = f"must be at least {least:g} where forces are of {precision} precision{advice}"
         yield fault(("time", "accuracy"), accuracy, text)
-    if config.compute.exchange == "ring":
-        text = "does not carry the velocities that time.integrator: hermite4 needs; use allgather or auto"
-        yield fault(("compute", "exchange"), "ring", text)

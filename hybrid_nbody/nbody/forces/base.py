@@ -1,7 +1,7 @@
 """The contract of a force: what a model and its integrators ask of it.
 
 A force of one's own derives from `Force`, or from `JerkForce` if Hermite's scheme is to use it, and
-is registered in `hybrid_nbody.nbody.forces.registry.FORCES`.
+is added with `hybrid_nbody.nbody.forces.registry.register`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -67,11 +67,14 @@ class Force(Protocol):
 
     The force provides the memory of the bodies, since their positions may be rows of an array that
     it shares with other ranks. Methods with a default may be left as they are.
+
+    Attributes
+    ----------
+    bodies : LocalBodies
+        The bodies of this rank.
     """
 
-    @property
-    def bodies(self) -> LocalBodies:
-        """Return the bodies of this rank."""
+    bodies: LocalBodies
 
     @property
     def remark(self) -> str:
@@ -125,15 +128,19 @@ class Force(Protocol):
 
 
 class JerkForce(Force, Protocol):
-    """A force that gives the time derivative of the accelerations, too."""
+    """A force that gives the time derivative of the accelerations, too.
+
+    Attributes
+    ----------
+    rounding : float
+        Relative rounding error of a pair acceleration.
+    """
+
+    rounding: float
 
     @property
     def predicted_velocity(self) -> Array:
         """Return the (n, 3) array from which `accelerations_and_jerks` takes the velocities."""
-
-    @property
-    def rounding(self) -> float:
-        """Return the relative rounding error of a pair acceleration."""
 
     @property
     def formulas(self) -> HermiteFormulas:

@@ -60,12 +60,14 @@ class DirectForce(JerkForce):
         self.exchange: Any = setup.exchange
         self.pair_force = setup.pair_force
         self.timings = setup.timings
-        self.sorted = PRECISIONS[setup.pair_force.precision].local
+        precision = PRECISIONS[setup.pair_force.precision]
+        self.rounding = float(np.finfo(precision.working).eps)
+        self.sorted = precision.local
         self.number = len(setup.mass)
         self.mixed_devices = len(set(setup.kinds)) > 1
         self.state = self._make_state(setup.mass)
         self.kernels = self._make_kernels()
-        self._bodies = DeviceBodies(self.state, self.kernels)
+        self.bodies = DeviceBodies(self.state, self.kernels)
         self.recorded: dict[StepPlan, Callable[[], None]] = {}
 
     def _make_state(self, mass: NDArray[np.float64]) -> State:
@@ -73,11 +75,6 @@ class DirectForce(JerkForce):
 
     def _make_kernels(self) -> Kernels:
         return make_kernels(self.backend, self.state, self.pair_force)
-
-    @property
-    def bodies(self) -> DeviceBodies:
-        """Return the bodies of this rank."""
-        return self._bodies
 
     @property
     def remark(self) -> str:
@@ -133,11 +130,6 @@ class DirectForce(JerkForce):
     def predicted_velocity(self) -> Array:
         """Return this rank's rows of the predicted velocities."""
         return self.velocities[self.state.own]
-
-    @property
-    def rounding(self) -> float:
-        """Return the rounding error of the type in which pairs are computed."""
-        return float(np.finfo(PRECISIONS[self.pair_force.precision].working).eps)
 
     @property
     def formulas(self) -> HermiteFormulas:

@@ -1,8 +1,8 @@
 """The table of forces: for each value of ``gravity.solver`` what makes the force.
 
-A force from outside is added in one line before the configuration is read::
+A force from outside is added by one call before the configuration is read::
 
-    FORCES["my-force"] = ForceKind(make=MyForce, jerks=False)
+    register("my-force", ForceKind(MyForce))
 """
 
 from collections.abc import Callable
@@ -43,4 +43,27 @@ def make_direct(setup: ForceSetup) -> Force:
     return DirectForce(setup)
 
 
-FORCES = {"direct": ForceKind(make_direct, jerks=True)}
+FORCES: dict[str, ForceKind] = {}
+"""The forces by their names."""
+
+
+def register(name: str, kind: ForceKind) -> None:
+    """Add a force, from this package or from outside of it.
+
+    Parameters
+    ----------
+    name : str
+        The value of ``gravity.solver`` that chooses it.
+    kind : ForceKind
+
+    Raises
+    ------
+    ValueError
+        If there is a force of this name already.
+    """
+    if name in FORCES:
+        raise ValueError(f"there is a force of the name '{name}' already")
+    FORCES[name] = kind
+
+
+register("direct", ForceKind(make_direct, jerks=True))

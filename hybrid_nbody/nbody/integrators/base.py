@@ -1,7 +1,7 @@
 """The contract of an integrator, which owns the time step: its length, its stages, its substeps.
 
-An integrator of one's own derives from `Integrator` and is registered in
-`hybrid_nbody.nbody.integrators.registry.INTEGRATORS`.
+An integrator of one's own derives from `Integrator` and is added with
+`hybrid_nbody.nbody.integrators.registry.register`.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The table of integrators: for each value of ``time.integrator`` what makes it.
 
-An integrator from outside is added in one line before the configuration is read::
+An integrator from outside is added by one call before the configuration is read::
 
-    INTEGRATORS["rk4"] = IntegratorKind(make=RungeKutta4, forces_per_step=4)
+    register("rk4", IntegratorKind(RungeKutta4, forces_per_step=4))
 """
 
 from collections.abc import Callable
@@ -41,9 +41,30 @@ def kick_drift(stages: tuple[Stage, ...]) -> IntegratorKind:
     return IntegratorKind(lambda setup: KickDrift(stages, setup), stages.count(FORCE))
 
 
-INTEGRATORS = {
-    "leapfrog": kick_drift(LEAPFROG),
-    "yoshida4": kick_drift(YOSHIDA4),
-    "hermite4": IntegratorKind(Hermite, forces_per_step=2, adaptive=True, jerks=True),
-    "euler": kick_drift(EULER),
-}
+INTEGRATORS: dict[str, IntegratorKind] = {}
+"""The integrators by their names."""
+
+
+def register(name: str, kind: IntegratorKind) -> None:
+    """Add an integrator, from this package or from outside of it.
+
+    Parameters
+    ----------
+    name : str
+        The value of ``time.integrator`` that chooses it.
+    kind : IntegratorKind
+
+    Raises
+    ------
+    ValueError
+        If there is an integrator of this name already.
+    """
+    if name in INTEGRATORS:
+        raise ValueError(f"there is an integrator of the name '{name}' already")
+    INTEGRATORS[name] = kind
+
+
+register("leapfrog", kick_drift(LEAPFROG))
+register("yoshida4", kick_drift(YOSHIDA4))
+register("hermite4", IntegratorKind(Hermite, forces_per_step=2, adaptive=True, jerks=True))
+register("euler", kick_drift(EULER))
