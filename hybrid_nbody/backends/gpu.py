@@ -3,14 +3,13 @@
 CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
 """
 
-import ctypes
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.gpu_peers import PeerMemory, peer_memory
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.errors import InputError
 
@@ -88,8 +87,9 @@ class GpuBackend(Backend):
         self.stream.use()
         self.copies = cupy.cuda.Stream(non_blocking=True)
         self._staging = {}
-        self._nccl = _nccl_module()
-        self.transports = ("nccl", "cuda-mpi", "host") if self._nccl else ("cuda-mpi", "host")
+        self.nccl = _nccl_module()
+        self.host_wait = HostWait()
+        self.transports = ("nccl", "cuda-mpi", "host") if self.nccl else ("cuda-mpi", "host")
 
     def use(self):
         """Let CuPy queue on this device and its stream."""
@@ -107,14 +107,16 @@ class GpuBackend(Backend):
 
     def download(self, array):
         """Return a NumPy copy of `array` (a NumPy array is copied, too)."""
-        return self.cupy.asnumpy(array) if isinstance(array, self.cupy.ndarray) else array.copy()
+        if not isinstance(array, self.cupy.ndarray):
+            return array.copy()
+        with self.host_wait:
+            return self.cupy.asnumpy(array)
 
     @contextmanager
     def on_host(self, array, own):
         """Stage the rows `own` down and, on exit, the whole array up, through pinned memory that is kept."""
         staged = self._pinned(array)
-        array[own].get(out=staged[own], stream=self.stream)
-        self.stream.synchronize()
+        self._copy_down(array[own], staged[own])
         yield staged
         array.set(staged, stream=self.stream)
 
@@ -122,17 +124,22 @@ class GpuBackend(Backend):
     def to_host(self, rows):
         """Lend a copy in pinned memory that is kept."""
         staged = self._pinned(rows)
-        rows.get(out=staged, stream=self.stream)
-        self.stream.synchronize()
+        self._copy_down(rows, staged)
         yield staged
 
     @contextmanager
     def from_host(self, rows):
         """Lend pinned memory that is kept, and upload it on exit."""
         staged = self._pinned(rows)
-        self.stream.synchronize()  # an upload from there may be on its way
+        self.synchronize()  # an upload from there may be on its way
         yield staged
         rows.set(staged, stream=self.stream)
+
+    def _copy_down(self, rows, staged):
+        """Copy rows to pinned memory, and wait until they are there."""
+        with self.host_wait:
+            rows.get(out=staged, stream=self.stream)
+            self.stream.synchronize()
 
     def _pinned(self, array):
         key = (array.data.ptr, array.shape, array.dtype.str)
@@ -161,11 +168,13 @@ class GpuBackend(Backend):
 
     def wait(self, mark):
         """Wait for an event."""
-        mark.synchronize()
+        with self.host_wait:
+            mark.synchronize()
 
     def synchronize(self):
         """Wait until the stream is empty."""
-        self.stream.synchronize()
+        with self.host_wait:
+            self.stream.synchronize()
 
     def mark(self):
         """Record an event on the stream."""
@@ -175,7 +184,7 @@ class GpuBackend(Backend):
 
     def elapsed(self, start, end):
         """Return the seconds between two events."""
-        end.synchronize()
+        self.wait(end)
         return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
 
     def compile(
@@ -229,41 +238,37 @@ class GpuBackend(Backend):
         """See `Backend`; the first call does the work directly, so that all kernels are loaded."""
         return _Recorded(self, action)
 
-    def nccl_identifier(self):
-        """Return an identifier of a new group of GPUs, for the root to hand to all ranks."""
-        return self._nccl.get_unique_id()
+    @property
+    def runtime(self):
+        """CuPy's bindings of the CUDA runtime, for the transports that map memory of other GPUs."""
+        return self.cupy.cuda.runtime
 
-    def nccl_group(self, size: int, identifier, rank: int) -> "NcclGroup":
-        """Join a group of `size` GPUs as member `rank`; every member calls together, in any of its threads.
-
-        Connections are made with the first operation, which is done here: who returns can reach all
-        others.
-        """
-        with self.cupy.cuda.Device(self.device), self.stream:  # a new thread knows neither
-            side = self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
-            communicator = self._nccl.NcclCommunicator(size, identifier, rank)
-            never_end(communicator)
-            group = NcclGroup(self._nccl, communicator, self.stream, side)
-            group.maximum(self.zeros(1, "i4"))
-            self.synchronize()
-        return group
-
-    def peer_memory(self, communicator) -> PeerMemory | None:
-        """Return the memory of the GPUs of all ranks, if kernels of each can write into that of the others."""
-        return peer_memory(self, communicator)
+    def message_stream(self):
+        """Return a new stream for messages, beside the backend's own and served before it."""
+        return self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
 
 
-def never_end(communicator) -> None:
-    """Leave a communicator to the end of the process.
+class HostWait:
+    """Notes since when the host waits for the device, for those who watch from another thread.
 
-    Python would end it with its last name, or among the last objects; NCCL then waits, perhaps for
-    ever, for the other ranks to do the same, and for captured graphs to be destroyed.
+    Attributes
+    ----------
+    since : float or None
+        ``time.monotonic()`` at the beginning of the wait; None while the host does not wait.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(communicator))
+
+    def __init__(self):
+        self.since = None
+
+    def __enter__(self):
+        self.since = time.monotonic()
+
+    def __exit__(self, *error):
+        self.since = None
 
 
 def _nccl_module():
-    """Return CuPy's NCCL, or None where its library is not installed."""
+    """Return CuPy's bindings of NCCL, or None where its library is not installed."""
     from cupy.cuda import nccl
 
     return nccl if nccl.available else None
@@ -286,96 +291,3 @@ class _Recorded:
         if self.replay is None:
             self.replay = self.backend.capture(self.action)
         self.replay()
-
-
-class NcclGroup:
-    """The GPUs of all ranks as NCCL sees them.
-
-    Collective operations are queued on this rank's stream, messages between two ranks on one beside
-    it.
-    """
-
-    def __init__(self, nccl, communicator, stream, side):
-        self.nccl = nccl
-        self.communicator = communicator
-        self.stream = stream
-        self.side = side
-        self.events = []
-
-    def all_gather(self, array, start: int, size: int) -> None:
-        """Gather equal pieces of `array` in place; this rank's piece is `size` bytes from byte `start` on."""
-        base = array.data.ptr
-        self.communicator.allGather(base + start, base, size, self.nccl.NCCL_CHAR, self.stream.ptr)
-
-    def broadcast_each(self, array, pieces) -> None:
-        """Let each rank r broadcast the piece ``pieces[r] = (start, size)``, in bytes, of its `array`."""
-        self.nccl.groupStart()
-        for root, (start, size) in enumerate(pieces):
-            if size:
-                pointer = array.data.ptr + start
-                self.communicator.broadcast(
-                    pointer, pointer, size, self.nccl.NCCL_CHAR, root, self.stream.ptr
-                )
-        self.nccl.groupEnd()
-
-    def reduce_scatter(self, array, own) -> None:
-        """Fill `own` with this rank's one of the equal pieces of the sum over all ranks of `array`, of float64."""
-        pointers = (array.data.ptr, own.data.ptr)
-        kind = (self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM)
-        self.communicator.reduceScatter(*pointers, own.size, *kind, self.stream.ptr)
-
-    def reduce_each(self, array, own, counts, starts) -> None:
-        """Do the same with pieces of `counts` numbers from `starts` on, one a rank."""
-        kind = self.nccl.NCCL_DOUBLE, self.nccl.NCCL_SUM
-        self.nccl.groupStart()
-        for root, (count, start) in enumerate(zip(counts, starts, strict=True)):
-            if count:
-                piece = array.data.ptr + start * array.itemsize
-                self.communicator.reduce(piece, own.data.ptr, count, *kind, root, self.stream.ptr)
-        self.nccl.groupEnd()
-
-    def begin(self, sends, receives) -> "_Sent":
-        """Send rows to ranks and receive others, all at once, after what is queued so far; lists of (rank, array)."""
-        event = self.stream.record(self.events.pop() if self.events else None)
-        self.side.wait_event(event)
-        self._send_and_receive(sends, receives, self.side)
-        return _Sent(self, self.side.record(event))
-
-    def trade(self, sends, receives) -> None:
-        """Do the same on the stream itself: nothing is to be done meanwhile."""
-        self._send_and_receive(sends, receives, self.stream)
-
-    def _send_and_receive(self, sends, receives, stream):
-        nccl = self.nccl
-        nccl.groupStart()
-        for rank, rows in sends:
-            self.communicator.send(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, stream.ptr)
-        for rank, rows in receives:
-            self.communicator.recv(rows.data.ptr, rows.nbytes, nccl.NCCL_CHAR, rank, stream.ptr)
-        nccl.groupEnd()
-
-    def maximum(self, array) -> None:
-        """Replace every element of `array` by its largest value over the ranks."""
-        kinds = {"f": self.nccl.NCCL_FLOAT, "d": self.nccl.NCCL_DOUBLE, "i": self.nccl.NCCL_INT}
-        pointer = array.data.ptr
-        self.communicator.allReduce(
-            pointer,
-            pointer,
-            array.size,
-            kinds[array.dtype.char],
-            self.nccl.NCCL_MAX,
-            self.stream.ptr,
-        )
-
-
-class _Sent:
-    """Messages that are queued beside the stream of a group."""
-
-    def __init__(self, group, sent):
-        self.group = group
-        self.sent = sent
-
-    def finish(self) -> None:
-        """Let what is queued on the stream from here on wait for the messages."""
-        self.group.stream.wait_event(self.sent)
-        self.group.events.append(self.sent)  # to be used again

@@ -13,8 +13,8 @@ from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import visible_gpus
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import cuda_aware, library_name
-from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.placement import free_cores, place
+from hybrid_nbody.parallel.transport.choice import choose_transport
 
 PACKAGES = (
     "numpy",

@@ -14,7 +14,7 @@ from hybrid_nbody.fluid.solvers import relaxation as solvers
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.shares import (
     Devices,
     RunSetup,

@@ -9,7 +9,7 @@ from hybrid_nbody.fluid.solvers.relaxation import COLOURS, Accuracy, RedBlack
 from hybrid_nbody.fluid.solvers.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper, make_state
 from hybrid_nbody.parallel.calibrate import fastest
-from hybrid_nbody.parallel.halo import Whole
+from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 REHEARSED_CELLS = (8, 8, 8)
 TRIAL_CELLS = (128, 128, 32)
@@ -29,7 +29,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
         ``make_solver(kernels, halo)`` returns the run's solver.
     """
     kernels = make_kernels(backend, Slab.whole(REHEARSED_CELLS, boundary), dtype)
-    halo = Whole(REHEARSED_CELLS[2], boundary[2] == "periodic")
+    halo = FullGrid(REHEARSED_CELLS[2], boundary[2] == "periodic")
     state = make_state(kernels)
     stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
     stepper.step(lambda b: kernels.largest(b))
@@ -67,7 +67,7 @@ def measured_weights(backend, boundary, dtype, communicator, mixed: bool) -> lis
 def solve_of(kernels):
     """Return what ranks do most in a run, ``solve(x, b, stencil)``: those of several kinds sweep colour by colour."""
     slab = kernels.slab
-    solver = RedBlack(kernels, Whole(slab.cells[2], slab.periodic[2]), Accuracy(ITERATIONS, 0.0))
+    solver = RedBlack(kernels, FullGrid(slab.cells[2], slab.periodic[2]), Accuracy(ITERATIONS, 0.0))
     return solver.iterate if slab.mixed else partial(solver.solve, room=None)
 
 

@@ -18,7 +18,8 @@ from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.rows import broadcast_array, scatter_rows
 from hybrid_nbody.parallel.shares import (
     Devices,

@@ -80,24 +80,35 @@ class Communicator:
         first = np.zeros(SMALL_MESSAGE, np.uint8)
         first[:8] = np.frombuffer(len(data).to_bytes(8, "little"), np.uint8)
         first[8 : 8 + len(data)] = np.frombuffer(data, np.uint8)[: SMALL_MESSAGE - 8]
-        wait(self.comm.Ibcast(first))
+        wait(self.comm.Ibcast(first), "a broadcast", 0)
         missing = int.from_bytes(first[:8].tobytes(), "little") - (SMALL_MESSAGE - 8)
         if missing <= 0:
             return pickle.loads(first[8:].tobytes())
         rest = np.empty(missing, np.uint8)
         rest[:] = np.frombuffer(data, np.uint8)[SMALL_MESSAGE - 8 :] if self.is_root else 0
-        wait(self.comm.Ibcast(rest))
+        wait(self.comm.Ibcast(rest), "a broadcast", 0)
         return pickle.loads(first[8:].tobytes() + rest.tobytes())
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all ranks, on every rank."""
-        return self.comm.allgather(value) if self.size > 1 else [value]
+        if self.size == 1:
+            return [value]
+        data = np.frombuffer(pickle.dumps(value), np.uint8)
+        lengths = self.gather_integers(len(data))[:, 0]
+        ends = np.cumsum(lengths)
+        parts = np.empty(ends[-1], np.uint8)
+        received = [parts, (lengths, ends - lengths)]
+        wait(self.comm.Iallgatherv(data, received), "a gather")
+        return [
+            pickle.loads(parts[end - length : end].tobytes())
+            for end, length in zip(ends, lengths, strict=True)
+        ]
 
     def gather_integers(self, *values: int) -> np.ndarray:
         """Return the (size, len(values)) integers of all ranks, on every rank."""
         mine = np.array(values, dtype=np.int64)
         result = np.empty((self.size, len(values)), np.int64)
-        wait(self.comm.Iallgather(mine, result))
+        wait(self.comm.Iallgather(mine, result), "a gather")
         return result
 
     def concatenate(self, rows: np.ndarray) -> np.ndarray:
@@ -123,12 +134,12 @@ class Communicator:
     def _reduce(self, values, operation):
         values = np.asarray(values, order="C")
         result = np.empty_like(values)
-        wait(self.comm.Iallreduce(values, result, op=operation))
+        wait(self.comm.Iallreduce(values, result, op=operation), "a reduction")
         return result
 
     def barrier(self) -> None:
         """Wait for all ranks."""
-        wait(self.comm.Ibarrier())
+        wait(self.comm.Ibarrier(), "a barrier")
 
     def first_on_node(self, action: Callable[[T], object], devices: Sequence[T]) -> None:
         """Run `action` on each of the rank's devices, but of a kind first on one rank of each node: it fills caches.
@@ -146,7 +157,7 @@ class Communicator:
         cached = {kind for earlier in kinds[: self.local_rank] for kind in earlier}
         for device in (device for device in devices if device.kind not in cached):
             action(device)
-        wait(self.node.Ibarrier())
+        wait(self.node.Ibarrier(), "the compilation of kernels on one rank of each node")
         for device in (device for device in devices if device.kind in cached):
             action(device)
 

@@ -29,6 +29,9 @@ GATHER_TAG = 7
 REDISTRIBUTE_TAG = 8
 """Tag of messages between owners."""
 
+GATHER = "a gather of rows to the root"
+REDISTRIBUTION = "a redistribution of rows"
+
 SCATTERED = -1
 """Stands for the first row of an index that is an array, where ranks compare their indices."""
 
@@ -170,7 +173,7 @@ class _SortedRows:
         return list(np.diff(np.searchsorted(self.numbers, edges)).tolist())
 
     def between(self, first: int, last: int) -> tuple[NDArray[np.int64], Rows]:
-        """Return the offsets from `first` of those rows below `last` that are held here, and them."""
+        """Return the rows held here of those from `first` to `last`, and their offsets."""
         start, stop = np.searchsorted(self.numbers, (first, last))
         return self.numbers[start:stop] - first, self.rows[self.order[start:stop]]
 
@@ -195,10 +198,11 @@ def _read(field: DistributedArray, first: int, last: int) -> Rows:
 def _to_root(own: Rows | None, buffer: Rows, rank: int, communicator: Communicator) -> Rows | None:
     """Return on the root what `rank` has as its `own`, received into `buffer`; None elsewhere."""
     if communicator.is_root and rank != communicator.rank:
-        wait(communicator.comm.Irecv(buffer, source=rank, tag=GATHER_TAG))
+        request = communicator.comm.Irecv(buffer, source=rank, tag=GATHER_TAG)
+        wait(request, GATHER, rank)
         return buffer
     if own is not None and not communicator.is_root:
-        wait(communicator.comm.Isend(own, dest=0, tag=GATHER_TAG))
+        wait(communicator.comm.Isend(own, dest=0, tag=GATHER_TAG), GATHER, 0)
         return None
     return own
 
@@ -218,7 +222,7 @@ def scatter_rows(
     counts = [count * width for count in partition.counts]
     rows = np.empty((partition.counts[communicator.rank], *shape[1:]), dtype)
     source = [np.ascontiguousarray(array, dtype), counts] if communicator.is_root else None
-    communicator.comm.Scatterv(source, rows)
+    wait(communicator.comm.Iscatterv(source, rows), "a scatter of rows", 0)
     return rows
 
 
@@ -229,7 +233,7 @@ def broadcast_array(
     result: Rows = np.empty(shape, dtype)
     if communicator.is_root:
         result = np.ascontiguousarray(array, dtype)
-    communicator.comm.Bcast(result)
+    wait(communicator.comm.Ibcast(result), "a broadcast of an array", 0)
     return result
 
 
@@ -284,13 +288,14 @@ def _redistribute_slices(
         incoming.pop(communicator.rank)[:] = outgoing.pop(communicator.rank)
     comm = communicator.comm
     requests = [
-        comm.Irecv(rows, source=rank, tag=REDISTRIBUTE_TAG) for rank, rows in incoming.items()
+        (rank, comm.Irecv(rows, source=rank, tag=REDISTRIBUTE_TAG))
+        for rank, rows in incoming.items()
     ]
     requests += [
-        comm.Isend(rows, dest=rank, tag=REDISTRIBUTE_TAG) for rank, rows in outgoing.items()
+        (rank, comm.Isend(rows, dest=rank, tag=REDISTRIBUTE_TAG)) for rank, rows in outgoing.items()
     ]
-    for request in requests:
-        wait(request)
+    for rank, request in requests:
+        wait(request, REDISTRIBUTION, rank)
     return result
 
 
@@ -312,7 +317,7 @@ def _redistribute_scattered(
     lengths = communicator.gather_integers(len(wanted))[:, 0].tolist()
     for receiver, length in enumerate(lengths):
         asked = wanted if receiver == communicator.rank else np.empty(length, np.int64)
-        wait(communicator.comm.Ibcast(asked, root=receiver))
+        wait(communicator.comm.Ibcast(asked, root=receiver), REDISTRIBUTION, receiver)
         positions, rows = own.among(asked)
         counts = communicator.gather_integers(len(positions))[:, 0].tolist()
         if receiver == communicator.rank:
@@ -320,7 +325,8 @@ def _redistribute_scattered(
             _receive_scattered(result, counts, communicator)
         elif len(positions):
             for part in (positions, rows):
-                wait(communicator.comm.Isend(part, dest=receiver, tag=REDISTRIBUTE_TAG))
+                request = communicator.comm.Isend(part, dest=receiver, tag=REDISTRIBUTE_TAG)
+                wait(request, REDISTRIBUTION, receiver)
     return result
 
 
@@ -331,5 +337,6 @@ def _receive_scattered(result: Rows, counts: list[int], communicator: Communicat
             positions = np.empty(count, np.int64)
             rows = np.empty((count, *result.shape[1:]), result.dtype)
             for part in (positions, rows):
-                wait(communicator.comm.Irecv(part, source=rank, tag=REDISTRIBUTE_TAG))
+                request = communicator.comm.Irecv(part, source=rank, tag=REDISTRIBUTE_TAG)
+                wait(request, REDISTRIBUTION, rank)
             result[positions] = rows

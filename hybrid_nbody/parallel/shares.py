@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import Placement, place
+from hybrid_nbody.parallel.transport.choice import choose_transport
 
 CHANGEABLE = (
     "title",

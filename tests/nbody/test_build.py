@@ -16,9 +16,10 @@ from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
-from hybrid_nbody.parallel.exchange import AllgatherExchange, HostTransport
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.shares import Devices
+from hybrid_nbody.parallel.transport.host import HostTransport
 
 CONFIG = """
 model: nbody

@@ -1,4 +1,4 @@
-"""Which device each rank gets, and why; and waiting without taking a core away."""
+"""Which device each rank gets, and why."""
 
 import os
 import sys
@@ -10,9 +10,8 @@ from support.ranks import ThreadRank, on_threads
 
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel import placement, waiting
+from hybrid_nbody.parallel import placement
 from hybrid_nbody.parallel.placement import free_cores, place, turns
-from hybrid_nbody.parallel.waiting import NAP_SECONDS, SPINS, wait
 
 
 @pytest.fixture
@@ -262,31 +261,3 @@ def test_a_rank_that_computes_on_a_gpu_takes_one_core(monkeypatch, kinds, free):
 def test_threads_are_a_share_of_the_cores_by_default(communicator):
     cores = len(os.sched_getaffinity(0))
     assert place("cpu", "auto", communicator).backend.threads == max(1, cores // communicator.size)
-
-
-# ---- Waiting -------------------------------------------------------------------------------------
-
-
-class Request:
-    """An MPI request that is done at the n-th look."""
-
-    def __init__(self, looks):
-        self.looks = looks
-
-    def Test(self):  # noqa: N802 - MPI's name
-        self.looks -= 1
-        return self.looks <= 0
-
-
-@pytest.mark.parametrize(
-    ("looks", "yields", "naps"),
-    [(1, 0, 0), (5, 4, 0), (SPINS, SPINS - 1, 0), (SPINS + 1, SPINS, 0), (SPINS + 4, SPINS, 3)],
-)
-def test_waiting_looks_often_and_then_naps(monkeypatch, looks, yields, naps):
-    yielded, napped = [], []
-    monkeypatch.setattr(waiting.os, "sched_yield", lambda: yielded.append(1))
-    monkeypatch.setattr(waiting.time, "sleep", napped.append)
-    request = Request(looks)
-    wait(request)
-    assert request.looks == 0
-    assert (len(yielded), napped) == (yields, [NAP_SECONDS] * naps)

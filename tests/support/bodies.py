@@ -11,7 +11,7 @@ from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.model import NBodyModel
-from hybrid_nbody.parallel.exchange import AllgatherExchange
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 

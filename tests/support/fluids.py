@@ -11,7 +11,7 @@ from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.solvers import relaxation as solvers
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
 FREE_SLIP = ("free-slip",) * 3

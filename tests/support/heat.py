@@ -15,7 +15,7 @@ from hybrid_nbody.analysis.presentation import PlainPresentation
 from hybrid_nbody.config.sections import Compute, ModelConfig, Output, Section, Time
 from hybrid_nbody.config.values import AtLeastOne, Line, Positive
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.shares import (
     CHANGEABLE,
     Devices,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange import choose_transport
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.choice import choose_transport
 from hybrid_nbody.simulation.model import Field, Quantity, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -83,6 +83,9 @@ class ThreadRank:
 
     def barrier(self):
         self._barrier.wait()
+
+    def any(self, flag):
+        return any(self.gather(flag))
 
     def maximum(self, values):
         return np.max(self.gather(values), axis=0)

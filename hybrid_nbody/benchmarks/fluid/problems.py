@@ -10,7 +10,7 @@ from hybrid_nbody.fluid.solvers.relaxation import Accuracy
 from hybrid_nbody.fluid.solvers.stencil import POISSON
 from hybrid_nbody.fluid.sources import Box, Event, Sources
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.parallel.halo import Whole
+from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 DTYPE = "f4"
 FREE_SLIP = ("free-slip",) * 3
@@ -59,9 +59,9 @@ class OneRank:
         return rows
 
 
-def make_halo(cells) -> Whole:
+def make_halo(cells) -> FullGrid:
     """Return the halo of a grid of cells nx, ny, nz within free-slip walls."""
-    return Whole(cells[2], periodic=False)
+    return FullGrid(cells[2], periodic=False)
 
 
 def make_slab(cells) -> Slab:

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hybrid_nbody.parallel.exchange import Transport
+from hybrid_nbody.parallel.transport.base import MESSAGES, Transport
 
 
 @dataclass
@@ -101,23 +101,23 @@ class WatchedTransport(Transport):
         with self.watch.span():
             self.carrier.allgather(array, partition)
 
-    def add_up(self, array, own, partition):
-        """See `Transport`; each of the others sends what it adds."""
-        self.watch.traffic.note((partition.size - 1) * [own.nbytes])
+    def reduce_scatter(self, array, out, partition):
+        """See `Transport`; each of the others sends its part of the sum."""
+        self.watch.traffic.note((partition.size - 1) * [out.nbytes])
         with self.watch.span():
-            self.carrier.add_up(array, own, partition)
+            self.carrier.reduce_scatter(array, out, partition)
 
-    def begin(self, sends, receives):
+    def begin(self, sends, receives, what=MESSAGES):
         """See `Transport`; what messages take beside computation is not counted."""
         self.watch.traffic.note([rows.nbytes for _, rows in receives])
         with self.watch.span():
-            return WatchedMessages(self.carrier.begin(sends, receives), self.watch)
+            return WatchedMessages(self.carrier.begin(sends, receives, what), self.watch)
 
-    def trade(self, sends, receives):
+    def send_receive(self, sends, receives, what=MESSAGES):
         """See `Transport`."""
         self.watch.traffic.note([rows.nbytes for _, rows in receives])
         with self.watch.span():
-            self.carrier.trade(sends, receives)
+            self.carrier.send_receive(sends, receives, what)
 
     def maximum(self, array):
         """See `Transport`."""
@@ -134,7 +134,7 @@ class WatchedMessages:
         self.watch = watch
 
     def finish(self):
-        """See `hybrid_nbody.parallel.exchange.Messages`."""
+        """See `hybrid_nbody.parallel.transport.base.Messages`."""
         with self.watch.span():
             self.messages.finish()
 

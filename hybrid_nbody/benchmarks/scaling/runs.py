@@ -13,10 +13,10 @@ from hybrid_nbody.benchmarks.harness.measure import Stopped, Times, seconds_of
 from hybrid_nbody.benchmarks.harness.watched import Watch, WatchedNumbers, WatchedTransport
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange import choose_transport
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.placement import place
 from hybrid_nbody.parallel.shares import Devices
+from hybrid_nbody.parallel.transport.choice import choose_transport
 from hybrid_nbody.run.start import build
 
 SOURCE = "bench scaling"

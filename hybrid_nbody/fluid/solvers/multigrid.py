@@ -23,7 +23,7 @@ from hybrid_nbody.fluid.solvers.coarsening import (
 )
 from hybrid_nbody.fluid.solvers.relaxation import COLOURS, Iterative
 from hybrid_nbody.fluid.solvers.stencil import SCALAR
-from hybrid_nbody.parallel.halo import HaloExchange, Whole
+from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
 KERNELS = "hybrid_nbody.fluid.kernels"
@@ -54,7 +54,7 @@ class Level:
         Of x, y and z, in those of the finest grid.
     periodic : tuple of bool
         Which axes wrap around.
-    halo : HaloExchange or Whole
+    halo : HaloExchange or FullGrid
         How ranks see each other's planes.
     backend : Backend
         Holds tables and arrays.
@@ -305,7 +305,7 @@ def build_levels(kernels, halo):
         own_halo = (
             HaloExchange(halo.transport, partition, halo.communicator, periodic)
             if shared
-            else Whole(coarse[2], periodic)
+            else FullGrid(coarse[2], periodic)
         )
         levels.append(_level(slab, coarse, own_halo, kernels))
         kind = Passage if passages else FinestPassage

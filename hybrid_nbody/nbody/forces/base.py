@@ -23,7 +23,8 @@ from hybrid_nbody.nbody.kernels.contract import (
 )
 from hybrid_nbody.nbody.timing import Timer
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.simulation.model import Field, Work
 from hybrid_nbody.simulation.timings import Timings
 

@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
-from hybrid_nbody.parallel.exchange import RingExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 
 @dataclass(frozen=True)

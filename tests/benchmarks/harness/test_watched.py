@@ -7,8 +7,9 @@ from support.ranks import transport_of
 
 from hybrid_nbody.benchmarks.harness.watched import Watch, WatchedNumbers, WatchedTransport
 from hybrid_nbody.benchmarks.scaling.runs import Parts
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.partition import Partition
 
 SHARES = ([1.0, 1.0, 1.0, 1.0], [3.0, 1.0, 2.0, 5.0], [0.0, 1.0, 2.0, 0.0])
@@ -51,7 +52,7 @@ class Nothing:
         self.clock.now += 10
         return self
 
-    allgather = add_up = trade = begin = maximum = finish = work
+    allgather = reduce_scatter = send_receive = begin = maximum = finish = work
 
 
 def test_time_is_that_between_the_marks():
@@ -71,10 +72,10 @@ def test_time_is_that_between_the_marks():
     clock.now += 1000  # computation beside the messages
     messages.finish()
     assert watch.seconds() == 33
-    transport.trade([], [])
+    transport.send_receive([], [])
     transport.maximum(rows)
     assert watch.seconds() == 55
-    transport.add_up(rows, rows[:2], Partition.equal(4, 2))
+    transport.reduce_scatter(rows, rows[:2], Partition.equal(4, 2))
     assert watch.seconds() == 66
     assert (watch.traffic.messages, watch.traffic.bytes) == (
         3,

@@ -5,7 +5,7 @@ import pytest
 from hybrid_nbody.benchmarks.scaling import runs as scaling_runs
 from hybrid_nbody.benchmarks.scaling.problems import STRONG, Fluid, Gravity
 from hybrid_nbody.benchmarks.scaling.runs import Run, Team, WatchedRun
-from hybrid_nbody.parallel.exchange import choose_transport
+from hybrid_nbody.parallel.transport.choice import choose_transport
 
 SERIES = (Gravity(STRONG, 16, "allgather"), Gravity(STRONG, 24, "ring"), Fluid(STRONG, 8, 2))
 

@@ -19,7 +19,7 @@ from support.ranks import on_threads
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.solvers.relaxation import NEVER_MET
 from hybrid_nbody.fluid.solvers.stencil import SCALAR, diffusion
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
 pytestmark = pytest.mark.gpu
@@ -165,7 +165,7 @@ class ThreadTransport:
         cupy.cuda.get_current_stream().synchronize()  # zeros arrive before anybody writes there
         return self.rank.gather(array.data.ptr)
 
-    def trade(self, sends, receives):
+    def send_receive(self, sends, receives, what):
         posted = [list(messages) for messages in self.rank.gather(sends)]
         for owner, rows in receives:
             number = next(i for i, (to, _) in enumerate(posted[owner]) if to == self.rank.rank)

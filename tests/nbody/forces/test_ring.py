@@ -11,7 +11,8 @@ from hybrid_nbody.nbody.forces.direct import STEPS_BETWEEN_SORTS
 from hybrid_nbody.nbody.forces.ring import Block
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import reference
-from hybrid_nbody.parallel.exchange import AllgatherExchange, RingExchange
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 TOLERANCES = {"single": 2e-5, "mixed": 2e-6, "double": 1e-12}
 """Of accelerations, relative to their root mean square; of potentials, relative to each."""

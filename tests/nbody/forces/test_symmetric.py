@@ -137,14 +137,14 @@ def test_time_spent_in_adding_up_counts_as_exchange(communicator):
     model = pair_model(plummer(300, seed=4), communicator)
     before = dict(model.timings.seconds)
     waited = []
-    add_up = model.exchange.add_up
+    reduce_scatter = model.exchange.reduce_scatter
 
     def slowly(totals, room):
         time.sleep(0.2)
         waited.append(0.2)
-        return add_up(totals, room)
+        return reduce_scatter(totals, room)
 
-    model.exchange.add_up = slowly
+    model.exchange.reduce_scatter = slowly
     model.advance(2)
     gained = {
         name: seconds - before.get(name, 0.0) for name, seconds in model.timings.seconds.items()

@@ -150,7 +150,7 @@ class Kernels:
             Iterations end when none of the cells changed by more.
         room : flat array or None
             Memory that is free meanwhile.
-        halo : HaloExchange or Whole, optional
+        halo : HaloExchange or FullGrid, optional
             How ranks see each other's planes, where `relaxes` says so.
         """
         longest, kept = self._passes(x, tolerance, room)

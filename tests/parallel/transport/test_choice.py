@@ -1,17 +1,16 @@
-"""Which transport a run takes, and what it says where that is not the one that it would rather have."""
+"""Which transport a run takes, and the warning where a faster one could not be started."""
 
 import time
 
 import numpy as np
 import pytest
 from support.ranks import on_threads
-from support.transports import GpuStandIn
+from support.transports import GpuStandIn, NcclStandIn
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel import exchange
-from hybrid_nbody.parallel.exchange import choose_transport
-from hybrid_nbody.parallel.waiting import in_time
+from hybrid_nbody.parallel.transport import choice, nccl
+from hybrid_nbody.parallel.transport.choice import choose_transport
 
 BOTH, HOST, ALL = ("nccl", "host"), ("host",), ("nccl", "cuda-mpi", "host")
 
@@ -20,7 +19,7 @@ BOTH, HOST, ALL = ("nccl", "host"), ("host",), ("nccl", "cuda-mpi", "host")
 def aware(monkeypatch):
     """What the MPI library says of itself."""
     answers = {"cuda": False}
-    monkeypatch.setattr(exchange, "cuda_aware", lambda: answers["cuda"])
+    monkeypatch.setattr(choice, "cuda_aware", lambda: answers["cuda"])
     return answers
 
 
@@ -106,41 +105,52 @@ def test_one_rank_without_it_refuses_it_on_all(communicator):
 # ---- NCCL that does not start --------------------------------------------------------------------
 
 
-class Failing(GpuStandIn):
-    """A GPU whose NCCL cannot be started: by the root, or by one rank when all join."""
+class FailingNccl(NcclStandIn):
+    """An NCCL that cannot be started: by the root, or by one rank when all join."""
 
     where, problem = 1, RuntimeError("no route to the other GPUs")
 
-    def nccl_identifier(self):
+    def get_unique_id(self):
         if self.where is None:
             raise self.problem
-        return super().nccl_identifier()
+        return super().get_unique_id()
 
-    def nccl_group(self, size, identifier, rank):
+    def NcclCommunicator(self, size, identifier, rank):  # noqa: N802 - CuPy's name
         if rank == self.where:
             raise self.problem
-        return super().nccl_group(size, identifier, rank)
+        return super().NcclCommunicator(size, identifier, rank)
 
 
-class FailingAtTheRoot(Failing):
+class FailingAtTheRoot(FailingNccl):
     """The root finds no NCCL."""
 
     where, problem = None, OSError("libnccl.so.2 cannot be opened")
 
 
-class Silent(Failing):
+class Silent(FailingNccl):
     """One rank fails, and the others wait for it."""
 
-    def nccl_group(self, size, identifier, rank):
+    def NcclCommunicator(self, size, identifier, rank):  # noqa: N802 - CuPy's name
         if rank != self.where:
             time.sleep(1)
-        return super().nccl_group(size, identifier, rank)
+        return super().NcclCommunicator(size, identifier, rank)
+
+
+def gpu_with(nccl_stand_in):
+    """Return how to make a GPU with another NCCL."""
+
+    def make(transports):
+        backend = GpuStandIn(transports)
+        backend.nccl = nccl_stand_in(backend.calls)
+        return backend
+
+    return make
 
 
 @pytest.mark.parametrize(
     ("backend", "reason"),
     [
-        (Failing, "rank 1: RuntimeError: no route to the other GPUs"),
+        (FailingNccl, "rank 1: RuntimeError: no route to the other GPUs"),
         (FailingAtTheRoot, "rank 0: OSError: libnccl.so.2 cannot be opened"),
     ],
 )
@@ -149,7 +159,7 @@ def test_where_nccl_fails_on_one_rank_all_take_the_next_transport_and_say_so(
     aware, backend, reason, library, instead
 ):
     aware["cuda"] = library
-    transport = choose("auto", [ALL, ALL, ALL], backend=backend)
+    transport = choose("auto", [ALL, ALL, ALL], backend=gpu_with(backend))
     assert transport.name == instead
     assert (
         transport.warning
@@ -157,17 +167,17 @@ def test_where_nccl_fails_on_one_rank_all_take_the_next_transport_and_say_so(
     )
 
 
-@pytest.mark.parametrize("backend", [Failing, FailingAtTheRoot])
+@pytest.mark.parametrize("backend", [FailingNccl, FailingAtTheRoot])
 def test_nccl_that_was_asked_for_and_fails_is_an_error_with_the_reason(backend):
     with pytest.raises(
         InputError, match=r"compute.transport: nccl cannot be used: rank \d: .*; use auto or host"
     ):
-        choose("nccl", [BOTH, BOTH], backend=backend)
+        choose("nccl", [BOTH, BOTH], backend=gpu_with(backend))
 
 
 def test_ranks_do_not_wait_for_ever_for_one_that_failed(monkeypatch):
-    monkeypatch.setattr(exchange, "NCCL_SECONDS", 0.05)
-    transport = choose("auto", [BOTH, BOTH], backend=Silent)
+    monkeypatch.setattr(nccl, "JOIN_SECONDS", 0.05)
+    transport = choose("auto", [BOTH, BOTH], backend=gpu_with(Silent))
     assert transport.name == "host"
     assert "rank 0: TimeoutError: no answer within 0.05 s" in transport.warning
 
@@ -178,12 +188,7 @@ def test_rows_travel_over_the_host_after_a_failure(communicator):
 
     class Broken(CpuBackend):
         transports = ("nccl", "host")
-
-        def nccl_identifier(self):
-            return "nobody"
-
-        def nccl_group(self, size, identifier, rank):
-            raise RuntimeError(f"rank {rank} of {size} cannot")
+        nccl = FailingNccl([])
 
     transport = choose_transport("auto", Broken(1), communicator, gpus_shared=False)
     assert transport.name == "host"
@@ -191,11 +196,3 @@ def test_rows_travel_over_the_host_after_a_failure(communicator):
     largest = np.array([communicator.rank])
     transport.maximum(largest)
     assert largest[0] == communicator.size - 1
-
-
-def test_what_an_action_returns_and_raises_in_time():
-    assert in_time(lambda: 3, 5) == 3
-    with pytest.raises(ZeroDivisionError):
-        in_time(lambda: 1 / 0, 5)
-    with pytest.raises(TimeoutError, match=r"no answer within 0.02 s"):
-        in_time(lambda: time.sleep(0.5), 0.02)

@@ -4,36 +4,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support.ranks import on_threads, same_bits
-from support.transports import GpuStandIn
+from support.ranks import same_bits
+from support.transports import LONG, SHARES, GpuStandIn, neighbours, rows_of
 
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.parallel.exchange import (
-    AllgatherExchange,
-    CudaMpiTransport,
-    HostTransport,
-    NcclTransport,
-    RingExchange,
-)
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.partition import Partition
-
-SHARES = {
-    "equal": lambda size: [1.0] * size,
-    "uneven": lambda size: [rank + 0.5 for rank in range(size)],
-    "all on the last": lambda size: [0.0] * (size - 1) + [1.0],
-    "all on the first": lambda size: [1.0] + [0.0] * (size - 1),
-    "every other": lambda size: [float(rank % 2 == 0) for rank in range(size)],
-}
-
-
-def rows_of(number, shape, dtype):
-    """Return rows that are all different."""
-    return (
-        (np.arange(number * int(np.prod(shape, dtype=int))) + 1)
-        .reshape(number, *shape)
-        .astype(dtype)
-    )
-
+from hybrid_nbody.parallel.transport.host import HostTransport
 
 # ---- Over the host -------------------------------------------------------------------------------
 
@@ -112,20 +90,11 @@ def test_every_rank_gets_its_rows_of_the_sum_of_all(communicator, make_backend, 
     )
     array = 10.0**communicator.rank * rows_of(number, (3, 2), "f8")
     kept, room = array.copy(), np.full((partition.counts[communicator.rank], 6), -7.0)
-    found = exchange.add_up(array, room)
+    found = exchange.reduce_scatter(array, room)
     expected = sum(10.0**rank for rank in range(communicator.size)) * rows_of(number, (3, 2), "f8")
     assert same_bits(found.reshape(-1, 3, 2), expected[exchange.own])
     assert same_bits(array, kept)
     assert found is (array if exchange.alone else room)
-
-
-LONG = 1 << 18
-"""Numbers in a message that no MPI library sends before the other rank asks for it."""
-
-
-def neighbours(communicator):
-    """Return the ranks after and before this one in a ring."""
-    return (communicator.rank + 1) % communicator.size, (communicator.rank - 1) % communicator.size
 
 
 @pytest.mark.mpi
@@ -157,7 +126,7 @@ def test_messages_between_two_ranks_arrive_in_the_order_of_the_lists(communicato
     after, before = neighbours(communicator)
     sent = [np.array([communicator.rank, k], "i4") for k in range(4)]
     received = [np.zeros(2, "i4") for _ in range(4)]
-    transport.trade([(after, out) for out in sent], [(before, into) for into in received])
+    transport.send_receive([(after, out) for out in sent], [(before, into) for into in received])
     assert [into.tolist() for into in received] == [[before, k] for k in range(4)]
 
 
@@ -187,121 +156,3 @@ def test_neighbours_in_a_ring(rank, after, before):
         True,
     )
     assert RingExchange(None, Partition.equal(9, 1), 0).alone
-
-
-# ---- MPI on the arrays of GPUs, with arrays that show no more than their address -----------------
-
-
-class Device:
-    """Rows that only say where they are, as those of a GPU do; the address is the host's."""
-
-    def __init__(self, rows):
-        self.rows, self.size = rows, rows.size
-        interface = rows.__array_interface__
-        self.__cuda_array_interface__ = {
-            key: interface[key] for key in ("shape", "typestr", "data")
-        } | {"version": 3}
-
-    def __len__(self):
-        return len(self.rows)
-
-
-class Waiting:
-    """A backend that counts how often somebody waits for its device."""
-
-    def __init__(self):
-        self.waits = 0
-
-    def synchronize(self):
-        self.waits += 1
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("weights", SHARES)
-def test_cuda_aware_mpi_gathers_what_the_device_has_done(communicator, weights):
-    backend, partition = Waiting(), Partition.weighted(100, SHARES[weights](communicator.size))
-    whole, own = rows_of(100, (3,), "f8"), partition.share(communicator.rank)
-    array = np.zeros_like(whole)
-    array[own] = whole[own]
-    CudaMpiTransport(backend, communicator).allgather(Device(array), partition)
-    assert same_bits(array, whole)
-    assert backend.waits == 1
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("weights", SHARES)
-def test_cuda_aware_mpi_adds_up_what_the_device_has_done(communicator, weights):
-    backend, partition = Waiting(), Partition.weighted(100, SHARES[weights](communicator.size))
-    array, own = rows_of(100, (3,), "f8"), partition.share(communicator.rank)
-    room = np.zeros((own.stop - own.start, 3))
-    CudaMpiTransport(backend, communicator).add_up(Device(array), Device(room), partition)
-    assert same_bits(room, communicator.size * array[own])
-    assert backend.waits == 1
-
-
-@pytest.mark.mpi
-def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
-    backend = Waiting()
-    transport = CudaMpiTransport(backend, communicator)
-    after, before = neighbours(communicator)
-    into, largest = (
-        np.zeros((LONG, 3), "f4"),
-        np.array([communicator.rank, -communicator.rank], "i4"),
-    )
-    messages = transport.begin(
-        [(after, Device(np.full_like(into, communicator.rank)))], [(before, Device(into))]
-    )
-    assert backend.waits == 1
-    messages.finish()
-    assert (into == before).all()
-    transport.maximum(Device(largest))
-    assert largest.tolist() == [communicator.size - 1, 0]
-    assert not transport.recordable
-
-
-# ---- Over NCCL, as far as it goes without GPUs ---------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [
-        ([1, 1], [("all_gather", 0, 72), ("all_gather", 72, 72)]),
-        ([2, 1], [("broadcast_each", [(0, 96), (96, 48)])] * 2),
-        ([0, 1], [("broadcast_each", [(0, 0), (0, 144)])] * 2),
-    ],
-)
-def test_nccl_is_given_the_bytes_of_each_rank(weights, expected):
-    def one(rank):
-        backend = GpuStandIn()
-        NcclTransport(backend, rank).allgather(np.zeros((6, 3)), Partition.weighted(6, weights))
-        return backend.calls
-
-    joined = [("join", 2, "the root's identifier", rank) for rank in range(2)]
-    assert on_threads(2, one) == [[join, call] for join, call in zip(joined, expected, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [([1, 1], ("reduce_scatter", (6, 3), (3, 3))), ([2, 1], ("reduce_each", [12, 6], [0, 12]))],
-)
-def test_nccl_is_told_whose_sums_are_whose(weights, expected):
-    def one(rank):
-        partition, backend = Partition.weighted(6, weights), GpuStandIn()
-        room = np.zeros((partition.counts[rank.rank], 3))
-        NcclTransport(backend, rank).add_up(np.zeros((6, 3)), room, partition)
-        return backend.calls[1]
-
-    assert on_threads(2, one) == [expected] * 2
-
-
-def test_messages_over_nccl_go_beside_what_is_computed_and_others_among_it():
-    def one(rank):
-        transport = NcclTransport(GpuStandIn(), rank)
-        transport.begin([(1, "rows")], [(0, "room")]).finish()
-        transport.trade([], [(0, "room")])
-        return transport.nccl.calls[1:]
-
-    beside, among = ("begin", [(1, "rows")], [(0, "room")]), ("trade", [], [(0, "room")])
-    assert on_threads(2, one) == [[beside, "finish", among]] * 2
-    assert NcclTransport.recordable
-    assert not HostTransport.recordable

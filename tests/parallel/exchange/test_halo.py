@@ -5,9 +5,9 @@ import pytest
 from support.ranks import same_bits
 
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.parallel.exchange import HostTransport
-from hybrid_nbody.parallel.halo import HaloExchange
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.host import HostTransport
 
 UNTOUCHED = -7.0
 

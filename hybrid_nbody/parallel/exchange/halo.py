@@ -1,0 +1,208 @@
+"""Ranks own slabs of planes and see those next to each end of theirs, its halo."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange.base import Exchange
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.base import Transport
+
+
+class FullGrid:
+    """The halo of a grid that every rank holds in full: the planes at its other end, if periodic.
+
+    It has the interface of a `HaloExchange` of one rank.
+
+    Parameters
+    ----------
+    planes : int
+        Planes of the grid.
+    periodic : bool
+        Whether the last plane is followed by the first.
+    """
+
+    alone = True
+    recordable = True
+    rank = 0
+    transport: Transport | None = None
+    communicator: Communicator | None = None
+
+    def __init__(self, planes: int, periodic: bool):
+        self.partition = Partition.equal(planes, 1)
+        self.periodic = periodic
+        self.own = self.partition.share(0)
+
+    def fill(self, *arrays: Array) -> None:
+        """Fill the halo planes of arrays, the first and the last; those at a wall stay."""
+        for array in arrays if self.periodic else ():
+            array[0], array[-1] = array[-2], array[1]
+
+    def maximum(self, array: Array) -> None:
+        """Leave `array` as it is: there are no other ranks."""
+
+    def largest(self, value: float) -> float:
+        """Return `value`."""
+        return value
+
+
+class HaloMessages(NamedTuple):
+    """What a rank copies, sends and receives to fill a halo; planes are counted from its first.
+
+    Attributes
+    ----------
+    copies : list of (slice, slice)
+        Planes of its own, and where they belong.
+    sends : list of (int, slice)
+        Another rank, and planes for it.
+    receives : list of (int, slice)
+        Another rank, and where its planes belong.
+    """
+
+    copies: list[tuple[slice, slice]]
+    sends: list[tuple[int, slice]]
+    receives: list[tuple[int, slice]]
+
+
+class Piece(NamedTuple):
+    """Consecutive planes of one owner that another rank needs.
+
+    Attributes
+    ----------
+    owner : int
+        The rank that owns them.
+    first, last : int
+        Planes first … last - 1 of the grid.
+    offset : int
+        Where the first of them belongs, counted from the first plane of the rank in need.
+    """
+
+    owner: int
+    first: int
+    last: int
+    offset: int
+
+
+class HaloExchange(Exchange):
+    """Slabs of planes along the first axis of arrays; every rank owns at least one plane.
+
+    Parameters
+    ----------
+    transport : Transport
+        Carries planes between ranks.
+    partition : Partition
+        Which rank owns which planes.
+    communicator : Communicator
+        Every method is collective.
+    periodic : bool
+        Whether the last plane is followed by the first.
+    """
+
+    name = "halo"
+
+    def __init__(
+        self,
+        transport: Transport,
+        partition: Partition,
+        communicator: Communicator,
+        periodic: bool,
+    ):
+        super().__init__(transport, partition, communicator.rank)
+        self.communicator = communicator
+        self.periodic = periodic
+        self._messages = cache(self._messages_of)
+
+    def fill(self, *arrays: Array, depth: int = 1) -> None:
+        """Fill the `depth` planes next to each end of a slab; those behind a wall stay.
+
+        Arrays may have more planes beyond the ends than that.
+        """
+        if not self.alone or self.periodic:
+            self._transfer([(array, array) for array in arrays], depth)
+
+    def window(self, array: Array, depth: int, out: Array) -> None:
+        """Fill `out` with the planes of `array` and `depth` planes next to each end.
+
+        The `array` has one halo plane at each end.
+        """
+        out[depth:-depth] = array[1:-1]
+        self._transfer([(array, out)], depth)
+
+    def maximum(self, array: Array) -> None:
+        """Replace every element of `array` by its largest value over the ranks."""
+        if not self.alone:
+            self.transport.maximum(array)
+
+    def largest(self, value: float) -> float:
+        """Return the largest `value` of all ranks, on every rank.
+
+        NaN counts as infinite, so that all ranks agree.
+        """
+        value = math.inf if math.isnan(value) else value
+        return value if self.alone else float(self.communicator.maximum(np.array(value)))
+
+    def _transfer(self, pairs: Sequence[tuple[Array, Array]], depth: int) -> None:
+        """Copy the planes within `depth` of the slab from the first of each pair to the second."""
+        messages = self._messages(depth)
+        sends = []
+        receives = []
+        for source, target in pairs:
+            first = self._halo_planes(source)
+            second = self._halo_planes(target)
+            for here, there in messages.copies:
+                target[shifted(there, second)] = source[shifted(here, first)]
+            sends += [(rank, source[shifted(here, first)]) for rank, here in messages.sends]
+            receives += [
+                (rank, target[shifted(there, second)]) for rank, there in messages.receives
+            ]
+        self.transport.send_receive(sends, receives, "the halo exchange")
+
+    def _halo_planes(self, array: Array) -> int:
+        """Return the number of halo planes that an array has at each end."""
+        return int(len(array) - (self.own.stop - self.own.start)) // 2
+
+    def _messages_of(self, depth: int) -> HaloMessages:
+        """Return this rank's messages, in an order that every rank derives alike."""
+        messages = HaloMessages([], [], [])
+        for rank in range(self.partition.size):
+            for piece in self._pieces(rank, depth):
+                here = slice(piece.first - self.own.start, piece.last - self.own.start)
+                there = slice(piece.offset, piece.offset + piece.last - piece.first)
+                if piece.owner == rank == self.rank:
+                    messages.copies.append((here, there))
+                elif piece.owner == self.rank:
+                    messages.sends.append((rank, here))
+                elif rank == self.rank:
+                    messages.receives.append((piece.owner, there))
+        return messages
+
+    def _pieces(self, rank: int, depth: int) -> Iterator[Piece]:
+        """Yield the planes that `rank` needs, piece by piece."""
+        share = self.partition.share(rank)
+        number = self.partition.total
+        below = range(share.start - depth, share.start)
+        above = range(share.stop, share.stop + depth)
+        for wanted in (below, above):
+            planes = [plane for plane in wanted if self.periodic or 0 <= plane < number]
+            for (owner, turn), run in groupby(planes, self._owner_and_turn):
+                consecutive = list(run)
+                first = consecutive[0] - turn * number
+                offset = consecutive[0] - share.start
+                yield Piece(owner, first, first + len(consecutive), offset)
+
+    def _owner_and_turn(self, plane: int) -> tuple[int, int]:
+        """Return the owner of a plane, and its copy of the grid: 0 unless it lies beyond an end."""
+        turn, plane = divmod(plane, self.partition.total)
+        ends = self.partition.offsets[1:]
+        return next(rank for rank, end in enumerate(ends) if plane < end), turn
+
+
+def shifted(planes: slice, by: int) -> slice:
+    """Return a slice that begins and ends `by` later."""
+    return slice(planes.start + by, planes.stop + by)

@@ -1,0 +1,1 @@
+"""How rows travel between ranks: MPI between hosts or GPUs, NCCL, and memory of peers' GPUs."""
