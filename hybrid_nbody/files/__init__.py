@@ -1,1 +1,1 @@
-"""Files that readers and writers share; no MPI."""
+"""Reading and writing files without MPI, shared by runs and analysis."""

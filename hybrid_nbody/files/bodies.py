@@ -1,12 +1,16 @@
-"""Bodies from a file: a CSV table, a NumPy archive, or our own trajectory or checkpoint."""
+"""Reading bodies from a CSV table, a NumPy archive, a trajectory or a checkpoint."""
 
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies_csv import read_csv, short
@@ -14,6 +18,8 @@ from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, ope
 from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, reading
 from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
 from hybrid_nbody.files.run import open_run
+
+Array = NDArray[Any]
 
 DAMAGED_ARCHIVE = (
     zipfile.BadZipFile,
@@ -25,17 +31,16 @@ DAMAGED_ARCHIVE = (
     RuntimeError,
     MemoryError,
 )
-"""What zipfile and NumPy raise on archives that they did not write, or that were cut or changed
-since."""
+"""What zipfile and NumPy raise on archives that are damaged or not theirs."""
 
 ARRAYS = ("position", "velocity", "mass", "id")
-PASSED_OVER = ("activity_map",)
-"""Arrays that an export of ours holds beside the bodies."""
+IGNORED = ("activity_map",)
+"""Arrays that our exports hold beside the bodies."""
 
 
 @dataclass(frozen=True, eq=False)
 class BodiesTable:
-    """Bodies as they stand in a file, in its order.
+    """Bodies in the order of their file.
 
     Attributes
     ----------
@@ -46,23 +51,23 @@ class BodiesTable:
     mass : ndarray
         (N,) float64, in the units of mass; none is negative.
     id : ndarray or None
-        (N,) int64, or None where the file names no identities.
+        (N,) int64, or None if the file has no identities.
     """
 
-    position: np.ndarray
-    velocity: np.ndarray
-    mass: np.ndarray
-    id: np.ndarray | None = None
+    position: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    id: NDArray[np.int64] | None = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.mass)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"BodiesTable of {len(self)} bodies, total mass {self.mass.sum():g}"
 
 
-def read_bodies(path, seed: int = 1) -> BodiesTable:
-    """Read bodies from a file whose kind is decided by its content, whatever its name.
+def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
+    """Read bodies from a file whose format is found from its contents, whatever its name.
 
     Parameters
     ----------
@@ -70,22 +75,21 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
         A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are
         comments), or one of bodies in a plane in the course's format, see
         `hybrid_nbody.files.bodies_csv.read_csv`; a NumPy ``.npz`` archive of ``position`` (N, 3),
-        ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), in which the ``activity_map`` of
-        our exports is passed over; a trajectory of ours, whose last frame is taken; or a checkpoint
-        of ours.
+        ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), where the ``activity_map`` of
+        our exports is ignored; a trajectory, whose last frame is read; or a checkpoint.
     seed : int, optional
-        Of what a table in the course's format leaves to be drawn.
+        Seed of the random numbers for empty cells of a table in the course's format.
 
     Returns
     -------
     BodiesTable
-        At least one body, all numbers finite.
+        At least one body; all numbers are finite.
 
     Raises
     ------
     InputError
         The file is missing, unreadable or foreign, or a value in it is impossible; the message
-        names the place.
+        names the location.
     """
     path = Path(path)
     try:
@@ -95,7 +99,7 @@ def read_bodies(path, seed: int = 1) -> BodiesTable:
         raise InputError(str(error)) from error
 
 
-def _reader_for(path, seed):
+def _reader_for(path: Path, seed: int) -> Callable[[Path], BodiesTable]:
     trajectory = path / TRAJECTORY_FILE
     if trajectory.is_file():
         raise InputError(
@@ -108,7 +112,8 @@ def _reader_for(path, seed):
         raise InputError(f"{path}: an empty file, no bodies in it")
     if head.startswith(b"\x93NUMPY"):
         raise InputError(
-            f"{path}: a single NumPy array; save position, velocity and mass together with numpy.savez"
+            f"{path}: a single NumPy array; save position, velocity and mass together with "
+            "numpy.savez"
         )
     if head.startswith(b"PK"):
         return _read_npz
@@ -121,8 +126,8 @@ def _reader_for(path, seed):
     return partial(_read_csv, seed=seed)
 
 
-def _is_binary(head):
-    """Whether a file begins as no text does, UTF-16 apart: with zeros, or many control bytes."""
+def _is_binary(head: bytes) -> bool:
+    """Return whether the start of a file is not text: it has zeros or many control bytes."""
     if head.startswith(UTF_16):
         return False
     control = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
@@ -132,7 +137,7 @@ def _is_binary(head):
 # --- CSV ------------------------------------------------------------------------------------------
 
 
-def _read_csv(path, seed):
+def _read_csv(path: Path, seed: int) -> BodiesTable:
     table = read_csv(path, seed)
     return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
 
@@ -140,7 +145,7 @@ def _read_csv(path, seed):
 # --- NumPy ----------------------------------------------------------------------------------------
 
 
-def _read_npz(path):
+def _read_npz(path: Path) -> BodiesTable:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return BodiesTable(**_arrays_of(path, archive))
@@ -151,7 +156,7 @@ def _read_npz(path):
         raise InputError(f"{path}: not a readable NumPy archive ({reason})") from error
 
 
-def _arrays_of(path, archive):
+def _arrays_of(path: Path, archive: Any) -> dict[str, Array]:
     for name in ARRAYS[:3]:
         if name not in archive.files:
             raise InputError(
@@ -159,10 +164,11 @@ def _arrays_of(path, archive):
             )
     if {"time", "step"} <= set(archive.files):
         raise InputError(
-            f"{path}: it holds many frames; export one: hybrid-nbody export … --format npz --frame N"
+            f"{path}: it holds many frames; export one: "
+            "hybrid-nbody export … --format npz --frame N"
         )
     for name in archive.files:
-        if name not in (*ARRAYS, *PASSED_OVER):
+        if name not in (*ARRAYS, *IGNORED):
             raise InputError(
                 f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id"
             )
@@ -172,14 +178,14 @@ def _arrays_of(path, archive):
 # --- HDF5 -----------------------------------------------------------------------------------------
 
 
-def _read_checkpoint(path):
+def _read_checkpoint(path: Path) -> BodiesTable:
     with open_checkpoint(path) as file:
         _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
         arrays = {name: file[f"bodies/{name}"][:] for name in ARRAYS if f"bodies/{name}" in file}
         return BodiesTable(**arrays)
 
 
-def _read_last_frame(path):
+def _read_last_frame(path: Path) -> BodiesTable:
     with open_run(path) as run:
         if not run.number_of_bodies:
             raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
@@ -188,7 +194,7 @@ def _read_last_frame(path):
         return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
 
 
-def _check_holds(path, file, *names):
+def _check_holds(path: Path, file: h5py.File, *names: str) -> None:
     for name in names:
         if name not in file:
             raise InputError(
@@ -196,11 +202,11 @@ def _check_holds(path, file, *names):
             )
 
 
-# --- what every table must satisfy ----------------------------------------------------------------
+# --- checks of every table ------------------------------------------------------------------------
 
 
-def _checked(path, table):
-    """Return the table in float64 and C order, or say which number cannot be."""
+def _checked(path: Path, table: BodiesTable) -> BodiesTable:
+    """Return the table in float64 and C order, or raise an InputError that names the fault."""
     position = _as_numbers(path, "position", table.position)
     count = len(position) if position.ndim else 0
     _check_shape(path, "position", position, (count, 3))
@@ -215,7 +221,7 @@ def _checked(path, table):
     return BodiesTable(position, velocity, mass, _as_identities(path, table.id, count))
 
 
-def _check_shape(path, name, values, shape):
+def _check_shape(path: Path, name: str, values: Array, shape: tuple[int, ...]) -> None:
     if values.shape != shape:
         bodies = f"for the {shape[0]} bodies of position" if name != "position" else "for N bodies"
         wanted = "(N, 3)" if name == "position" else shape
@@ -224,26 +230,26 @@ def _check_shape(path, name, values, shape):
         )
 
 
-def _as_numbers(path, name, values):
-    values = np.asarray(values)
-    if values.dtype.kind not in "iuf":
-        raise InputError(f"{path}: {name} holds {values.dtype}, not numbers")
+def _as_numbers(path: Path, name: str, values: ArrayLike) -> NDArray[np.float64]:
+    found = np.asarray(values)
+    if found.dtype.kind not in "iuf":
+        raise InputError(f"{path}: {name} holds {found.dtype}, not numbers")
     with np.errstate(over="ignore"):
-        values = np.asarray(values, dtype=np.float64, order="C")
-    bad = np.argwhere(~np.isfinite(values))
+        numbers = np.asarray(found, dtype=np.float64, order="C")
+    bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
-        place = ", ".join(map(str, bad[0]))
-        raise InputError(f"{path}: {name}[{place}] is not finite (got {values[tuple(bad[0])]})")
-    return values
+        index = ", ".join(map(str, bad[0]))
+        raise InputError(f"{path}: {name}[{index}] is not finite (got {numbers[tuple(bad[0])]})")
+    return numbers
 
 
-def _as_identities(path, values, count):
+def _as_identities(path: Path, values: ArrayLike | None, count: int) -> NDArray[np.int64] | None:
     if values is None:
         return None
-    values = np.asarray(values)
-    if values.dtype.kind not in "iu":
-        raise InputError(f"{path}: id holds {values.dtype}, not whole numbers")
-    _check_shape(path, "id", values, (count,))
-    if len(np.unique(values)) != count:
+    found = np.asarray(values)
+    if found.dtype.kind not in "iu":
+        raise InputError(f"{path}: id holds {found.dtype}, not whole numbers")
+    _check_shape(path, "id", found, (count,))
+    if len(np.unique(found)) != count:
         raise InputError(f"{path}: id names some bodies twice")
-    return values.astype(np.int64)
+    return found.astype(np.int64)

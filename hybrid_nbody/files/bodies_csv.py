@@ -1,34 +1,39 @@
 """Bodies from a CSV table: in space, or in a plane as the course writes them."""
 
+import codecs
 import math
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.errors import InputError
 
 COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
 PLANE_COLUMNS = ("x", "y", "vx", "vy", "m")
 RANDOM_SPEED = 0.5
-"""Components of a velocity that is drawn at random lie within plus and minus this: it is as wide as
-the square."""
+"""Largest component of a random velocity; the range has the width of the unit square."""
+
+Table = NDArray[np.float64]
 
 
-def read_csv(path, seed: int) -> np.ndarray:
+def read_csv(path: Path, seed: int) -> Table:
     """Read a table of bodies.
 
     Parameters
     ----------
     path : Path
-        With the header row ``x,y,z,vx,vy,vz,m``, or in the course's format: ``x,y,vx,vy,m``, with a
-        header row or without, where a number may carry a trailing ``f`` and an empty cell is drawn
-        at random. Columns stand in the order of the header; lines that start with ``#`` are
-        comments.
+        A table with the header row ``x,y,z,vx,vy,vz,m``, or in the course's format: columns
+        ``x,y,vx,vy,m`` with or without a header row, where a number may end in ``f`` and an empty
+        cell stands for a random number. Columns are in the order of the header; lines that start
+        with ``#`` are comments.
     seed : int
-        Of the random numbers: a body's depend on this and on its place in the file alone.
+        Seed of the random numbers: those of a body depend on it and on the body's row alone.
 
     Returns
     -------
@@ -46,46 +51,46 @@ def read_csv(path, seed: int) -> np.ndarray:
     cells = _cells(line)
     layout = SPACE if SPACE.owns(cells) else PLANE
     titled = bool(set(cells) & set(COLUMNS))
-    columns = (
-        _header(where, cells, layout.columns) if titled else layout.untitled(where, line, cells)
-    )
-    values = array(
-        "d", [] if titled else layout.row(where, columns, line)
-    )  # 8 bytes a number: 56 MB a million bodies
+    values = array("d")  # 8 bytes a number: 56 MB for a million bodies
+    if titled:
+        columns = _header(where, cells, layout.columns)
+    else:
+        columns = layout.untitled(where, line, cells)
+        values.extend(layout.row(where, columns, line))
     for number, line in lines:
         values.extend(layout.row(f"{path}:{number}", columns, line))
     table = np.array(values).reshape(-1, len(columns))
     return layout.complete(table[:, [columns.index(name) for name in layout.columns]], seed)
 
 
-def _lines(path):
-    """Yield (line number, text) of the lines that say something."""
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are neither empty nor comments."""
     with open(path, "rb") as file:
         for number, raw in enumerate(file, 1):
-            line = _decoded(
-                f"{path}:{number}", raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            ).strip()
+            if number == 1:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            line = _decoded(f"{path}:{number}", raw).strip()
             if line and not line.startswith("#"):
                 yield number, line
 
 
-def _decoded(where, raw):
+def _decoded(where: str, raw: bytes) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{where}: not UTF-8 text (byte {error.start + 1} is 0x{raw[error.start]:02x}); save the file as UTF-8"
-        ) from None
+        byte = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        raise InputError(f"{where}: not UTF-8 text ({byte}); save the file as UTF-8") from None
     if "\0" in text:
         raise InputError(f"{where}: neither a CSV table, nor HDF5, nor a NumPy archive")
     return text
 
 
-def _cells(line):
+def _cells(line: str) -> list[str]:
     return [cell.strip(' \t"') for cell in line.split(",")]
 
 
-def _header(where, names, columns):
+def _header(where: str, names: list[str], columns: tuple[str, ...]) -> Sequence[str]:
+    """Return the names of a header row after checking that it has every column once."""
     wanted = ",".join(columns)
     for name in names:
         if name not in columns:
@@ -105,31 +110,32 @@ def _header(where, names, columns):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the lines of a table hold.
+    """The columns of a table and how its cells are read.
 
     Attributes
     ----------
     columns : tuple of str
+        Names of the columns.
     owns : callable
-        Takes the cells of the first line; returns whether the table is of this layout.
+        Takes the cells of the first line; returns whether the table has this layout.
     untitled : callable
-        Takes place, text and cells of a first line that is no header; returns the columns.
+        Takes location, text and cells of a first line that is not a header; returns the columns.
     number : callable
-        Takes a cell that Python does not read as a number; returns a number, NaN for one to be
-        drawn, or raises ValueError.
+        Takes a cell that Python cannot convert; returns a number, NaN where a random one is wanted,
+        or raises ValueError.
     complete : callable
         Takes the table, its columns in the order of `columns`, and a seed; returns the (N, 7) table
         of all columns.
     """
 
     columns: tuple[str, ...]
-    owns: Callable
-    untitled: Callable
-    number: Callable
-    complete: Callable
+    owns: Callable[[list[str]], bool]
+    untitled: Callable[[str, str, list[str]], Sequence[str]]
+    number: Callable[[str], float]
+    complete: Callable[[Table, int], Table]
 
-    def row(self, where, columns, line) -> list[float]:
-        """Return the numbers of a line, or raise an InputError that names place and column."""
+    def row(self, where: str, columns: Sequence[str], line: str) -> list[float]:
+        """Return the numbers of a line, or raise an InputError that names line and column."""
         cells = _cells(line)
         if len(cells) > len(columns):
             raise InputError(
@@ -147,16 +153,16 @@ class Layout:
             )
         return numbers
 
-    def _slowly(self, where, columns, cells):
-        """Return the numbers of cells of which at least one is none that Python reads, or is missing."""
+    def _slowly(self, where: str, columns: Sequence[str], cells: list[str]) -> list[float]:
+        """Return the numbers of a line that Python cannot convert, or that lacks cells."""
         numbers = []
-        for place, column in enumerate(columns):
-            if place >= len(cells):
+        for index, column in enumerate(columns):
+            if index >= len(cells):
                 raise InputError(f"{where}: column '{column}': missing")
-            numbers.append(self._number(f"{where}: column '{column}'", cells[place]))
+            numbers.append(self._number(f"{where}: column '{column}'", cells[index]))
         return numbers
 
-    def _number(self, where, cell):
+    def _number(self, where: str, cell: str) -> float:
         try:
             number = _plain_number(cell)
         except ValueError:
@@ -165,7 +171,7 @@ class Layout:
             raise InputError(f"{where}: not finite (got '{short(cell)}')")
         return number
 
-    def _other_number(self, where, cell):
+    def _other_number(self, where: str, cell: str) -> float:
         try:
             return self.number(cell)
         except ValueError:
@@ -173,40 +179,39 @@ class Layout:
             raise InputError(f"{where}: {what}") from None
 
 
-def _plain_number(cell):
-    """Read a number as other programs do, too: they do not know 1_000."""
+def _plain_number(cell: str) -> float:
+    """Convert a number as other programs do; they do not know 1_000."""
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
 
 
 def short(text: str, length: int = 60) -> str:
-    """Return a text as a message quotes it: not too much of it."""
+    """Return the beginning of a text, to be quoted in a message."""
     return text if len(text) <= length else text[:length] + "…"
 
 
 # --- in space -------------------------------------------------------------------------------------
 
 
-def _names_space(cells):
-    """Return whether a first line has names of space, or is neither a header nor a row of bodies in a plane."""
-    return (
-        not set(cells) <= set(PLANE_COLUMNS)
-        if set(cells) & set(COLUMNS)
-        else len(cells) != len(PLANE_COLUMNS)
-    )
+def _is_in_space(cells: list[str]) -> bool:
+    """Return whether a first line is neither a header nor a row of bodies in a plane."""
+    is_header = bool(set(cells) & set(COLUMNS))
+    if is_header:
+        return not set(cells) <= set(PLANE_COLUMNS)
+    return len(cells) != len(PLANE_COLUMNS)
 
 
-def _header_needed(where, line, cells):
+def _header_needed(where: str, line: str, cells: list[str]) -> NoReturn:
     wanted = f"{','.join(COLUMNS)}, or {','.join(PLANE_COLUMNS)} of bodies in a plane"
     raise InputError(f"{where}: expected the header row {wanted} (got '{short(line)}')")
 
 
-def _no_other_number(cell):
+def _no_other_number(cell: str) -> NoReturn:
     raise ValueError(cell)
 
 
-SPACE = Layout(COLUMNS, _names_space, _header_needed, _no_other_number, lambda table, seed: table)
+SPACE = Layout(COLUMNS, _is_in_space, _header_needed, _no_other_number, lambda table, seed: table)
 
 
 # --- in a plane -----------------------------------------------------------------------------------
@@ -214,8 +219,8 @@ SPACE = Layout(COLUMNS, _names_space, _header_needed, _no_other_number, lambda t
 _WITH_F = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fF]")
 
 
-def _course_number(cell):
-    """Read a number of C, such as ``0.5f``; an empty cell is to be drawn."""
+def _course_number(cell: str) -> float:
+    """Convert a number of C, such as ``0.5f``; an empty cell gives NaN."""
     if not cell:
         return math.nan
     found = _WITH_F.fullmatch(cell)
@@ -225,20 +230,20 @@ def _course_number(cell):
     return number
 
 
-def _lifted(table, seed):
-    """Return bodies of a plane with z = 0, what is missing drawn: places in the unit square, the mass 1 / N."""
+def _completed(table: Table, seed: int) -> Table:
+    """Return bodies of a plane with z = 0; missing cells become random numbers, masses 1 / N."""
     drawn = np.random.default_rng(seed).uniform(0, 1, (len(table), 4))
     drawn[:, 2:] = RANDOM_SPEED * (2 * drawn[:, 2:] - 1)
     drawn = np.column_stack([drawn, np.full(len(table), 1 / max(len(table), 1))])
     x, y, vx, vy, mass = np.where(np.isnan(table), drawn, table).T
-    nothing = np.zeros_like(x)
-    return np.column_stack([x, y, nothing, vx, vy, nothing, mass])
+    zero = np.zeros_like(x)
+    return np.column_stack([x, y, zero, vx, vy, zero, mass])
 
 
 PLANE = Layout(
     PLANE_COLUMNS,
-    lambda cells: not _names_space(cells),
+    lambda cells: not _is_in_space(cells),
     lambda *_: PLANE_COLUMNS,
     _course_number,
-    _lifted,
+    _completed,
 )

@@ -1,4 +1,4 @@
-"""Events of a fluid from a file in the format of the course: what is put into the cell at the centre, and when."""
+"""Events of a fluid from a file in the format of the course."""
 
 import math
 from collections.abc import Iterator
@@ -9,23 +9,26 @@ from hybrid_nbody.errors import FileError, InputError, in_one_message
 from hybrid_nbody.files.hdf5 import check_regular_file, reading
 
 NUMBERS = {"source": ("d", "t"), "force": ("x", "y", "z", "t")}
-"""What follows each kind of event; t is the step."""
+"""The numbers after the name of each kind of event; t is the step."""
 
 LONGEST_WORD = 60
+
+Line = tuple[str, list[str]]
+"""The location of a line, and its words."""
 
 
 @dataclass(frozen=True)
 class FileEvent:
-    """What happens to the cell at the centre at the beginning of a step.
+    """A change of the cell at the centre at the beginning of a step.
 
     Attributes
     ----------
     step : int
         Counted from 0.
     density : float or None
-        Density that the cell is set to; None for an event of velocity.
+        New density of the cell; None for an event of velocity.
     velocity : tuple of float or None
-        Velocity (x, y, z) that the cell is set to; None for an event of density.
+        New velocity (x, y, z) of the cell; None for an event of density.
     """
 
     step: int
@@ -33,21 +36,21 @@ class FileEvent:
     velocity: tuple[float, float, float] | None = None
 
 
-def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
+def read_events(path: str | Path, run_steps: int | None = None) -> list[FileEvent]:
     """Read the events of a file.
 
     Parameters
     ----------
     path : str or Path
-        A text file: first the number of steps, then a line an event, ``source d t`` or ``force x y
-        z t``; empty lines and what follows a ``#`` are comments.
+        A text file: first the number of steps, then a line for each event, ``source d t`` or
+        ``force x y z t``. Empty lines and text after a ``#`` are ignored.
     run_steps : int, optional
         Steps of the run: an event at or after this step is refused as well.
 
     Returns
     -------
     list of FileEvent
-        In the order of the file, in which events of the same step are to happen.
+        In the order of the file, which is the order of events of the same step.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def read_events(path, run_steps: int | None = None) -> list[FileEvent]:
         raise InputError(str(error)) from error
 
 
-def _events(path, run_steps):
+def _events(path: Path, run_steps: int | None) -> list[FileEvent]:
     lines = list(_lines(path))
     if not lines:
         raise InputError(
@@ -75,8 +78,8 @@ def _events(path, run_steps):
     return [_event(*words) for _, words in lines[1:]]
 
 
-def _lines(path) -> Iterator[tuple[str, list[str]]]:
-    """Yield place and words of the lines that say something."""
+def _lines(path: Path) -> Iterator[Line]:
+    """Yield location and words of the lines that are not empty."""
     with open(path, "rb") as file:
         for number, raw in enumerate(file, 1):
             where = f"{path}:{number}"
@@ -85,7 +88,7 @@ def _lines(path) -> Iterator[tuple[str, list[str]]]:
                 yield where, words
 
 
-def _decoded(where, raw):
+def _decoded(where: str, raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -95,19 +98,20 @@ def _decoded(where, raw):
     return text
 
 
-def _faults(lines, run_steps) -> Iterator[str]:
-    """Yield what is wrong with each line; where it is the number of steps, those of the run alone bound the events."""
+def _faults(lines: list[Line], run_steps: int | None) -> Iterator[str]:
+    """Yield the faults of each line; a wrong number of steps does not bound the events."""
     (where, words), *events = lines
     steps = int(words[0]) if len(words) == 1 and _is_whole(words[0]) else 0
     if steps < 1:
         got = _short(" ".join(words))
-        yield f"{where}: the first line must be the number of steps, a whole number from 1 (got '{got}')"
+        wanted = "the number of steps, a whole number from 1"
+        yield f"{where}: the first line must be {wanted} (got '{got}')"
     for where, words in events:
         for text in _faults_of_event(words, steps or math.inf, run_steps):
             yield f"{where}: {text}"
 
 
-def _faults_of_event(words, steps, run_steps):
+def _faults_of_event(words: list[str], steps: float, run_steps: int | None) -> Iterator[str]:
     kind = words[0]
     values = words[1:]
     names = NUMBERS.get(kind)
@@ -123,7 +127,7 @@ def _faults_of_event(words, steps, run_steps):
         yield from _faults_of_step(values[-1], steps, run_steps)
 
 
-def _faults_of_step(word, steps, run_steps):
+def _faults_of_step(word: str, steps: float, run_steps: int | None) -> Iterator[str]:
     if not _is_whole(word):
         yield f"the step t must be a whole number from 0 (got '{_short(word)}')"
     elif int(word) >= steps:
@@ -132,29 +136,28 @@ def _faults_of_step(word, steps, run_steps):
         yield f"step {word} lies past the end of the run, whose steps are 0 to {run_steps - 1}"
 
 
-def _event(kind, *values):
-    *numbers, step = *map(float, values[:-1]), int(values[-1])
-    return (
-        FileEvent(step, density=numbers[0])
-        if kind == "source"
-        else FileEvent(step, velocity=tuple(numbers))
-    )
+def _event(kind: str, *values: str) -> FileEvent:
+    step = int(values[-1])
+    if kind == "source":
+        return FileEvent(step, density=float(values[0]))
+    x, y, z = map(float, values[:-1])
+    return FileEvent(step, velocity=(x, y, z))
 
 
-def _is_finite(word):
-    """Return whether a word is a finite number."""
+def _is_finite(word: str) -> bool:
+    """Return whether a word is a finite number; 1_000 is one for Python alone."""
+    if "_" in word:
+        return False
     try:
-        return "_" not in word and math.isfinite(
-            float(word)
-        )  # Python reads 1_000, other programs do not
+        return math.isfinite(float(word))
     except ValueError:
         return False
 
 
-def _is_whole(word):
-    """Return whether a word is a whole number from 0 that is short enough to be read."""
+def _is_whole(word: str) -> bool:
+    """Return whether a word is a whole number from 0 that is short enough to be converted."""
     return len(word) <= LONGEST_WORD and word.isascii() and word.isdecimal()
 
 
-def _short(text):
+def _short(text: str) -> str:
     return text if len(text) <= LONGEST_WORD else text[:LONGEST_WORD] + "…"

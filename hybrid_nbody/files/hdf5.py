@@ -1,13 +1,16 @@
-"""What every reader of our HDF5 files shares: opening without a lock, and one line for whatever is wrong."""
+"""Reading HDF5 files: opened without a lock, beside a writer, with one line for what is wrong."""
 
 import math
 import re
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.names import (
@@ -20,19 +23,27 @@ from hybrid_nbody.files.names import (
 )
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-"""The first eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
+"""First eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
 
 ATTEMPTS = 5
 PAUSE = 0.02
-"""How often to try, and the seconds between, where a file may be in the middle of a flush."""
+"""Number of attempts, and seconds between them, while a file may be in the middle of a flush."""
 
 RECENT = 2.0
 QUIET = 0.01
-"""A file touched within RECENT seconds may have a writer; one untouched for QUIET seconds is not in
-mid-flush."""
+"""A file changed within `RECENT` seconds may have a writer; one that has not changed for `QUIET`
+seconds is not in the middle of a flush."""
+
+T = TypeVar("T")
+
+Rows = int | slice | tuple[int | slice, ...]
+"""Rows of a data set, none of them negative; of a tuple, the first element is that of the rows."""
 
 
-def open_hdf5(path) -> h5py.File:
+# --- opening --------------------------------------------------------------------------------------
+
+
+def open_hdf5(path: str | Path) -> h5py.File:
     """Open an HDF5 file for reading, beside a writer if there is one.
 
     Parameters
@@ -55,10 +66,17 @@ def open_hdf5(path) -> h5py.File:
         return patiently(path, lambda: _open_unlocked(path))
 
 
-def patiently(path, action, last=None):
-    """Return what `action` returns; where it fails on a file that is being written, try again a few times.
+def patiently(path: str | Path, action: Callable[[], T], last: Callable[[], T] | None = None) -> T:
+    """Return the result of `action`, which is repeated if it fails on a file that is being written.
 
-    The last attempt is `last`, where that is given.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    action : callable
+        May raise OSError, RuntimeError or KeyError.
+    last : callable, optional
+        The last attempt, in place of `action`.
     """
     for _ in range(ATTEMPTS - 1):
         try:
@@ -70,101 +88,109 @@ def patiently(path, action, last=None):
     return (last or action)()
 
 
-def check_regular_file(path):
-    """Refuse what cannot be opened as a file; a pipe, say, would wait for ever.
+def check_regular_file(path: str | Path) -> None:
+    """Check that a path is that of a regular file; opening a pipe could wait for ever.
 
     Raises
     ------
     FileError
-        Nothing is there, or it is a directory, a pipe or a device.
+        There is nothing at `path`, or a directory, a pipe or a device.
     """
     path = Path(path)
     if not path.exists():
         raise FileError(f"{path}: no such file")
     if not path.is_file():
-        raise FileError(
-            f"{path}: {'a directory' if path.is_dir() else 'a pipe or a device'}, not a file"
-        )
+        found = "a directory" if path.is_dir() else "a pipe or a device"
+        raise FileError(f"{path}: {found}, not a file")
 
 
-def being_written(path) -> bool:
-    """Whether the file changed within the last moments, so that a writer may hold it open."""
+def being_written(path: str | Path) -> bool:
+    """Return whether a file changed in the last moments, so that a writer may hold it open."""
     return abs(time.time() - Path(path).stat().st_mtime) < RECENT
 
 
-def _open_unlocked(path):
+def _open_unlocked(path: str | Path) -> h5py.File:
     try:
         return h5py.File(path, "r", locking=False)
     except OSError as error:
         if "file locking" not in str(error):
             raise
-        # The writer lives in this very process: HDF5 then wants the same locking from both.
+        # The writer is in this process: HDF5 then requires the same locking for both.
         return h5py.File(path, "r")
 
 
+# --- errors ---------------------------------------------------------------------------------------
+
+
 @contextmanager
-def reading(path):
-    """Turn everything that HDF5 raises on a bad file into one line that names the file.
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn every error of HDF5 on a bad file into one line that names the file.
 
     Raises
     ------
     FileError
-        In place of an OSError, or of what h5py makes of damaged metadata.
+        In place of an OSError, or of the errors of h5py on damaged metadata.
     """
     try:
         yield
     except PermissionError as error:
         raise FileError(f"{path}: no permission to read it") from error
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise FileError(f"{path}: {_what_is_wrong(path, error)}") from error
+        raise FileError(f"{path}: {_what_is_wrong(Path(path), error)}") from error
 
 
-def _what_is_wrong(path, error):
+def _what_is_wrong(path: Path, error: Exception) -> str:
+    """Return in plain words why HDF5 cannot read a file, and what to do."""
     text = " ".join(str(error).split())
-    if Path(path).is_file() and Path(path).stat().st_size == 0:
-        return f"an empty file; its writer was stopped before the first flush{_way_on(path)}"
+    size = path.stat().st_size if path.is_file() else -1
+    if size == 0:
+        return f"an empty file; its writer was stopped before the first flush{_advice(path)}"
     if "file signature not found" in text:
         return "not an HDF5 file"
     if "truncated file" in text:
         wanted = re.search(r"stored_eof = (\d+)", text)
-        size = (
-            f"{Path(path).stat().st_size} of {wanted[1]}"
-            if wanted
-            else f"only {Path(path).stat().st_size}"
-        )
+        there = f"{size} of {wanted[1]}" if wanted else f"only {size}"
         return (
-            f"truncated, {size} bytes are there; copy it again, or use an older one{_way_on(path)}"
+            f"truncated, {there} bytes are there; copy it again, or use an older one{_advice(path)}"
         )
     return f"damaged or unreadable ({text or type(error).__name__})"
 
 
-def _way_on(path):
-    """Return what to do about a trajectory cut short beside which checkpoints lie, nothing about other files."""
-    folder = Path(path).parent
-    if Path(path).name != TRAJECTORY_FILE or not any(folder.glob(CHECKPOINT_FILES)):
+def _advice(path: Path) -> str:
+    """Return what to do about a trajectory cut short that has checkpoints beside it."""
+    folder = path.parent
+    if path.name != TRAJECTORY_FILE or not any(folder.glob(CHECKPOINT_FILES)):
         return ""
     return f"; `hybrid-nbody resume {folder}` sets it aside and goes on from a checkpoint"
 
 
-class WatchedFile:
-    """An HDF5 file that another program may be writing: each read sees the file as it is by then, or fails.
+# --- files being written --------------------------------------------------------------------------
 
-    HDF5 keeps what it has read of a file's index. Mixed with what a writer has changed since, or is
-    just changing, that gives errors or, worse, zeros. So a file that has changed is opened anew,
-    and a read waits for a moment without writing; only where none comes, in a file that is written
-    all the time, it makes do with counting rows.
+
+class WatchedFile:
+    """An HDF5 file that another program may be writing.
+
+    Each read sees the file as it is then, or fails. HDF5 caches the index of a file; mixed with
+    later changes of a writer, that gives errors or, worse, zeros. Therefore a file that has changed
+    is opened again, and a read waits for a moment without writing. In a file that is written all
+    the time there is no such moment: then the rows are only counted.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it is opened by `open`.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._file = None
+        self._file: Any = None
         self._opened = False
         self._opened_at = 0.0
-        self._stamp = None
+        self._stamp: tuple[int, int, int] | None = None
         self._live = False
 
     def open(self) -> h5py.File:
-        """Open the file, anew if it is open already.
+        """Open the file, again if it is open already.
 
         Raises
         ------
@@ -172,13 +198,15 @@ class WatchedFile:
             As `open_hdf5`.
         """
         self.close()
-        self._opened, self._opened_at, self._stamp = True, time.time(), self._look()
+        self._opened = True
+        self._opened_at = time.time()
+        self._stamp = self._look()
         self._file = open_hdf5(self.path)
         self._live = being_written(self.path)
         return self._file
 
-    def close(self):
-        """Close the file; closing twice is fine."""
+    def close(self) -> None:
+        """Close the file, if it is open."""
         self._opened = False
         if self._file is not None:
             self._file.close()
@@ -186,11 +214,11 @@ class WatchedFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was opened and not closed since."""
+        """Whether the file has been opened and not closed since."""
         return self._opened
 
-    def check_open(self):
-        """Refuse to read after `close`.
+    def check_open(self) -> None:
+        """Check that the file is open.
 
         Raises
         ------
@@ -214,20 +242,13 @@ class WatchedFile:
         self.check_open()
         return self._file if self._file is not None and self._stamp == self._look() else self.open()
 
-    def read(self, name, rows) -> np.ndarray:
+    def read(self, name: str, rows: Rows) -> NDArray[Any]:
         """Read rows of a data set.
-
-        Parameters
-        ----------
-        name : str
-            The data set.
-        rows : int, slice or tuple of them
-            Which rows, none of them negative; of a tuple the first is that of the rows.
 
         Raises
         ------
         FileError
-            The file is damaged, or it has no such rows any more.
+            The file is damaged, or no longer has such rows.
         """
         self.check_open()
         with reading(self.path):
@@ -237,39 +258,44 @@ class WatchedFile:
                 lambda: self._read_now(name, rows, settled=False),
             )
 
-    def _read_now(self, name, rows, settled=True):
+    def _read_now(self, name: str, rows: Rows, settled: bool = True) -> NDArray[Any]:
         dataset = self.handle[name]
         first = rows[0] if isinstance(rows, tuple) else rows
         end = first + 1 if isinstance(first, int) else first.stop
         try:
             _check_rows(dataset, dataset.shape[0] if end is None else end, self._live)
             if settled and self._live:
-                # by now the index is in memory: what is written during the read does no harm
+                # The index is now in memory: changes during the read do no harm.
                 self._check_settled()
-            return dataset[rows]
+            return np.asarray(dataset[rows])
         except OSError:
-            self._stamp = None  # open it anew at the next attempt
+            self._stamp = None  # open it again at the next attempt
             raise
 
-    def _check_settled(self):
-        if self._stamp != self._look() or self._opened_at - self._stamp[0] / 1e9 < QUIET:
+    def _check_settled(self) -> None:
+        """Raise OSError if the file has changed since, or just before, it was opened."""
+        if self._stamp is None or self._stamp != self._look():
+            raise OSError("it is being written at this moment")
+        changed_at = self._stamp[0] / 1e9
+        if self._opened_at - changed_at < QUIET:
             raise OSError("it is being written at this moment")
 
-    def _look(self):
+    def _look(self) -> tuple[int, int, int]:
+        """Return time of change, size and inode of the file."""
         with reading(self.path):
             check_regular_file(self.path)
             found = self.path.stat()
         return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _check_rows(dataset, end, live):
-    """Refuse rows that are not in the file, of which HDF5 makes nothing or zeros without a word."""
+def _check_rows(dataset: h5py.Dataset, end: int, live: bool) -> None:
+    """Raise OSError for rows that are not in the file: HDF5 would silently return zeros."""
     if end > dataset.shape[0]:
         raise OSError(
             f"{dataset.name[1:]} has {dataset.shape[0]} rows by now, row {end - 1} is gone"
         )
     if live and dataset.chunks is not None and dataset.ndim:
-        # The index of a data set in the middle of a flush may lag behind its length.
+        # In the middle of a flush the index of a data set may lag behind its length.
         pieces = [
             -(-size // chunk)
             for size, chunk in zip((end, *dataset.shape[1:]), dataset.chunks, strict=True)
@@ -278,8 +304,11 @@ def _check_rows(dataset, end, live):
             raise OSError(f"{dataset.name[1:]} is not yet written up to row {end - 1}")
 
 
-def check_format(file, path, *allowed):
-    """Refuse a file that we did not write, that is of another kind, or that a newer program wrote.
+# --- our formats ----------------------------------------------------------------------------------
+
+
+def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
+    """Check that a file has one of the `allowed` formats and a version that can be read.
 
     Parameters
     ----------
@@ -288,43 +317,45 @@ def check_format(file, path, *allowed):
     path : str or Path
         Its name in the message.
     *allowed : str
-        The values of the attribute ``format`` that will do.
+        Allowed values of the attribute ``format``.
 
     Raises
     ------
     FileError
-        The file is foreign, of another kind or of a later version.
+        The file is foreign, of another format or of a later version.
     """
     found = _plain(file.attrs.get("format"))
+    wanted = allowed[0].split()[-1]
     if found == EXPORT:
         raise FileError(
-            f"{path}: an export for other programs, not a {allowed[0].split()[-1]}; take what it was made from"
+            f"{path}: an export for other programs, not a {wanted}; take what it was made from"
         )
     if found not in (TRAJECTORY, CHECKPOINT):
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")
     if found not in allowed:
-        raise FileError(f"{path}: a {found.split()[-1]}, not a {allowed[0].split()[-1]}")
+        raise FileError(f"{path}: a {found.split()[-1]}, not a {wanted}")
     _check_version(path, _plain(file.attrs.get("format_version")))
 
 
-def _check_version(path, version):
+def _check_version(path: str | Path, version: object) -> None:
     if not isinstance(version, int) or version < 1:
         raise FileError(
             f"{path}: damaged; its format_version is {version!r}, not a whole number from 1"
         )
     if version > FORMAT_VERSION:
         raise FileError(
-            f"{path}: written in format version {version}; this hybrid_nbody reads up to version {FORMAT_VERSION}, "
-            "update it"
+            f"{path}: written in format version {version}; this hybrid_nbody reads up to version "
+            f"{FORMAT_VERSION}, update it"
         )
 
 
-def attributes(node) -> dict:
+def attributes(node: Any) -> dict[str, Any]:
     """Return the attributes of a file, group or data set as plain Python values."""
     return {name: _plain(value) for name, value in node.attrs.items()}
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
+    """Return an attribute as a Python value."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value.item() if isinstance(value, np.generic) else value

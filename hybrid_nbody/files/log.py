@@ -1,4 +1,4 @@
-"""What the log of a run tells of the machine and of where the time went."""
+"""Reading the log of a run: its machine, and where the time went."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,22 +10,24 @@ SHARE = re.compile(r"^ {2}(\w+) +(\d+\.\d+) s +\d+\.\d+%$")
 HEADING = "where the time went"
 
 MOST_LINES = 64
+"""Lines about ranks that are kept, at most."""
+
 MOST_BYTES = 1 << 20
-"""Lines about ranks that are kept, and bytes at the end of a log that are looked at."""
+"""Bytes at the end of a log that are read, at most."""
 
 
 @dataclass
 class Log:
-    """What was found in a log.
+    """The facts found in a log.
 
     Attributes
     ----------
     machine : list of str
-        Lines on backend and ranks, of the last part of the run.
+        Lines on backend and ranks, from the last start of the run.
     shares : list of (str, float)
         Seconds of each part of the last table of times; empty without one.
     reason : str
-        Why there is nothing, in words.
+        Why nothing was found, in words.
     """
 
     machine: list[str] = field(default_factory=list)
@@ -33,8 +35,8 @@ class Log:
     reason: str = ""
 
 
-def read_log(path) -> Log:
-    """Read the log of a run; one that is missing or foreign gives an empty `Log` with the reason.
+def read_log(path: str | Path) -> Log:
+    """Read the log of a run; a missing or foreign file gives an empty `Log` with the reason.
 
     Parameters
     ----------
@@ -49,29 +51,34 @@ def read_log(path) -> Log:
     return Log(_machine(lines), _shares(lines))
 
 
-def _end_of(path):
+def _end_of(path: Path) -> str:
+    """Return the last `MOST_BYTES` of a file as text."""
     with open(path, "rb") as file:
         file.seek(max(0, path.stat().st_size - MOST_BYTES))
         return file.read(MOST_BYTES).decode("utf-8", "replace")
 
 
-def _machine(lines):
-    starts = [place for place, line in enumerate(lines) if RANK.match(line)]
-    if not starts:
+def _machine(lines: list[str]) -> list[str]:
+    """Return the last block of lines about ranks, with the line on the backend before it."""
+    numbers = [number for number, line in enumerate(lines) if RANK.match(line)]
+    if not numbers:
         return []
-    first = starts[-1]
-    while first - 1 in starts:
+    first = numbers[-1]
+    while first - 1 in numbers:
         first -= 1
     before = [line for line in lines[max(0, first - 1) : first] if line.startswith("backend")]
-    ranks = lines[first : starts[-1] + 1]
+    ranks = lines[first : numbers[-1] + 1]
     more = [f"  … and {len(ranks) - MOST_LINES} more ranks"] if len(ranks) > MOST_LINES else []
     return before + ranks[:MOST_LINES] + more
 
 
-def _shares(lines):
-    places = [place for place, line in enumerate(lines) if line == HEADING]
+def _shares(lines: list[str]) -> list[tuple[str, float]]:
+    """Return the rows of the last table of times."""
+    headings = [number for number, line in enumerate(lines) if line == HEADING]
+    if not headings:
+        return []
     found = []
-    for line in lines[places[-1] + 1 :] if places else []:
+    for line in lines[headings[-1] + 1 :]:
         match = SHARE.match(line)
         if match is None:
             break

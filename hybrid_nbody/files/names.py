@@ -14,7 +14,7 @@ CHECKPOINT_FILES = "checkpoint-*.h5"
 """Pattern of the names of checkpoints there; the star stands for the number of the step."""
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Marks at the start of UTF-16 text, in which zero bytes are common; elsewhere they mean binary data."""
+"""Marks at the start of UTF-16 text, in which zero bytes do not mean binary data."""
 
 FORMAT_VERSION = 1
 """Version of the layout that is written, and the newest that can be read."""

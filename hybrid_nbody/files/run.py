@@ -1,23 +1,34 @@
-"""The output of a finished, stopped or still running run, read lazily: ``run = open_run("output/plummer")``."""
+"""Reading the output of a run lazily, even while it is running: ``open_run("output/plummer")``."""
 
 import difflib
 import operator
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import h5py
 import numpy as np
 import yaml
+from numpy.typing import DTypeLike
 
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.diagnostics import Diagnostics
-from hybrid_nbody.files.hdf5 import WatchedFile, attributes, check_format, patiently, reading
+from hybrid_nbody.files.hdf5 import (
+    Rows,
+    WatchedFile,
+    attributes,
+    check_format,
+    patiently,
+    reading,
+)
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
+from hybrid_nbody.files.views import Array, Diagnostics, Frame
+
+Frames = int | slice
+"""A frame or several; negative ones count from the end."""
 
 
-def open_run(path) -> "Run":
+def open_run(path: str | Path) -> "Run":
     """Open a run for analysis; it may still be running.
 
     Parameters
@@ -28,8 +39,7 @@ def open_run(path) -> "Run":
     Returns
     -------
     Run
-        Nothing but the number of frames has been read yet. Use it in a ``with`` statement or call
-        ``close()``.
+        Only the number of frames has been read. Use it in a ``with`` statement or call ``close()``.
 
     Raises
     ------
@@ -47,7 +57,7 @@ def open_run(path) -> "Run":
     return Run(find_trajectory(path))
 
 
-def find_trajectory(path) -> Path:
+def find_trajectory(path: str | Path) -> Path:
     """Return the trajectory file of a run's directory, or the file itself.
 
     Raises
@@ -64,11 +74,12 @@ def find_trajectory(path) -> Path:
         if not path.is_dir():
             return path
         if not (path / TRAJECTORY_FILE).exists():
-            raise InputError(f"{path}: no {TRAJECTORY_FILE} here; {_holdings(path)}")
+            raise InputError(f"{path}: no {TRAJECTORY_FILE} here; {_contents(path)}")
     return path / TRAJECTORY_FILE
 
 
-def _holdings(directory, shown=4):
+def _contents(directory: Path, shown: int = 4) -> str:
+    """Return in a few words what a directory holds."""
     names = sorted(entry.name for entry in directory.iterdir() if not entry.name.startswith("."))
     if not names:
         return "the directory is empty"
@@ -76,35 +87,38 @@ def _holdings(directory, shown=4):
     return f"it holds only {', '.join(names[:shown])}{more}"
 
 
-class Run:
-    """The output of one run. Made by `open_run`.
+DIAGNOSTICS = "diagnostics/"
 
-    Arrays are read from the file when they are asked for and not kept: hold on to what you use
-    often. In a run that is still being written only complete frames and rows are seen; `refresh`
-    looks for new ones.
+
+class Run:
+    """The output of one run, opened by `open_run`.
+
+    Arrays are read from the file at every access and not cached: keep those that you use often. Of
+    a run that is still being written only complete frames and rows are seen; `refresh` looks for
+    new ones.
 
     Attributes
     ----------
     path : Path
         The trajectory file.
     number_of_frames : int
-        Complete frames in the file when it was opened or last refreshed.
+        Number of complete frames when the run was opened or last refreshed.
     diagnostics : Diagnostics
         The time series, as arrays.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | Path):
         self.path = Path(path)
         self._source = WatchedFile(path)
         self.refresh()
 
-    def refresh(self) -> "Run":
-        """Look again at a run that is still being written, and return it.
+    def refresh(self) -> Self:
+        """Look for new frames and rows, and return the run.
 
         Raises
         ------
         FileError
-            The file is gone or can no longer be read.
+            The file is gone or cannot be read any more.
         """
         try:
             with reading(self.path):
@@ -114,59 +128,57 @@ class Run:
             raise
         return self
 
-    def _count(self, file):
+    def _count(self, file: h5py.File) -> None:
         check_format(file, self.path, TRAJECTORY)
         self._shapes = _shapes_of(file)
-        # What is stored frame by frame has a time axis, an axis of bodies or cells, and one more.
-        is_field = {
-            name: len(shape) >= 3 and not name.startswith("diagnostics/")
+        rows = sorted(name for name in self._shapes if name.startswith(DIAGNOSTICS))
+        # A field has an axis of frames, one of bodies or cells, and at least one more.
+        self._fields = sorted(
+            name
             for name, shape in self._shapes.items()
-        }
-        self._fields = sorted(filter(is_field.get, self._shapes))
-        # A writer may be stopped between two data sets (/step and /time are its last): only what
-        # all have counts.
-        self.number_of_frames = self._common_length(["time", "step", *self._fields])
-        rows = sorted(name for name in self._shapes if name.startswith("diagnostics/"))
-        count = self._common_length(["diagnostics/time", "diagnostics/step", *rows])
-        self.diagnostics = Diagnostics(
-            self._read, [name.removeprefix("diagnostics/") for name in rows], count
+            if len(shape) >= 3 and not name.startswith(DIAGNOSTICS)
         )
+        self.number_of_frames = self._common_length(["time", "step", *self._fields])
+        count = self._common_length([f"{DIAGNOSTICS}time", f"{DIAGNOSTICS}step", *rows])
+        names = [name.removeprefix(DIAGNOSTICS) for name in rows]
+        self.diagnostics = Diagnostics(self._read, names, count)
 
-    def _common_length(self, names):
+    def _common_length(self, names: list[str]) -> int:
+        """Return the number of rows that all data sets have: a writer may stop between two."""
         return min((self._shapes.get(name) or (0,))[0] for name in names)
 
-    def close(self):
-        """Close the file; closing twice is fine."""
+    def close(self) -> None:
+        """Close the file, if it is open."""
         self._source.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
-    def time(self) -> np.ndarray:
+    def time(self) -> Array:
         """The times of the frames: (T,) float64, in the units of time."""
         return self._of_frames("time", np.float64)
 
     @property
-    def step(self) -> np.ndarray:
+    def step(self) -> Array:
         """The steps of the frames: (T,) int64."""
         return self._of_frames("step", np.int64)
 
-    def _of_frames(self, name, dtype):
+    def _of_frames(self, name: str, dtype: DTypeLike) -> Array:
         # A run that has just begun may not have its data sets yet.
         count = self.number_of_frames
         return self._read(name, slice(0, count)) if count else np.empty(0, dtype)
 
     @property
-    def mass(self) -> np.ndarray:
+    def mass(self) -> Array:
         """The masses of the bodies: (N,) float64, in the units of mass."""
         return self._read("bodies/mass", slice(None))
 
     @property
-    def id(self) -> np.ndarray:
+    def id(self) -> Array:
         """The identities of the bodies: (N,) int64."""
         return self._read("bodies/id", slice(None))
 
@@ -175,13 +187,13 @@ class Run:
         """N, the number of bodies; zero for a model without bodies."""
         return (self._shapes.get("bodies/mass") or (0,))[0]
 
-    def positions(self, frame) -> np.ndarray:
+    def positions(self, frame: Frames) -> Array:
         """Read the positions of all bodies in one frame or in a slice of frames.
 
         Parameters
         ----------
         frame : int or slice
-            Negative frames count from the end. Nothing but the frames asked for is read.
+            Negative frames count from the end. Only these frames are read.
 
         Returns
         -------
@@ -199,31 +211,31 @@ class Run:
         """
         return self.field("bodies/position", frame)
 
-    def velocities(self, frame) -> np.ndarray:
-        """Read the velocities of all bodies; as `positions`, in the units of velocity."""
+    def velocities(self, frame: Frames) -> Array:
+        """Read the velocities of all bodies, as `positions`, in the units of velocity."""
         return self.field("bodies/velocity", frame)
 
     @property
     def fields(self) -> list[str]:
-        """The names of what is stored frame by frame, such as ``bodies/position``."""
+        """The names of the fields that each frame has, such as ``bodies/position``."""
         return list(self._fields)
 
-    def field(self, name, frame) -> np.ndarray:
-        """Read any field in one frame or in a slice of frames; parameters and errors as in `positions`."""
+    def field(self, name: str, frame: Frames) -> Array:
+        """Read a field in one frame or in a slice of frames; see `positions`."""
         if isinstance(frame, slice):
             return self._read_slice(name, frame)
         return self._read(name, self._index(frame))
 
-    def part(self, name, frame, where) -> np.ndarray:
-        """Read a part of a field in one frame: ``where`` has an int or a slice, not negative, for its leading axes."""
+    def part(self, name: str, frame: int, where: tuple[int | slice, ...]) -> Array:
+        """Read a part of a field in one frame; `where` indexes its first axes, not negatively."""
         return self._read(name, (self._index(frame), *where))
 
-    def shape(self, name) -> tuple[int, ...]:
-        """Return the shape of a data set as it stands in the file: frames first; errors as in `units`."""
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a data set in the file, frames first; errors as in `units`."""
         self._check_name(name)
         return self._shapes[name]
 
-    def _index(self, frame):
+    def _index(self, frame: int) -> int:
         index = operator.index(frame)
         count = self.number_of_frames
         if not count:
@@ -234,7 +246,7 @@ class Run:
             )
         return index % count
 
-    def _read_slice(self, name, frames):
+    def _read_slice(self, name: str, frames: slice) -> Array:
         wanted = range(self.number_of_frames)[frames]
         if not wanted:
             return self._read(name, slice(0, 0))
@@ -242,18 +254,18 @@ class Run:
         found = self._read(name, slice(forward[0], forward[-1] + 1, forward.step))
         return found if wanted.step > 0 else found[::-1]
 
-    def frames(self, which=slice(None)) -> Iterator["Frame"]:
-        """Go through the frames one at a time; no more than one is in memory unless the caller keeps it.
+    def frames(self, which: slice = slice(None)) -> Iterator[Frame]:
+        """Yield the frames one at a time; none is kept in memory.
 
         Parameters
         ----------
         which : slice, optional
-            Which frames, for instance ``slice(None, None, 10)``; all by default.
+            The frames, for instance ``slice(None, None, 10)``; all by default.
 
         Yields
         ------
         Frame
-            Its arrays are read when they are asked for.
+            Its arrays are read when they are accessed.
         """
         times = self.time
         steps = self.step
@@ -261,8 +273,8 @@ class Run:
             yield Frame(self, index, float(times[index]), int(steps[index]))
 
     @property
-    def attributes(self) -> dict:
-        """What the run noted about itself: program_version, title, model, ranks, backend, …"""
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the file: program_version, title, model, ranks, backend, …"""
         file = self._source.handle
         with reading(self.path):
             return attributes(file)
@@ -274,11 +286,11 @@ class Run:
 
     @property
     def model(self) -> str:
-        """The model that was run, such as ``nbody``."""
+        """The name of the model."""
         return str(self.attributes.get("model", "unknown"))
 
     @property
-    def config(self) -> dict:
+    def config(self) -> dict[str, Any]:
         """The resolved configuration of the run.
 
         Raises
@@ -292,8 +304,13 @@ class Run:
             raise FileError(f"{self.path}: the configuration stored in it is not YAML") from error
         return found if isinstance(found, dict) else {}
 
-    def units(self, name) -> str:
-        """Return the units of a data set: ``run.units("bodies/position")`` or ``run.units("total_energy")``.
+    def units(self, name: str) -> str:
+        """Return the units of a data set.
+
+        Parameters
+        ----------
+        name : str
+            Its path, such as ``bodies/position``, or the last part, such as ``total_energy``.
 
         Raises
         ------
@@ -302,105 +319,80 @@ class Run:
         """
         return str(self._attributes_of(name).get("units", ""))
 
-    def description(self, name) -> str:
-        """Say in a line what a data set holds; names and errors as in `units`."""
+    def description(self, name: str) -> str:
+        """Return the description of a data set, a line; names and errors as in `units`."""
         return str(self._attributes_of(name).get("description", ""))
 
-    def _attributes_of(self, name):
-        known = (f"{group}{name}" for group in ("", "diagnostics/", "bodies/", "fluid/"))
-        full = next((full for full in known if full in self._shapes), name)
+    def _attributes_of(self, name: str) -> dict[str, Any]:
+        full = self._full_name(name)
         self._check_name(full)
         with reading(self.path):
             return patiently(self.path, lambda: attributes(self._source.handle[full]))
 
-    def _read(self, name, rows):
+    def _full_name(self, name: str) -> str:
+        """Return the path of a data set that may be given by the last part of it."""
+        known = (name, f"{DIAGNOSTICS}{name}", *sorted(self._shapes))
+        matches = (full for full in known if full in self._shapes and _ends_in(full, name))
+        return next(matches, name)
+
+    def _read(self, name: str, rows: Rows) -> Array:
         self._check_name(name)
         return self._source.read(name, rows)
 
-    def _check_name(self, name):
+    def _check_name(self, name: str) -> None:
         self._source.check_open()
         if name not in self._shapes:
             raise InputError(
-                f"{self.path}: no data set '{name}' in this run of model '{self.model}'{self._hint(name)}"
+                f"{self.path}: no data set '{name}' in this run of model '{self.model}'"
+                f"{self._hint(name)}"
             )
 
-    def _hint(self, name):
+    def _hint(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._shapes, 1)
         return f"; did you mean '{near[0]}'?" if near else ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self._source.is_open:
             return f"Run {self.path} (closed)"
         lines = [f"Run '{self.title}' of model {self.model} in {self.path}"]
         if self.number_of_bodies:
             lines.append(f"  bodies       {self.number_of_bodies}")
-        fluid = [name for name in self._fields if name.startswith("fluid/")]
-        lines += [f"  {name[6:]:<12} {self._shapes[name][1:]} a frame" for name in fluid]
+        for name in self._fields:
+            group, _, short = name.rpartition("/")
+            if group != "bodies":
+                lines.append(f"  {short:<12} {self._shapes[name][1:]} a frame")
         lines.append(f"  frames       {self.number_of_frames}{self._span()}")
-        lines.append(
-            f"  diagnostics  {self.diagnostics.number_of_rows} rows of {', '.join(self.diagnostics) or 'nothing'}"
-        )
+        quantities = ", ".join(self.diagnostics) or "nothing"
+        lines.append(f"  diagnostics  {self.diagnostics.number_of_rows} rows of {quantities}")
         return "\n".join(lines)
 
-    def _span(self):
+    def _span(self) -> str:
         times = self.time
         steps = self.step
-        return (
-            f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
-            if len(times)
-            else ""
-        )
+        if not len(times):
+            return ""
+        return f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """One frame of a run; its arrays are read when they are asked for.
-
-    Attributes
-    ----------
-    index : int
-        Its place among the frames.
-    time : float
-        In the units of time.
-    step : int
-        Steps taken since the initial state.
-    """
-
-    run: Run
-    index: int
-    time: float
-    step: int
-
-    @property
-    def positions(self) -> np.ndarray:
-        """(N, 3) float64, in the units of length."""
-        return self.run.positions(self.index)
-
-    @property
-    def velocities(self) -> np.ndarray:
-        """(N, 3) float64, in the units of velocity."""
-        return self.run.velocities(self.index)
-
-    def field(self, name) -> np.ndarray:
-        """Any field of the frame by its name, see `Run.fields`."""
-        return self.run.field(name, self.index)
-
-    def __repr__(self):
-        return f"Frame {self.index}: time {self.time:g}, step {self.step}"
+def _ends_in(full: str, name: str) -> bool:
+    """Return whether a path is `name` or ends in it."""
+    return full == name or full.endswith(f"/{name}")
 
 
-def _shapes_of(file):
-    shapes = {}
-    file.visititems(
-        lambda name, node: (
-            shapes.update({name: node.shape}) if isinstance(node, h5py.Dataset) else None
-        )
-    )
+def _shapes_of(file: h5py.File) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every data set of a file by its path."""
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def visit(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset):
+            shapes[name] = node.shape
+
+    file.visititems(visit)
     return shapes
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number, as people write it; PyYAML asks for 1.0e-3."""
+    """Reads 1e-3 as a number, as people write it; PyYAML knows only 1.0e-3."""
 
 
 _Loader.add_implicit_resolver(

@@ -61,7 +61,8 @@ class Recorder:
     @property
     def model(self) -> Model:
         """The model, which an event may have replaced."""
-        return self.simulation.model
+        model: Model = self.simulation.model
+        return model
 
     def begin(self, saved_step: int | None) -> None:
         """Check the initial state of this part of the run.
