@@ -7,11 +7,13 @@ from hybrid_nbody.files.events import read_events
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers import relaxation as solvers
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
@@ -128,7 +130,7 @@ class FluidBuilder:
         )
         self._check_backend(placement.backend)
         kind = (
-            config.fluid.boundary,
+            Boundary.of_axes(config.fluid.boundary),
             DTYPES[config.fluid.dtype],
             physics_of(config),
             partial(solver_of, config.solver),
@@ -153,7 +155,11 @@ class FluidBuilder:
         fluid = self.config.fluid
         mixed = is_mixed(placement)
         return measured_weights(
-            placement.backend, fluid.boundary, DTYPES[fluid.dtype], self.communicator, mixed
+            placement.backend,
+            Boundary.of_axes(fluid.boundary),
+            DTYPES[fluid.dtype],
+            self.communicator,
+            mixed,
         )
 
     def _connect(self, placement, transport, partition, events):
@@ -182,7 +188,11 @@ class FluidBuilder:
         own = halo.own
         mixed = is_mixed(placement)
         slab = Slab(
-            config.grid.cells, config.fluid.boundary, own.start, own.stop - own.start, mixed
+            config.grid.cells,
+            Boundary.of_axes(config.fluid.boundary),
+            own.start,
+            own.stop - own.start,
+            mixed,
         )
         kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
         output = config.output
@@ -222,19 +232,17 @@ def with_events_of_file(config):
 
 DTYPES = {"float32": "f4", "float64": "f8"}
 SOLVERS = {
-    "red-black": solvers.RedBlack,
-    "lexicographic": solvers.Lexicographic,
+    "red-black": RedBlack,
+    "lexicographic": Lexicographic,
     "multigrid": Multigrid,
 }
 
 
 def solver_of(config, kernels, halo):
     """Return the solver that a configuration asks for."""
-    accuracy = solvers.Accuracy(config.max_iterations, config.tolerance, config.criterion)
+    accuracy = Accuracy(config.max_iterations, config.tolerance, config.criterion)
     if config.method == "sor":
-        return solvers.Sor(
-            kernels, halo, accuracy, None if config.omega == "auto" else config.omega
-        )
+        return Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
     return SOLVERS[config.method](kernels, halo, accuracy)
 
 

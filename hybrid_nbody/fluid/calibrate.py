@@ -5,9 +5,12 @@ from functools import partial
 
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import make_kernels
-from hybrid_nbody.fluid.solvers.relaxation import COLOURS, Accuracy, RedBlack
-from hybrid_nbody.fluid.solvers.stencil import POISSON
-from hybrid_nbody.fluid.step import Physics, Stepper, make_state
+from hybrid_nbody.fluid.kernels.contract import Relaxation
+from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack
+from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.fluid.step import Physics, Stepper
+from hybrid_nbody.fluid.workspace import make_state
 from hybrid_nbody.parallel.calibrate import fastest
 from hybrid_nbody.parallel.exchange.halo import FullGrid
 
@@ -29,7 +32,7 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
         ``make_solver(kernels, halo)`` returns the run's solver.
     """
     kernels = make_kernels(backend, Slab.whole(REHEARSED_CELLS, boundary), dtype)
-    halo = FullGrid(REHEARSED_CELLS[2], boundary[2] == "periodic")
+    halo = FullGrid(REHEARSED_CELLS[2], boundary.periodic[2])
     state = make_state(kernels)
     stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
     stepper.step(lambda b: kernels.largest(b))
@@ -39,7 +42,8 @@ def compile_kernels(backend, boundary, dtype, physics: Physics, make_solver) -> 
     kernels.plane_squares(*state.velocity)
     kernels.begin_solve()
     for colour in COLOURS:
-        kernels.sweep(colour, state.x, state.b, POISSON, POISSON.lagging, 0.0)
+        relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, 0.0)
+        kernels.sweep(colour, state.x, state.b, relaxation)
     kernels.end_iteration()
     kernels.end_solve()
     backend.synchronize()
@@ -68,7 +72,7 @@ def solve_of(kernels):
     """Return what ranks do most in a run, ``solve(x, b, stencil)``: those of several kinds sweep colour by colour."""
     slab = kernels.slab
     solver = RedBlack(kernels, FullGrid(slab.cells[2], slab.periodic[2]), Accuracy(ITERATIONS, 0.0))
-    return solver.iterate if slab.mixed else partial(solver.solve, room=None)
+    return solver.iterate if slab.mixed else partial(solver.solve, scratch=None)
 
 
 def _seconds(backend, solve, x, b):

@@ -4,9 +4,10 @@ import numpy as np
 
 from hybrid_nbody.fluid import diagnostics
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.solvers.stencil import POISSON
 from hybrid_nbody.fluid.sources import Sources
-from hybrid_nbody.fluid.step import Physics, Stepper, make_state
+from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.fluid.step import Physics, Stepper
+from hybrid_nbody.fluid.workspace import make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -17,7 +18,7 @@ SOLVES = 6
 """Linear systems of a step: three components of the velocity, two pressures, the density."""
 
 STATE_NAMES = ("state/u", "state/v", "state/w", "state/density")
-KEPT_NAMES = ("carried/u", "carried/v", "carried/w", "carried/density")
+CARRIED_NAMES = ("carried/u", "carried/v", "carried/w", "carried/density")
 
 
 class FluidModel:
@@ -145,12 +146,12 @@ class FluidModel:
         """Return the largest divergence of the velocity."""
         state = self.state
         kernels = self.kernels
-        self.halo.fill(state.velocity[2])
-        kernels.divergence(*state.velocity, 0.5 / kernels.slab.spacing, state.b)
-        cells = state.rooms.of_solver[: int(np.prod(kernels.slab.shape))].reshape(
-            kernels.slab.shape
-        )
-        kernels.merge(state.b, cells)  # into x: the solver's arrays are free between steps
+        self.halo.fill(state.velocity.w)
+        kernels.divergence(state.velocity, 0.5 / kernels.slab.spacing, state.b)
+        shape = kernels.slab.shape
+        scratch = state.workspace.solver_scratch()  # x, free between steps, comes before b
+        cells = scratch[: int(np.prod(shape))].reshape(shape)
+        kernels.merge(state.b, cells)
         return self.halo.largest(kernels.largest(cells))
 
     def _iterations(self):
@@ -182,7 +183,7 @@ class FluidModel:
         """Return the arrays of the complete state by name."""
         saved = dict(zip(STATE_NAMES, (*self.state.velocity, self.state.density), strict=True))
         if self.physics.carry_over:
-            saved |= zip(KEPT_NAMES, self.state.kept, strict=True)
+            saved |= zip(CARRIED_NAMES, self.state.carried, strict=True)
         return saved
 
     def _field(self, name, array):

@@ -6,9 +6,19 @@ are slow.
 
 import numpy as np
 import pytest
-from support.fluid_kernels import FREE, INSIDE, coloured, make_kernels, merged, random_fields, whole
+from support.fluid_kernels import (
+    FREE,
+    INSIDE,
+    coloured,
+    make_kernels,
+    merged,
+    random_fields,
+    relax,
+    whole,
+)
 
-from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
+from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source, Velocity
+from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
 CELLS = (35, 5, 6)
 THREADS = [1, 2, 3]
@@ -33,13 +43,13 @@ def subnormal_fields(slab, number, smallest):
 
 
 def solve(kernels, x, b):
-    kernels.relax(x, b, diffusion(0.3, SCALAR), 3, 0.0, None)
+    relax(kernels, x, b, Solve(diffusion(0.3, SCALAR), 0.0, 3))
 
 
 def sweep(kernels, x, b):
     stencil = diffusion(0.3, SCALAR)
     for colour in (0, 1):
-        kernels.sweep(colour, x, b, stencil, stencil.lagging, 0.0)
+        kernels.sweep(colour, x, b, Relaxation(stencil, stencil.fixed_ghost_factors, 0.0))
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -73,9 +83,10 @@ def test_nothing_is_carried_of_a_subnormal_field(smallest, cells, threads):
         subnormal_fields(slab, 2, smallest),
     )
     velocity, out = random_fields(slab, 3, dtype), kernels.field()
-    kernels.advect(source, 1, out, *velocity, 1.7, SCALAR)
+    carried, flow = Source(source, 1, SCALAR), Flow(Velocity(*velocity), 1.7)
+    kernels.advect(carried, out, flow)
     assert not out.any()
-    kernels.correct(source, forward, 1, out, *velocity, 1.7, SCALAR)
+    kernels.correct(carried, forward, out, flow)
     assert not out.any()
 
 
@@ -86,12 +97,12 @@ def test_a_subnormal_velocity_has_no_divergence_and_a_subnormal_pressure_no_grad
     slab, dtype = whole(CELLS, FREE), smallest.dtype.str[1:]
     kernels, (u, v, w, p) = make_kernels(slab, dtype, threads), subnormal_fields(slab, 4, smallest)
     colours = kernels.colours()
-    kernels.divergence(u, v, w, 0.5, colours)
+    kernels.divergence(Velocity(u, v, w), 0.5, colours)
     assert not colours.any()
     kernels.split_carried(kernels.field(), 0.5, p, colours, kernels.colours())
     assert not colours.any()
     velocity = [kernels.field() for _ in range(3)]
-    kernels.subtract_gradient(*velocity, coloured(kernels, p), 0.5)
+    kernels.subtract_gradient(Velocity(*velocity), coloured(kernels, p), 0.5)
     assert not np.any(velocity)
 
 
@@ -101,20 +112,22 @@ def test_threads_are_left_as_they_were(smallest, threads):
     slab, dtype = whole(CELLS, FREE), smallest.dtype.str[1:]
     kernels, (x, b, u, v, w) = make_kernels(slab, dtype, threads), random_fields(slab, 5, dtype)
     colours = coloured(kernels, x)
+    carried, flow = Source(x, 1, SCALAR), Flow(Velocity(u, v, w), 1.7)
+    relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, 0.0)
     for after in (
-        lambda: kernels.relax(colours, coloured(kernels, b), POISSON, 5, 0.0, None),
-        lambda: kernels.sweep(0, colours, coloured(kernels, b), POISSON, POISSON.lagging, 0.0),
-        lambda: kernels.advect(x, 1, kernels.field(), u, v, w, 1.7, SCALAR),
-        lambda: kernels.correct(x, b, 1, kernels.field(), u, v, w, 1.7, SCALAR),
+        lambda: relax(kernels, colours, coloured(kernels, b), Solve(POISSON, 0.0, 5)),
+        lambda: kernels.sweep(0, colours, coloured(kernels, b), relaxation),
+        lambda: kernels.advect(carried, kernels.field(), flow),
+        lambda: kernels.correct(carried, b, kernels.field(), flow),
         lambda: kernels.relax_lexicographic(x.copy(), b, POISSON, 1),
         lambda: kernels.split_carried(x, 0.5, b, kernels.colours(), kernels.colours()),
-        lambda: kernels.divergence(u, v, w, 0.5, kernels.colours()),
-        lambda: kernels.subtract_gradient(u, v, w, colours, 0.5),
+        lambda: kernels.divergence(Velocity(u, v, w), 0.5, kernels.colours()),
+        lambda: kernels.subtract_gradient(flow.velocity, colours, 0.5),
     ):
         after()
         half = np.full(slab.shape, smallest) / smallest.dtype.type(2)
         assert (half > 0).all()
         forced = [kernels.field() for _ in range(3)]
-        kernels.buoyancy(*forced, half, (0.5, 0.5, 0.5))
+        kernels.buoyancy(Velocity(*forced), half, (0.5, 0.5, 0.5))
         for component in forced:
             assert (component[INSIDE] == smallest / smallest.dtype.type(4)).all()

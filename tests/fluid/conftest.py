@@ -14,7 +14,7 @@ def backend(backend_name, communicator):
     return make_backend(backend_name, threads=1, local_rank=communicator.local_rank)
 
 
-@pytest.fixture(params=CASES, ids=str)
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]} {case[1]}")
 def case(request):
     """Cells and boundary of a grid."""
     return request.param

@@ -6,6 +6,7 @@ import pytest
 from support import configs
 
 from hybrid_nbody.fluid import build as fluid
+from hybrid_nbody.fluid.grid import Boundary
 
 CONFIG = """
 model: fluid
@@ -21,7 +22,8 @@ time: {dt: 0.1, steps: 1}
 def test_ranks_of_several_kinds_are_measured_as_they_run(monkeypatch, alone, kinds, mixed):
     def measured(backend, boundary, dtype, communicator, several_kinds):
         assert (backend, communicator, several_kinds) == ("a device", alone, mixed)
-        assert (tuple(boundary), dtype) == (("free-slip", "no-slip", "periodic"), "f8")
+        assert boundary == Boundary.of_axes(("free-slip", "no-slip", "periodic"))
+        assert dtype == "f8"
         return [3.0]
 
     monkeypatch.setattr(fluid, "measured_weights", measured)

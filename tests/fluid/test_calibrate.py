@@ -9,7 +9,7 @@ from support.ranks import same_bits
 from hybrid_nbody.fluid import calibrate as trial
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import make_kernels
-from hybrid_nbody.fluid.solvers.stencil import POISSON
+from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.parallel import calibrate as trials
 
 
@@ -26,7 +26,7 @@ def test_every_rank_hears_the_speed_of_all(communicator, monkeypatch, mixed):
 def test_ranks_of_several_kinds_are_measured_in_single_sweeps(monkeypatch):
     """As they run: a device that does a whole solve at once alone must not do so here."""
     backend, found = make_backend("cpu"), []
-    for mixed, unused in ((False, "sweep"), (True, "relax")):
+    for mixed, unused in ((False, "sweep"), (True, "begin_passes")):
         kernels = make_kernels(backend, Slab((12, 10, 8), MIXED, 0, 8, mixed), "f8")
         monkeypatch.setattr(
             kernels, unused, lambda *_, name=unused: pytest.fail(f"{name} was called")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from support.fluids import make_model
 
-from hybrid_nbody.fluid.solvers.relaxation import Accuracy, Sor
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.relaxation import Sor
 from hybrid_nbody.fluid.step import Physics
 
 VISCOSITY, END = 0.02, 0.5

@@ -5,19 +5,20 @@ from support.bodies import make_backend
 from support.ranks import transport_of
 
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers import relaxation as solvers
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
-FREE_SLIP = ("free-slip",) * 3
-NO_SLIP = ("no-slip",) * 3
-PERIODIC = ("periodic",) * 3
-MIXED = ("periodic", "no-slip", "free-slip")
+FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
+NO_SLIP = Boundary.of_axes(("no-slip",) * 3)
+PERIODIC = Boundary.of_axes(("periodic",) * 3)
+MIXED = Boundary.of_axes(("periodic", "no-slip", "free-slip"))
 
 
 def make_halo(backend, communicator, planes, periodic, weights=None):
@@ -34,7 +35,7 @@ def make_kernels(backend, cells, boundary=FREE_SLIP, dtype="f8", own=None):
 
 def red_black(kernels, halo, iterations=20, tolerance=1e-7, criterion="change"):
     """Return the solver of the course."""
-    return solvers.RedBlack(kernels, halo, solvers.Accuracy(iterations, tolerance, criterion))
+    return RedBlack(kernels, halo, Accuracy(iterations, tolerance, criterion))
 
 
 def make_model(
@@ -51,7 +52,7 @@ def make_model(
 ):
     """Return a model at rest; ``solver(kernels, halo)`` makes its solver."""
     backend = backend or make_backend("cpu", threads=1)
-    halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
+    halo = make_halo(backend, communicator, cells[2], boundary.periodic[2], weights)
     kernels = make_kernels(backend, cells, boundary, dtype, halo.own)
     sources = Sources(events)
     return FluidModel(

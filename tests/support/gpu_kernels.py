@@ -3,30 +3,30 @@
 import numpy as np
 import pytest
 
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Ghosts, Slab
 from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
 from hybrid_nbody.fluid.kernels.gpu import red_black as gpu_relax
 from hybrid_nbody.fluid.kernels.gpu import tiling as gpu_tiles
 from hybrid_nbody.fluid.kernels.gpu.layout import LANES
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Boxes
 from hybrid_nbody.fluid.kernels.gpu.tiling import SMALLER, Tiling
-from hybrid_nbody.fluid.solvers.stencil import POISSON, diffusion
+from hybrid_nbody.fluid.stencil import POISSON, diffusion
 
 CASES = {
-    "walls": ((70, 75, 10), ("free-slip", "no-slip", "free-slip")),
-    "odd": ((135, 5, 7), ("no-slip", "free-slip", "no-slip")),
-    "periodic": ((132, 70, 8), ("periodic", "periodic", "periodic")),
-    "mixed": ((20, 34, 6), ("periodic", "free-slip", "periodic")),
-    "ring": ((128, 34, 6), ("periodic", "no-slip", "periodic")),
-    "ring in y": ((70, 32, 7), ("no-slip", "periodic", "free-slip")),
-    "one": ((1, 1, 1), ("free-slip", "free-slip", "free-slip")),
+    "walls": ((70, 75, 10), Boundary.of_axes(("free-slip", "no-slip", "free-slip"))),
+    "odd": ((135, 5, 7), Boundary.of_axes(("no-slip", "free-slip", "no-slip"))),
+    "periodic": ((132, 70, 8), Boundary.of_axes(("periodic", "periodic", "periodic"))),
+    "mixed": ((20, 34, 6), Boundary.of_axes(("periodic", "free-slip", "periodic"))),
+    "ring": ((128, 34, 6), Boundary.of_axes(("periodic", "no-slip", "periodic"))),
+    "ring in y": ((70, 32, 7), Boundary.of_axes(("no-slip", "periodic", "free-slip"))),
+    "one": ((1, 1, 1), Boundary.of_axes(("free-slip", "free-slip", "free-slip"))),
 }
 RTOL = {"f4": 2e-5, "f8": 1e-12}
 
 STENCILS = {
     "poisson": POISSON,
-    "diffusion": diffusion(0.7, (1, -1, 1)),
-    "mirrored": diffusion(2.5, (-1, -1, -1)),
+    "diffusion": diffusion(0.7, Ghosts.of_signs(1, -1, 1)),
+    "mirrored": diffusion(2.5, Ghosts.of_signs(-1, -1, -1)),
 }
 
 LEAST_THREADS = 256

@@ -1,4 +1,4 @@
-"""Whole runs, and what they wrote."""
+"""FullGrid runs, and what they wrote."""
 
 import subprocess
 import sys

@@ -24,8 +24,9 @@ from hybrid_nbody.benchmarks.fluid.rows import ROW_SECONDS
 from hybrid_nbody.benchmarks.harness.measure import Times, seconds_of
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.kernels import make_kernels, reference
-from hybrid_nbody.fluid.solvers import relaxation as solvers
-from hybrid_nbody.fluid.solvers.stencil import POISSON
+from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack
+from hybrid_nbody.fluid.stencil import POISSON
 
 SIZES = {"cpu": (42, 84), "gpu": (42, 84, 168, 336)}
 
@@ -74,7 +75,7 @@ PHASES = (
     Phase("red-black", "gpu", "red-black, GPU"),
 )
 
-SOLVERS = {"lexicographic": solvers.Lexicographic, "red-black": solvers.RedBlack}
+SOLVERS = {"lexicographic": Lexicographic, "red-black": RedBlack}
 
 
 class PlumeRun:
@@ -170,7 +171,7 @@ def _first(rows, row):
 
 def error_of_steps(backend) -> float:
     """Return how far a few steps on a small grid, of red-black solves, are from the reference."""
-    model = make_model(backend, SMALL, solvers.RedBlack, CLEARED, CHECK_EVENTS)
+    model = make_model(backend, SMALL, RedBlack, CLEARED, CHECK_EVENTS)
     model.advance(CHECK_STEPS)
     found = [
         backend.download(array[1:-1]) for array in (*model.state.velocity, model.state.density)

@@ -3,17 +3,17 @@
 import numpy as np
 
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels, reference
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers.relaxation import Accuracy
-from hybrid_nbody.fluid.solvers.stencil import POISSON
+from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
+from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 DTYPE = "f4"
-FREE_SLIP = ("free-slip",) * 3
+FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
 
 COURSE = Accuracy(iterations=20, tolerance=1e-7)
 """When a solve of the course's program ends."""

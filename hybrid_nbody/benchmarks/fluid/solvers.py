@@ -10,9 +10,10 @@ from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, make_halo, make_sl
 from hybrid_nbody.benchmarks.fluid.rows import measured
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.kernels import make_kernels, reference
-from hybrid_nbody.fluid.solvers import relaxation as solvers
+from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers.stencil import POISSON
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.stencil import POISSON
 
 SIZES = {"cpu": (64,), "gpu": (64, 128)}
 
@@ -38,8 +39,8 @@ class Solver:
 
 
 SOLVERS = (
-    Solver("red-black", solvers.RedBlack),
-    Solver("sor", solvers.Sor),
+    Solver("red-black", RedBlack),
+    Solver("sor", Sor),
     Solver("multigrid", Multigrid),
 )
 
@@ -64,9 +65,7 @@ class Problem:
 
     def solver(self, solver: Solver, iterations: int):
         """Return a solver of at most so many iterations."""
-        return solver.make(
-            self.kernels, self.halo, solvers.Accuracy(iterations, RESIDUAL, "residual")
-        )
+        return solver.make(self.kernels, self.halo, Accuracy(iterations, RESIDUAL, "residual"))
 
     def iterations(self, solver: Solver, stop) -> int:
         """Solve from zero; return the iterations needed, or `MOST_ITERATIONS`."""

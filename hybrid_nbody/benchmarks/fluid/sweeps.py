@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.benchmarks.fluid.problems import DTYPE, make_slab
+from hybrid_nbody.benchmarks.fluid.problems import DTYPE, make_halo, make_slab
 from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS, Passes
-from hybrid_nbody.fluid.solvers.relaxation import NEVER_MET
-from hybrid_nbody.fluid.solvers.stencil import POISSON
+from hybrid_nbody.fluid.solvers.base import NEVER_MET
+from hybrid_nbody.fluid.solvers.halos import OwnGrid
+from hybrid_nbody.fluid.solvers.relaxation import run_passes
+from hybrid_nbody.fluid.stencil import POISSON
 
 SOURCE = Path(__file__).with_name("sweeps.cu")
 FACTOR = np.float32(1.0 / POISSON.diagonal)
@@ -242,10 +245,11 @@ class ModelSweeps:
     def iterate(self, count):
         """Queue iterations."""
         kernels = self.kernels
+        relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, TOLERANCE)
         kernels.begin_solve()
         for _ in range(count):
             for colour in (0, 1):
-                kernels.sweep(colour, self.x, self.b, POISSON, POISSON.lagging, TOLERANCE)
+                kernels.sweep(colour, self.x, self.b, relaxation)
             kernels.end_iteration()
         kernels.end_solve()
 
@@ -260,9 +264,14 @@ class ModelRelax(ModelSweeps):
 
     tolerance = TOLERANCE
 
+    def __init__(self, backend, cells):
+        super().__init__(backend, cells)
+        self.halo = OwnGrid(make_halo(cells))
+
     def iterate(self, count):
         """Queue iterations."""
-        self.kernels.relax(self.x, self.b, POISSON, count, self.tolerance, None)
+        solve = Solve(POISSON, self.tolerance, count)
+        run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), self.halo)
 
 
 class OnePassOnCpu(ModelRelax):

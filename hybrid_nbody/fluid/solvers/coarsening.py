@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+Cells = tuple[int, int, int]
+
 MOST_STRETCHED = 1.4
 """An axis is left as it is where its spacing is more than this many times the smallest: it lags
 behind the others."""
@@ -53,28 +55,29 @@ class Interpolation(NamedTuple):
     upper_weight: np.ndarray
 
 
-def grid_sizes(cells, boundary) -> list[tuple[int, int, int]]:
+def grid_sizes(cells: Cells, periodic: tuple[bool, bool, bool]) -> list[Cells]:
     """Return the cells (nx, ny, nz) of all grids, from `cells` down to a single cell."""
-    sizes = [tuple(cells)]
+    sizes = [cells]
     while max(sizes[-1]) > 1:
-        sizes.append(_coarser(sizes[-1], cells, boundary))
+        sizes.append(_coarser(sizes[-1], cells, periodic))
     return sizes
 
 
-def _coarser(cells, finest, boundary):
+def _coarser(cells: Cells, finest: Cells, periodic) -> Cells:
     """Return the cells of the next grid."""
     spacings = [whole / number for whole, number in zip(finest, cells, strict=True)]
     longest = MOST_STRETCHED * min(
         spacing for spacing, number in zip(spacings, cells, strict=True) if number > 1
     )
-    axes = zip(cells, spacings, boundary, strict=True)
-    return tuple(_halved(n, kind) if spacing <= longest else n for n, spacing, kind in axes)
+    axes = zip(cells, spacings, periodic, strict=True)
+    x, y, z = (_halved(n, wraps) if spacing <= longest else n for n, spacing, wraps in axes)
+    return x, y, z
 
 
-def _halved(number, kind):
+def _halved(number: int, wraps: bool) -> int:
     """Return half of a number of cells; on a periodic axis an even one, so that no two neighbours are of one colour."""
     half = -(-number // 2)
-    return half + half % 2 if kind == "periodic" and half > 1 else half
+    return half + half % 2 if wraps and half > 1 else half
 
 
 def centre_planes(fine: int, coarse: int) -> np.ndarray:

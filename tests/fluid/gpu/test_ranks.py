@@ -5,7 +5,7 @@ from support.bodies import make_backend
 from support.fluids import DEFAULT, FREE_SLIP, PERIODIC, make_model, state, stirring
 from support.ranks import communicator, same_bits, this_rank
 
-from hybrid_nbody.fluid.kernels.gpu.peers import Messages, Peers
+from hybrid_nbody.fluid.solvers.halos import ExchangedPlanes, PushedPlanes
 
 __all__ = ["communicator"]
 
@@ -36,7 +36,7 @@ def test_planes_of_others_are_the_same_however_they_come(
     monkeypatch.setattr(transport, "peers", transport.peers if written else None)
     for model in (shared, whole):
         model.advance(6)
-    assert isinstance(shared.kernels.relaxation.neighbours, Peers if written else Messages)
+    assert isinstance(shared.stepper.solver.pass_halo, PushedPlanes if written else ExchangedPlanes)
     expected = state(whole)
     for name, found in state(shared).items():
         assert same_bits(found, expected[name]), name

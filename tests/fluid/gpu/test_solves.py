@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.fluid_kernels import relax
 from support.gpu_kernels import (
     CASES,
     STENCILS,
@@ -16,9 +17,13 @@ from support.gpu_kernels import (
 )
 from support.ranks import on_threads
 
+from hybrid_nbody.fluid.grid import Boundary, Ghosts
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.solvers.relaxation import NEVER_MET
-from hybrid_nbody.fluid.solvers.stencil import SCALAR, diffusion
+from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
+from hybrid_nbody.fluid.solvers.base import NEVER_MET
+from hybrid_nbody.fluid.solvers.halos import pass_halo
+from hybrid_nbody.fluid.solvers.relaxation import run_passes
+from hybrid_nbody.fluid.stencil import SCALAR, diffusion
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 
@@ -37,7 +42,7 @@ def test_relax(backend, case, dtype, way, name, iterations):
     kernels, stencil = make(backend, case, dtype, way=way), STENCILS[name]
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     found, right = colours_of(kernels, x), colours_of(kernels, b)
-    kernels.relax(found, right, stencil, iterations, 0.0, None)
+    relax(kernels, found, right, Solve(stencil, 0.0, iterations), None)
     close(merged(kernels, found), reference.relax(x, b, stencil, case[1], iterations)[0], dtype)
 
 
@@ -49,20 +54,22 @@ def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     changes, present = [], x
     for _ in range(stop):
-        present, change = reference.iterate(present, b, stencil, case[1], stencil.lagging)
+        present, change = reference.iterate(
+            present, b, stencil, case[1], stencil.fixed_ghost_factors
+        )
         changes.append(change)
     tolerance = 1.01 * changes[-1]
     assert stop == 1 or changes[-2] > 1.1 * tolerance
     found, right = colours_of(kernels, x), colours_of(kernels, b)
     kernels.reset_statistics()
-    kernels.relax(found, right, stencil, 12, tolerance, None)
+    relax(kernels, found, right, Solve(stencil, tolerance, 12), None)
     assert kernels.statistics() == {"solves": 1, "iterations": stop, "early": 1}
     close(merged(kernels, found), present, dtype)
     exactly = colours_of(kernels, x)
-    kernels.relax(exactly, right, stencil, stop, 0.0, None)
+    relax(kernels, exactly, right, Solve(stencil, 0.0, stop), None)
     np.testing.assert_array_equal(merged(kernels, found), merged(kernels, exactly))
     assert kernels.statistics() == {"solves": 2, "iterations": 2 * stop, "early": 1}
-    kernels.relax(exactly, right, stencil, stop, np.inf, None)
+    relax(kernels, exactly, right, Solve(stencil, np.inf, stop), None)
     assert kernels.statistics() == {
         "solves": 3,
         "iterations": 2 * stop + 1,
@@ -106,12 +113,15 @@ def sweep_all(slabs, arrays, rights, stencil, factors, tolerance):
     """Do an iteration on several slabs."""
     for colour in (0, 1):
         for kernels, array, right in zip(slabs, arrays, rights, strict=True):
-            kernels.sweep(colour, array, right, stencil, factors, tolerance)
+            kernels.sweep(colour, array, right, Relaxation(stencil, factors, tolerance))
         exchange(slabs, arrays, colour)
 
 
 def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
-    stencil, factors = diffusion(0.7, (1, -1, 1)), tuple(0.1 + 0.02 * number for number in range(8))
+    stencil, factors = (
+        diffusion(0.7, Ghosts.of_signs(1, -1, 1)),
+        tuple(0.1 + 0.02 * number for number in range(8)),
+    )
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     expected = reference.iterate(x, b, stencil, case[1], factors)[0]
     slabs = slabs_of(backend, case, dtype)
@@ -125,12 +135,12 @@ def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
 
 
 def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
-    stencil, tolerance = diffusion(0.7, (1, -1, 1)), 0.05
+    stencil, tolerance = diffusion(0.7, Ghosts.of_signs(1, -1, 1)), 0.05
     x, b = values(case, 1), values(case, 2)
     whole = make(backend, case, dtype, way=way)
     together, right = colours_of(whole, x), colours_of(whole, b)
     whole.reset_statistics()
-    whole.relax(together, right, stencil, 9, tolerance, None)
+    relax(whole, together, right, Solve(stencil, tolerance, 9), None)
     slabs = slabs_of(backend, case, dtype)
     found, rights = [colours_of(k, x) for k in slabs], [colours_of(k, b) for k in slabs]
     exchange(slabs, found, 1)
@@ -138,7 +148,7 @@ def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
         kernels.reset_statistics()
         kernels.begin_solve()
     for _ in range(9):
-        sweep_all(slabs, found, rights, stencil, stencil.lagging, tolerance)
+        sweep_all(slabs, found, rights, stencil, stencil.fixed_ghost_factors, tolerance)
         changed = max(int(kernels.changed[0]) for kernels in slabs)
         for kernels in slabs:
             kernels.changed.fill(changed)
@@ -165,7 +175,7 @@ class ThreadTransport:
         cupy.cuda.get_current_stream().synchronize()  # zeros arrive before anybody writes there
         return self.rank.gather(array.data.ptr)
 
-    def send_receive(self, sends, receives, what):
+    def trade(self, sends, receives):
         posted = [list(messages) for messages in self.rank.gather(sends)]
         for owner, rows in receives:
             number = next(i for i, (to, _) in enumerate(posted[owner]) if to == self.rank.rank)
@@ -176,7 +186,7 @@ class ThreadTransport:
         array.set(np.max(self.rank.gather(array.get()), axis=0))
 
 
-def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve, way="resident"):
+def relax_on_threads(backend, case, dtype, cuts, peers, x, b, solve, way="resident"):
     """Return for each slab what it becomes, and the statistics of its solve.
 
     Ranks that are sent planes queue their work on one stream; those that meet have streams of their
@@ -194,9 +204,9 @@ def relax_on_threads(backend, case, dtype, cuts, peers, x, b, *solve, way="resid
             ThreadTransport(rank, peers), Partition(cuts), rank, kernels.slab.periodic[2]
         )
         found, right = colours_of(kernels, x), colours_of(kernels, b)
-        kernels.relaxation.neighbours = None
+        planes = pass_halo(kernels, halo)
         kernels.reset_statistics()
-        kernels.relax(found, right, *solve, None, halo)
+        run_passes(kernels.begin_passes(found, right, solve, None), planes)
         return merged(kernels, found), kernels.statistics()
 
     return on_threads(len(slabs), relax)
@@ -211,16 +221,16 @@ def test_shared_passes_have_the_bits_of_one_rank(
 ):
     """Also where a slab is thinner than what a pass reads beyond it, and cannot be written into."""
     (nx, ny, _), boundary = CASES[name]
-    planes = 13 if boundary[2] != "periodic" else 14
+    planes = 13 if not boundary.periodic[2] else 14
     case = (nx, ny, planes), boundary
     x, b = values(case, 1), values(case, 2)
-    whole, stencil = make(backend, case, dtype), diffusion(0.7, (1, -1, 1))
+    whole, stencil = make(backend, case, dtype), diffusion(0.7, Ghosts.of_signs(1, -1, 1))
     together, right = colours_of(whole, x), colours_of(whole, b)
     whole.reset_statistics()
-    whole.relax(together, right, stencil, iterations, tolerance, None)
+    relax(whole, together, right, Solve(stencil, tolerance, iterations), None)
     cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
     parts = relax_on_threads(
-        backend, case, dtype, cuts, peers, x, b, stencil, iterations, tolerance
+        backend, case, dtype, cuts, peers, x, b, Solve(stencil, tolerance, iterations)
     )
     assert all(statistics == whole.statistics() for _, statistics in parts)
     np.testing.assert_array_equal(
@@ -234,12 +244,18 @@ def test_shared_passes_have_the_bits_of_one_rank(
 def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(
     backend, dtype, along_z, iterations, tolerance
 ):
-    case, cuts = ((132, 10, 50), ("free-slip", "free-slip", along_z)), (0, 12, 30, 50)
+    case, cuts = (
+        ((132, 10, 50), Boundary.of_axes(("free-slip", "free-slip", along_z))),
+        (0, 12, 30, 50),
+    )
     x, b = values(case, 1), values(case, 2)
-    whole, solve = make(backend, case, dtype), (diffusion(0.7, (1, -1, 1)), iterations, tolerance)
+    whole, solve = (
+        make(backend, case, dtype),
+        Solve(diffusion(0.7, Ghosts.of_signs(1, -1, 1)), tolerance, iterations),
+    )
     together, right = colours_of(whole, x), colours_of(whole, b)
-    whole.relax(together, right, *solve, None)
-    parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, *solve, way="long walks")
+    relax(whole, together, right, solve)
+    parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, solve, way="long walks")
     assert min(make(backend, case, dtype, 12, 18, "long walks").relaxation.helpers.values()) > 0
     np.testing.assert_array_equal(
         np.concatenate([found for found, _ in parts]), merged(whole, together)
@@ -250,7 +266,7 @@ def test_uniform_stays_uniform(backend, case, dtype, way):
     kernels = make(backend, case, dtype, way=way)
     x = colours_of(kernels, np.full(case[0][::-1], 0.1))
     b = x.copy()
-    kernels.relax(x, b, diffusion(0.3, SCALAR), 7, 0.0, None)
+    relax(kernels, x, b, Solve(diffusion(0.3, SCALAR), 0.0, 7))
     assert (merged(kernels, x) == rounded(np.array(0.1), dtype)).all()
 
 
@@ -266,9 +282,9 @@ def test_a_captured_solve(backend, dtype, way):
     kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
     start, room = x.copy(), two_fields(kernels)
-    kernels.relax(x, b, stencil, 20, 1e-3, room)
+    relax(kernels, x, b, Solve(stencil, 1e-3, 20), room)
     once = merged(kernels, x)
-    replay = backend.capture(lambda: kernels.relax(x, b, stencil, 20, 1e-3, room))
+    replay = backend.capture(lambda: relax(kernels, x, b, Solve(stencil, 1e-3, 20), room))
     x[...] = start
     replay()
     np.testing.assert_array_equal(merged(kernels, x), once)
@@ -282,10 +298,10 @@ def test_relax_in_lent_memory(backend, dtype, first, last, used):
     kernels, stencil = make(backend, case, dtype, way="tiles"), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
     start, room = x.copy(), two_fields(kernels)[first:last]
-    kernels.relax(x, b, stencil, 5, 0.0, None)
+    relax(kernels, x, b, Solve(stencil, 0.0, 5), None)
     expected = merged(kernels, x)
     x[...] = start
-    kernels.relax(x, b, stencil, 5, 0.0, room)
+    relax(kernels, x, b, Solve(stencil, 0.0, 5), room)
     np.testing.assert_array_equal(merged(kernels, x), expected)
     assert bool((room == room).any()) == used
 

@@ -14,8 +14,10 @@ from support.gpu_kernels import (
     values,
 )
 
+from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.solvers.stencil import SCALAR
+from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
+from hybrid_nbody.fluid.stencil import SCALAR
 
 pytestmark = pytest.mark.gpu
 
@@ -36,32 +38,34 @@ def test_what_is_carried_over_is_added_and_guessed(backend, case, dtype):
 def test_projection_parts(backend, case, dtype):
     kernels, velocity, p = make(backend, case, dtype), velocity_of(case, dtype), values(case, 7)
     fields, colours = [upload(kernels, c) for c in velocity], kernels.colours()
-    kernels.divergence(*fields, -0.3, colours)
+    kernels.divergence(Velocity(*fields), -0.3, colours)
     close(merged(kernels, colours), reference.divergence(velocity, case[1], -0.3), dtype)
-    kernels.subtract_gradient(*fields, colours_of(kernels, p), 0.7)
+    kernels.subtract_gradient(Velocity(*fields), colours_of(kernels, p), 0.7)
     for field, before, slope in zip(
         fields, velocity, reference.gradient(p, case[1], 0.7), strict=True
     ):
         close(inner(kernels, field), before - slope, dtype)
 
 
-@pytest.mark.parametrize("parity", [SCALAR, (-1, 1, -1), (-1, -1, -1)])
+@pytest.mark.parametrize(
+    "ghosts", [SCALAR, Ghosts.of_signs(-1, 1, -1), Ghosts.of_signs(-1, -1, -1)]
+)
 @pytest.mark.parametrize("scale", [0.3, 9.0])
-def test_advection(backend, case, dtype, parity, scale):
+def test_advection(backend, case, dtype, ghosts, scale):
     kernels, velocity, source = (
         make(backend, case, dtype),
         velocity_of(case, dtype),
         rounded(values(case, 7), dtype),
     )
     fields, out = [upload(kernels, c) for c in velocity], kernels.field()
-    kernels.advect(upload(kernels, source), 1, out, *fields, scale, parity)
-    forward = reference.advect(source, velocity, scale, case[1], parity)
+    flow = Flow(Velocity(*fields), scale)
+    kernels.advect(Source(upload(kernels, source), 1, ghosts), out, flow)
+    forward = reference.advect(source, velocity, scale, case[1], ghosts)
     close(inner(kernels, out), forward, dtype, 10)
     corrected = kernels.field()
-    kernels.correct(
-        upload(kernels, source), upload(kernels, forward), 1, corrected, *fields, scale, parity
-    )
-    expected = reference.advect_maccormack(source, velocity, scale, case[1], parity)
+    carried = Source(upload(kernels, source), 1, ghosts)
+    kernels.correct(carried, upload(kernels, forward), corrected, flow)
+    expected = reference.advect_maccormack(source, velocity, scale, case[1], ghosts)
     close(inner(kernels, corrected), expected, dtype, 10)
 
 
@@ -73,12 +77,12 @@ def test_a_velocity_that_carries_itself(backend, case, dtype, scale):
         [upload(kernels, component) for component in velocity],
         [kernels.field() for _ in range(3)],
     )
-    kernels.advect_velocity(outs, *fields, scale)
+    kernels.advect_velocity(Velocity(*outs), Flow(Velocity(*fields), scale))
     for component, (found, single) in enumerate(zip(outs, velocity, strict=True)):
-        parity = kernels.slab.velocity_parity(component)
+        ghosts = kernels.slab.velocity_ghosts(component)
         close(
             inner(kernels, found),
-            reference.advect(single, velocity, scale, case[1], parity),
+            reference.advect(single, velocity, scale, case[1], ghosts),
             dtype,
             10.0,
         )
@@ -89,10 +93,11 @@ def test_advection_from_nowhere(backend, case, dtype, speed):
     """A trace that is too long reads some cell; one that is no number leads to none."""
     kernels, source = make(backend, case, dtype), rounded(values(case, 7), dtype)
     fields, out = [upload(kernels, np.full(source.shape, speed)) for _ in range(3)], kernels.field()
-    kernels.advect(upload(kernels, source), 1, out, *fields, 1.0, SCALAR)
+    carried, flow = Source(upload(kernels, source), 1, SCALAR), Flow(Velocity(*fields), 1.0)
+    kernels.advect(carried, out, flow)
     found = inner(kernels, out)
     assert np.isnan(found).all() if np.isnan(speed) else (np.abs(found) <= 1).all()
-    kernels.correct(upload(kernels, source), upload(kernels, source), 1, out, *fields, 1.0, SCALAR)
+    kernels.correct(carried, upload(kernels, source), out, flow)
     np.testing.assert_array_equal(np.isnan(inner(kernels, out)), np.isnan(speed))
 
 
@@ -103,12 +108,12 @@ def test_advection_in_a_part_of_the_grid(backend, dtype, name):
     whole, part = make(backend, case, dtype), make(backend, case, dtype, 3, 3)
     velocity, source = velocity_of(case, dtype), values(case, 7)
     expected, found = whole.field(), part.field()
-    whole.advect(
-        upload(whole, source), 1, expected, *[upload(whole, c) for c in velocity], scale, SCALAR
-    )
+    flow = Flow(Velocity(*(upload(whole, c) for c in velocity)), scale)
+    whole.advect(Source(upload(whole, source), 1, SCALAR), expected, flow)
     planes = np.arange(3 - below, 6 + below) % case[0][2]
     around = backend.upload(source[planes].astype(dtype))
-    part.advect(around, below, found, *[upload(part, c) for c in velocity], scale, SCALAR)
+    flow = Flow(Velocity(*(upload(part, c) for c in velocity)), scale)
+    part.advect(Source(around, below, SCALAR), found, flow)
     reach = slice(3, 6)
     np.testing.assert_array_equal(inner(part, found), inner(whole, expected)[reach])
 
@@ -120,11 +125,11 @@ def test_vorticity(backend, case, dtype):
         [upload(kernels, c) for c in velocity],
         kernels.field(),
     )
-    kernels.curl_length(*fields, length)
+    kernels.curl_length(Velocity(*fields), length)
     expected = np.sqrt(sum(c**2 for c in reference.curl(velocity, case[1], spacing)))
     close(inner(kernels, length), expected, dtype, 5)
     new = [kernels.field() for _ in fields]
-    kernels.confine(*fields, upload(kernels, expected), 0.2, *new)
+    kernels.confine(Velocity(*fields), upload(kernels, expected), 0.2, Velocity(*new))
     change = reference.confinement(velocity, case[1], spacing, 0.2)
     for field, before, added in zip(new, velocity, change, strict=True):
         close(inner(kernels, field), before + added, dtype, 50)
@@ -150,7 +155,7 @@ def test_sources(backend, case, dtype):
     expected[ball] += 0.25
     close(inner(kernels, field), expected, dtype)
     fields = [upload(kernels, x) for _ in range(3)]
-    kernels.buoyancy(*fields, field, (0.0, 0.5, -1.0))
+    kernels.buoyancy(Velocity(*fields), field, (0.0, 0.5, -1.0))
     for component, factor in zip(fields, (0.0, 0.5, -1.0), strict=True):
         close(inner(kernels, component), x + factor * expected, dtype)
 

@@ -19,24 +19,31 @@ from support.fluid_kernels import (
     merged,
     parts_of,
     random_fields,
+    relax,
     whole,
 )
 
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Ghosts, Slab
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, Stencil, diffusion
+from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source, Velocity
+from hybrid_nbody.fluid.stencil import POISSON, SCALAR, Stencil, diffusion
 
 # ---- Linear systems ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "stencil", [diffusion(0.3, (1, -1, 1)), diffusion(2.0, (-1, 1, -1)), POISSON]
+    "stencil",
+    [
+        diffusion(0.3, Ghosts.of_signs(1, -1, 1)),
+        diffusion(2.0, Ghosts.of_signs(-1, 1, -1)),
+        POISSON,
+    ],
 )
 def test_relaxed_as_the_reference(case, dtype, stencil):
     slab = whole(*case)
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     colours, right_side = coloured(kernels, x), coloured(kernels, b)
-    kernels.relax(colours, right_side, stencil, 6, 0.0, None)
+    relax(kernels, colours, right_side, Solve(stencil, 0.0, 6), None)
     expected, _ = reference.relax(*insides((x, b)), stencil, slab.boundary, 6)
     np.testing.assert_allclose(merged(kernels, colours), expected, **BOUNDS[dtype])
     residual = np.abs(
@@ -46,18 +53,18 @@ def test_relaxed_as_the_reference(case, dtype, stencil):
 
 
 def test_cells_at_walls_take_factors_of_their_own(case, dtype):
-    slab, stencil = whole(*case), diffusion(0.7, (1, -1, 1))
+    slab, stencil = whole(*case), diffusion(0.7, Ghosts.of_signs(1, -1, 1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     colours, factors = coloured(kernels, x), tuple(0.1 + 0.02 * kind for kind in range(8))
     for colour in (0, 1):
-        kernels.sweep(colour, colours, coloured(kernels, b), stencil, factors, 0.0)
+        kernels.sweep(colour, colours, coloured(kernels, b), Relaxation(stencil, factors, 0.0))
     expected, _ = reference.relax(*insides((x, b)), stencil, slab.boundary, 1, factors=factors)
     np.testing.assert_allclose(merged(kernels, colours), expected, **BOUNDS[dtype])
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_as_many_iterations_as_the_reference(case, threads):
-    slab, stencil = whole(*case), diffusion(0.07, (-1, 1, 1))
+    slab, stencil = whole(*case), diffusion(0.07, Ghosts.of_signs(-1, 1, 1))
     kernels, (x,) = make_kernels(slab, threads=threads), random_fields(slab, 1)
     for tolerance in (1e-3, 1e-7):
         expected, iterations = reference.relax(
@@ -65,7 +72,7 @@ def test_as_many_iterations_as_the_reference(case, threads):
         )
         colours = coloured(kernels, x)
         kernels.reset_statistics()
-        kernels.relax(colours, coloured(kernels, x), stencil, 50, tolerance, None)
+        relax(kernels, colours, coloured(kernels, x), Solve(stencil, tolerance, 50), None)
         assert 1 < iterations < 50
         assert kernels.statistics() == {"solves": 1, "iterations": iterations, "early": 1}
         np.testing.assert_allclose(merged(kernels, colours), expected, rtol=1e-12, atol=1e-12)
@@ -74,10 +81,10 @@ def test_as_many_iterations_as_the_reference(case, threads):
 @given(st.integers(3, 40), st.integers(3, 9), st.integers(3, 9), st.sampled_from([FREE, STUCK]))
 @settings(max_examples=30, deadline=None)
 def test_any_size_between_walls_is_relaxed_as_the_reference(nx, ny, nz, boundary):
-    slab, stencil = whole((nx, ny, nz), boundary), diffusion(0.5, (1, -1, -1))
+    slab, stencil = whole((nx, ny, nz), boundary), diffusion(0.5, Ghosts.of_signs(1, -1, -1))
     kernels, (x, b) = make_kernels(slab), random_fields(slab, 2)
     colours = coloured(kernels, x)
-    kernels.relax(colours, coloured(kernels, b), stencil, 3, 0.0, None)
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, 0.0, 3), None)
     expected, _ = reference.relax(*insides((x, b)), stencil, boundary, 3)
     np.testing.assert_allclose(merged(kernels, colours), expected, rtol=1e-12, atol=1e-12)
 
@@ -85,6 +92,7 @@ def test_any_size_between_walls_is_relaxed_as_the_reference(nx, ny, nz, boundary
 def relax_in_parts(slabs, x, b, stencil, iterations, tolerance, dtype):
     """Relax as ranks do; return the interior and the statistics of each."""
     kernels = [make_kernels(slab, dtype) for slab in slabs]
+    relaxation = Relaxation(stencil, stencil.fixed_ghost_factors, tolerance)
     xs = [coloured(k, part) for k, part in zip(kernels, parts_of(x, slabs), strict=True)]
     bs = [coloured(k, part) for k, part in zip(kernels, parts_of(b, slabs), strict=True)]
     for k in kernels:
@@ -95,7 +103,7 @@ def relax_in_parts(slabs, x, b, stencil, iterations, tolerance, dtype):
         for colour in (0, 1):
             exchange(slabs, [part[1 - colour] for part in xs])
             for k, part, right_side in zip(kernels, xs, bs, strict=True):
-                k.sweep(colour, part, right_side, stencil, stencil.lagging, tolerance)
+                k.sweep(colour, part, right_side, relaxation)
         changed = max(k.changed[0] for k in kernels)
         for k in kernels:
             k.changed[0] = changed
@@ -109,10 +117,10 @@ def relax_in_parts(slabs, x, b, stencil, iterations, tolerance, dtype):
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_bits_do_not_depend_on_ranks(case, dtype, parts):
-    slab, stencil = whole(*case), diffusion(0.3, (1, -1, -1))
+    slab, stencil = whole(*case), diffusion(0.3, Ghosts.of_signs(1, -1, -1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     colours = coloured(kernels, x)
-    kernels.relax(colours, coloured(kernels, b), stencil, 40, 1e-4, None)
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, 1e-4, 40), None)
     result, statistics = relax_in_parts(cut(*case, parts), x, b, stencil, 40, 1e-4, dtype)
     np.testing.assert_array_equal(result, merged(kernels, colours))
     assert statistics == [kernels.statistics()] * parts
@@ -122,13 +130,13 @@ def test_bits_do_not_depend_on_ranks(case, dtype, parts):
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_ranks_and_threads_lose_the_same_subnormal_numbers(dtype, parts):
     cells, boundary, smallest = (34, 5, 8), TURNED, np.finfo(dtype).smallest_normal
-    slab, stencil = whole(cells, boundary), diffusion(0.3, (1, -1, -1))
+    slab, stencil = whole(cells, boundary), diffusion(0.3, Ghosts.of_signs(1, -1, -1))
     x, b = (20 * smallest * field for field in random_fields(slab, 2, dtype))
     results = []
     for threads in (1, 2, 3):
         kernels = make_kernels(slab, dtype, threads)
         colours = coloured(kernels, x)
-        kernels.relax(colours, coloured(kernels, b), stencil, 12, 0.0, None)
+        relax(kernels, colours, coloured(kernels, b), Solve(stencil, 0.0, 12), None)
         results.append(merged(kernels, colours))
     results.append(relax_in_parts(cut(cells, boundary, parts), x, b, stencil, 12, 0.0, dtype)[0])
     assert smallest < np.abs(results[0]).max() < 100 * smallest
@@ -141,7 +149,7 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     random = np.random.default_rng(54)
     slab, stencil = (
         whole((3, 3, 3), FREE),
-        diffusion(10 ** random.uniform(-2, 2), tuple(random.choice([-1, 1], 3))),
+        diffusion(10 ** random.uniform(-2, 2), Ghosts.of_signs(*random.choice([-1, 1], 3))),
     )
     x, b = np.zeros((2, *slab.shape))
     b[INSIDE] = random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
@@ -151,12 +159,12 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
         else random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
     )
     kernels = make_kernels(slab)
-    from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
+    from hybrid_nbody.fluid.kernels.cpu import red_black
 
     kernels.longest_pass = 4
     colours, room = coloured(kernels, x), np.empty(kernels.colours().size)
-    kernels.relax(colours, coloured(kernels, b), stencil, 9, 2e-4, room)
-    assert cpu_sweeps.length_of_pass(0.062, 0.51, 2e-4, 4) == 3
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, 2e-4, 9), room)
+    assert red_black.length_of_pass(0.062, 0.51, 2e-4, 4) == 3
     expected, statistics = relax_in_parts([slab], x, b, stencil, 9, 2e-4, "f8")
     np.testing.assert_array_equal(merged(kernels, colours), expected)
     assert kernels.statistics() == statistics[0] == {"solves": 1, "iterations": 4, "early": 1}
@@ -174,13 +182,13 @@ def test_passes_of_several_iterations_stop_where_single_ones_do(
     cells, boundary, threads, iterations, tolerance
 ):
     cells = tuple(
-        n + n % 2 if kind == "periodic" else n for n, kind in zip(cells, boundary, strict=True)
+        n + n % 2 if wraps else n for n, wraps in zip(cells, boundary.periodic, strict=True)
     )
-    slab, stencil = whole(cells, boundary), diffusion(0.02, (-1, 1, 1))
+    slab, stencil = whole(cells, boundary), diffusion(0.02, Ghosts.of_signs(-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, "f4", threads), random_fields(slab, 2, "f4")
     kernels.longest_pass = 4
     colours, room = coloured(kernels, x), np.empty(kernels.colours().size, "f4")
-    kernels.relax(colours, coloured(kernels, b), stencil, iterations, tolerance, room)
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, tolerance, iterations), room)
     expected, statistics = relax_in_parts([slab], x, b, stencil, iterations, tolerance, "f4")
     np.testing.assert_array_equal(merged(kernels, colours), expected)
     assert kernels.statistics() == statistics[0]
@@ -193,8 +201,8 @@ def test_bits_do_not_depend_on_threads(case, dtype):
     for threads in (1, 2, 4):
         kernels = make_kernels(slab, dtype, threads)
         colours, out = coloured(kernels, x), kernels.field()
-        kernels.relax(colours, coloured(kernels, b), POISSON, 5, 0.0, None)
-        kernels.advect(x, 1, out, u, v, w, 1.7, SCALAR)
+        relax(kernels, colours, coloured(kernels, b), Solve(POISSON, 0.0, 5), None)
+        kernels.advect(Source(x, 1, SCALAR), out, Flow(Velocity(u, v, w), 1.7))
         results.append(
             [
                 merged(kernels, colours),
@@ -209,9 +217,9 @@ def test_bits_do_not_depend_on_threads(case, dtype):
 
 
 def test_in_the_order_of_memory_as_the_reference(case, dtype):
-    slab, stencil = whole(*case), diffusion(0.3, (-1, 1, 1))
+    slab, stencil = whole(*case), diffusion(0.3, Ghosts.of_signs(-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
-    expected = reference.relax_in_order(*insides((x, b)), stencil, slab.boundary, 3)
+    expected = reference.relax_lexicographic(*insides((x, b)), stencil, slab.boundary, 3)
     kernels.relax_lexicographic(x, b, stencil, 3)
     np.testing.assert_allclose(x[INSIDE], expected, **BOUNDS[dtype])
     assert kernels.statistics() == {"solves": 1, "iterations": 3, "early": 0}
@@ -273,13 +281,13 @@ def test_differences_as_the_reference(case, dtype):
     out, pressure = kernels.field(), coloured(kernels, p)
     velocity = insides((u, v, w))
     divergence = kernels.colours()
-    kernels.divergence(u, v, w, 0.7, divergence)
+    kernels.divergence(Velocity(u, v, w), 0.7, divergence)
     expected = reference.divergence(velocity, slab.boundary, 0.7)
     np.testing.assert_allclose(merged(kernels, divergence), expected, **BOUNDS[dtype])
-    kernels.curl_length(u, v, w, out)
+    kernels.curl_length(Velocity(u, v, w), out)
     curl = reference.curl(velocity, slab.boundary, slab.spacing)
     np.testing.assert_allclose(out[INSIDE], np.sqrt(sum(c**2 for c in curl)), rtol=1e-5)
-    kernels.subtract_gradient(u, v, w, pressure, 0.3)
+    kernels.subtract_gradient(Velocity(u, v, w), pressure, 0.3)
     slope = reference.gradient(p[INSIDE].astype("f8"), slab.boundary, 0.3)
     for component, old, change in zip((u, v, w), velocity, slope, strict=True):
         np.testing.assert_allclose(component[INSIDE], old - change, **BOUNDS[dtype])
@@ -289,12 +297,12 @@ def test_forces_as_the_reference(case, dtype):
     slab = whole(*case)
     kernels, (u, v, w, density) = make_kernels(slab, dtype), random_fields(slab, 4, dtype)
     velocity, length, new = insides((u, v, w)), kernels.field(), [kernels.field() for _ in range(3)]
-    kernels.curl_length(u, v, w, length)
-    kernels.confine(u, v, w, length, 0.2, *new)
+    kernels.curl_length(Velocity(u, v, w), length)
+    kernels.confine(Velocity(u, v, w), length, 0.2, Velocity(*new))
     force = reference.confinement(velocity, slab.boundary, slab.spacing, 0.2)
     for component, old, change in zip(new, velocity, force, strict=True):
         np.testing.assert_allclose(component[INSIDE], old + change, rtol=1e-4, atol=1e-4)
-    kernels.buoyancy(u, v, w, density, (0.1, -0.2, 0.3))
+    kernels.buoyancy(Velocity(u, v, w), density, (0.1, -0.2, 0.3))
     for component, old, factor in zip((u, v, w), velocity, (0.1, -0.2, 0.3), strict=True):
         np.testing.assert_allclose(
             component[INSIDE], old + factor * density[INSIDE], **BOUNDS[dtype]
@@ -312,8 +320,8 @@ def test_what_is_uniform_stays_uniform_to_the_last_bit(boundary, dtype):
     kernels.fill(field, value)
     kernels.split(field, x)
     kernels.split(field, b)
-    kernels.relax(x, b, diffusion(0.3, SCALAR), 9, 0.0, None)
-    kernels.advect(field, 1, out, *velocity, 1.7, SCALAR)
+    relax(kernels, x, b, Solve(diffusion(0.3, SCALAR), 0.0, 9))
+    kernels.advect(Source(field, 1, SCALAR), out, Flow(Velocity(*velocity), 1.7))
     np.testing.assert_array_equal(merged(kernels, x), value)
     np.testing.assert_array_equal(out[INSIDE], value)
     assert kernels.statistics()["iterations"] == 1

@@ -16,22 +16,25 @@ from support.fluid_kernels import (
     whole,
 )
 
+from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.solvers.stencil import SCALAR
+from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
+from hybrid_nbody.fluid.stencil import SCALAR
 
 
-@pytest.mark.parametrize("parity", [SCALAR, (-1, 1, -1)])
+@pytest.mark.parametrize("ghosts", [SCALAR, Ghosts.of_signs(-1, 1, -1)])
 @pytest.mark.parametrize("scale", [0.2, 1.7, 40.0])
-def test_carried_as_the_reference(case, dtype, scale, parity):
+def test_carried_as_the_reference(case, dtype, scale, ghosts):
     slab = whole(*case)
     kernels, (source, u, v, w) = make_kernels(slab, dtype), random_fields(slab, 4, dtype)
     scale = float(source.dtype.type(scale))
-    arguments = insides((source,))[0], insides((u, v, w)), scale, slab.boundary, parity
+    arguments = insides((source,))[0], insides((u, v, w)), scale, slab.boundary, ghosts
     bound = {"rtol": 0, "atol": 1e-11 if dtype == "f8" else 3e-6 * max(scale, 10)}
     forward, out = kernels.field(), kernels.field()
-    kernels.advect(source, 1, forward, u, v, w, scale, parity)
+    carried, flow = Source(source, 1, ghosts), Flow(Velocity(u, v, w), scale)
+    kernels.advect(carried, forward, flow)
     np.testing.assert_allclose(forward[INSIDE], reference.advect(*arguments), **bound)
-    kernels.correct(source, forward, 1, out, u, v, w, scale, parity)
+    kernels.correct(carried, forward, out, flow)
     np.testing.assert_allclose(out[INSIDE], reference.advect_maccormack(*arguments), **bound)
 
 
@@ -56,7 +59,8 @@ def test_feet_on_both_sides_of_a_cell_carry_as_the_reference(boundary, dtype, sh
     )
     swing = 0.2 * np.sin(0.3 * np.indices(slab.shape)[2])
     velocity = [(cells + swing).astype(dtype) for cells in shift]
-    kernels.advect(source, 1, out, *velocity, 1.0, SCALAR, np.full(10 * source.size, np.nan, dtype))
+    scratch = np.full(10 * source.size, np.nan, dtype)
+    kernels.advect(Source(source, 1, SCALAR), out, Flow(Velocity(*velocity), 1.0), scratch)
     expected = reference.advect(*insides((source,)), insides(velocity), 1.0, boundary, SCALAR)
     np.testing.assert_allclose(out[INSIDE], expected, rtol=0, atol=1e-12 if dtype == "f8" else 3e-5)
 
@@ -66,8 +70,9 @@ def test_a_smooth_flow_carries_as_the_reference(boundary, dtype):
     slab = whole((50, 6, 8), boundary)
     kernels, (source,) = make_kernels(slab, dtype), random_fields(slab, 1, dtype)
     velocity, out = smooth_velocity(slab, dtype), kernels.field()
-    kernels.advect(source, 1, out, *velocity, 1.0, (1, -1, 1))
-    expected = reference.advect(*insides((source,)), insides(velocity), 1.0, boundary, (1, -1, 1))
+    ghosts = Ghosts.of_signs(1, -1, 1)
+    kernels.advect(Source(source, 1, ghosts), out, Flow(Velocity(*velocity), 1.0))
+    expected = reference.advect(*insides((source,)), insides(velocity), 1.0, boundary, ghosts)
     np.testing.assert_allclose(out[INSIDE], expected, rtol=0, atol=1e-12 if dtype == "f8" else 3e-5)
 
 
@@ -77,7 +82,7 @@ def test_carried_bits_do_not_depend_on_ranks(boundary, dtype):
     slab = whole(cells, boundary)
     kernels, (source,) = make_kernels(slab, dtype), random_fields(slab, 1, dtype)
     velocity, out = smooth_velocity(slab, dtype), kernels.field()
-    kernels.advect(source, 1, out, *velocity, 1.0, SCALAR)
+    kernels.advect(Source(source, 1, SCALAR), out, Flow(Velocity(*velocity), 1.0))
     planes = np.arange(-reach, cells[2] + reach)
     planes = planes % cells[2] if boundary == AROUND else np.clip(planes, 0, cells[2] - 1)
     far = source[INSIDE][planes]
@@ -87,14 +92,8 @@ def test_carried_bits_do_not_depend_on_ranks(boundary, dtype):
             own.field(),
             [v[part.first : part.first + part.planes + 2] for v in velocity],
         )
-        own.advect(
-            far[part.first : part.first + part.planes + 2 * reach],
-            reach,
-            result,
-            *speeds,
-            1.0,
-            SCALAR,
-        )
+        planes = far[part.first : part.first + part.planes + 2 * reach]
+        own.advect(Source(planes, reach, SCALAR), result, Flow(Velocity(*speeds), 1.0))
         np.testing.assert_array_equal(
             result[INSIDE], out[1 + part.first : 1 + part.first + part.planes]
         )
@@ -107,5 +106,5 @@ def test_a_velocity_that_is_not_a_number_is_seen_in_the_result(boundary, dtype):
     out = kernels.field()
     for component, place in zip((u, v, w), ((1, 2, 3), (2, 3, 20), (4, 5, 33)), strict=True):
         component[place] = np.nan
-    kernels.advect(source, 1, out, u, v, w, 1.0, SCALAR)
+    kernels.advect(Source(source, 1, SCALAR), out, Flow(Velocity(u, v, w), 1.0))
     np.testing.assert_array_equal(np.isnan(out), np.isnan(u + v + w))

@@ -8,8 +8,8 @@ import pytest
 from support.bodies import make_backend
 from support.command import python
 
-from hybrid_nbody.fluid.grid import Slab
-from hybrid_nbody.fluid.solvers.stencil import SCALAR, diffusion
+from hybrid_nbody.fluid.grid import Boundary, Slab
+from hybrid_nbody.fluid.stencil import SCALAR, diffusion
 
 ARITHMETIC = r"v(add|sub|mul|max)p[sd]\s"
 SCALAR_ARITHMETIC = r"v?(add|sub|mul|div|max)s[sd]\s"
@@ -23,7 +23,9 @@ def kernels(request):
     backend = make_backend("cpu")
     from hybrid_nbody.fluid.kernels.cpu.kernels import Kernels
 
-    return Kernels(backend, Slab((34, 4, 4), ("free-slip",) * 3, 0, 4), request.param)
+    return Kernels(
+        backend, Slab((34, 4, 4), Boundary.of_axes(("free-slip",) * 3), 0, 4), request.param
+    )
 
 
 def assembly_of(function, *arguments):
@@ -91,33 +93,36 @@ def assert_vector_code(assembly, fewest):
 
 
 def test_a_row_is_relaxed_in_vector_code(kernels):
-    from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
+    from hybrid_nbody.fluid.kernels.cpu import red_black
 
     stencil = diffusion(0.3, SCALAR)
-    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
-    assembly = assembly_of(cpu_sweeps.sweep_plane, 0, 1, *system, kernels.grid)
+    system = kernels.compiled_system(
+        kernels.colours(), kernels.colours(), stencil, stencil.fixed_ghost_factors
+    )
+    assembly = assembly_of(red_black.sweep_plane, 0, 1, *system, kernels.grid)
     assert_vector_code(assembly, 16)
 
 
 def test_a_row_is_traced_in_vector_code(kernels):
-    from hybrid_nbody.fluid.kernels.cpu import advection as cpu_transport
-    from hybrid_nbody.fluid.kernels.cpu import ghosts as cpu_ghosts
+    from hybrid_nbody.fluid.kernels.cpu import advection, ghosts
 
-    ghosted = np.zeros(cpu_ghosts.ghosted_shape(kernels.field()), kernels.dtype)
-    reach = cpu_transport.Reach(-1, len(ghosted))
+    ghosted = np.zeros(ghosts.ghosted_shape(kernels.field()), kernels.dtype)
+    reach = advection.Reach(-1, len(ghosted))
     *velocity, out = np.zeros((4, kernels.field().size), kernels.dtype)
-    plane = ghosted.reshape(-1), reach, out, *velocity, kernels.kind(-1), kernels.box
-    assembly = assembly_of(cpu_transport.advect_plane, 1, *plane)
+    plane = ghosted.reshape(-1), reach, out, *velocity, kernels.number(-1), kernels.box
+    assembly = assembly_of(advection.advect_plane, 1, *plane)
     assert_vector_code(assembly, 21)
 
 
 def test_no_references_are_counted_plane_by_plane(kernels):
     """Threads would wait for each other's counts."""
-    from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
+    from hybrid_nbody.fluid.kernels.cpu import red_black
 
     stencil = diffusion(0.3, SCALAR)
-    system = kernels._system(kernels.colours(), kernels.colours(), stencil, stencil.lagging)
-    assembly = assembly_of(cpu_sweeps.sweep_planes, 0, 1, 4, *system, kernels.grid)
+    system = kernels.compiled_system(
+        kernels.colours(), kernels.colours(), stencil, stencil.fixed_ghost_factors
+    )
+    assembly = assembly_of(red_black.sweep_planes, 0, 1, 4, *system, kernels.grid)
     assert "sweep_plane" in assembly
     assert "NRT_incref" not in assembly
 

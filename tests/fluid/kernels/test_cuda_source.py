@@ -5,7 +5,7 @@ import pytest
 from support.nvrtc import H200, architectures, compile_to_cubin
 
 from hybrid_nbody.backends.launch import compile_options
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu import multigrid
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
@@ -42,9 +42,9 @@ KERNELS = {
     ),
 }
 SOURCES = gpu_layout.SOURCES | {"multigrid": multigrid.SOURCE}
-WALLS = Slab((7, 5, 6), ("free-slip", "no-slip", "free-slip"), 0, 6)
-PERIODIC = Slab((512, 512, 512), ("periodic", "periodic", "periodic"), 0, 512)
-PART = Slab((84, 84, 84), ("free-slip", "no-slip", "periodic"), 20, 30)
+WALLS = Slab((7, 5, 6), Boundary.of_axes(("free-slip", "no-slip", "free-slip")), 0, 6)
+PERIODIC = Slab((512, 512, 512), Boundary.of_axes(("periodic", "periodic", "periodic")), 0, 512)
+PART = Slab((84, 84, 84), Boundary.of_axes(("free-slip", "no-slip", "periodic")), 20, 30)
 OLD, *_, NEW = architectures()
 
 
@@ -82,7 +82,7 @@ def test_passes_compile(slab, count, dtype, architecture):
     ],
 )
 def test_resident_solves_compile(cells, dtype, boundary, architecture):
-    slab = Slab.whole(cells, (boundary,) * 3)
+    slab = Slab.whole(cells, Boundary.of_axes((boundary,) * 3))
     macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
     source = (gpu_layout.FOLDER / "red_black_resident.cu").read_text()
     assert b"relax\0" in compile_to_cubin(

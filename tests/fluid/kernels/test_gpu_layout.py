@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.nvrtc import H200
 
-from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu.layout import LANES, OWN_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu.peers import BEYOND, Peers, planes_read
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import LONG_WALK, Tiling, tiling_of
-from hybrid_nbody.parallel.partition import Partition
 
 GPUS = st.fixed_dictionaries(
     {
@@ -29,9 +28,9 @@ GPUS = st.fixed_dictionaries(
 EDGES = st.integers(1, 100) | st.sampled_from([96, 192, 256, 384, 512])
 GRIDS = st.tuples(EDGES, EDGES, EDGES)
 KINDS = st.sampled_from(["free-slip", "periodic"])
-BOUNDARIES = st.tuples(KINDS, KINDS, KINDS)
+BOUNDARIES = st.builds(Boundary.of_axes, st.tuples(KINDS, KINDS, KINDS))
 TYPES = st.sampled_from(["f4", "f8"])
-WALLS = ("free-slip",) * 3
+WALLS = Boundary.of_axes(("free-slip",) * 3)
 
 
 def test_python_finds_what_the_device_remembers():
@@ -159,7 +158,7 @@ def test_an_h200_has_helpers_where_four_share_512_planes():
     assert found == [[0, 0], [1, 6]]  # the first rank has a wall below
 
 
-def peers_of(slab, backend, exchange, launched=None):
+def peers_of(slab, backend, memory, rank, counts, launched=None):
     """Return how a rank sees its neighbours; its kernels are noted in `launched`, not run."""
     noted = [] if launched is None else launched
 
@@ -170,7 +169,7 @@ def peers_of(slab, backend, exchange, launched=None):
     kernels = SimpleNamespace(
         slab=slab, backend=backend, modules={"red_black": module}, control=None
     )
-    return Peers(kernels, exchange)
+    return Peers(kernels, memory, rank, counts)
 
 
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])
@@ -180,7 +179,8 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
     offsets, pitch, rows = (0, 5, 9), 8, 6
     anything = SimpleNamespace(data=SimpleNamespace(ptr=0))
     slabs = [
-        Slab((16, rows, 16), (ends,) * 3, *share) for share in zip(offsets, counts, strict=True)
+        Slab((16, rows, 16), Boundary.of_axes((ends,) * 3), *share)
+        for share in zip(offsets, counts, strict=True)
     ]
     halo = gpu_layout.halo_of(slabs[0])
     for rank, slab in enumerate(slabs):
@@ -189,10 +189,7 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
         backend = SimpleNamespace(
             zeros=lambda *_: anything, upload=lambda _: anything, synchronize=lambda: None
         )
-        exchange = SimpleNamespace(
-            rank=rank, partition=Partition((*offsets, 16)), transport=SimpleNamespace(peers=memory)
-        )
-        beyond = peers_of(slab, backend, exchange)._beside(array)[0]
+        beyond = peers_of(slab, backend, memory, rank, counts)._beside(array)[0]
         for name, other, plane in (("below", rank - 1, 1), ("above", rank + 1, counts[rank] - 2)):
             if ends != "periodic" and not 0 <= other < 3:
                 assert beyond[name] == 0
@@ -221,17 +218,14 @@ def test_helpers_show_the_rank_below_and_the_next_kernel_the_one_above():
     backend = SimpleNamespace(
         zeros=lambda *_: place, upload=lambda _: place, synchronize=lambda: None
     )
-    exchange = SimpleNamespace(
-        rank=1, partition=Partition((0, 5, 9, 16)), transport=SimpleNamespace(peers=memory)
-    )
-    peers = peers_of(Slab((16, 6, 16), WALLS, 5, 4), backend, exchange, launched)
+    peers = peers_of(Slab((16, 6, 16), WALLS, 5, 4), backend, memory, 1, (5, 4, 7), launched)
     peers.counts, peers.present = (2, 2, 0), {7: np.array([(11, 22, 33, 44)], BEYOND)}
     for helpers, later in ((0, (11, 22)), (6, (0, 22))):
         (ahead,) = peers.ahead(place, 0, helpers)
         assert ahead["helpers"] == helpers
         assert (ahead["to"]["below"], ahead["to"]["above"]) == ((11, 0) if helpers else (0, 0))
         assert (ahead["first"], ahead["second"]) == (planes_read(2) if helpers else (0, 0))
-        peers.after(place, 0, helpers, False)
+        peers.push_rest(place, 0, helpers, False)
         name, (_, first, second, to, *_) = launched[-1]
         assert (name, first, second) == ("show_and_meet", *planes_read(2))
         assert (to["below"], to["above"]) == later

@@ -14,11 +14,10 @@ from support.bodies import make_backend
 from support.fluids import FREE_SLIP, MIXED, NO_SLIP, PERIODIC, make_halo, make_kernels
 from support.ranks import same_bits
 
-from hybrid_nbody.fluid.grid import velocity_parity
 from hybrid_nbody.fluid.kernels.reference import residual
 from hybrid_nbody.fluid.solvers import coarsening, multigrid
-from hybrid_nbody.fluid.solvers.relaxation import Accuracy
-from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 from hybrid_nbody.parallel.partition import Partition
 
 SIZES = [
@@ -51,7 +50,7 @@ class Problem:
         weights=None,
     ):
         self.backend, self.communicator, self.stencil = backend, communicator, stencil
-        self.halo = make_halo(backend, communicator, cells[2], boundary[2] == "periodic", weights)
+        self.halo = make_halo(backend, communicator, cells[2], boundary.periodic[2], weights)
         self.kernels = make_kernels(backend, cells, boundary, dtype, self.halo.own)
         self.x, self.b, self.field = (
             self.kernels.colours(),
@@ -99,14 +98,14 @@ def exact(b):
     "cells", [(4, 4, 4), (42, 6, 100), (256, 256, 256), (4, 500, 64), (22, 3, 8)]
 )
 def test_grids_halve_down_to_one_cell_and_stay_cubic(cells, boundary):
-    sizes = coarsening.grid_sizes(cells, boundary)
+    sizes = coarsening.grid_sizes(cells, boundary.periodic)
     assert sizes[0] == cells
     assert sizes[-1] == (1, 1, 1)
     for fine, coarse in pairwise(sizes):
         assert np.prod(coarse) < np.prod(fine)
-        for n, m, kind, whole in zip(fine, coarse, boundary, cells, strict=True):
+        for n, m, wraps, whole in zip(fine, coarse, boundary.periodic, cells, strict=True):
             assert m in (n, -(-n // 2), -(-n // 2) + 1)
-            assert kind != "periodic" or m % 2 == 0 or m == 1 or n == m == whole
+            assert not wraps or m % 2 == 0 or m == 1 or n == m == whole
         spacings = [whole / m for whole, m in zip(cells, coarse, strict=True) if m > 1]
         assert not spacings or max(spacings) <= 2.0 * min(spacings)
 
@@ -164,9 +163,8 @@ def test_periodic_axes_have_no_seam(backend, alone):
         problem = Problem(backend, alone, cells, PERIODIC)
         solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(1, 0.0))
         array = backend.upload(np.pad(field, [(1, 1), (0, 0), (0, 0)], mode="wrap"))
-        solver.transfers.correct_colours(
-            array, *solver.passages[0].interpolation(SCALAR), 0.0, problem.x
-        )
+        tables = solver.transfers[0].prolongation(SCALAR)
+        solver.coarse_kernels.prolong_to_finest(array, tables, 0.0, problem.x)
         found.append(problem.whole())
     np.testing.assert_allclose(
         found[1], np.roll(found[0], (2, 2, 2), axis=(0, 1, 2)), rtol=0, atol=1e-14
@@ -227,7 +225,7 @@ def test_a_cycle_leaves_a_fifth_of_diffusion_with_mirrored_walls(
     backend, alone, boundary, ratio, component
 ):
     cells = (22, 33, 17)
-    stencil = diffusion(ratio, velocity_parity(boundary, component))
+    stencil = diffusion(ratio, boundary.velocity_ghosts(component))
     found = factors(
         Problem(backend, alone, cells, boundary, stencil), noise(cells, 0.5), boundary, cycles=6
     )
@@ -317,7 +315,7 @@ def test_a_solve_without_tolerance_does_all_cycles(backend, alone):
 CASES = [
     ((20, 18, 22), FREE_SLIP, POISSON, None),
     ((20, 18, 22), PERIODIC, POISSON, "uneven"),
-    ((13, 9, 31), NO_SLIP, diffusion(5.0, velocity_parity(NO_SLIP, 2)), "uneven"),
+    ((13, 9, 31), NO_SLIP, diffusion(5.0, NO_SLIP.velocity_ghosts(2)), "uneven"),
     ((5, 4, 17), FREE_SLIP, diffusion(5.0, SCALAR), None),
 ]
 
@@ -344,7 +342,7 @@ def test_ranks_share_coarse_grids_while_they_have_planes(communicator, backend):
     sizes = [communicator.size * planes for planes in (16, 8, 4)]
     kernels = make_kernels(backend, (256, 256, sizes[0]), own=slice(0, sizes[0]))
     halo = make_halo(backend, communicator, sizes[0], False)
-    levels, passages = multigrid.build_levels(kernels, halo)
+    levels, transfers = multigrid.build_levels(kernels, halo)
     assert [level.cells[2] for level in levels[:3]] == sizes
     shared = communicator.size > 1
     assert [level.shared for level in levels[1:5]] == [
@@ -353,7 +351,7 @@ def test_ranks_share_coarse_grids_while_they_have_planes(communicator, backend):
         False,
         False,
     ]
-    assert sum(passage.collects for passage in passages) == shared
+    assert sum(transfer.collects for transfer in transfers) == shared
 
 
 @pytest.mark.mpi

@@ -12,20 +12,20 @@ import pytest
 import scipy.fft
 from support.fluids import FREE_SLIP, make_halo, make_kernels
 
-from hybrid_nbody.fluid.grid import velocity_parity
-from hybrid_nbody.fluid.solvers import relaxation as solvers
-from hybrid_nbody.fluid.solvers.stencil import POISSON, SCALAR, diffusion
+from hybrid_nbody.fluid.grid import Boundary
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
 CELLS = (12, 9, 7)
 
 SOLVERS = {
-    "red-black": partial(solvers.RedBlack, accuracy=solvers.Accuracy(4000, 1e-14)),
-    "red-black, residual": partial(
-        solvers.RedBlack, accuracy=solvers.Accuracy(4000, 1e-12, "residual")
-    ),
-    "sor": partial(solvers.Sor, accuracy=solvers.Accuracy(400, 1e-14)),
-    "sor, given": partial(solvers.Sor, accuracy=solvers.Accuracy(800, 1e-14), given=1.7),
-    "lexicographic": partial(solvers.Lexicographic, accuracy=solvers.Accuracy(1500, 0.0)),
+    "red-black": partial(RedBlack, accuracy=Accuracy(4000, 1e-14)),
+    "red-black, residual": partial(RedBlack, accuracy=Accuracy(4000, 1e-12, "residual")),
+    "sor": partial(Sor, accuracy=Accuracy(400, 1e-14)),
+    "sor, given": partial(Sor, accuracy=Accuracy(800, 1e-14), omega=1.7),
+    "lexicographic": partial(Lexicographic, accuracy=Accuracy(1500, 0.0)),
 }
 
 
@@ -92,13 +92,14 @@ def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(
 ):
     """The factor is 1 / (1 + nu dt L), L = sum over the axes of (4 / h^2) sin^2(k h / 2)."""
     only_where_it_runs(name, backend)
-    boundary, ratio = (kind,) * 3, 2.0
-    parity = velocity_parity(boundary, 0)
+    boundary, ratio = Boundary.of_axes((kind,) * 3), 2.0
+    ghosts = boundary.velocity_ghosts(0)
+    parity = ghosts.axis_signs
     x, y, z = (np.pi * (np.arange(number) + 0.5) / number for number in CELLS)
     along = {1: np.cos, -1: np.sin}
     mode = along[parity[2]](z)[:, None, None] * along[parity[1]](y)[:, None] * along[parity[0]](x)
     found, _ = solve(
-        SOLVERS[name], backend, alone, mode, diffusion(ratio, parity), boundary=boundary
+        SOLVERS[name], backend, alone, mode, diffusion(ratio, ghosts), boundary=boundary
     )
     damping = 1 + ratio * sum(4 * np.sin(0.5 * np.pi / number) ** 2 for number in CELLS)
     np.testing.assert_allclose(found, mode / damping, rtol=0, atol=1e-12)
@@ -108,30 +109,29 @@ def test_over_relaxation_needs_far_fewer_iterations(alone, backend):
     """Four decades of the smoothest mode at 32^3: 2867 sweeps of Gauss-Seidel a decade are the theory at 64^3."""
     cells = (32, 32, 32)
     b = np.broadcast_to(np.cos(np.pi * (np.arange(32) + 0.5) / 32), (32, 32, 32))
-    accuracy = solvers.Accuracy(3000, 1e-4, "residual")
+    accuracy = Accuracy(3000, 1e-4, "residual")
     count = {}
-    for name, solver in {"plain": solvers.RedBlack, "sor": solvers.Sor}.items():
+    for name, solver in {"plain": RedBlack, "sor": Sor}.items():
         _, kernels = solve(partial(solver, accuracy=accuracy), backend, alone, b, POISSON, cells)
         count[name] = kernels.statistics()["iterations"]
     assert count["plain"] > 1500
     assert count["sor"] < 140
 
 
-@pytest.mark.parametrize("method", [solvers.RedBlack, solvers.Sor])
+@pytest.mark.parametrize("method", [RedBlack, Sor])
 @pytest.mark.parametrize("ratio", [0.1, 10.0, 1e4])
 def test_mirrored_walls_never_make_a_solve_diverge(backend, alone, method, ratio):
     """In a corner without slip, ghosts add three neighbours to the diagonal."""
-    parity = velocity_parity(("no-slip",) * 3, 0)
+    boundary = Boundary.of_axes(("no-slip",) * 3)
     b = right_hand_side((5, 5, 5))
-    accuracy = solvers.Accuracy(600, 1e-13)
-    options = {"given": 1.99} if method is solvers.Sor else {}
-    boundary = ("no-slip",) * 3
+    accuracy = Accuracy(600, 1e-13)
+    options = {"omega": 1.99} if method is Sor else {}
     found, kernels = solve(
         partial(method, accuracy=accuracy, **options),
         backend,
         alone,
         b,
-        diffusion(ratio, parity),
+        diffusion(ratio, boundary.velocity_ghosts(0)),
         (5, 5, 5),
         boundary,
     )

@@ -268,7 +268,7 @@ def correct_plane(z, ghosted, ghosted_forward, reach, fields, out, u, v, w, scal
 
 
 @compiled_parallel
-def advect(ghosted, origin, out, u, v, w, scale, box):
+def advect(ghosted, origin, out, velocity, scale, box):
     """Fill `out` with what the velocity carries to each cell.
 
     Parameters
@@ -276,33 +276,39 @@ def advect(ghosted, origin, out, u, v, w, scale, box):
     ghosted : flat array
         From `fill_ghosted`, with planes origin ... origin + m - 1 of the grid, all that traces can
         reach.
-    out, u, v, w : flat array
-        Result, and velocity: fields of the slab.
+    out : flat array
+        Result, a field of the slab.
+    velocity : tuple of flat array
+        u, v and w, fields of the slab.
     scale : float
         Cells by which the foot of a trace lies further for a velocity of 1; negative to look back
         in time.
     box : Box
         The grid.
     """
+    u, v, w = velocity
     reach = Reach(origin, ghosted.size // plane_size(box))
     for z in prange(1, box.planes + 1):
         mode = flush_subnormals()
-        velocity = address_of(u), address_of(v), address_of(w)
-        advect_plane(z, address_of(ghosted), reach, address_of(out), *velocity, scale, box)
+        speeds = address_of(u), address_of(v), address_of(w)
+        advect_plane(z, address_of(ghosted), reach, address_of(out), *speeds, scale, box)
         restore_subnormals(mode)
 
 
 @compiled_parallel
-def correct(ghosted, ghosted_forward, fields, origin, out, u, v, w, scale, box):
+def correct(copies, fields, origin, out, velocity, scale, box):
     """Fill `out` with the MacCormack scheme's second half: arguments as in `advect`, and what that gave.
 
     `fields`: the source and what `advect` made of it, flat, without ghosts, from plane `origin` on.
     """
+    u, v, w = velocity
+    ghosted, ghosted_forward = copies
+    source, forward = fields
     reach = Reach(origin, ghosted.size // plane_size(box))
     for z in prange(1, box.planes + 1):
         mode = flush_subnormals()
-        copies = address_of(ghosted), address_of(ghosted_forward)
-        plain = (address_of(fields[0]), address_of(fields[1]))
-        velocity = (address_of(u), address_of(v), address_of(w))
-        correct_plane(z, *copies, reach, plain, address_of(out), *velocity, scale, box)
+        ghosted_fields = address_of(ghosted), address_of(ghosted_forward)
+        plain = address_of(source), address_of(forward)
+        speeds = address_of(u), address_of(v), address_of(w)
+        correct_plane(z, *ghosted_fields, reach, plain, address_of(out), *speeds, scale, box)
         restore_subnormals(mode)

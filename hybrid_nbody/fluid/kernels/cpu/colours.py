@@ -22,6 +22,18 @@ from hybrid_nbody.backends.simd import (
     store_partial,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.fluid.kernels.cpu.boundary import (
+    X_HIGH,
+    X_LOW,
+    Y_HIGH,
+    Y_LOW,
+    Z_HIGH,
+    Z_LOW,
+    ghost,
+    ghost_vector,
+    image_if,
+    image_of,
+)
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
@@ -195,15 +207,14 @@ def subtract_in_plane(z, u, v, w, p, factor, grid):
 
 
 @inlined
-def difference_along_x(u, row, cell, sign, grid):
-    """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on; `sign` is that of walls."""
+def difference_along_x(u, row, cell, images, grid):
+    """Return the next cell less the previous one, of 2 LANES cells of a row from `cell` on."""
     last = grid.columns - 1 - cell
     count = grid.columns - cell
     first_value = load_scalar(u, row)
     last_value = load_scalar(u, row + grid.columns - 1)
-    start, end = (
-        (last_value, first_value) if grid.wraps else (sign * first_value, sign * last_value)
-    )
+    start = last_value if grid.wraps else ghost(first_value, image_of(images, X_LOW))
+    end = first_value if grid.wraps else ghost(last_value, image_of(images, X_HIGH))
     before, middle = load_cells(u, row + cell - 1, count)
     after, behind = load_cells(u, row + cell + 1, count)
     before = insert(before, -cell, start)
@@ -212,43 +223,46 @@ def difference_along_x(u, row, cell, sign, grid):
 
 
 @inlined
-def difference_between(field, before, after, count, signs):
-    """Return the cells of one row times a sign less those of another."""
-    old = load_cells(field, before, count)
-    new = load_cells(field, after, count)
-    back = broadcast(signs[1])
-    front = broadcast(signs[0])
-    return back * new[0] - front * old[0], back * new[1] - front * old[1]
+def difference_between(field, before, after, count, images):
+    """Return the images of the cells of one row less those of another."""
+    low = load_cells(field, before, count)
+    high = load_cells(field, after, count)
+    first = ghost_vector(high[0], images[1]) - ghost_vector(low[0], images[0])
+    last = ghost_vector(high[1], images[1]) - ghost_vector(low[1], images[0])
+    return first, last
 
 
 @inlined
-def signs_at(before, here, after, sign):
-    """Return the signs of the neighbours before and after a place on an axis; walls are their own."""
-    return (sign if before == here else sign * sign), (sign if after == here else sign * sign)
+def images_around(before, here, after, low, high):
+    """Return the images of the neighbours before and after an index of an axis; a wall is its own."""
+    return image_if(before == here, low), image_if(after == here, high)
 
 
 @compiled
-def divergence_plane(z, u, v, w, signs, factor, colours, grid):
+def divergence_plane(z, u, v, w, images, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
     factors = broadcast(factor)
     below = plane_below(z, grid)
     above = plane_above(z, grid)
-    signs_z = signs_at(below, z, above, signs[2])
+    images_z = images_around(below, z, above, image_of(images, Z_LOW), image_of(images, Z_HIGH))
     for y in range(grid.rows):
-        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
+        even, odd = even_and_odd(z, y, grid)
+        row = cell_of(z, y, grid)
         before = row_before(y, grid)
         after = row_after(y, grid)
-        signs_y = signs_at(before, y, after, signs[1])
+        images_y = images_around(
+            before, y, after, image_of(images, Y_LOW), image_of(images, Y_HIGH)
+        )
         front = cell_of(z, before, grid)
         back = cell_of(z, after, grid)
         under = cell_of(below, y, grid)
         over = cell_of(above, y, grid)
         for c in range(0, grid.pitch, LANES):
             cell = 2 * c
-            count = grid.columns - 2 * c
-            x = difference_along_x(u, row, cell, signs[0], grid)
-            y_part = difference_between(v, front + cell, back + cell, count, signs_y)
-            z_part = difference_between(w, under + cell, over + cell, count, signs_z)
+            count = grid.columns - cell
+            x = difference_along_x(u, row, cell, images, grid)
+            y_part = difference_between(v, front + cell, back + cell, count, images_y)
+            z_part = difference_between(w, under + cell, over + cell, count, images_z)
             first = (x[0] + y_part[0]) + z_part[0]
             last = (x[1] + y_part[1]) + z_part[1]
             store_apart(colours, even + c, odd + c, (factors * first, factors * last))
@@ -266,7 +280,7 @@ def split(field, colours, grid):
 
 
 @compiled_parallel
-def split_carried(field, factor, carried, b, x, grid):
+def split_carried(field, carried, factor, b, x, grid):
     """Store ``field + factor * carried`` and `carried` by colour."""
     clear_around(x, grid)
     for z in prange(1, grid.planes + 1):
@@ -303,14 +317,13 @@ def subtract_gradient(u, v, w, p, factor, grid):
 
 
 @compiled_parallel
-def divergence(u, v, w, signs, factor, colours, grid):
+def divergence(u, v, w, images, factor, colours, grid):
     """Store `factor` times the sum of the central differences of u, v, w by colour.
 
-    `signs`: those of u behind walls of x, v behind those of y and w behind those of z.
+    `images` are those of the component normal to each face.
     """
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        divergence_plane(
-            z, address_of(u), address_of(v), address_of(w), signs, factor, address_of(colours), grid
-        )
+        velocity = address_of(u), address_of(v), address_of(w)
+        divergence_plane(z, *velocity, images, factor, address_of(colours), grid)
         restore_subnormals(mode)

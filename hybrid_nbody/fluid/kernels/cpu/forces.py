@@ -1,8 +1,20 @@
 """Forces on CPU threads: vorticity confinement, and multiples of other fields."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
+from hybrid_nbody.fluid.kernels.cpu.boundary import (
+    X_HIGH,
+    X_LOW,
+    Y_HIGH,
+    Y_LOW,
+    Z_HIGH,
+    Z_LOW,
+    ghost,
+    image_in,
+)
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
@@ -14,71 +26,110 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
 )
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
+U, V, W, LENGTH = range(4)
+"""The fields of a table of images."""
+
+
+class Factors(NamedTuple):
+    """The factors of vorticity confinement, in the working type.
+
+    Attributes
+    ----------
+    per_length : float
+        1 / (2 h), of differences.
+    strength : float
+        That of the confinement, times h.
+    """
+
+    per_length: float
+    strength: float
+
 
 @inlined
-def along_x(row, c, wraps, sign):
+def along_x(row, c, wraps, images, index):
     """Return the next cell of a row minus the previous one."""
     last = row.size - 1
-    after = row[c + 1] if c < last else (row[0] if wraps else sign * row[last])
-    before = row[c - 1] if c > 0 else (row[last] if wraps else sign * row[0])
+    after = (
+        row[c + 1] if c < last else end_of_row(row, last, 0, wraps, image_in(images, index, X_HIGH))
+    )
+    before = (
+        row[c - 1] if c > 0 else end_of_row(row, 0, last, wraps, image_in(images, index, X_LOW))
+    )
     return after - before
 
 
 @inlined
-def along_y(field, z, y, c, sign, grid):
+def end_of_row(row, end, other_end, wraps, image):
+    """Return what lies behind an end of a row: its other end, or a ghost."""
+    return row[other_end] if wraps else ghost(row[end], image)
+
+
+@inlined
+def along_y(field, z, y, c, images, index, grid):
     """Return the cell in the next row minus that in the previous one."""
     front = row_before(y, grid)
     back = row_after(y, grid)
-    after = field[z, back, c]
-    before = field[z, front, c]
-    return (sign * after if back == y else after) - (sign * before if front == y else before)
+    after = neighbour(field[z, back, c], back == y, image_in(images, index, Y_HIGH))
+    before = neighbour(field[z, front, c], front == y, image_in(images, index, Y_LOW))
+    return after - before
 
 
 @inlined
-def along_z(field, z, y, c, sign, grid):
+def along_z(field, z, y, c, images, index, grid):
     """Return the cell in the next plane minus that in the previous one."""
     below = plane_below(z, grid)
     above = plane_above(z, grid)
-    after = field[above, y, c]
-    before = field[below, y, c]
-    return (sign * after if above == z else after) - (sign * before if below == z else before)
+    after = neighbour(field[above, y, c], above == z, image_in(images, index, Z_HIGH))
+    before = neighbour(field[below, y, c], below == z, image_in(images, index, Z_LOW))
+    return after - before
 
 
 @inlined
-def curl_at(z, y, c, u, v, w, signs, scale, grid):
+def neighbour(cell, at_wall, image):
+    """Return a cell, or the ghost of one that lies at the wall."""
+    return ghost(cell, image) if at_wall else cell
+
+
+@inlined
+def curl_at(z, y, c, velocity, images, scale, grid):
     """Return the vorticity of a cell; `scale` is 1 / (2 h)."""
-    x_part = along_y(w, z, y, c, signs[2, 1], grid) - along_z(v, z, y, c, signs[1, 2], grid)
-    y_part = along_z(u, z, y, c, signs[0, 2], grid) - along_x(w[z, y], c, grid.wraps, signs[2, 0])
-    z_part = along_x(v[z, y], c, grid.wraps, signs[1, 0]) - along_y(u, z, y, c, signs[0, 1], grid)
+    u, v, w = velocity
+    x_part = along_y(w, z, y, c, images, W, grid) - along_z(v, z, y, c, images, V, grid)
+    y_part = along_z(u, z, y, c, images, U, grid) - along_x(w[z, y], c, grid.wraps, images, W)
+    z_part = along_x(v[z, y], c, grid.wraps, images, V) - along_y(u, z, y, c, images, U, grid)
     return scale * x_part, scale * y_part, scale * z_part
 
 
 @compiled
-def curl_length_plane(z, u, v, w, signs, scale, out, grid):
+def curl_length_plane(z, velocity, images, scale, out, grid):
     """Fill a plane with the length of the vorticity."""
     for y in range(grid.rows):
         for c in range(grid.columns):
-            cx, cy, cz = curl_at(z, y, c, u, v, w, signs, scale, grid)
+            cx, cy, cz = curl_at(z, y, c, velocity, images, scale, grid)
             out[z, y, c] = np.sqrt(cx * cx + cy * cy + cz * cz)
 
 
 @inlined
-def direction_at(z, y, c, length, signs, scale, grid):
+def direction_at(z, y, c, length, images, scale, grid):
     """Return the unit gradient of a scalar."""
-    x_part = scale * along_x(length[z, y], c, grid.wraps, signs[3, 0])
-    y_part = scale * along_y(length, z, y, c, signs[3, 1], grid)
-    z_part = scale * along_z(length, z, y, c, signs[3, 2], grid)
+    x_part = scale * along_x(length[z, y], c, grid.wraps, images, LENGTH)
+    y_part = scale * along_y(length, z, y, c, images, LENGTH, grid)
+    z_part = scale * along_z(length, z, y, c, images, LENGTH, grid)
     size = np.sqrt(x_part * x_part + y_part * y_part + z_part * z_part) + type(scale)(SMALLEST)
     return x_part / size, y_part / size, z_part / size
 
 
 @compiled
-def confine_plane(z, u, v, w, length, signs, scale, strength, new_u, new_v, new_w, grid):
+def confine_plane(z, velocity, length, images, factors, out, grid):
     """Add vorticity confinement to a plane."""
+    u, v, w = velocity
+    new_u, new_v, new_w = out
+    scale = factors.per_length
+    strength = factors.strength
     for y in range(grid.rows):
         for c in range(grid.columns):
-            cx, cy, cz = curl_at(z, y, c, u, v, w, signs, scale, grid)
-            nx, ny, nz = direction_at(z, y, c, length, signs, scale, grid)
+            cx, cy, cz = curl_at(z, y, c, velocity, images, scale, grid)
+            nx, ny, nz = direction_at(z, y, c, length, images, scale, grid)
             new_u[z, y, c] = u[z, y, c] + strength * (ny * cz - nz * cy)
             new_v[z, y, c] = v[z, y, c] + strength * (nz * cx - nx * cz)
             new_w[z, y, c] = w[z, y, c] + strength * (nx * cy - ny * cx)
@@ -96,20 +147,45 @@ def add_multiple(plane, factor, other):
 
 
 @compiled_parallel
-def curl_length(u, v, w, signs, scale, out, grid):
-    """Fill `out` with the length of the vorticity; `scale` is 1 / (2 h).
+def curl_length(velocity, images, scale, out, grid):
+    """Fill `out` with the length of the vorticity.
 
-    `signs`, here and below: (4, 3) array of the parities of u, v, w and of a scalar.
+    Parameters
+    ----------
+    velocity : tuple of array
+        u, v and w.
+    images : array
+        Of u, v, w and a scalar, from `make_image_table`.
+    scale : float
+        1 / (2 h).
+    out : array
+    grid : Grid
     """
+    u, v, w = velocity
     for z in prange(1, grid.planes + 1):
-        curl_length_plane(z, u, v, w, signs, scale, out, grid)
+        curl_length_plane(z, (u, v, w), images, scale, out, grid)
 
 
 @compiled_parallel
-def confine(u, v, w, length, signs, scale, strength, new_u, new_v, new_w, grid):
-    """Add vorticity confinement; `strength` is that times h, `length` that of the vorticity."""
+def confine(velocity, length, images, factors, out, grid):
+    """Fill `out`, three fields, with the velocity and vorticity confinement.
+
+    Parameters
+    ----------
+    velocity : tuple of array
+        u, v and w.
+    length : array
+        The length of the vorticity.
+    images : array
+        Of u, v, w and the length, from `make_image_table`.
+    factors : Factors
+    out : tuple of array
+    grid : Grid
+    """
+    u, v, w = velocity
+    new_u, new_v, new_w = out
     for z in prange(1, grid.planes + 1):
-        confine_plane(z, u, v, w, length, signs, scale, strength, new_u, new_v, new_w, grid)
+        confine_plane(z, (u, v, w), length, images, factors, (new_u, new_v, new_w), grid)
 
 
 @compiled_parallel

@@ -5,6 +5,18 @@ from typing import NamedTuple
 from numba import prange
 
 from hybrid_nbody.backends.simd import LANES
+from hybrid_nbody.fluid.kernels.cpu.boundary import (
+    X_HIGH,
+    X_LOW,
+    Y_HIGH,
+    Y_LOW,
+    Z_HIGH,
+    Z_LOW,
+    composed,
+    ghost,
+    image_if,
+    image_of,
+)
 from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
 
 WALLS = 0
@@ -76,39 +88,50 @@ def within(index, count):
     return min(max(index, 0), count - 1)
 
 
+@inlined
+def image_along(index, count, ends, low, high):
+    """Return the image of what lies at an index of an axis: a ghost behind a wall, or a cell."""
+    if index < 0:
+        return image_if(ends == WALLS, low)
+    return image_if(ends == WALLS and index >= count, high)
+
+
 @compiled
-def fill_ghosted_plane(plane, ghosted, signs, sign_z, box):
-    """Copy a plane times a sign, with ghosts behind the ends of x and y."""
-    one = sign_z * sign_z
+def fill_ghosted_plane(plane, ghosted, images, image_z, box):
+    """Fill a plane with the images of another one, with ghosts behind the ends of x and y."""
     for y in range(-1, box.ny + 2):
         source = plane[nearest_cell(y, box.ny, box.ends_y)]
-        mirrored = box.ends_y == WALLS and (y < 0 or y >= box.ny)
-        sign = sign_z * (signs[1] if mirrored else one)
-        copy_row(source, sign, ghosted[y + 1])
-        end = sign * (signs[0] if box.ends_x == WALLS else one)
-        ghosted[y + 1, 0] = end * source[nearest_cell(-1, box.nx, box.ends_x)]
-        ghosted[y + 1, box.nx + 1] = end * source[nearest_cell(box.nx, box.nx, box.ends_x)]
+        image_y = image_along(
+            y, box.ny, box.ends_y, image_of(images, Y_LOW), image_of(images, Y_HIGH)
+        )
+        image = composed(image_z, image_y)
+        fill_row(source, image, ghosted[y + 1])
+        low = composed(image, image_if(box.ends_x == WALLS, image_of(images, X_LOW)))
+        high = composed(image, image_if(box.ends_x == WALLS, image_of(images, X_HIGH)))
+        before = nearest_cell(-1, box.nx, box.ends_x)
+        after = nearest_cell(box.nx, box.nx, box.ends_x)
+        ghosted[y + 1, 0] = ghost(source[before], low)
+        ghosted[y + 1, box.nx + 1] = ghost(source[after], high)
 
 
 @compiled
-def copy_row(row, sign, ghosted):
-    """Copy the cells of a row."""
+def fill_row(row, image, ghosted):
+    """Fill a row with the images of another one."""
     for x in range(row.size):
-        ghosted[x + 1] = sign * row[x]
+        ghosted[x + 1] = ghost(row[x], image)
 
 
 @compiled
-def fill_ghosted_at(index, source, origin, ghosted, signs, box):
+def fill_ghosted_at(index, source, origin, ghosted, images, box):
     """Fill a plane of the copy with ghosts."""
     z = origin + index - MARGIN
     plane = within(nearest_cell(z, box.nz, box.ends_z) - origin, source.shape[0])
-    mirrored = box.ends_z == WALLS and (z < 0 or z >= box.nz)
-    sign_z = signs[2] if mirrored else signs[2] * signs[2]
-    fill_ghosted_plane(source[plane], ghosted[index], signs, sign_z, box)
+    image = image_along(z, box.nz, box.ends_z, image_of(images, Z_LOW), image_of(images, Z_HIGH))
+    fill_ghosted_plane(source[plane], ghosted[index], images, image, box)
 
 
 @compiled_parallel
-def fill_ghosted(source, origin, ghosted, signs, box):
+def fill_ghosted(source, origin, ghosted, images, box):
     """Copy the planes origin ... origin + m - 1 of the grid, and put ghosts around them."""
     for index in prange(ghosted.shape[0]):
-        fill_ghosted_at(index, source, origin, ghosted, signs, box)
+        fill_ghosted_at(index, source, origin, ghosted, images, box)

@@ -96,33 +96,36 @@ def cells_of_rows(columns, pitch, dtype):
 
 
 def walls_of_rows(columns, pitch, wraps):
-    """Return how many walls of x are beside each place, (2, pitch): of rows from x = 0 and x = 1."""
-    walls = np.zeros((2, pitch), int)
+    """Return 1 where a wall of x lies beside a cell, (2, 2, pitch): at x- and x+, of rows from x = 0 and x = 1."""
+    walls = np.zeros((2, 2, pitch), int)
     if not wraps:
-        walls[0, 0] += 1
-        walls[(columns - 1) % 2, (columns - 1) // 2] += 1
+        walls[0, 0, 0] = 1
+        walls[1, (columns - 1) % 2, (columns - 1) // 2] = 1
     return walls
 
 
-def tables_of_rows(cells, walls, sign, factors):
+def tables_of_rows(cells, walls, signs, factors):
     """Return what sweeps multiply with, flat, (5, 2, pitch): of rows from x = 0 and x = 1.
 
-    First how many times a cell is one of its own neighbours along x, as an image behind a wall with
-    a `sign`. Then what a place changes by, over what its equation lacks: in rows beside no other
+    First how many times a cell is one of its own neighbours along x, as a ghost behind a wall. Then what a place changes by, over what its equation lacks: in rows beside no other
     wall, beside one of y, of z, of both.
 
     Parameters
     ----------
-    cells, walls : (2, pitch) array
-        From `cells_of_rows` and `walls_of_rows`.
-    sign : float
-        Of an image.
+    cells : (2, pitch) array
+        From `cells_of_rows`.
+    walls : (2, 2, pitch) array
+        From `walls_of_rows`.
+    signs : pair of int
+        Of the ghosts behind x- and x+.
     factors : (8,) array
         Of a cell: 1 is added to the index for a wall of x beside it, 2 for one of y, 4 for one of
         z.
     """
-    changes = cells * factors[(walls > 0) + 2 * np.arange(4)[:, None, None]]
-    return aligned(np.concatenate([(sign * walls)[None], changes]).astype(cells.dtype))
+    low, high = walls
+    changes = cells * factors[(low + high > 0) + 2 * np.arange(4)[:, None, None]]
+    ghosts = signs[0] * low + signs[1] * high
+    return aligned(np.concatenate([ghosts[None], changes]).astype(cells.dtype))
 
 
 @inlined

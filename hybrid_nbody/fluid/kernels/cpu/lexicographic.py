@@ -12,7 +12,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
 
 
 @compiled
-def relax_in_order(x, b, rule, diagonal, iterations, grid):
+def relax(x, b, rule, diagonal, iterations, grid):
     """Do iterations on fields.
 
     What lies behind an end of an axis, mirrored or wrapped, is as it was before the iteration.
@@ -22,12 +22,12 @@ def relax_in_order(x, b, rule, diagonal, iterations, grid):
         before = x.copy()
         for z in range(1, grid.planes + 1):
             for y in range(grid.rows):
-                relax_row_in_order(z, y, x, before, b, rule, diagonal, grid)
+                relax_row(z, y, x, before, b, rule, diagonal, grid)
     restore_subnormals(mode)
 
 
 @compiled
-def relax_row_in_order(z, y, x, before, b, rule, diagonal, grid):
+def relax_row(z, y, x, before, b, rule, diagonal, grid):
     """Renew the cells of a row one after another."""
     last = grid.columns - 1
     fronts = row_before(y, grid)
@@ -37,12 +37,12 @@ def relax_row_in_order(z, y, x, before, b, rule, diagonal, grid):
     for c in range(grid.columns):
         left = c - 1 if c > 0 else (last if grid.wraps else c)
         right = c + 1 if c < last else (0 if grid.wraps else c)
-        total = value_at(x, before, z, y, left, left - c, -1, rule.sign_x)
-        total += value_at(x, before, z, y, right, right - c, 1, rule.sign_x)
-        total += value_at(x, before, z, fronts, c, fronts - y, -1, rule.sign_y)
-        total += value_at(x, before, z, backs, c, backs - y, 1, rule.sign_y)
-        total += value_at(x, before, belows, y, c, belows - z, -1, rule.sign_z)
-        total += value_at(x, before, aboves, y, c, aboves - z, 1, rule.sign_z)
+        total = value_at(x, before, z, y, left, left - c, -1, rule.x_low)
+        total += value_at(x, before, z, y, right, right - c, 1, rule.x_high)
+        total += value_at(x, before, z, fronts, c, fronts - y, -1, rule.y_low)
+        total += value_at(x, before, z, backs, c, backs - y, 1, rule.y_high)
+        total += value_at(x, before, belows, y, c, belows - z, -1, rule.z_low)
+        total += value_at(x, before, aboves, y, c, aboves - z, 1, rule.z_high)
         x[z, y, c] = (b[z, y, c] + rule.neighbour * total) / diagonal
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
+from hybrid_nbody.fluid.kernels.contract import Array, CoarseSystem, Tables
+from hybrid_nbody.fluid.kernels.cpu.boundary import Signs
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
@@ -19,15 +21,16 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     row_after,
     row_before,
 )
+from hybrid_nbody.fluid.stencil import Stencil
 
 FEW_CELLS = 1 << 14
 """Up to here, waking threads takes longer than the work."""
 
 
-class System(NamedTuple):
-    """A stencil in the working type: see `hybrid_nbody.fluid.solvers.stencil.Stencil`."""
+class Rule(NamedTuple):
+    """A stencil in the working type: see `hybrid_nbody.fluid.stencil.Stencil`."""
 
-    own: float
+    shift: float
     neighbour: float
 
 
@@ -43,7 +46,7 @@ def wrap(row, line):
 
 
 @compiled
-def missing_row(z, y, x, b, system, couplings, line, result):
+def residual_row(z, y, x, b, rule, couplings, line, result):
     """Fill `result` with what is missing in the equations of a row; return what y and z add to its diagonal."""
     along_x, along_y, along_z = couplings
     before = along_x[0]
@@ -66,35 +69,35 @@ def missing_row(z, y, x, b, system, couplings, line, result):
         )
         around += to_below * below[i] + to_above * above[i]
         around -= (along_x[2, i] + diagonal) * here[i]
-        result[i] = (rhs[i] - system.own * here[i]) + system.neighbour * around
+        result[i] = (rhs[i] - rule.shift * here[i]) + rule.neighbour * around
     return diagonal
 
 
 @compiled
-def sweep_plane(z, colour, x, b, system, couplings):
+def sweep_plane(z, colour, x, b, rule, couplings):
     """Relax the cells of one colour in a plane."""
     line = np.empty(x.shape[2] + 2, x.dtype)
     missing = np.empty(x.shape[2], x.dtype)
     for y in range(x.shape[1]):
-        diagonal = missing_row(z, y, x, b, system, couplings, line, missing)
+        diagonal = residual_row(z, y, x, b, rule, couplings, line, missing)
         row = x[z, y]
         along_x = couplings[0]
         for i in range(row.size):
-            missing[i] /= system.own + system.neighbour * (along_x[2, i] + diagonal)
+            missing[i] /= rule.shift + rule.neighbour * (along_x[2, i] + diagonal)
         for i in range((colour + y) & 1, row.size, 2):
             row[i] += missing[i]
 
 
 @compiled_parallel
-def sweep(colour, first, x, b, system, couplings):
+def sweep(colour, first, x, b, rule, couplings):
     """Relax the cells of one colour; `first` is the global number of the first plane."""
     planes = x.shape[0] - 2
     if x.size <= FEW_CELLS:
         for z in range(1, planes + 1):
-            sweep_plane(z, colour + first + z - 1, x, b, system, couplings)
+            sweep_plane(z, colour + first + z - 1, x, b, rule, couplings)
     else:
         for z in prange(1, planes + 1):
-            sweep_plane(z, colour + first + z - 1, x, b, system, couplings)
+            sweep_plane(z, colour + first + z - 1, x, b, rule, couplings)
 
 
 # ---- To the coarser grid -------------------------------------------------------------------------
@@ -110,7 +113,7 @@ def add_average(weight, row, along_x, result):
 
 
 @compiled
-def average_plane(z, x, b, system, couplings, along_x, along_y, rows):
+def restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows):
     """Average what is missing in a plane along x and y."""
     line = np.empty(x.shape[2] + 2, x.dtype)
     missing = np.empty(x.shape[2], x.dtype)
@@ -118,23 +121,23 @@ def average_plane(z, x, b, system, couplings, along_x, along_y, rows):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
             if along_y.weight[tap, k] > 0:
-                missing_row(z, int(along_y.index[tap, k]), x, b, system, couplings, line, missing)
+                residual_row(z, int(along_y.index[tap, k]), x, b, rule, couplings, line, missing)
                 add_average(along_y.weight[tap, k], missing, along_x, rows[z, k])
 
 
 @compiled_parallel
-def average_rows(x, b, system, couplings, along_x, along_y, rows):
+def restrict_rows(x, b, rule, couplings, along_x, along_y, rows):
     """Average what is missing in the equations of a coarse grid along x and y."""
     if x.size <= FEW_CELLS:
         for z in range(1, x.shape[0] - 1):
-            average_plane(z, x, b, system, couplings, along_x, along_y, rows)
+            restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows)
     else:
         for z in prange(1, x.shape[0] - 1):
-            average_plane(z, x, b, system, couplings, along_x, along_y, rows)
+            restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows)
 
 
 @compiled_parallel
-def average_planes(rows, along_z, coarse):
+def restrict_planes(rows, along_z, coarse):
     """Average along z what was averaged along x and y, halo planes included."""
     index, share = along_z
     for k in prange(coarse.shape[0] - 2):
@@ -154,40 +157,40 @@ def line_of(colour, z, y, neighbour, sign, x):
 
 
 @compiled
-def wrap_colour(here, others, shift, sign, grid, line):
+def wrap_colour(here, others, shift, signs, grid, line):
     """Copy the other cells of a row, and the ghosts at both ends; return the number of cells in `here`."""
     number = (grid.columns - shift + 1) // 2
     other_number = (grid.columns + shift) // 2
-    line[0] = others[other_number - 1] if grid.wraps else sign * here[0]
-    line[other_number + 1] = others[0] if grid.wraps else sign * here[number - 1]
+    line[0] = others[other_number - 1] if grid.wraps else signs.x_low * here[0]
+    line[other_number + 1] = others[0] if grid.wraps else signs.x_high * here[number - 1]
     for c in range(other_number):
         line[c + 1] = others[c]
     return number
 
 
 @compiled
-def missing_of_colour(colour, z, y, x, b, system, signs, grid, line, result):
+def residual_of_colour(colour, z, y, x, b, rule, signs, grid, line, result):
     """Fill `result`, (2, half), at 0 or 1, for even or odd x, with what is missing in the cells of one colour."""
     shift = (colour + y + grid.first + z - 1) & 1
     here = x[colour, z, y]
     rhs = b[colour, z, y]
     missing = result[shift]
-    number = wrap_colour(here, x[1 - colour, z, y], shift, signs[0], grid, line)
-    front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs[1], x)
-    back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs[1], x)
-    below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs[2], x)
-    above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs[2], x)
+    number = wrap_colour(here, x[1 - colour, z, y], shift, signs, grid, line)
+    front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs.y_low, x)
+    back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs.y_high, x)
+    below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs.z_low, x)
+    above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs.z_high, x)
     before = line[shift:]
     behind = line[shift + 1 :]
     for c in range(number):
         around = (before[c] + behind[c]) + (front_sign * front[c] + back_sign * back[c])
         around += below_sign * below[c] + above_sign * above[c]
         around -= x.dtype.type(6) * here[c]
-        missing[c] = (rhs[c] - system.own * here[c]) + system.neighbour * around
+        missing[c] = (rhs[c] - rule.shift * here[c]) + rule.neighbour * around
 
 
 @compiled
-def average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows):
+def restrict_finest_plane(z, x, b, rule, signs, grid, along_x, along_y, rows):
     """Average what is missing in a plane of the finest grid along x and y."""
     half = (grid.columns + 1) // 2
     line = np.empty(half + 2, x.dtype)
@@ -197,17 +200,17 @@ def average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, row
         for tap in range(along_y.weight.shape[0]):
             if along_y.weight[tap, k] > 0:
                 for colour in range(2):
-                    missing_of_colour(
-                        colour, z, along_y.index[tap, k], x, b, system, signs, grid, line, missing
+                    residual_of_colour(
+                        colour, z, along_y.index[tap, k], x, b, rule, signs, grid, line, missing
                     )
                 add_average(along_y.weight[tap, k], missing.reshape(-1), along_x, rows[z, k])
 
 
 @compiled_parallel
-def average_rows_of_colours(x, b, system, signs, grid, along_x, along_y, rows):
+def restrict_finest_rows(x, b, rule, signs, along_x, along_y, rows, grid):
     """Average what is missing in the equations of the finest grid along x and y."""
     for z in prange(1, grid.planes + 1):
-        average_plane_of_colours(z, x, b, system, signs, grid, along_x, along_y, rows)
+        restrict_finest_plane(z, x, b, rule, signs, grid, along_x, along_y, rows)
 
 
 # ---- Back to the finer grid ----------------------------------------------------------------------
@@ -230,7 +233,7 @@ def interpolate_row(z, y, coarse, along_y, along_z, line):
 
 
 @compiled
-def correct_plane(z, coarse, along_x, along_y, along_z, x):
+def prolong_to_plane(z, coarse, along_x, along_y, along_z, x):
     """Add interpolated coarse values to a plane of a coarse grid."""
     line = np.empty(coarse.shape[2], x.dtype)
     for y in range(x.shape[1]):
@@ -244,18 +247,18 @@ def correct_plane(z, coarse, along_x, along_y, along_z, x):
 
 
 @compiled_parallel
-def correct(coarse, along_x, along_y, along_z, x):
+def prolong(coarse, along_x, along_y, along_z, x):
     """Add interpolated coarse values to a coarse grid."""
     if x.size <= FEW_CELLS:
         for z in range(1, x.shape[0] - 1):
-            correct_plane(z, coarse, along_x, along_y, along_z, x)
+            prolong_to_plane(z, coarse, along_x, along_y, along_z, x)
     else:
         for z in prange(1, x.shape[0] - 1):
-            correct_plane(z, coarse, along_x, along_y, along_z, x)
+            prolong_to_plane(z, coarse, along_x, along_y, along_z, x)
 
 
 @compiled
-def correct_colours_of_row(line, along_x, shift, number, tolerance, row):
+def prolong_to_colour(line, along_x, shift, number, tolerance, row):
     """Add a line of coarse values to the cells of one colour in a row; return whether one is above `tolerance`."""
     lower = along_x.lower[shift]
     upper = along_x.upper[shift]
@@ -270,7 +273,7 @@ def correct_colours_of_row(line, along_x, shift, number, tolerance, row):
 
 
 @compiled
-def correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x, grid):
+def prolong_to_finest_plane(z, coarse, along_x, along_y, along_z, tolerance, x, grid):
     """Add interpolated coarse values to a plane of the finest grid."""
     line = np.empty(coarse.shape[2], x.dtype)
     changed = 0
@@ -279,25 +282,21 @@ def correct_plane_of_colours(z, coarse, along_x, along_y, along_z, tolerance, x,
         for colour in range(2):
             shift = (colour + y + grid.first + z - 1) & 1
             number = (grid.columns - shift + 1) // 2
-            changed |= correct_colours_of_row(
-                line, along_x, shift, number, tolerance, x[colour, z, y]
-            )
+            changed |= prolong_to_colour(line, along_x, shift, number, tolerance, x[colour, z, y])
     return changed
 
 
 @compiled_parallel
-def correct_colours(coarse, along_x, along_y, along_z, tolerance, x, grid):
+def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid):
     """Add interpolated coarse values to the finest grid; return how many planes changed by more than `tolerance`."""
     changed = 0
     for z in prange(1, grid.planes + 1):
-        changed += correct_plane_of_colours(
-            z, coarse, along_x, along_y, along_z, tolerance, x, grid
-        )
+        changed += prolong_to_finest_plane(z, coarse, along_x, along_y, along_z, tolerance, x, grid)
     return changed
 
 
-class Transfers:
-    """Work on the coarse grids, and between grids, of the planes of one rank.
+class MultigridKernels:
+    """The operations on coarse grids; see `hybrid_nbody.fluid.kernels.contract.MultigridKernels`.
 
     Parameters
     ----------
@@ -307,59 +306,47 @@ class Transfers:
 
     def __init__(self, kernels):
         self.kernels = kernels
-        self.kind = kernels.kind
+        self.number = kernels.number
 
-    def _system(self, stencil):
-        return System(self.kind(stencil.own), self.kind(stencil.neighbour))
+    def _rule(self, equation: Stencil) -> Rule:
+        return Rule(self.number(equation.shift), self.number(equation.neighbour))
 
-    def clear(self, array):
-        """Fill an array with zeros."""
+    def clear(self, array: Array) -> None:
+        """See `MultigridKernels`."""
         array.fill(0)
 
-    def centre(self, array):
-        """Subtract the average of an array that is whole on every rank, halo planes left aside."""
-        array[1:-1] -= self.kind(array[1:-1].mean(dtype="f8"))
+    def subtract_mean(self, array: Array) -> None:
+        """See `MultigridKernels`."""
+        array[1:-1] -= self.number(array[1:-1].mean(dtype="f8"))
 
-    def sweep(self, colour, first, x, b, stencil, couplings):
-        """Relax the cells of one colour of a coarse grid.
+    def sweep(self, colour: int, system: CoarseSystem) -> None:
+        """See `MultigridKernels`."""
+        x, b, equation, couplings, first = system
+        sweep(colour, first, x, b, self._rule(equation), couplings)
 
-        Parameters
-        ----------
-        colour : int
-            0 for the cells with x + y + z even.
-        first : int
-            Global number of the first plane of x and b.
-        x, b : (planes + 2, ny, nx) array
-            Solution, with valid halo planes, and right-hand side.
-        stencil : Stencil
-            That of the finest grid.
-        couplings : tuple of array
-            Those of x, y and z in `hybrid_nbody.fluid.solvers.coarsening`.
-        """
-        sweep(colour, first, x, b, self._system(stencil), couplings)
+    def restrict_rows(self, system: CoarseSystem, tables: Tables, rows: Array) -> None:
+        """See `MultigridKernels`."""
+        x, b, equation, couplings, _ = system
+        restrict_rows(x, b, self._rule(equation), couplings, *tables, rows)
 
-    def average_rows(self, x, b, stencil, couplings, along_x, along_y, rows):
-        """Fill `rows`, (planes + 2, my, mx), with the residual of a coarse grid, averaged along x and y."""
-        average_rows(x, b, self._system(stencil), couplings, along_x, along_y, rows)
+    def restrict_finest_rows(
+        self, x: Array, b: Array, equation: Stencil, tables: Tables, rows: Array
+    ) -> None:
+        """See `MultigridKernels`; the index of the table of x is that of the cells by colour."""
+        signs = Signs(*map(self.number, equation.ghosts.signs))
+        rule = self._rule(equation)
+        restrict_finest_rows(x, b, rule, signs, *tables, rows, self.kernels.grid)
 
-    def average_rows_of_colours(self, x, b, stencil, along_x, along_y, rows):
-        """Do the same from the finest grid; the table of x is that of `by_colour`."""
-        signs = tuple(self.kind(sign) for sign in stencil.parity)
-        average_rows_of_colours(
-            x, b, self._system(stencil), signs, self.kernels.grid, along_x, along_y, rows
-        )
+    def restrict_planes(self, rows: Array, table: tuple[Array, ...], coarse: Array) -> None:
+        """See `MultigridKernels`."""
+        restrict_planes(rows, table, coarse)
 
-    def average_planes(self, rows, along_z, coarse):
-        """Fill `coarse`, (m + 2, my, mx), with averages along z of `rows`, whose halo planes are valid."""
-        average_planes(rows, along_z, coarse)
+    def prolong(self, coarse: Array, tables: Tables, x: Array) -> None:
+        """See `MultigridKernels`."""
+        prolong(coarse, *tables, x)
 
-    def correct(self, coarse, along_x, along_y, along_z, x):
-        """Add what is interpolated from `coarse`, halo planes included, to a coarse grid."""
-        correct(coarse, along_x, along_y, along_z, x)
-
-    def correct_colours(self, coarse, along_x, along_y, along_z, tolerance, x):
-        """Do the same to the finest grid, and note in the kernels' `changed` what is above the tolerance."""
-        changed = correct_colours(
-            coarse, along_x, along_y, along_z, self.kind(tolerance), x, self.kernels.grid
-        )
+    def prolong_to_finest(self, coarse: Array, tables: Tables, tolerance: float, x: Array) -> None:
+        """See `MultigridKernels`."""
+        tolerance = self.number(tolerance)
+        changed = prolong_to_finest(coarse, *tables, tolerance, x, self.kernels.grid)
         self.kernels.changed[0] |= changed > 0

@@ -4,6 +4,8 @@ No operation is contracted or reordered: in whatever blocks of planes the cells 
 gets the same bits. What is called for every plane gets addresses, not arrays.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
@@ -63,7 +65,7 @@ def sweep_plane(colour, z, x, b, rule, tables, grid):
     """Relax the cells of one colour in a plane; return their largest change."""
     if grid.wraps:
         fill_ends(colour, z, x, grid)
-    largest = broadcast(type(rule.own)(0))
+    largest = broadcast(type(rule.shift)(0))
     for y in (0, grid.rows - 1):
         rows = rows_around(colour, z, y, rule, grid)
         shift = shift_of(colour, z, y, grid)
@@ -97,7 +99,7 @@ DOUBT = 4
 @compiled
 def sweep_planes(half, first, end, x, b, rule, tables, grid):
     """Do a half sweep on planes; return their largest change."""
-    change = type(rule.own)(0)
+    change = type(rule.shift)(0)
     for z in range(first, end):
         change = max(change, sweep_plane(half & 1, z, x, b, rule, tables, grid))
     return change
@@ -182,8 +184,26 @@ def repeat(x, b, rule, tables, iterations, kept, room, grid):
         iterate(x, b, rule, tables, room[:, : min(LONGEST_PASS, iterations - done)], grid)
 
 
+class Memory(NamedTuple):
+    """What a solve in passes works with.
+
+    Attributes
+    ----------
+    longest : int
+        Most iterations of a pass.
+    kept : flat array
+        Where the first guess is kept, to come back to if a pass did too many iterations.
+    blocks : int
+        Blocks of planes, one for each thread.
+    """
+
+    longest: int
+    kept: np.ndarray
+    blocks: int
+
+
 @compiled
-def relax(x, b, rule, tables, iterations, tolerance, longest, kept, blocks, grid):
+def relax(x, b, rule, tables, iterations, tolerance, memory, grid):
     """Do red-black iterations until no cell changes by more than the tolerance; return how many were done.
 
     Parameters
@@ -198,15 +218,11 @@ def relax(x, b, rule, tables, iterations, tolerance, longest, kept, blocks, grid
         Most iterations.
     tolerance : float
         In units of x; if it is less than 0 nothing meets it.
-    longest : int
-        Most iterations of a pass.
-    kept : flat array
-        Room for x, to come back to if a pass did too many iterations.
-    blocks : int
-        Blocks of planes, one for a thread.
+    memory : Memory
     grid : Grid
         The slab.
     """
+    longest, kept, blocks = memory
     if tolerance >= 0 and longest > 1:
         copy(x, kept, grid)
     done = 0

@@ -1,6 +1,6 @@
 """The equations of the cells of one colour on CPU threads: what surrounds a row, and what its cells' equations lack."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -34,17 +34,20 @@ class Rule(NamedTuple):
 
     Attributes
     ----------
-    own, neighbour : float
-        See `hybrid_nbody.fluid.solvers.stencil.Stencil`.
-    sign_x, sign_y, sign_z : float
-        Its parity.
+    shift, neighbour : float
+        See `hybrid_nbody.fluid.stencil.Stencil`.
+    x_low, x_high, y_low, y_high, z_low, z_high : float
+        The signs of its ghosts; see `hybrid_nbody.fluid.kernels.cpu.boundary.Signs`.
     """
 
-    own: float
-    neighbour: float
-    sign_x: float
-    sign_y: float
-    sign_z: float
+    shift: Any
+    neighbour: Any
+    x_low: Any
+    x_high: Any
+    y_low: Any
+    y_high: Any
+    z_low: Any
+    z_high: Any
 
 
 # ---- What surrounds a row ------------------------------------------------------------------------
@@ -78,10 +81,10 @@ def rows_around(colour, z, y, rule, grid):
     own = place_of(colour, z, y, grid)
     other = place_of(1 - colour, z, y, grid)
     size = grid.rows * grid.pitch
-    front = beside(own, other, (row_before(y, grid) - y) * grid.pitch, rule.sign_y)
-    back = beside(own, other, (row_after(y, grid) - y) * grid.pitch, rule.sign_y)
-    below = beside(own, other, (plane_below(z, grid) - z) * size, rule.sign_z)
-    above = beside(own, other, (plane_above(z, grid) - z) * size, rule.sign_z)
+    front = beside(own, other, (row_before(y, grid) - y) * grid.pitch, rule.y_low)
+    back = beside(own, other, (row_after(y, grid) - y) * grid.pitch, rule.y_high)
+    below = beside(own, other, (plane_below(z, grid) - z) * size, rule.z_low)
+    above = beside(own, other, (plane_above(z, grid) - z) * size, rule.z_high)
     return own, other, (front, back, below, above)
 
 
@@ -110,8 +113,8 @@ def missing_in(rows, shift, table, i, x, b, rule, tables):
     x_part = (load(x, start - 1) + load(x, start)) + load(tables, table + i) * cell
     y_part = broadcast(front_sign) * load(x, front + i) + broadcast(back_sign) * load(x, back + i)
     z_part = broadcast(below_sign) * load(x, below + i) + broadcast(above_sign) * load(x, above + i)
-    left = load(b, own + i) - broadcast(rule.own) * cell
-    six = broadcast(type(rule.own)(6))
+    left = load(b, own + i) - broadcast(rule.shift) * cell
+    six = broadcast(type(rule.shift)(6))
     return cell, left + broadcast(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
 
 
@@ -131,7 +134,7 @@ def missing_in_plane(colour, z, x, b, rule, tables, grid):
     """Return the largest residual of the cells of one colour in a plane."""
     if grid.wraps:
         fill_ends(colour, z, x, grid)
-    largest = broadcast(type(rule.own)(0))
+    largest = broadcast(type(rule.shift)(0))
     for y in range(grid.rows):
         rows = rows_around(colour, z, y, rule, grid)
         shift = shift_of(colour, z, y, grid)
@@ -144,7 +147,7 @@ def missing_in_plane(colour, z, x, b, rule, tables, grid):
 
 
 @compiled_parallel
-def largest_missing(x, b, rule, tables, grid):
+def max_residual(x, b, rule, tables, grid):
     """Return the largest residual of a slab; the factors in `tables` are 1."""
     result = np.zeros(grid.planes + 2, x.dtype)
     for z in prange(1, grid.planes + 1):

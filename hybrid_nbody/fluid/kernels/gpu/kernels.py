@@ -19,6 +19,7 @@ from hybrid_nbody.fluid.kernels.gpu.layout import (
     halo_of,
     pitch_of,
 )
+from hybrid_nbody.fluid.kernels.gpu.peers import Peers
 from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 BLOCK = (64, 4)
@@ -133,27 +134,48 @@ class Kernels:
         """What relaxes this rank's planes best; None where ranks compute on devices of several kinds."""
         return None if self.slab.mixed else gpu_relax.fastest(self)
 
-    def relaxes(self, halo) -> bool:
-        """Return whether `relax` does all of a solve, and compile it: with other ranks, too, if these have GPUs."""
+    @property
+    def passes_allowed(self):
+        """Return whether a solve is done in passes."""
         return self.relaxation is not None
 
-    def relax(self, x, b, stencil, iterations, tolerance, room, halo=None):
-        """Do all iterations of a solve, and note it in the statistics; halo planes of x are valid then.
+    @property
+    def longest_pass(self):
+        """Return the most iterations of a pass."""
+        return self.relaxation.longest
 
-        `room` is flat memory of the working type that is free meanwhile, or None; `halo` how ranks
-        see each other's planes, if this one does not own them all. Nothing is done here but queue
-        kernels, so that a caller may capture it.
-        """
-        equation = (
-            *self._equation(stencil),
-            self.number(1.0 / stencil.diagonal),
-            self.number(tolerance),
+    @longest_pass.setter
+    def longest_pass(self, iterations):
+        self.relaxation.longest = iterations
+
+    @property
+    def pass_depth(self):
+        """Return the planes of b beyond each end that passes read."""
+        return halo_of(self.slab)
+
+    def begin_passes(self, x, b, solve, scratch):
+        """Return a solve in passes. Nothing is done but queue kernels, so that a caller may capture it."""
+        equation = solve.equation
+        numbers = (
+            *self._equation(equation),
+            self.number(1.0 / equation.diagonal),
+            self.number(solve.tolerance),
         )
-        self.relaxation.relax(x, b, equation, iterations, room, halo)
+        return self.relaxation.begin(x, b, numbers, solve, scratch)
+
+    def peer_planes(self, memory, rank, planes):
+        """Return how passes write into other ranks' memory; None if a slab is too thin for it."""
+        return Peers(self, memory, rank, planes) if min(planes) >= halo_of(self.slab) else None
+
+    def impose(self, equation, b):
+        """Refuse offsets of ghosts, which these kernels do not know yet."""
+        raise NotImplementedError("walls that move are not supported on GPUs")
 
     def _equation(self, stencil):
         """Return a stencil as arguments of a kernel."""
-        return tuple(map(self.number, (stencil.own, stencil.neighbour, *stencil.parity)))
+        return tuple(
+            map(self.number, (stencil.shift, stencil.neighbour, *stencil.ghosts.axis_signs))
+        )
 
     def flags(self, launch, iterations):
         """Return what launch number `launch` of a solve notes for each of its iterations: whether a cell changed."""
@@ -168,12 +190,13 @@ class Kernels:
         """Begin a solve by `sweep` and `end_iteration`."""
         self.single("red_black", "begin_solve", self.control)
 
-    def sweep(self, colour, x, b, stencil, factors, tolerance):
-        """Renew the cells of one colour; the halo planes of the other are valid.
+    def sweep(self, colour, x, b, relaxation):
+        """Update the cells of one colour; the halo planes of the other are valid.
 
         A cell changes by ``factors[k]`` times what its equation lacks, k counting the walls beside
         it: 1 for one of x, 2 for one of y, 4 for one of z.
         """
+        stencil, factors, tolerance = relaxation
         equation = self._equation(stencil)
         by_walls = np.array([(factors,)], [("at", self.dtype, len(factors))])
         numbers = *equation, by_walls, self.number(tolerance)
@@ -280,53 +303,52 @@ class Kernels:
 
     # --- projection and advection -----------------------------------------------------------------
 
-    def divergence(self, u, v, w, factor, colours):
+    def divergence(self, velocity, factor, colours):
         """Set colours to `factor` times the sum of the central differences."""
-        self._cells("cells", "divergence", u, v, w, self.number(factor), colours)
+        self._cells("cells", "divergence", *velocity, self.number(factor), colours)
 
-    def subtract_gradient(self, u, v, w, p, factor):
+    def subtract_gradient(self, velocity, p, factor):
         """Subtract `factor` times the central differences of p, colours."""
-        self._cells("cells", "subtract_gradient", u, v, w, p, self.number(factor))
+        self._cells("cells", "subtract_gradient", *velocity, p, self.number(factor))
 
-    def advect(self, source, below, out, u, v, w, scale, parity, room=None):
-        """Set `out` to what comes from `scale` times the velocity; plane 0 of `source` is `below` planes below.
+    def advect(self, source, out, flow, scratch=None):
+        """Set `out` to what a flow carries; the scratch memory is not needed: a thread makes its ghosts."""
+        planes = self._planes(source)
+        arguments = *flow.velocity, *self._numbers(flow.scale, source.ghosts)
+        self._cells("advection", "advect", source.cells, *planes, out, *arguments)
 
-        The room for ghosts is not needed: a thread takes them from the cells at the walls.
-        """
-        velocity = u, v, w, *map(self.number, (scale, *parity))
-        self._cells("advection", "advect", source, *self._planes(source, below), out, *velocity)
+    def advect_velocity(self, out, flow, scratch=None):
+        """Set `out`, three fields, to what the velocity brings of itself from planes of the slab and its halo."""
+        arguments = *out, *flow.velocity, self.number(flow.scale)
+        self._cells("advection", "advect_velocity", *arguments)
 
-    def advect_velocity(self, outs, u, v, w, scale, room=None):
-        """Set `outs`, three fields, to what the velocity brings of itself from planes of the slab and its halo."""
-        self._cells("advection", "advect_velocity", *outs, u, v, w, self.number(scale))
-
-    def correct(self, source, forward, below, out, u, v, w, scale, parity, room=None):
+    def correct(self, source, forward, out, flow, scratch=None):
         """Set `out` to `forward` with half the error of going there and back taken off."""
-        velocity = u, v, w, *map(self.number, (scale, *parity))
-        self._cells(
-            "advection", "correct", source, forward, *self._planes(source, below), out, *velocity
-        )
+        planes = self._planes(source)
+        arguments = *flow.velocity, *self._numbers(flow.scale, source.ghosts)
+        self._cells("advection", "correct", source.cells, forward, *planes, out, *arguments)
 
-    def _planes(self, source, below):
-        """Return which global plane is the first of `source`, and how many there are."""
-        return np.int32(self.slab.first - below), np.int32(len(source))
+    def _planes(self, source):
+        """Return which global plane is the first of a source, and how many there are."""
+        return np.int32(self.slab.first - source.depth), np.int32(len(source.cells))
+
+    def _numbers(self, scale, ghosts):
+        return map(self.number, (scale, *ghosts.axis_signs))
 
     # --- forces and sources -----------------------------------------------------------------------
 
-    def buoyancy(self, u, v, w, density, factors):
+    def buoyancy(self, velocity, density, factors):
         """Add the density times a factor to each component."""
-        self._cells("cells", "buoyancy", u, v, w, density, *map(self.number, factors))
+        self._cells("cells", "buoyancy", *velocity, density, *map(self.number, factors))
 
-    def curl_length(self, u, v, w, out):
+    def curl_length(self, velocity, out):
         """Set `out` to the length of the vorticity."""
-        self._cells("cells", "curl_length", u, v, w, self.number(0.5 / self.slab.spacing), out)
+        self._cells("cells", "curl_length", *velocity, self.number(0.5 / self.slab.spacing), out)
 
-    def confine(self, u, v, w, length, strength, new_u, new_v, new_w):
+    def confine(self, velocity, length, strength, out):
         """Add vorticity confinement."""
         factors = 0.5 / self.slab.spacing, strength * self.slab.spacing, SMALLEST
-        self._cells(
-            "cells", "confine", u, v, w, length, *map(self.number, factors), new_u, new_v, new_w
-        )
+        self._cells("cells", "confine", *velocity, length, *map(self.number, factors), *out)
 
     def add_box(self, field, box, value):
         """Add `value` in the cells of a box (x0, x1, y0, y1, z0, z1), half-open."""

@@ -51,7 +51,9 @@ def defines(slab, dtype) -> dict[str, int | str]:
     headers = b"".join(header.read_bytes() for header in HEADERS)
     cells = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True))
     periodic = map(int, slab.periodic)
-    ghosts = (",".join(map(str, slab.velocity_parity(component))) for component in range(3))
+    ghosts = (
+        ",".join(map(str, slab.velocity_ghosts(component).axis_signs)) for component in range(3)
+    )
     return {
         "REAL": {"f4": "float", "f8": "double"}[np.dtype(dtype).str[1:]],
         **cells,

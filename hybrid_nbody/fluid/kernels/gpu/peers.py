@@ -36,77 +36,12 @@ def planes_read(count: int) -> tuple[int, int]:
     return max(2 * count - 1, 1), max(2 * count, 1)
 
 
-def neighbours_of(kernels, halo) -> "Nobody | Messages | Peers":
-    """Return how a rank's passes see the planes of others.
-
-    Parameters
-    ----------
-    kernels : hybrid_nbody.fluid.kernels.gpu.kernels.Kernels
-    halo : HaloExchange or None
-        Needed where other ranks own planes.
-    """
-    if kernels.slab.complete:
-        return Nobody(halo)
-    beside = min(halo.partition.counts) >= halo_of(kernels.slab)
-    return Peers(kernels, halo) if beside and halo.transport.peers else Messages(kernels, halo)
+NO_PUSH = np.zeros(1, AHEAD)
+"""What a pass is told that pushes nothing before it ends."""
 
 
-class Nobody:
-    """The neighbours of a rank that owns every plane.
-
-    Parameters
-    ----------
-    halo : HaloExchange or None
-        Fills the halo planes of solutions, if anybody wants them.
-    """
-
-    def __init__(self, halo):
-        self.halo = halo
-
-    def begin(self, x, b, spare, room, counts):
-        """Prepare a solve whose passes are of so many iterations each."""
-        self.counts = counts
-
-    def before(self, source, launch):
-        """Prepare the colours that a pass starts from."""
-
-    def ahead(self, target, launch, helpers):
-        """Return what so many blocks of a launch show others before it ends: an argument of its kernel."""
-        return np.zeros(1, AHEAD)
-
-    def after(self, target, launch, helpers, watched):
-        """Let other ranks have what a launch wrote and its helpers did not show; if `watched`, what it noted, too."""
-
-    def end(self, x, watched):
-        """Make the halo planes of the solution valid; if `watched`, it may be that of an earlier pass."""
-        if self.halo:
-            self.halo.fill(*x)
-
-
-class Messages(Nobody):
-    """Neighbours that are sent planes before every pass; methods as in `Nobody`."""
-
-    def __init__(self, kernels, halo):
-        super().__init__(halo)
-        self.kernels = kernels
-
-    def begin(self, x, b, spare, room, counts):
-        """See `Nobody`."""
-        super().begin(x, b, spare, room, counts)
-        self.halo.fill(*b, depth=halo_of(self.kernels.slab))
-
-    def before(self, source, launch):
-        """See `Nobody`."""
-        self.halo.fill(*source, depth=2 * self.counts[launch])
-
-    def after(self, target, launch, helpers, watched):
-        """See `Nobody`."""
-        if watched:
-            self.halo.maximum(self.kernels.flags(launch, self.counts[launch]))
-
-
-class Peers(Nobody):
-    """Neighbours on GPUs that write into each other's memory, and meet after every pass; methods as in `Nobody`.
+class Peers:
+    """Neighbours on GPUs that write into each other's memory, and meet after every pass; see `PeerPlanes`.
 
     Every rank has at least as many planes as a pass reads beyond its own. Multiprocessors without a
     tile copy the first ones during a pass, where there are some, and a kernel between passes the
@@ -114,14 +49,13 @@ class Peers(Nobody):
     instructions, than it would hide.
     """
 
-    def __init__(self, kernels, halo):
-        super().__init__(halo)
+    def __init__(self, kernels, memory, rank, planes):
         self.kernels = kernels
-        self.memory = halo.transport.peers
+        self.memory = memory
         self.module = kernels.modules["red_black"]
         self.module.load(*OF_A_SOLVE)
-        self.rank = halo.rank
-        self.planes = halo.partition.counts
+        self.rank = rank
+        self.planes = planes
         self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
         self.count = kernels.backend.zeros(3, "u4")
         kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
@@ -131,44 +65,48 @@ class Peers(Nobody):
         self.found = {}
         self.present = {}
 
-    def begin(self, x, b, spare, room, counts):
-        """See `Nobody`; the first call with some arrays asks all ranks where theirs are."""
-        super().begin(x, b, spare, room, (*counts, 0))
-        key = (
-            x.data.ptr,
-            b.data.ptr,
-            room.data.ptr if room is not None else 0,
-        )  # all ranks find the same ones known
+    def begin(self, solve):
+        """See `PeerPlanes`; the first call with some arrays asks all ranks where theirs are."""
+        self.solve = solve
+        self.counts = *solve.counts, 0
+        solve.early_push = self.early_push
+        x, b, spare = solve.x, solve.b, solve.spare
+        room = solve.scratch.data.ptr if solve.scratch is not None else 0
+        key = x.data.ptr, b.data.ptr, room  # all ranks find the same ones known
         if key not in self.found:
             self.found[key] = {array.data.ptr: self._beside(array) for array in (x, b, spare)}
         self.present = self.found[key]
         self._launch("meet", 1, *self._meeting(0, 0))
-        self._launch("show", COPY_BLOCKS, *self._planes(x, *planes_read(counts[0])))
+        self._launch("show", COPY_BLOCKS, *self._planes(x, *planes_read(self.counts[0])))
         renewed = halo_of(self.kernels.slab) - 1, halo_of(self.kernels.slab) - 2
         self._launch("show_and_meet", COPY_BLOCKS, *self._planes(b, *renewed), *self._meeting(0, 0))
 
+    def early_push(self, step):
+        """Return what the helpers of a pass push before it ends: an argument of its kernel."""
+        return self.ahead(step.target, step.index, self.solve.helpers(step))
+
     def ahead(self, target, launch, helpers):
-        """See `Nobody`; the rank below needs what it is shown at the end of its next pass, the one above at once."""
-        result = super().ahead(target, launch, helpers)
+        """Return the same; the rank below needs what it gets at the end of its next pass, the one above at once."""
+        result = NO_PUSH.copy()
         if helpers:
             complete = self.count[2:].data.ptr
             planes = planes_read(self.counts[launch + 1])
             result[0] = self._beside_but(target, "above")[0], complete, helpers, *planes
         return result
 
-    def after(self, target, launch, helpers, watched):
-        """See `Nobody`."""
+    def after(self, step):
+        """See `PeerPlanes`."""
+        helpers = self.solve.helpers(step)
+        self.push_rest(step.target, step.index, helpers, self.solve.solve.watched)
+
+    def push_rest(self, target, launch, helpers, watched):
+        """Push what the helpers of a launch did not; if `watched`, combine what it noted, too."""
         count, following = self.counts[launch : launch + 2]
         to = self._beside_but(target, "below") if helpers else self.present[target.data.ptr]
         planes = target, *map(np.int32, planes_read(following)), to
         self._launch(
             "show_and_meet", COPY_BLOCKS, *planes, *self._meeting(launch, count if watched else 0)
         )
-
-    def end(self, x, watched):
-        """See `Nobody`; what the last pass left in the halo came to x with the rest."""
-        if watched:
-            super().end(x, watched)
 
     def _launch(self, name, blocks, *arguments):
         self.module.launch_grid(name, (blocks,), (COPY_THREADS,), arguments)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from hybrid_nbody.fluid.kernels.contract import Pass
 from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER, LONGEST_PASS
-from hybrid_nbody.fluid.kernels.gpu.peers import neighbours_of
+from hybrid_nbody.fluid.kernels.gpu.peers import NO_PUSH
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import tiling_of
 
@@ -44,29 +45,40 @@ class Residence:
         self.module.allow_shared_memory("relax", self.memory)
         self.barrier = kernels.backend.zeros(2, "u8")
 
-    def relax(self, x, b, equation, iterations, room, halo):
-        """Queue a solve.
+    longest = 1
 
-        Parameters
-        ----------
-        x, b : array by colour
-            Unknowns, renewed in place with their halo planes, and right-hand side.
-        equation : tuple
-            Numbers of the working type: own, neighbour and the three signs of the stencil, the
-            inverse of its diagonal, and the tolerance of the largest change; if that is less than 0
-            nothing meets it.
-        iterations : int
-            At most so many.
-        room : flat array or None
-            Not needed.
-        halo : HaloExchange or None
-            Fills the halo planes.
-        """
-        arguments = np.int32(iterations), x, b, *equation, self.barrier, self.kernels.control
-        grid = (self.boxes.number,)
-        self.module.launch_grid("relax", grid, (self.boxes.threads,), arguments, self.memory)
-        if halo:
-            halo.fill(*x)
+    def begin(self, x, b, numbers, solve, scratch):
+        """Return a solve of one pass; parameters as in `Passes.begin`."""
+        return ResidentSolve(self, x, b, numbers, solve)
+
+
+class ResidentSolve:
+    """A solve of one kernel; parameters and methods as in `PassSolve`."""
+
+    def __init__(self, residence, x, b, numbers, solve):
+        self.residence = residence
+        self.x = x
+        self.b = b
+        self.numbers = numbers
+        self.solve = solve
+        self.passes = [Pass(0, solve.max_iterations, x, x)]
+
+    def run(self, step):
+        """Queue the solve."""
+        kernels = self.residence.kernels
+        words = np.int32(step.iterations), self.x, self.b, *self.numbers
+        arguments = *words, self.residence.barrier, kernels.control
+        boxes = self.residence.boxes
+        grid = (boxes.number,)
+        memory = self.residence.memory
+        self.residence.module.launch_grid("relax", grid, (boxes.threads,), arguments, memory)
+
+    def changed(self, step):
+        """Return no flags: a rank that owns all planes has nobody to tell."""
+        return self.residence.kernels.control[:0]
+
+    def finish(self):
+        """Do nothing: the kernel has stored and counted the solution."""
 
 
 class Passes:
@@ -82,7 +94,6 @@ class Passes:
     def __init__(self, kernels, longest: int = LONGEST_PASS):
         self.kernels = kernels
         self.spare = None
-        self.neighbours = None
         facts = kernels.backend.facts()
         slab = kernels.slab
         upload = kernels.backend.upload
@@ -108,49 +119,41 @@ class Passes:
             module.allow_shared_memory(name, tiling.memory(self.kernels.dtype))
         return module
 
-    def relax(self, x, b, equation, iterations, room, halo):
-        """Queue a solve: passes, and a part of the last again if that did too many iterations.
+    def begin(self, x, b, numbers, solve, scratch):
+        """Return a solve in passes.
 
-        Parameters as in `Residence.relax`; if colours do not fit into `room`, the first call makes
-        some to work in.
+        Parameters
+        ----------
+        x, b : array by colour
+            Unknowns, updated in place, and right-hand side.
+        numbers : tuple
+            Numbers of the working type: own, neighbour and the three signs of the stencil, the
+            inverse of its diagonal, and the tolerance of the largest change; if that is less than 0
+            nothing meets it.
+        solve : Solve
+        scratch : flat array or None
+            If colours do not fit into it, the first call makes some to work in.
         """
-        neighbours = self.neighbours = self.neighbours or self._meet_neighbours(halo)
-        spare = self._spare_colours(room)
-        longest = self.longest
-        previous = 0
-        watched = equation[-1] >= 0
-        counts = [longest] * (iterations // longest) + [1] * (iterations % longest)
-        neighbours.begin(x, b, spare, room, counts)
-        for number, count in enumerate(counts):
-            source, target = (spare, x) if number % 2 else (x, spare)
-            neighbours.before(source, number)
-            self._pass(count, number, previous, target, (x, spare, b), equation)
-            neighbours.after(target, number, self.helpers[count], watched)
-            previous = count
-        done = map(np.int32, (len(counts), previous, iterations))
+        return TiledSolve(self, x, b, numbers, solve, scratch)
+
+    def launch_pass(self, step, previous, arrays, numbers, push):
+        """Launch a pass, with a row of blocks more if its first planes are to be pushed meanwhile."""
+        across, rows = self._grid(step.iterations)
+        grid = across, rows + (push["helpers"].item() > 0)
+        words = step.index, previous, *arrays
+        self._launch("relax", step.iterations, grid, words, numbers, push)
+
+    def finish(self, counts, arrays, numbers, solve):
+        """Do a part of the last pass again if that did too many iterations, and bring the solution to x."""
+        x, spare, b = arrays
+        previous = counts[-1] if counts else 0
+        done = map(np.int32, (len(counts), previous, solve.max_iterations))
         self.kernels.single("red_black", "settle", *done, self.kernels.control)
-        for number in range(longest - 1 if watched else 0):
-            self._launch("redo", 1, self._grid(1), (number, x, spare, b), equation)
+        for number in range(self.longest - 1 if solve.watched else 0):
+            self._launch("redo", 1, self._grid(1), (number, x, spare, b), numbers)
         arguments = x, spare, self.kernels.control
         threads = COPY_BLOCKS * COPY_THREADS
         self.kernels.modules["red_black"].launch("bring_home", threads, COPY_THREADS, *arguments)
-        neighbours.end(x, watched)
-
-    def _meet_neighbours(self, halo):
-        """Return how the planes of others are seen; all ranks do passes of as many iterations, whatever their GPUs."""
-        neighbours = neighbours_of(self.kernels, halo)
-        if not self.kernels.slab.complete:
-            self.longest = min(halo.communicator.gather(self.longest))
-        return neighbours
-
-    def _pass(self, count, number, previous, target, arrays, equation):
-        """Launch a pass to `target`, with a row of blocks more if its first planes are to be shown meanwhile."""
-        ahead, (across, rows) = (
-            self.neighbours.ahead(target, number, self.helpers[count]),
-            self._grid(count),
-        )
-        grid = across, rows + (ahead["helpers"].item() > 0)
-        self._launch("relax", count, grid, (number, previous, *arrays), equation, ahead)
 
     def _launch(self, name, count, grid, arrays, equation, *more):
         """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers before the arrays."""
@@ -164,7 +167,7 @@ class Passes:
         """Return the blocks that have tiles: beside each other in x, and rows of them."""
         return self.tilings[count].number(self.kernels.slab, count)[0], len(self.cuts[count]) - 1
 
-    def _spare_colours(self, room):
+    def spare_colours(self, room):
         """Return colours to work in: always in the same place of the room, or our own if they do not fit."""
         shape = self.kernels.shape_of_colours
         if room is not None:
@@ -175,3 +178,51 @@ class Passes:
         if self.spare is None:
             self.spare = self.kernels.colours()
         return self.spare
+
+
+class TiledSolve:
+    """A solve in passes to other colours and back; parameters as in `Passes.begin`, methods as in `PassSolve`.
+
+    Attributes
+    ----------
+    early_push : callable
+        ``early_push(step)`` returns what some blocks of a pass push to other ranks before it ends:
+        an argument of its kernel.
+    """
+
+    def __init__(self, tiles, x, b, numbers, solve, scratch):
+        self.tiles = tiles
+        self.x = x
+        self.b = b
+        self.spare = tiles.spare_colours(scratch)
+        self.scratch = scratch
+        self.numbers = numbers
+        self.solve = solve
+        self.early_push = lambda step: NO_PUSH
+        longest = tiles.longest
+        more = solve.max_iterations % longest
+        self.counts = [longest] * (solve.max_iterations // longest) + [1] * more
+        arrays = x, self.spare
+        self.passes = [
+            Pass(index, count, arrays[index % 2], arrays[1 - index % 2])
+            for index, count in enumerate(self.counts)
+        ]
+
+    def helpers(self, step):
+        """Return the blocks of a pass that push planes before it ends."""
+        return self.tiles.helpers[step.iterations]
+
+    def run(self, step):
+        """Queue a pass."""
+        previous = self.counts[step.index - 1] if step.index else 0
+        arrays = self.x, self.spare, self.b
+        self.tiles.launch_pass(step, previous, arrays, self.numbers, self.early_push(step))
+
+    def changed(self, step):
+        """Return the flags of the iterations of a pass."""
+        return self.tiles.kernels.flags(step.index, step.iterations)
+
+    def finish(self):
+        """Queue what is left to do after the last pass."""
+        arrays = self.x, self.spare, self.b
+        self.tiles.finish(self.counts, arrays, self.numbers, self.solve)

@@ -1,0 +1,416 @@
+"""The contract of the fluid kernels: what ``cpu/`` and ``gpu/`` provide, and what they are given.
+
+A field is an array (planes + 2, ny, nx) of a slab. Colours are a field taken apart into its two
+colours, array[0] with x + y + z even and array[1] with x + y + z odd, whose rows may be padded.
+
+Kernels never exchange anything between ranks. Halo planes are filled by the solver: between sweeps,
+or between the passes of a `PassSolve`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.fluid.grid import Ghosts, Slab
+from hybrid_nbody.fluid.stencil import Factors, Stencil
+
+
+class Velocity(NamedTuple):
+    """Three fields, one for each component."""
+
+    u: Array
+    v: Array
+    w: Array
+
+
+class Flow(NamedTuple):
+    """What carries a field.
+
+    Attributes
+    ----------
+    velocity : Velocity
+    scale : float
+        Cells that a velocity of 1 moves in a step.
+    """
+
+    velocity: Velocity
+    scale: float
+
+
+class Source(NamedTuple):
+    """What is carried by a flow.
+
+    Attributes
+    ----------
+    cells : (m, ny, nx) array
+        All planes that traces can reach.
+    depth : int
+        Planes of `cells` below the slab, and above it; 1 for a field.
+    ghosts : Ghosts
+    """
+
+    cells: Array
+    depth: int
+    ghosts: Ghosts
+
+
+@dataclass(frozen=True)
+class Solve:
+    """A solve by red-black Gauss-Seidel iterations whose ghosts are those before each iteration.
+
+    Attributes
+    ----------
+    equation : Stencil
+    tolerance : float
+        The solve ends after an iteration in which no cell changes by more; if it is less than 0,
+        all iterations are done.
+    max_iterations : int
+    """
+
+    equation: Stencil
+    tolerance: float
+    max_iterations: int
+
+    @property
+    def watched(self) -> bool:
+        """Return whether the solve may end before its last iteration."""
+        return self.tolerance >= 0
+
+
+class Relaxation(NamedTuple):
+    """A sweep over the cells of one colour.
+
+    Attributes
+    ----------
+    equation : Stencil
+    factors : Factors
+        The change of a cell over its residual.
+    tolerance : float
+        Larger changes are noted.
+    """
+
+    equation: Stencil
+    factors: Factors
+    tolerance: float
+
+
+class Pass(NamedTuple):
+    """Some iterations of a solve in one pass over the grid.
+
+    Attributes
+    ----------
+    index : int
+        Its place among the passes of the solve.
+    iterations : int
+    source, target : array by colour
+        Solution before and after it; they may be the same array.
+    """
+
+    index: int
+    iterations: int
+    source: Array
+    target: Array
+
+
+class PassSolve(Protocol):
+    """A solve that is carried out pass by pass.
+
+    The caller runs all passes in their order and then calls `finish`. Between them it provides the
+    planes of other ranks, as `PassHalo` in `hybrid_nbody.fluid.solvers.halos` describes.
+
+    Attributes
+    ----------
+    x, b : array by colour
+        Solution and right-hand side.
+    solve : Solve
+    passes : sequence of Pass
+    """
+
+    x: Array
+    b: Array
+    solve: Solve
+    passes: Sequence[Pass]
+
+    def run(self, step: Pass) -> None:
+        """Do a pass; on a GPU it is queued."""
+
+    def changed(self, step: Pass) -> Array:
+        """Return flags, int32, one an iteration of a pass that was run: not 0 if a cell changed.
+
+        The caller replaces each by its maximum over the ranks before the next pass.
+        """
+
+    def finish(self) -> None:
+        """Leave the solution in `x`, and add the solve to the statistics."""
+
+
+class PeerMemory(Protocol):
+    """The memory of other ranks' devices, mapped on this one."""
+
+    def addresses(self, array: Array) -> Sequence[int]:
+        """Return where each rank has what this rank has in `array`; collective."""
+
+
+class PeerPlanes(Protocol):
+    """Planes that kernels write into the memory of neighbouring ranks, and a barrier on the device."""
+
+    def begin(self, solve: PassSolve) -> None:
+        """Push the outermost planes of both arrays of a solve, before its first pass."""
+
+    def after(self, step: Pass) -> None:
+        """Push what the next pass needs of the target of a pass, and combine the flags of all ranks."""
+
+
+class Kernels(Protocol):
+    """The operations on the fields of one rank's planes.
+
+    Attributes
+    ----------
+    backend : Backend
+        The device.
+    slab : Slab
+        The planes.
+    dtype : numpy.dtype
+        The working type.
+    changed : (1,) array of int32
+        Not 0 if a sweep of this iteration changed a cell by more than its tolerance.
+    passes_allowed : bool
+        Whether `begin_passes` can solve on these planes; if not, solves are done by single sweeps.
+    longest_pass : int
+        Most iterations of a pass. The solver lowers it to that of the slowest rank.
+    pass_depth : int
+        Planes of b beyond each end of the slab that passes read.
+    """
+
+    backend: Backend
+    slab: Slab
+    dtype: np.dtype
+    changed: Array
+    longest_pass: int
+
+    @property
+    def passes_allowed(self) -> bool:
+        """See above."""
+
+    @property
+    def pass_depth(self) -> int:
+        """See above."""
+
+    # --- arrays ---
+
+    def field(self) -> Array:
+        """Return a field of zeros."""
+
+    def colours(self, *number: int) -> Array:
+        """Return colours that are zero, or a number of them in one array."""
+
+    def fill(self, array: Array, value: float) -> None:
+        """Fill a field, halo planes included, or colours with zeros: padding stays zero."""
+
+    def split(self, field: Array, colours: Array) -> None:
+        """Store a field by colour."""
+
+    def split_twice(self, field: Array, first: Array, second: Array) -> None:
+        """Store a field by colour in two arrays."""
+
+    def split_carried(
+        self, field: Array, factor: float, carried: Array, b: Array, x: Array
+    ) -> None:
+        """Store ``field + factor * carried`` by colour in `b`, and `carried` in `x`."""
+
+    def clear(self, colours: Array) -> None:
+        """Fill colours with zeros, halo planes included."""
+
+    def merge(self, colours: Array, field: Array) -> None:
+        """Fill a field from its colours, halo planes included."""
+
+    # --- linear systems ---
+
+    def impose(self, equation: Stencil, b: Array) -> None:
+        """Add the offsets of the equation's ghosts to the right-hand side of the cells at walls."""
+
+    def begin_passes(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> PassSolve:
+        """Return a solve in passes, ready for the first one.
+
+        Parameters
+        ----------
+        x, b : array by colour
+            First guess, which becomes the solution, and right-hand side.
+        solve : Solve
+        scratch : flat array or None
+            Memory of the working type, two fields long, that is free until the solve is finished.
+        """
+
+    def peer_planes(
+        self, memory: PeerMemory, rank: int, planes: Sequence[int]
+    ) -> PeerPlanes | None:
+        """Return how passes write into other ranks' memory; None if a slab is too thin for it.
+
+        Collective. `planes` are those of all ranks.
+        """
+
+    def begin_solve(self) -> None:
+        """Begin a solve by single sweeps."""
+
+    def sweep(self, colour: int, x: Array, b: Array, relaxation: Relaxation) -> None:
+        """Relax the cells of one colour; the halo planes of the other one are valid.
+
+        Does nothing once the solve is done; else it notes larger changes in `changed`.
+        """
+
+    def end_iteration(self) -> None:
+        """End an iteration after both sweeps: the solve is done if `changed` is zero."""
+
+    def stopped(self) -> bool:
+        """Return whether the solve is known to be done before its last iteration."""
+
+    def end_solve(self) -> None:
+        """Add the solve to the statistics."""
+
+    def relax_lexicographic(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
+        """Relax the cells of a field in lexicographic order, on one thread of one rank."""
+
+    def residual(self, x: Array, b: Array, equation: Stencil) -> float:
+        """Return the largest residual of this rank's cells."""
+
+    def exceeds(self, x: Array, b: Array, equation: Stencil, limit: Array) -> None:
+        """Note in `changed` whether a residual is larger than ``limit[0]``."""
+
+    def statistics(self) -> dict[str, int]:
+        """Return the numbers of solves, of their iterations, and of solves that ended early."""
+
+    def reset_statistics(self) -> None:
+        """Count from zero."""
+
+    # --- parts of a step ---
+
+    def divergence(self, velocity: Velocity, factor: float, colours: Array) -> None:
+        """Store `factor` times the sum of the central differences f[i + 1] - f[i - 1] by colour."""
+
+    def subtract_gradient(self, velocity: Velocity, pressure: Array, factor: float) -> None:
+        """Subtract `factor` times the central differences of the pressure, given by colour."""
+
+    def buoyancy(self, velocity: Velocity, density: Array, factors: Sequence[float]) -> None:
+        """Add `factors` times the density to the components of the velocity."""
+
+    def curl_length(self, velocity: Velocity, out: Array) -> None:
+        """Fill `out` with the length of the vorticity."""
+
+    def confine(self, velocity: Velocity, length: Array, strength: float, out: Velocity) -> None:
+        """Fill `out` with the velocity and the force of vorticity confinement on it.
+
+        The force is ``strength * h * (N x curl u)``, N the unit gradient of `length`.
+        """
+
+    def advect(self, source: Source, out: Array, flow: Flow, scratch: Array | None = None) -> None:
+        """Fill `out` with what a flow carries to each cell.
+
+        `scratch` is flat memory that is free meanwhile.
+        """
+
+    def advect_velocity(self, out: Velocity, flow: Flow, scratch: Array | None = None) -> None:
+        """Fill `out` with what a flow carries of its own velocity, from no further than a halo plane."""
+
+    def correct(
+        self, source: Source, forward: Array, out: Array, flow: Flow, scratch: Array | None = None
+    ) -> None:
+        """Fill `out` with the MacCormack scheme's correction of `forward`.
+
+        `forward` is what `advect` made of `source`, on the same planes.
+        """
+
+    def add_box(self, field: Array, box: Sequence[int], value: float) -> None:
+        """Add to the cells of a box (x0, x1, y0, y1, z0, z1), half-open, in global cells."""
+
+    def set_box(self, field: Array, box: Sequence[int], value: float) -> None:
+        """Set the cells of a box."""
+
+    def add_sphere(
+        self, field: Array, centre: Sequence[float], radius: float, value: float
+    ) -> None:
+        """Add to the cells whose centres lie within `radius` of `centre`, in global cells."""
+
+    def set_sphere(
+        self, field: Array, centre: Sequence[float], radius: float, value: float
+    ) -> None:
+        """Set the cells of a sphere."""
+
+    # --- sums ---
+
+    def largest(self, array: Array) -> float:
+        """Return the largest absolute value of this rank's cells of a field."""
+
+    def largest_later(self, array: Array) -> Callable[[], float]:
+        """Return a function that waits for the largest absolute value."""
+
+    def largest_into(self, colours: Array, factor: float, limit: Array) -> None:
+        """Store `factor` times the largest absolute value in ``limit[0]``."""
+
+    def plane_sums(self, field: Array) -> np.ndarray:
+        """Return the sum of every plane, float64."""
+
+    def plane_sums_with_ghosts(self, field: Array) -> np.ndarray:
+        """Return sums in which a cell at a wall of x or y counts twice, at both four times."""
+
+    def plane_squares(self, *fields: Array) -> np.ndarray:
+        """Return the sum over fields of the squares of every plane."""
+
+
+class CoarseSystem(NamedTuple):
+    """The equations of a coarse grid of multigrid, whose fields are not taken apart by colour.
+
+    Attributes
+    ----------
+    x, b : (planes + 2, ny, nx) array
+        Solution, with valid halo planes, and right-hand side.
+    equation : Stencil
+        That of the finest grid.
+    couplings : tuple of array
+        Those of x, y and z; see `hybrid_nbody.fluid.solvers.coarsening.couplings`.
+    first : int
+        Global number of the first plane.
+    """
+
+    x: Array
+    b: Array
+    equation: Stencil
+    couplings: tuple[Array, Array, Array]
+    first: int
+
+
+Tables = tuple[tuple[Array, ...], ...]
+"""`Averaging` or `Interpolation` of `hybrid_nbody.fluid.solvers.coarsening`, one for each axis, on the
+device."""
+
+
+class MultigridKernels(Protocol):
+    """The operations on coarse grids, and between grids: restriction and prolongation."""
+
+    def clear(self, array: Array) -> None:
+        """Fill an array with zeros."""
+
+    def subtract_mean(self, array: Array) -> None:
+        """Subtract the mean of an array that is complete on every rank, halo planes left aside."""
+
+    def sweep(self, colour: int, system: CoarseSystem) -> None:
+        """Relax the cells of one colour of a coarse grid; colour 0 has x + y + z even."""
+
+    def restrict_rows(self, system: CoarseSystem, tables: Tables, rows: Array) -> None:
+        """Fill `rows`, (planes + 2, my, mx), with the residual averaged along x and y."""
+
+    def restrict_finest_rows(
+        self, x: Array, b: Array, equation: Stencil, tables: Tables, rows: Array
+    ) -> None:
+        """Fill `rows` with the residual of the finest grid, which is stored by colour."""
+
+    def restrict_planes(self, rows: Array, table: tuple[Array, ...], coarse: Array) -> None:
+        """Fill `coarse`, (m + 2, my, mx), with averages along z of `rows`, whose halo planes are valid."""
+
+    def prolong(self, coarse: Array, tables: Tables, x: Array) -> None:
+        """Add what is interpolated from `coarse`, halo planes included, to a coarse grid."""
+
+    def prolong_to_finest(self, coarse: Array, tables: Tables, tolerance: float, x: Array) -> None:
+        """Do the same to the finest grid, and note larger changes in `changed` of its kernels."""

@@ -1,0 +1,235 @@
+"""Linear systems on CPU threads: solves in passes or by single sweeps, residuals, and statistics."""
+
+import functools
+
+import numpy as np
+
+from hybrid_nbody.fluid.grid import AXES
+from hybrid_nbody.fluid.kernels.contract import Array, Pass, Relaxation, Solve
+from hybrid_nbody.fluid.kernels.cpu import lexicographic, red_black, residual
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    aligned_zeros,
+    cells_of_rows,
+    make_grid,
+    tables_of_rows,
+    walls_of_rows,
+)
+from hybrid_nbody.fluid.stencil import Factors, Stencil
+
+BYTES_IN_CACHE = 12 << 20
+"""Bytes of a system that about fit into the last cache, where more iterations in a pass over the
+grid save nothing."""
+
+UNIT_FACTORS: Factors = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+
+
+class LinearSystems:
+    """The part of `hybrid_nbody.fluid.kernels.contract.Kernels` that solves linear systems.
+
+    Parameters
+    ----------
+    backend : CpuBackend
+        The threads.
+    slab : Slab
+        The planes.
+    dtype : {"f4", "f8"}
+        The working type.
+
+    Attributes
+    ----------
+    number : type
+        Converts a number to the working type.
+    grid : hybrid_nbody.fluid.kernels.cpu.layout.Grid
+        The slab for compiled code.
+    blocks : int
+        Blocks of planes, one for each thread, if there are enough planes.
+    """
+
+    pass_depth = 1
+
+    def __init__(self, backend, slab, dtype):
+        self.backend = backend
+        self.slab = slab
+        self.dtype = np.dtype(dtype)
+        self.number = self.dtype.type
+        self.grid = make_grid(slab)
+        self.blocks = min(backend.threads, slab.planes)
+        self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
+        self.walls = walls_of_rows(slab.cells[0], self.grid.pitch, slab.periodic[0])
+        self.changed = np.zeros(1, np.int32)
+        self.longest_pass = self._longest_useful_pass()
+        self._compiled_equation = functools.cache(self._compile_equation)
+        self.begin_solve()
+        self.reset_statistics()
+
+    def _longest_useful_pass(self) -> int:
+        size = 4 * self.slab.shape[0] * self.slab.shape[1] * self.grid.pitch * self.dtype.itemsize
+        return 1 if size <= BYTES_IN_CACHE else red_black.LONGEST_PASS
+
+    def colours(self, *number: int) -> Array:
+        """Return colours that are zero, (2, planes + 2, ny, pitch), or a number of them."""
+        return aligned_zeros((*number, 2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
+
+    # ---- Solves ----
+
+    @property
+    def passes_allowed(self) -> bool:
+        """Return whether the rank owns all planes: between passes, other ranks would see none."""
+        return self.slab.complete
+
+    def begin_passes(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> "WholeSolve":
+        """See `Kernels`."""
+        return WholeSolve(self, x, b, solve, scratch)
+
+    def peer_planes(self, memory, rank, planes) -> None:
+        """Return None: processes do not write into each other's memory."""
+
+    def begin_solve(self) -> None:
+        """See `Kernels`."""
+        self.changed[0] = 0
+        self.done = False
+        self.iterations_done = 0
+        self.ended_early = False
+
+    def sweep(self, colour: int, x: Array, b: Array, relaxation: Relaxation) -> None:
+        """See `Kernels`."""
+        if self.done:
+            return
+        equation, factors, tolerance = relaxation
+        system = self.compiled_system(x, b, equation, factors)
+        self.changed[0] |= red_black.sweep(colour, *system, self.number(tolerance), self.grid)
+
+    def end_iteration(self) -> None:
+        """See `Kernels`."""
+        if not self.done:
+            self.iterations_done += 1
+            self.done = not self.changed[0]
+            self.changed[0] = 0
+
+    def stopped(self) -> bool:
+        """See `Kernels`."""
+        self.ended_early = self.done
+        return self.done
+
+    def end_solve(self) -> None:
+        """See `Kernels`."""
+        self.count(self.iterations_done, self.ended_early)
+
+    def relax_lexicographic(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
+        """See `Kernels`."""
+        rule = self._compiled_rule(equation)
+        diagonal = self.number(equation.diagonal)
+        lexicographic.relax(x, b, rule, diagonal, iterations, self.grid)
+        self.count(iterations, False)
+
+    # ---- Equations ----
+
+    def impose(self, equation: Stencil, b: Array) -> None:
+        """See `Kernels`."""
+        for face, offset in enumerate(equation.ghosts.offsets):
+            if offset:
+                self._add_at_face(b, face, self.number(equation.neighbour * offset))
+
+    def _add_at_face(self, colours, face, value):
+        """Add to the cells at a face, if it is a wall beside this slab."""
+        axis, end = divmod(face, 2)
+        if self.slab.periodic[axis] or (AXES[axis] == "z" and not self.slab.walls[end]):
+            return
+        index = (0, self.slab.cells[axis] - 1 if axis < 2 else self.slab.planes - 1)[end]
+        for colour, z, y, x in self._cells_at(axis, index):
+            colours[colour, z, y, x] += value
+
+    def _cells_at(self, axis, index):
+        """Return where in colours the cells with an index along an axis lie: arrays of both colours."""
+        nx, ny, _ = self.slab.cells
+        ranges = [np.arange(nx), np.arange(ny), np.arange(self.slab.planes)]
+        ranges[axis] = np.array([index])
+        x, y, z = (cells.reshape(-1) for cells in np.meshgrid(*ranges, indexing="ij"))
+        yield (x + y + z + self.slab.first) % 2, z + 1, y, x // 2
+
+    def residual(self, x: Array, b: Array, equation: Stencil) -> float:
+        """See `Kernels`."""
+        system = self.compiled_system(x, b, equation, UNIT_FACTORS)
+        return float(residual.max_residual(*system, self.grid))
+
+    def exceeds(self, x: Array, b: Array, equation: Stencil, limit: Array) -> None:
+        """See `Kernels`."""
+        self.changed[0] |= self.residual(x, b, equation) > limit[0]
+
+    def largest_into(self, colours: Array, factor: float, limit: Array) -> None:
+        """See `Kernels`."""
+        largest = residual.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
+        limit[0] = self.number(factor) * largest
+
+    def compiled_system(self, x, b, equation: Stencil, factors: Factors):
+        """Return a system as compiled loops take it: flat arrays, a rule and tables."""
+        return x.reshape(-1), b.reshape(-1), *self._compiled_equation(equation, factors)
+
+    def _compiled_rule(self, equation):
+        numbers = equation.shift, equation.neighbour, *equation.ghosts.signs
+        return residual.Rule(*map(self.number, numbers))
+
+    def _compile_equation(self, equation, factors):
+        numbers = np.array(factors, self.dtype)
+        along_x = equation.ghosts.signs[:2]
+        tables = tables_of_rows(self.cells, self.walls, along_x, numbers)
+        return self._compiled_rule(equation), tables
+
+    # ---- Statistics ----
+
+    def statistics(self) -> dict[str, int]:
+        """See `Kernels`."""
+        return dict(self.counts)
+
+    def reset_statistics(self) -> None:
+        """See `Kernels`."""
+        self.counts = {"solves": 0, "iterations": 0, "early": 0}
+
+    def count(self, iterations: int, early: bool) -> None:
+        """Add a solve to the statistics."""
+        self.counts["solves"] += 1
+        self.counts["iterations"] += int(iterations)
+        self.counts["early"] += int(early)
+
+
+class WholeSolve:
+    """A solve whose iterations are all done in one call of compiled code, on all planes.
+
+    Parameters
+    ----------
+    systems : LinearSystems
+    x, b, solve, scratch
+        See `hybrid_nbody.fluid.kernels.contract.Kernels.begin_passes`.
+    """
+
+    def __init__(self, systems: LinearSystems, x, b, solve: Solve, scratch):
+        self.systems = systems
+        self.x = x
+        self.b = b
+        self.solve = solve
+        self.passes = [Pass(0, solve.max_iterations, x, x)]
+        self.longest, self.kept = self._memory(scratch)
+
+    def _memory(self, scratch):
+        """Return the most iterations at once, and where the first guess is kept in case of too many."""
+        longest = self.systems.longest_pass
+        if scratch is not None and scratch.size >= self.x.size:
+            return longest, scratch[: self.x.size]
+        return (1 if self.solve.watched else longest), self.x.reshape(-1)[:0]
+
+    def run(self, step: Pass) -> None:
+        """Do all iterations."""
+        systems = self.systems
+        equation = self.solve.equation
+        system = systems.compiled_system(self.x, self.b, equation, equation.fixed_ghost_factors)
+        tolerance = systems.number(self.solve.tolerance)
+        memory = red_black.Memory(self.longest, self.kept, systems.blocks)
+        done = red_black.relax(*system, step.iterations, tolerance, memory, systems.grid)
+        systems.count(done, done < step.iterations)
+
+    def changed(self, step: Pass) -> Array:
+        """Return no flags: a rank that owns all planes has nobody to tell."""
+        return np.zeros(0, np.int32)
+
+    def finish(self) -> None:
+        """Do nothing: the solution is in place, and counted."""

@@ -1,0 +1,123 @@
+"""How ranks provide the planes of their neighbours between the passes of a solve."""
+
+from typing import Protocol
+
+from hybrid_nbody.fluid.kernels.contract import Kernels, Pass, PassSolve, PeerPlanes
+
+
+class PassHalo(Protocol):
+    """What is done before, between and after the passes of a solve."""
+
+    def begin(self, solve: PassSolve) -> None:
+        """Provide the right-hand side, and what does not change during the solve."""
+
+    def before(self, step: Pass) -> None:
+        """Provide what a pass reads of its source."""
+
+    def after(self, step: Pass, solve: PassSolve) -> None:
+        """Let the ranks agree on what a pass changed, and see its target."""
+
+    def finish(self, solve: PassSolve) -> None:
+        """Fill the halo planes of the solution."""
+
+
+class OwnGrid:
+    """The planes of a rank that owns all of them.
+
+    Parameters
+    ----------
+    halo : HaloExchange or FullGrid
+        Fills the halo planes of solutions.
+    """
+
+    def __init__(self, halo):
+        self.halo = halo
+
+    def begin(self, solve: PassSolve) -> None:
+        """Do nothing: there are no other ranks."""
+
+    def before(self, step: Pass) -> None:
+        """Do nothing."""
+
+    def after(self, step: Pass, solve: PassSolve) -> None:
+        """Do nothing."""
+
+    def finish(self, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        self.halo.fill(*solve.x)
+
+
+class ExchangedPlanes:
+    """Planes that are sent before every pass.
+
+    Parameters
+    ----------
+    halo : HaloExchange
+        Carries them.
+    depth : int
+        Planes of the right-hand side beyond each end that a pass reads.
+    """
+
+    def __init__(self, halo, depth: int):
+        self.halo = halo
+        self.depth = depth
+
+    def begin(self, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        self.halo.fill(*solve.b, depth=self.depth)
+
+    def before(self, step: Pass) -> None:
+        """See `PassHalo`; an iteration reads two planes."""
+        self.halo.fill(*step.source, depth=2 * step.iterations)
+
+    def after(self, step: Pass, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        if solve.solve.watched:
+            self.halo.maximum(solve.changed(step))
+
+    def finish(self, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        self.halo.fill(*solve.x)
+
+
+class PushedPlanes:
+    """Planes that the kernels of each rank write into the memory of its neighbours.
+
+    Parameters
+    ----------
+    halo : HaloExchange
+        Fills the halo planes of a solution that is that of an earlier pass than the last.
+    peers : PeerPlanes
+    """
+
+    def __init__(self, halo, peers: PeerPlanes):
+        self.halo = halo
+        self.peers = peers
+
+    def begin(self, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        self.peers.begin(solve)
+
+    def before(self, step: Pass) -> None:
+        """Do nothing: the neighbours have pushed what the pass reads."""
+
+    def after(self, step: Pass, solve: PassSolve) -> None:
+        """See `PassHalo`."""
+        self.peers.after(step)
+
+    def finish(self, solve: PassSolve) -> None:
+        """See `PassHalo`; what the neighbours pushed last came to x with the rest."""
+        if solve.solve.watched:
+            self.halo.fill(*solve.x)
+
+
+def pass_halo(kernels: Kernels, halo) -> PassHalo:
+    """Return how passes see the planes of other ranks, and let all ranks do equally long ones; collective."""
+    if kernels.slab.complete:
+        return OwnGrid(halo)
+    kernels.longest_pass = min(halo.communicator.gather(kernels.longest_pass))
+    memory = halo.transport.peers
+    peers = memory and kernels.peer_planes(memory, halo.rank, halo.partition.counts)
+    if peers:
+        return PushedPlanes(halo, peers)
+    return ExchangedPlanes(halo, kernels.pass_depth)

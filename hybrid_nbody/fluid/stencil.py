@@ -1,0 +1,70 @@
+"""The linear systems of a step: equations that couple a cell with its six neighbours."""
+
+from typing import NamedTuple
+
+from hybrid_nbody.fluid.grid import SCALAR, Ghosts
+
+Factors = tuple[float, float, float, float, float, float, float, float]
+"""The change of a cell over its residual: 1 is added to the index for a wall of x beside the cell,
+2 for one of y, 4 for one of z."""
+
+
+class Stencil(NamedTuple):
+    """The equation ``shift * x + neighbour * (6 x - sum of the six neighbours of x) = b`` of a cell.
+
+    Attributes
+    ----------
+    shift : float
+        What is added to the diagonal of the Laplacian: 0 or 1.
+    neighbour : float
+        Greater than 0.
+    ghosts : Ghosts
+        The neighbours behind walls. Their offsets belong to b: `shift_right_hand_side` of the
+        kernels adds them before a solve, and no sweep needs them.
+    """
+
+    shift: float
+    neighbour: float
+    ghosts: Ghosts
+
+    @property
+    def diagonal(self) -> float:
+        """Return the coefficient of x."""
+        return self.shift + 6.0 * self.neighbour
+
+    @property
+    def singular(self) -> bool:
+        """Return whether a constant may be added to a solution."""
+        return self.shift == 0 and self.ghosts == SCALAR
+
+    @property
+    def fixed_ghost_factors(self) -> Factors:
+        """Return the factors of a relaxation in which ghosts behind walls stay as they were before it."""
+        factor = 1.0 / self.diagonal
+        return factor, factor, factor, factor, factor, factor, factor, factor
+
+    def relaxation_factors(self, omega: float = 1.0) -> Factors:
+        """Return the factors of an over-relaxation in which ghosts belong to the diagonal of the cell at the wall.
+
+        Raises
+        ------
+        ValueError
+            If the signs of ghosts behind two opposite walls differ.
+        """
+        signs = self.ghosts.axis_signs
+
+        def factor(case: int) -> float:
+            walls = [sign for axis, sign in enumerate(signs) if case >> axis & 1]
+            return omega / (self.diagonal - self.neighbour * sum(walls))
+
+        a, b, c, d, e, f, g, h = (factor(case) for case in range(8))
+        return a, b, c, d, e, f, g, h
+
+
+POISSON = Stencil(0.0, 1.0, SCALAR)
+"""The compact seven-point Laplacian with its sign turned."""
+
+
+def diffusion(ratio: float, ghosts: Ghosts) -> Stencil:
+    """Return the stencil of an implicit step of diffusion; `ratio` is dt * diffusivity / spacing^2."""
+    return Stencil(1.0, ratio, ghosts)
