@@ -25,7 +25,6 @@ from hybrid_nbody.config.sections import (
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
-    FullGrid,
     InOneMessage,
     InputFile,
     Line,
@@ -33,6 +32,7 @@ from hybrid_nbody.config.values import (
     Number,
     Positive,
     Switch,
+    Whole,
 )
 from hybrid_nbody.fluid import config_checks as fluid_checks
 
@@ -71,8 +71,8 @@ def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-Count = Annotated[FullGrid, Ge(0)]
-Cells = Annotated[FullGrid, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
+Count = Annotated[Whole, Ge(0)]
+Cells = Annotated[Whole, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
 Grid3 = Annotated[
     tuple[Cells, Cells, Cells],
     BeforeValidator(_for_each_axis),
