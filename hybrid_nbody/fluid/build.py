@@ -1,7 +1,9 @@
 """Builds the fluid model of a configuration."""
 
 from functools import partial
+from typing import Any
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.events import read_events
 from hybrid_nbody.fluid import config as asked
@@ -16,7 +18,10 @@ from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.placement import Placement
 from hybrid_nbody.parallel.shares import (
     Devices,
     RunSetup,
@@ -26,10 +31,11 @@ from hybrid_nbody.parallel.shares import (
     plural,
     shares,
 )
+from hybrid_nbody.simulation.model import SavedState
 
 
 class FluidBuilder:
-    """From a configuration to a grid shared out over all ranks; `NBodyBuilder` has the same methods.
+    """From a configuration to a grid on all ranks; see `hybrid_nbody.run.models.Builder`.
 
     Parameters
     ----------
@@ -47,7 +53,12 @@ class FluidBuilder:
 
     least = 1
 
-    def __init__(self, config, communicator, devices=None):
+    def __init__(
+        self,
+        config: asked.FluidConfig,
+        communicator: Communicator,
+        devices: Devices | None = None,
+    ) -> None:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
@@ -60,19 +71,25 @@ class FluidBuilder:
         InputError
             On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
         """
-        config = self.config
+        check_lists(self.config.compute, self.communicator.size)
+        self._check_number_of_planes()
+        self._check_lexicographic_ranks()
+
+    def _check_number_of_planes(self) -> None:
         size = self.communicator.size
-        check_lists(config.compute, size)
-        planes = config.grid.cells[2]
+        planes = self.config.grid.cells[2]
         if planes < size:
             raise InputError(
-                f"grid.cells: {planes} planes along z for {size} ranks; a rank needs one plane at least: start at "
-                f"most {planes} ranks, or let z be the longer axis"
+                f"grid.cells: {planes} planes along z for {size} ranks; a rank needs one plane at "
+                f"least: start at most {planes} ranks, or let z be the longer axis"
             ).on_all_ranks()
-        if config.solver.method == "lexicographic" and size > 1:
+
+    def _check_lexicographic_ranks(self) -> None:
+        size = self.communicator.size
+        if self.config.solver.method == "lexicographic" and size > 1:
             raise InputError(
-                f"solver.method: lexicographic goes from cell to cell and runs on one rank ({size} were started); "
-                "use red-black"
+                "solver.method: lexicographic goes from cell to cell and runs on one rank "
+                f"({size} were started); use red-black"
             ).on_all_ranks()
 
     def initial(self) -> list[Event]:
@@ -80,33 +97,30 @@ class FluidBuilder:
         centre = self.config.grid.centre
         return [event_of(event, centre) for event in self.config.sources.events]
 
-    def fresh(self, events) -> RunSetup:
+    def fresh(self, events: list[Event] | None) -> RunSetup:
         """Return a model at rest; the root passes the events, the other ranks None."""
-        return self._build(self.communicator.broadcast(events))
+        return self._build(self.communicator.broadcast(events or []))
 
-    def restored(self, saved) -> RunSetup:
+    def restored(self, saved: SavedState) -> RunSetup:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
-        return self._restored(saved, self._build(self.initial()))
+        return _at_state(saved, self._build(self.initial()))
 
     def busy_seconds(self, setup: RunSetup) -> float:
         """Return the seconds of the steps on this rank."""
-        return setup.model.timings["fluid"]
+        return float(setup.model.timings["fluid"])
 
     def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float]:
-        """Return the speed of each rank, measured anew: in a step neighbours wait for each other."""
-        return self._speeds(setup.placement)
+        """Return the speed of each rank, calibrated again.
 
-    def rearranged(self, setup: RunSetup, partition, saved) -> RunSetup:
-        """Return a model on the devices of `setup` with other shares, at a state that each rank reads its planes of."""
+        The seconds of steps do not tell it: neighbours wait for each other in each.
+        """
+        return self._calibrate(setup.placement)
+
+    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+        """Return a model with other shares on the devices of `setup`, at a saved state."""
         transport = setup.exchange.transport
-        return self._restored(
-            saved, self._connect(setup.placement, transport, partition, self.initial())
-        )
-
-    def _restored(self, saved, setup):
-        own = setup.exchange.own
-        setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)
-        return setup
+        moved = self._connect(setup.placement, transport, partition, self.initial())
+        return _at_state(saved, moved)
 
     def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""
@@ -115,75 +129,69 @@ class FluidBuilder:
         title = config.title or "hybrid_nbody"
         cells = " x ".join(map(str, config.grid.cells))
         accuracy = f"at most {solver.max_iterations} iterations, tolerance {solver.tolerance:g}"
+        planes = partial(plural, one="plane", many="planes")
         return [
             f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
             f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
-            *placement_lines(config.compute, setup, partial(plural, one="plane", many="planes")),
+            *placement_lines(config.compute, setup, planes),
         ]
 
-    def _build(self, events):
+    def _build(self, events: list[Event]) -> RunSetup:
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
-        config = self.config
+        compute = self.config.compute
         communicator = self.communicator
-        placement = self.devices.assign(
-            config.compute.backend, config.compute.threads, communicator
+        placement = self.devices.assign(compute.backend, compute.threads, communicator)
+        self._check_lexicographic_backend(placement.backend)
+        communicator.first_on_node(self._compile, placement.backend.devices)
+        planes = self.config.grid.cells[2]
+        partition = shares(
+            compute, planes, placement, lambda: self._calibrate(placement), self.least
         )
-        self._check_backend(placement.backend)
-        kind = (
+        _check_every_rank_has_a_plane(partition)
+        transport = self.devices.connect(
+            compute.transport, placement.backend, communicator, placement.shared_gpus
+        )
+        return self._connect(placement, transport, partition, events)
+
+    def _compile(self, device: Backend) -> None:
+        """Compile the kernels that a run needs on a device."""
+        config = self.config
+        compile_kernels(
+            device,
             Boundary.of_axes(config.fluid.boundary),
             DTYPES[config.fluid.dtype],
             physics_of(config),
             partial(solver_of, config.solver),
         )
-        communicator.first_on_node(
-            lambda device: compile_kernels(device, *kind), placement.backend.devices
-        )
-        partition = shares(
-            config.compute,
-            config.grid.cells[2],
-            placement,
-            lambda: self._speeds(placement),
-            self.least,
-        )
-        self._check_planes(partition)
-        transport = self.devices.connect(
-            config.compute.transport, placement.backend, communicator, placement.shared_gpus
-        )
-        return self._connect(placement, transport, partition, events)
 
-    def _speeds(self, placement):
+    def _calibrate(self, placement: Placement) -> list[float]:
+        """Return the speed of each rank, measured briefly."""
         fluid = self.config.fluid
-        mixed = is_mixed(placement)
-        return measured_weights(
+        speeds: list[float] = measured_weights(
             placement.backend,
             Boundary.of_axes(fluid.boundary),
             DTYPES[fluid.dtype],
             self.communicator,
-            mixed,
+            is_mixed(placement),
         )
+        return speeds
 
-    def _connect(self, placement, transport, partition, events):
+    def _connect(
+        self, placement: Placement, transport: Any, partition: Partition, events: list[Event]
+    ) -> RunSetup:
         """Return the model with these shares, at rest."""
-        halo = HaloExchange(
-            transport, partition, self.communicator, self.config.fluid.boundary[2] == "periodic"
-        )
+        periodic = self.config.fluid.boundary[2] == "periodic"
+        halo = HaloExchange(transport, partition, self.communicator, periodic)
         return RunSetup(self._model(placement, halo, events), placement, halo)
 
-    def _check_backend(self, backend):
+    def _check_lexicographic_backend(self, backend: Backend) -> None:
         if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
             raise InputError(
-                f"solver.method: lexicographic runs on a CPU alone, and this run is on {backend.description}; "
-                "use compute.backend: cpu, or solver.method: red-black"
+                "solver.method: lexicographic runs on a CPU alone, and this run is on "
+                f"{backend.description}; use compute.backend: cpu, or solver.method: red-black"
             ).on_all_ranks()
 
-    def _check_planes(self, partition):
-        if 0 in partition.counts:
-            raise InputError(
-                f"compute.balance: rank {partition.counts.index(0)} would have no plane of {partition.total}; give it "
-                "more weight"
-            ).on_all_ranks()
-
-    def _model(self, placement, halo, events):
+    def _model(self, placement: Placement, halo: HaloExchange, events: list[Event]) -> FluidModel:
         config = self.config
         own = halo.own
         mixed = is_mixed(placement)
@@ -210,7 +218,23 @@ class FluidBuilder:
         )
 
 
-def with_events_of_file(config):
+def _at_state(saved: SavedState, setup: RunSetup) -> RunSetup:
+    """Return a setup whose model is at a saved state."""
+    own = setup.exchange.own
+    setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)
+    return setup
+
+
+def _check_every_rank_has_a_plane(partition: Partition) -> None:
+    if 0 in partition.counts:
+        rank = partition.counts.index(0)
+        raise InputError(
+            f"compute.balance: rank {rank} would have no plane of {partition.total}; give it more "
+            "weight"
+        ).on_all_ranks()
+
+
+def with_events_of_file(config: asked.FluidConfig) -> asked.FluidConfig:
     """Return the configuration with the events of its file beside the others.
 
     Raises
@@ -231,47 +255,55 @@ def with_events_of_file(config):
 
 
 DTYPES = {"float32": "f4", "float64": "f8"}
-SOLVERS = {
+"""For each value of ``fluid.dtype`` the type of NumPy."""
+
+SOLVERS: dict[str, Any] = {
     "red-black": RedBlack,
     "lexicographic": Lexicographic,
     "multigrid": Multigrid,
 }
+"""For each value of ``solver.method`` what makes the solver, but for ``sor``."""
 
 
-def solver_of(config, kernels, halo):
+def solver_of(config: asked.Solver, kernels: Any, halo: Any) -> Any:
     """Return the solver that a configuration asks for."""
     accuracy = Accuracy(config.max_iterations, config.tolerance, config.criterion)
     if config.method == "sor":
-        return Sor(kernels, halo, accuracy, None if config.omega == "auto" else config.omega)
+        omega = None if config.omega == "auto" else config.omega
+        return Sor(kernels, halo, accuracy, omega)
     return SOLVERS[config.method](kernels, halo, accuracy)
 
 
-def physics_of(config) -> Physics:
+def physics_of(config: asked.FluidConfig) -> Physics:
     """Return what moves the fluid of a configuration."""
     fluid = config.fluid
+    x, y, z = fluid.gravity
     return Physics(
         dt=config.time.dt,
         viscosity=fluid.viscosity,
         diffusivity=fluid.diffusion,
         projection=fluid.projection,
         advection=fluid.advection,
-        lift=tuple(-fluid.buoyancy * component for component in fluid.gravity),
+        lift=(-fluid.buoyancy * x, -fluid.buoyancy * y, -fluid.buoyancy * z),
         confinement=fluid.vorticity_confinement,
         carry_over=config.sources.carry_over,
     )
 
 
-def event_of(event, centre) -> Event:
+def event_of(event: asked.Event, centre: tuple[int, int, int]) -> Event:
     """Return an event as the model takes it."""
-    field, values = (
-        ("velocity", event.velocity) if event.density is None else ("density", (event.density,))
-    )
-    return Event(event.first, event.last, field, values, _region(event, centre), event.mode)
+    region = _region(event, centre)
+    if event.density is not None:
+        density = (event.density,)
+        return Event(event.first, event.last, "density", density, region, event.mode)
+    assert event.velocity is not None  # exactly one of the two is given
+    return Event(event.first, event.last, "velocity", event.velocity, region, event.mode)
 
 
-def _region(event, centre):
+def _region(event: asked.Event, centre: tuple[int, int, int]) -> Box | Sphere:
     if event.box is not None:
-        return Box(tuple(edge for edges in event.box for edge in edges))
+        x, y, z = event.box
+        return Box((*x, *y, *z))
     if event.sphere is not None:
         return Sphere(event.sphere.centre, event.sphere.radius)
     return Box.cell(*(event.cell or centre))

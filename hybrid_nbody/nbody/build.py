@@ -1,9 +1,11 @@
 """Builds the N-body model of a configuration."""
 
-from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import available_memory
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.bodies import read_bodies
@@ -11,6 +13,7 @@ from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
+from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
 from hybrid_nbody.nbody.forces.base import ForceSetup
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
@@ -18,8 +21,11 @@ from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.placement import Placement
 from hybrid_nbody.parallel.rows import broadcast_array, scatter_rows
 from hybrid_nbody.parallel.shares import (
     Devices,
@@ -29,23 +35,35 @@ from hybrid_nbody.parallel.shares import (
     plural,
     shares,
 )
+from hybrid_nbody.simulation.model import SavedState
 from hybrid_nbody.simulation.timings import Timings
 
-EXCHANGES = {exchange.name: exchange for exchange in (AllgatherExchange, RingExchange)}
+BodyExchange = AllgatherExchange | RingExchange
+"""How ranks see each other's bodies."""
 
-NEEDS_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
-NEEDS_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
+ALLGATHER = AllgatherExchange.name
+RING = RingExchange.name
+EXCHANGES: dict[str, Any] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
+"""For each value of ``compute.exchange`` how ranks see each other's bodies."""
+
+TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
+"""Kinds of bodies whose velocities depend on the gravitational constant."""
+
+TAKES_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
+"""Kinds of bodies that are drawn at random."""
+
 NOT_ARGUMENTS = ("kind", "dimensions")
+"""Keys of a section of bodies that the function which makes them does not take."""
 
-LEAST_BYTES_OF_A_BODY = 150
-"""Of what a body takes while it is drawn, or then in the model, at least."""
+MIN_BYTES_PER_BODY = 150
+"""Memory that a body takes at least while it is drawn, or in the model after that."""
 
 LEAST_SECONDS = 0.1
-"""Time of computing forces from which the speeds of ranks are judged."""
+"""Time spent on forces from which on the speeds of ranks can be told."""
 
 
 class NBodyBuilder:
-    """From a configuration to bodies on all ranks; `FluidBuilder` has the same methods.
+    """From a configuration to bodies on all ranks; see `hybrid_nbody.run.models.Builder`.
 
     Parameters
     ----------
@@ -63,7 +81,9 @@ class NBodyBuilder:
 
     least = 0
 
-    def __init__(self, config, communicator, devices=None):
+    def __init__(
+        self, config: NBodyConfig, communicator: Communicator, devices: Devices | None = None
+    ) -> None:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
@@ -92,55 +112,53 @@ class NBodyBuilder:
 
     def fresh(self, bodies: Bodies | None) -> RunSetup:
         """Return a model at its initial state; the root passes all bodies, the other ranks None."""
-        communicator = self.communicator
-        number = communicator.broadcast(len(bodies) if communicator.is_root else 0)
+        number = self.communicator.broadcast(0 if bodies is None else len(bodies))
         placement, exchange = self._arrange(number)
 
-        def rows(name, shape, dtype="f8"):
-            return scatter_rows(
-                getattr(bodies, name, None), shape, dtype, exchange.partition, communicator
-            )
+        def own(name: str, shape: tuple[int, ...], dtype: DTypeLike = "f8") -> np.ndarray:
+            values = getattr(bodies, name, None)
+            return scatter_rows(values, shape, dtype, exchange.partition, self.communicator)
 
-        mass = broadcast_array(bodies.mass if bodies else None, (number,), "f8", communicator)
-        ids = rows("id", (number,), "i8")
+        mass = bodies.mass if bodies else None
+        mass = broadcast_array(mass, (number,), "f8", self.communicator)
+        ids = own("id", (number,), "i8")
         model = self._model(placement, exchange, mass, ids)
-        model.begin(
-            Bodies(
-                rows("position", (number, 3)), rows("velocity", (number, 3)), model.own_mass, ids
-            )
-        )
+        position = own("position", (number, 3))
+        velocity = own("velocity", (number, 3))
+        model.begin(Bodies(position, velocity, model.own_mass, ids))
         return RunSetup(model, placement, exchange)
 
-    def restored(self, saved) -> RunSetup:
+    def restored(self, saved: SavedState) -> RunSetup:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
         return self._restored(saved, *self._arrange(saved.number))
 
     def busy_seconds(self, setup: RunSetup) -> float:
         """Return the seconds that this rank has computed forces."""
-        return setup.model.timings["force"]
+        return float(setup.model.timings["force"])
 
     def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
-        """Return the bodies a second of each rank, whose forces took `seconds`; None if that is too short to tell.
+        """Return the bodies a second of each rank; None if `seconds` are too few to tell.
 
-        Where a rank has no bodies, and so no seconds, a trial measures all ranks: else it would
+        Where a rank has no bodies, and so no seconds, all ranks are calibrated: otherwise it would
         never get any again.
         """
         counts = setup.exchange.partition.counts
         if 0 in counts:
-            return self._trial(setup.placement, sum(counts))
+            return self._calibrate(setup.placement, sum(counts))
         if max(seconds) < LEAST_SECONDS:
             return None
-        return [
-            count / taken if taken > 0 else 0.0
-            for count, taken in zip(counts, seconds, strict=True)
-        ]
+        pairs = zip(counts, seconds, strict=True)
+        return [count / taken if taken > 0 else 0.0 for count, taken in pairs]
 
-    def rearranged(self, setup: RunSetup, partition, saved) -> RunSetup:
-        """Return a model on the devices of `setup` with other shares, at a state that each rank reads its rows of."""
-        exchange = type(setup.exchange)(setup.exchange.transport, partition, self.communicator.rank)
-        return self._restored(saved, setup.placement, exchange)
+    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+        """Return a model with other shares on the devices of `setup`, at a saved state."""
+        exchange = setup.exchange
+        moved = type(exchange)(exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, setup.placement, moved)
 
-    def _restored(self, saved, placement, exchange):
+    def _restored(
+        self, saved: SavedState, placement: Placement, exchange: BodyExchange
+    ) -> RunSetup:
         own = exchange.own
         mass = saved.rows("bodies/mass", slice(0, saved.number))
         model = self._model(placement, exchange, mass, saved.rows("bodies/id", own))
@@ -150,29 +168,24 @@ class NBodyBuilder:
     def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""
         gravity = self.config.gravity
-        time_axis = self.config.time
-        total = setup.exchange.partition.total
+        time = self.config.time
         title = self.config.title or "hybrid_nbody"
-        force = f"{gravity.solver} gravity, {gravity.precision} precision, softening {gravity.softening:g}"
-        bodies = partial(plural, one="body", many="bodies")
+        total = _bodies_in_words(setup.exchange.partition.total)
+        precision = f"{gravity.precision} precision, softening {gravity.softening:g}"
         return [
-            f"{title}: {bodies(total)}, {time_axis.total_steps} steps of {time_axis.dt:g}",
-            f"{time_axis.integrator}, {force}",
-            *placement_lines(self.config.compute, setup, bodies),
+            f"{title}: {total}, {time.total_steps} steps of {time.dt:g}",
+            f"{time.integrator}, {gravity.solver} gravity, {precision}",
+            *placement_lines(self.config.compute, setup, _bodies_in_words),
             *self._remarks(setup),
         ]
 
-    def _remarks(self, setup):
-        """Say how ranks with two devices share their bodies out among them; all ranks call together."""
-        mine = setup.model.force.remark
-        return [
-            f"  rank {rank:<4} {remark}"
-            for rank, remark in enumerate(self.communicator.gather(mine))
-            if remark
-        ]
+    def _remarks(self, setup: RunSetup) -> list[str]:
+        """Say how ranks with two devices share their bodies out among these; collective."""
+        remarks = self.communicator.gather(setup.model.force.remark)
+        return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(remarks) if remark]
 
-    def _arrange(self, number):
-        """Choose devices, compile kernels, share `number` bodies out and connect the ranks."""
+    def _arrange(self, number: int) -> tuple[Placement, BodyExchange]:
+        """Choose devices, compile kernels, share the bodies out and connect the ranks."""
         compute = self.config.compute
         communicator = self.communicator
         placement = self.devices.assign(
@@ -183,38 +196,56 @@ class NBodyBuilder:
             lambda device: compile_kernels(device, self.pair_force, jerks),
             placement.backend.devices,
         )
-        partition = shares(compute, number, placement, lambda: self._trial(placement, number))
+        partition = shares(compute, number, placement, lambda: self._calibrate(placement, number))
         transport = self.devices.connect(
             compute.transport, placement.backend, communicator, placement.shared_gpus
         )
-        return placement, self._exchange(number, placement)(transport, partition, communicator.rank)
+        exchange = EXCHANGES[self._exchange_name(number, placement)]
+        return placement, exchange(transport, partition, communicator.rank)
 
-    def _trial(self, placement, number):
-        """Return the speed of each rank in bodies a second, from a short trial."""
+    def _calibrate(self, placement: Placement, number: int) -> list[float]:
+        """Return the speed of each rank in bodies a second, measured briefly."""
         rates = measured_weights(placement.backend, self.pair_force, number, self.communicator)
         return [rate / number for rate in rates]
 
-    def _exchange(self, number, placement):
-        """Return the kind of exchange: as asked for, or a ring where the positions of all bodies take much room."""
-        asked = self.config.compute.exchange
-        hybrid = "hybrid" in placement.kinds
-        if asked == "ring" and hybrid:
-            text = "compute.exchange: ring needs ranks that compute on one device; use allgather, or backend cpu or gpu"
-            raise InputError(text).on_all_ranks()
-        jerks = INTEGRATORS[self.config.time.integrator].jerks
-        if self.communicator.size == 1 or hybrid or jerks:
-            return AllgatherExchange
-        if asked == "auto":
-            return AllgatherExchange if self._have_room(number, placement.backend) else RingExchange
-        return EXCHANGES[asked]
+    def _exchange_name(self, number: int, placement: Placement) -> str:
+        """Return how ranks see each other's bodies.
 
-    def _have_room(self, number, backend):
-        """Return whether every device has room for the positions of all bodies, and as much again."""
+        Where that is left open it is a ring if the positions of all bodies take much memory.
+        """
+        asked: str = self.config.compute.exchange
+        if self._needs_all_positions(placement):
+            return ALLGATHER
+        if asked != "auto":
+            return asked
+        return ALLGATHER if self._has_memory(number, placement.backend) else RING
+
+    def _needs_all_positions(self, placement: Placement) -> bool:
+        """Return whether every rank must hold the positions of all bodies.
+
+        Raises
+        ------
+        InputError
+            On every rank, if a ring was asked for that hybrid ranks cannot join.
+        """
+        is_hybrid = "hybrid" in placement.kinds
+        if is_hybrid and self.config.compute.exchange == RING:
+            raise InputError(
+                "compute.exchange: ring needs ranks that compute on one device; use allgather, or "
+                "backend cpu or gpu"
+            ).on_all_ranks()
+        jerks = INTEGRATORS[self.config.time.integrator].jerks
+        return is_hybrid or jerks or self.communicator.size == 1
+
+    def _has_memory(self, number: int, backend: Backend) -> bool:
+        """Return whether every device has memory for twice the positions of all bodies."""
         sharing = self.communicator.node.allgather(backend.identity).count(backend.identity)
         free = self.communicator.minimum(np.array(backend.free_memory() // sharing))
-        return 2 * number * BYTES_OF_A_SOURCE <= free
+        return bool(2 * number * BYTES_OF_A_SOURCE <= free)
 
-    def _model(self, placement, exchange, mass, ids):
+    def _model(
+        self, placement: Placement, exchange: BodyExchange, mass: np.ndarray, ids: np.ndarray
+    ) -> NBodyModel:
         """Return the model, its bodies not yet set."""
         time_axis = self.config.time
         setup = self._force_setup(placement, exchange, mass)
@@ -231,8 +262,13 @@ class NBodyBuilder:
         shown = self._shown(placement.backend, len(mass))
         return NBodyModel(setup, ids, force, integrator, time_axis.dt, shown)
 
-    def _force_setup(self, placement, exchange, mass):
-        """Return what the force is made from; `exchange: ring` sums in ring order on one rank too."""
+    def _force_setup(
+        self, placement: Placement, exchange: BodyExchange, mass: np.ndarray
+    ) -> ForceSetup:
+        """Return what the force is made from.
+
+        ``exchange: ring`` sums in ring order on one rank too.
+        """
         return ForceSetup(
             backend=placement.backend,
             communicator=self.communicator,
@@ -240,63 +276,71 @@ class NBodyBuilder:
             mass=mass,
             pair_force=self.pair_force,
             kinds=tuple(placement.kinds),
-            ring_order=self.config.compute.exchange == RingExchange.name,
+            ring_order=self.config.compute.exchange == RING,
             timings=Timings(),
         )
 
-    def _shown(self, backend, number):
-        """Return what is written with the frames besides the bodies."""
+    def _shown(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
+        """Return what is written with the frames beside the bodies."""
         chosen = self.config.activity_map
-        return (
-            ()
-            if chosen is None
-            else (ActivityMap(backend, self.communicator, chosen.cells, number),)
-        )
+        if chosen is None:
+            return ()
+        return (ActivityMap(backend, self.communicator, chosen.cells, number),)
 
 
-def initial_bodies(config) -> Bodies:
+def _bodies_in_words(number: int) -> str:
+    return plural(number, "body", "bodies")
+
+
+def initial_bodies(config: NBodyConfig) -> Bodies:
     """Return the bodies that a configuration asks for.
 
     Raises
     ------
     InputError
-        If a file of bodies is missing or wrong, or this machine has no room for so many bodies.
+        If a file of bodies is missing or wrong, or the bodies do not fit into memory.
     """
     choice = config.bodies
-    if choice.kind == "file":
+    if isinstance(choice, FileBodies):
         return _bodies_of_file(choice, config.seed)
     arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
-    arguments |= {"G": config.gravity.G} if choice.kind in NEEDS_G else {}
-    arguments |= {"seed": config.seed} if choice.kind in NEEDS_SEED else {}
-    _check_room(arguments.get("n", 0))
-    return getattr(initial_conditions, choice.kind.replace("-", "_"))(**arguments)
+    if choice.kind in TAKES_G:
+        arguments["G"] = config.gravity.G
+    if choice.kind in TAKES_SEED:
+        arguments["seed"] = config.seed
+    _check_memory(arguments.get("n", 0))
+    make = getattr(initial_conditions, choice.kind.replace("-", "_"))
+    bodies: Bodies = make(**arguments)
+    return bodies
 
 
-def _check_room(number):
-    """Refuse more bodies than this machine has room for: it would end this process, or another, without a word."""
-    needed = number * LEAST_BYTES_OF_A_BODY
+def _check_memory(number: int) -> None:
+    """Refuse more bodies than fit into memory: the system would end a process without a word."""
+    needed = number * MIN_BYTES_PER_BODY
     free = available_memory()
     if needed > free:
         raise InputError(
-            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and {free / 1e9:.3g} GB are "
-            "free on this machine; take fewer"
+            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and "
+            f"{free / 1e9:.3g} GB are free on this machine; take fewer"
         )
 
 
-def _bodies_of_file(choice, seed):
+def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
     table = read_bodies(choice.path, seed)
     if choice.dimensions == 2:
-        _check_flat(choice.path, table)
+        _check_is_in_plane(choice.path, table.position, table.velocity)
+    if table.id is None:
+        return Bodies(table.position, table.velocity, table.mass)
     return Bodies(table.position, table.velocity, table.mass, table.id)
 
 
-def _check_flat(path, table):
+def _check_is_in_plane(path: str, position: np.ndarray, velocity: np.ndarray) -> None:
     """Check that bodies lie in the plane z = 0 and move within it."""
-    outside = np.flatnonzero((table.position[:, 2] != 0) | (table.velocity[:, 2] != 0))
+    outside = np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))
     if len(outside):
-        z = table.position[outside[0], 2]
-        speed = table.velocity[outside[0], 2]
+        body = outside[0]
+        found = f"has z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
         raise InputError(
-            f"{path}: body {outside[0]}, counted from 0, has z = {z:g} and vz = {speed:g}; with bodies.dimensions: 2 "
-            "both must be 0 for every body"
+            f"{path}: body {body}, counted from 0, {found}; with bodies.dimensions: 2 both must be "
+            "0 for every body"
         )

@@ -64,7 +64,10 @@ def test_the_exchange_that_was_asked_for(communicator, asked, kind):
 def test_auto_lets_bodies_go_around_where_a_device_is_small(
     communicator, monkeypatch, bytes_of_all, name
 ):
-    """All positions may take half of what is free; ranks of one device share it; the last rank has the least."""
+    """All positions may take half of what is free, which ranks of one device share.
+
+    The last rank has the least.
+    """
     last = communicator.rank == communicator.size - 1
     free = 100 * bytes_of_all * communicator.local_size
     monkeypatch.setattr(CpuBackend, "free_memory", lambda self: free if last else 10**15)
@@ -81,9 +84,9 @@ def test_hybrid_ranks_hold_all_positions(communicator):
     with pytest.raises(
         InputError, match="compute.exchange: ring needs ranks that compute on one device"
     ) as caught:
-        builder(communicator, "ring")._exchange(100, placement)
+        builder(communicator, "ring")._exchange_name(100, placement)
     assert caught.value.shared
-    assert builder(communicator, "auto")._exchange(10**15, placement).name == "allgather"
+    assert builder(communicator, "auto")._exchange_name(10**15, placement) == "allgather"
 
 
 @pytest.mark.parametrize(
