@@ -21,6 +21,7 @@ autodoc_typehints_description_target = "documented_params"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 
 html_theme = "alabaster"
 html_title = f"hybrid_nbody {release}"
