@@ -1,6 +1,10 @@
-"""Initial conditions: one function a kind, from a seed to the same bodies everywhere (G is the run's)."""
+"""Initial conditions: one function for each ``bodies.kind``.
+
+A seed gives the same bodies on every machine; G is the gravitational constant of the run.
+"""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies, centred
 
@@ -29,7 +33,7 @@ def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
     )
 
 
-def _plummer_speeds(random, n):
+def _plummer_speeds(random: np.random.Generator, n: int) -> NDArray[np.float64]:
     """Draw speeds, in units of the escape speed, from g(q) = q^2 (1 - q^2)^(7/2) by rejection."""
     accepted = np.empty(0)
     while len(accepted) < n:
@@ -40,7 +44,12 @@ def _plummer_speeds(random, n):
 
 
 def uniform_sphere(
-    n: int, seed: int, mass=1.0, radius=1.0, virial_ratio=1.0, G: float = 1.0
+    n: int,
+    seed: int,
+    mass: float = 1.0,
+    radius: float = 1.0,
+    virial_ratio: float = 1.0,
+    G: float = 1.0,
 ) -> Bodies:
     """Return a homogeneous sphere of the given total mass, with isotropic normal velocities.
 
@@ -52,28 +61,35 @@ def uniform_sphere(
     return centred(position, dispersion * random.standard_normal((n, 3)), np.full(n, mass / n))
 
 
-def cold_sphere(n: int, seed: int, mass=1.0, radius=1.0) -> Bodies:
+def cold_sphere(n: int, seed: int, mass: float = 1.0, radius: float = 1.0) -> Bodies:
     """Return a homogeneous sphere at rest, which collapses within 1.11 sqrt(R^3 / (G M))."""
     return uniform_sphere(n, seed, mass, radius, virial_ratio=0.0)
 
 
-def random_box(n: int, seed: int, half_width=1.0, mass=1.0) -> Bodies:
+def random_box(n: int, seed: int, half_width: float = 1.0, mass: float = 1.0) -> Bodies:
     """Return bodies of `mass` each, at rest, uniform in [-half_width, half_width]^3."""
     random = np.random.default_rng(seed)
-    return Bodies(
-        random.uniform(-half_width, half_width, (n, 3)), np.zeros((n, 3)), np.full(n, float(mass))
-    )
+    position = random.uniform(-half_width, half_width, (n, 3))
+    return Bodies(position, np.zeros((n, 3)), np.full(n, float(mass)))
 
 
 def random_square(n: int, seed: int) -> Bodies:
-    """Return bodies of mass 1/n each, at rest, uniform in the unit square [0, 1]^2 of the plane z = 0."""
+    """Return bodies of mass 1/n each, at rest, uniform in the unit square of the plane z = 0."""
     position = np.zeros((n, 3))
     position[:, :2] = np.random.default_rng(seed).uniform(0, 1, (n, 2))
     return Bodies(position, np.zeros((n, 3)), np.full(n, 1 / n))
 
 
-def two_body(masses=(1.0, 1.0), semi_major_axis=1.0, eccentricity=0.0, G: float = 1.0) -> Bodies:
-    """Return two bodies on a Kepler orbit in the x-y plane, at pericentre on the x axis, about their centre of mass."""
+def two_body(
+    masses: tuple[float, float] = (1.0, 1.0),
+    semi_major_axis: float = 1.0,
+    eccentricity: float = 0.0,
+    G: float = 1.0,
+) -> Bodies:
+    """Return two bodies on a Kepler orbit about their centre of mass.
+
+    The orbit lies in the x-y plane, and the bodies start at pericentre on the x axis.
+    """
     mass = np.array(masses, dtype=float)
     distance = semi_major_axis * (1 - eccentricity)
     speed = np.sqrt(G * mass.sum() * (1 + eccentricity) / distance)
@@ -85,7 +101,10 @@ def two_body(masses=(1.0, 1.0), semi_major_axis=1.0, eccentricity=0.0, G: float 
 
 
 def figure_eight(G: float = 1.0) -> Bodies:
-    """Return three unit masses that chase each other along an eight (Chenciner & Montgomery 2000; Simó's values)."""
+    """Return three unit masses that follow each other along a figure eight.
+
+    Chenciner & Montgomery, Ann. Math. 152, 881 (2000); the values are Simó's.
+    """
     first = np.array([0.97000436, -0.24308753, 0.0])
     third = np.array([-0.93240737, -0.86473146, 0.0])
     position = np.array([first, -first, np.zeros(3)])
@@ -93,8 +112,8 @@ def figure_eight(G: float = 1.0) -> Bodies:
     return Bodies(position, velocity, np.ones(3))
 
 
-def lagrange_triangle(side=1.0, mass=1.0, G: float = 1.0) -> Bodies:
-    """Return three equal masses on a rotating equilateral triangle; omega = sqrt(3 G m / side^3)."""
+def lagrange_triangle(side: float = 1.0, mass: float = 1.0, G: float = 1.0) -> Bodies:
+    """Return three equal masses on an equilateral triangle; omega = sqrt(3 G m / side^3)."""
     angle = 2 * np.pi * np.arange(3) / 3
     radius = side / np.sqrt(3)
     omega = np.sqrt(3 * G * mass / side**3)
@@ -103,7 +122,7 @@ def lagrange_triangle(side=1.0, mass=1.0, G: float = 1.0) -> Bodies:
     return Bodies(position, velocity, np.full(3, float(mass)))
 
 
-def isotropic(random, n: int) -> np.ndarray:
+def isotropic(random: np.random.Generator, n: int) -> NDArray[np.float64]:
     """Return n random unit vectors, an (n, 3) array."""
     height = random.uniform(-1, 1, n)
     angle = random.uniform(0, 2 * np.pi, n)

@@ -1,4 +1,4 @@
-"""The activity map: bodies counted in the cells of the unit square, on any backend and any number of ranks."""
+"""The activity map: bodies counted in the cells of the unit square, on any backend and ranks."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_counts_are_those_of_numpy(backend, cells, number):
 
 
 def test_edges(backend):
-    """A cell holds its lower edges, the last ones their upper edges too; what is outside does not count."""
+    """A cell holds its lower edges, the last ones their upper edges too; nothing beyond counts."""
     inside = [(0, 0), (0.5, 0), (0, 0.5), (1, 1), (1, 0), (0.25, 1), (np.nextafter(0.5, 0), 0)]
     outside = [
         (-1e-300, 0.5),

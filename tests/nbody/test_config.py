@@ -1,4 +1,4 @@
-"""The models themselves: defaults, the number of steps, durations, and what Python code may hand over."""
+"""The configuration of bodies: defaults, the number of steps, durations, values from Python."""
 
 import pytest
 from pydantic import ValidationError

@@ -43,7 +43,7 @@ def test_spheres_are_centred_and_of_mass_one(make):
 
 
 def test_plummer_sphere_in_standard_units():
-    """Averages over 16 spheres of 1024 bodies against the exact values; bounds are four standard deviations."""
+    """Averages over 16 spheres of 1024 bodies, within four standard deviations."""
     ratios, radii, totals = [], [], []
     for seed in range(16):
         bodies = ic.plummer(1024, seed)

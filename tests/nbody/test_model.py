@@ -116,7 +116,7 @@ def test_uneven_and_empty_shares_give_the_same_bits(communicator, alone, backend
 @pytest.mark.mpi
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_restored_model_continues_with_the_same_bits(communicator, backend, precision):
-    """Saved and restored between two sorts, where the order of the sources is no longer that of the positions."""
+    """Between two sorts the order of the sources is no longer that of the positions."""
     options = {"backend": backend, "precision": precision, "softening": 0.05}
     bodies = plummer(100, 5)
     model = make_model(bodies, 1e-3, communicator, **options)

@@ -1,6 +1,6 @@
 """A force and an integrator from outside the package do all that those of the package do.
 
-A uniform field g beside the pair force moves the centre of mass as a free fall, x + v t + g t^2 / 2,
+A uniform field g beside the pair force makes the centre of mass fall freely, x + v t + g t^2 / 2,
 and leaves the motion about it as it is; RK4 has order 4.
 """
 

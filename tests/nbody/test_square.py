@@ -1,4 +1,4 @@
-"""Experiment B of the course: gravity in a plane with an activity map, against a float64 program of a few lines.
+"""Experiment B of the course, gravity in a plane, against a float64 program of a few lines.
 
 a_i = G sum_j m_j (r_j - r_i) / (|r_j - r_i|^2 + eps^2)^(3/2); then v += a dt, then r += v dt.
 """

@@ -42,7 +42,7 @@ SETS = {"plummer": lambda: plummer(4096, seed=2), "clustered": clustered}
 
 
 class WholeExchange(AllgatherExchange):
-    """Nothing is exchanged: all positions are known here, and `own` rows are this rank's targets."""
+    """Nothing is exchanged: all positions are known here, and `own` are the targets."""
 
     def __init__(self, number, own):
         super().__init__(None, Partition.equal(number, 1), 0)
@@ -50,7 +50,7 @@ class WholeExchange(AllgatherExchange):
 
 
 def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=None):
-    """Return a started direct sum, as a run has it, on `bodies`, whose targets are `own` (all by default)."""
+    """Return a started direct sum, as a run has it, at the bodies `own` (all by default)."""
     number = len(bodies)
     setup = ForceSetup(
         backend=backend,

@@ -1,4 +1,4 @@
-"""Stand-ins for the devices of a hybrid backend: they compute on the CPU, and tell the time of devices of any speed."""
+"""Stand-ins for the devices of a hybrid backend: the CPU, with the clocks of any devices."""
 
 from functools import cache, partial
 from types import SimpleNamespace
@@ -14,7 +14,10 @@ class Clock:
 
 
 class Helper(CpuBackend):
-    """A device that the host waits for: `rate` interactions a second, and `fixed` seconds for every force."""
+    """A device that the host waits for.
+
+    It computes `rate` interactions a second and needs `fixed` seconds for every force.
+    """
 
     def __init__(self, clock, rate, fixed=0.0):
         super().__init__(1)
@@ -55,7 +58,7 @@ class Main(Helper):
 
 @cache
 def charging():
-    """Return the CPU's kernels, whose forces take the time that a stand-in says; imported once a backend is there."""
+    """Return the CPU's kernels with the times of a stand-in; imported after a backend is made."""
     from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
 
     class Charging(cpu.Kernels):

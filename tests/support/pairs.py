@@ -1,4 +1,4 @@
-"""A direct sum that computes each pair once, in NumPy: what the kernels of a GPU do, slowly, on any machine."""
+"""The direct sum with each pair computed once, in NumPy: the kernels of a GPU on any machine."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def add_exactly(value, by, sums):
 
 
 class Kernels(cpu.Kernels):
-    """Accelerations in float64 by pairs, of softened bodies; the other sums are those of the twin."""
+    """Accelerations in float64 by pairs, of softened bodies; other sums are those of the CPU."""
 
     def __init__(self, backend, state, pair_force):
         super().__init__(backend, state, pair_force)
@@ -75,7 +75,7 @@ class Kernels(cpu.Kernels):
         return 0.0
 
     def pair_potential(self, state, result):
-        """See the twin: each rank sums over all sources at its own bodies."""
+        """Sum over all sources at the bodies of this rank, as on the CPU."""
         own = np.zeros((len(result), 1, 1))
         return PairSums(
             np.zeros((len(state.mass), 1, 1)), own, lambda _: self.potential(state, result)

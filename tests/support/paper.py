@@ -1,4 +1,4 @@
-"""A GPU on paper for the kernels of gravity: it checks their arguments, and its clock runs as a test says."""
+"""A GPU on paper for the kernels of gravity: it checks arguments and has a clock of its own."""
 
 import re
 

@@ -155,7 +155,7 @@ class DirectForce(JerkForce):
         self.backend.synchronize()
 
     def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
-        """Start with the sources in the saved order, or in a new one where its chunks do not fit."""
+        """Start with the sources in the saved order; in a new one where its chunks do not fit."""
         concatenate = self.communicator.concatenate
         order = concatenate(rows("gravity/order"))
         heads = concatenate(rows("gravity/chunk_head"))
@@ -209,7 +209,7 @@ class DirectForce(JerkForce):
         return given_order(len(self.state.position))
 
     def agree(self, order: Order) -> Order:
-        """Return the root's order where devices differ, whose rounding might lead to another one."""
+        """Return the root's order where devices differ: their rounding might, too."""
         if not self.mixed_devices:
             return order
         bodies = self.backend.download(order.bodies) if self.communicator.is_root else None

@@ -249,7 +249,7 @@ class Hermite(Integrator):
         shortest, body = min(self.setup.communicator.gather(own))
         return NumericalError(
             f"after step {step} (t = {step * self.dt:g}): body {body} needs a substep of "
-            f"{shortest:.3g}, too short for steps of {self.dt:g}: it is about to meet another body, "
-            "or its force is NaN. Take a smaller time.dt, a larger gravity.softening, or other "
-            "bodies; checkpoints written before are kept"
+            f"{shortest:.3g}, too short for steps of {self.dt:g}. It is about to meet another "
+            "body, or its force is NaN. Take a smaller time.dt, a larger gravity.softening, or "
+            "other bodies; checkpoints written before are kept"
         ).on_all_ranks()

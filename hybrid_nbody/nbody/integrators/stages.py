@@ -1,8 +1,8 @@
-"""Time integrators as sequences of kicks and drifts, the formula beside each stage.
+"""Steps as sequences of kicks and drifts, with the formula beside each stage.
 
 Kicks and drifts of fixed length make symplectic methods (Yoshida, Phys. Lett. A 150, 1990): the
-energy error of a bound system oscillates and does not drift. A backend runs many steps without
-coming back to Python where it can.
+energy error of a bound system oscillates and does not drift. `StepPlan.perform` interprets the
+stages on the host; compiled code interprets their encoded form.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,13 @@ ACTIONS = ("kick", "drift", "force")
 
 @dataclass(frozen=True)
 class Stage:
-    """One action on all bodies: ``"kick"``, ``"drift"`` or ``"force"``, over a fraction of the step."""
+    """One action on all bodies over a fraction of the step.
+
+    Attributes
+    ----------
+    action : {"kick", "drift", "force"}
+    fraction : float
+    """
 
     action: str
     fraction: float = 0.0

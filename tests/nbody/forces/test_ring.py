@@ -1,4 +1,4 @@
-"""Gravity whose sources go around the ranks, against gravity that holds them all, and against the reference."""
+"""The direct sum around a ring of ranks against that of all positions and the reference."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_accelerations_and_potentials_are_those_of_the_reference(
 def test_without_softening_a_body_leaves_out_itself_and_nobody_else(
     communicator, backend, precision, number
 ):
-    """As many bodies as there may be ranks, and fewer: a body has the place of another rank's body in each block."""
+    """Also with fewer bodies than ranks: a body's index is that of another one in each block."""
     bodies = unequal(random_box(number, 4))
     model = ring(bodies, communicator, backend=backend, precision=precision)
     found, phi = whole(model, "bodies/acceleration"), potential_of(model)
@@ -166,7 +166,7 @@ def resumed(bodies, communicator, rows, scalars, **options):
 @pytest.mark.parametrize("precision", TOLERANCES)
 @pytest.mark.parametrize("weights", SHARES)
 def test_a_restored_model_goes_on_with_the_same_bits(communicator, backend, precision, weights):
-    """Saved and restored between two sorts, where the order of the sources is no longer that of the positions."""
+    """Between two sorts the order of the sources is no longer that of the positions."""
     bodies, shares = plummer(200, 5), SHARES[weights](communicator.size)
     options = {"backend": backend, "precision": precision, "softening": 0.05, "weights": shares}
     model = ring(bodies, communicator, **options)
@@ -221,7 +221,7 @@ def test_a_rank_holds_its_own_bodies_and_two_blocks(communicator):
 
 @pytest.mark.mpi(min_size=2)
 def test_messages_travel_while_a_block_is_summed(communicator):
-    """Each message is begun before the sum over the block at hand, and finished after it; none for the last block."""
+    """Each message is begun before the sum over the current block and finished after it."""
     happened = []
 
     class Noted(RingExchange):

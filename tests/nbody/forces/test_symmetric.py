@@ -1,4 +1,4 @@
-"""Gravity that computes each pair once: sums whose order does not matter, shares of the pairs, and who takes it."""
+"""Each pair once: sums whose order does not matter, shares of the pairs, and where it is used."""
 
 import itertools
 import time

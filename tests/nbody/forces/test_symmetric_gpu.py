@@ -1,4 +1,4 @@
-"""Each pair once on GPUs: against the reference, and bit by bit from call to call and for any number of ranks.
+"""Each pair once on GPUs: the reference, and the same bits for any call and number of ranks.
 
 Errors are relative to the rms over all bodies, potentials to their own values.
 """

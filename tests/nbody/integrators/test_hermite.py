@@ -1,4 +1,4 @@
-"""Hermite's scheme with shared adaptive substeps: known orbits to 1e-10, any ranks and restarts with the same bits."""
+"""Hermite's scheme: known orbits to 1e-10, and the same bits on any ranks and after restarts."""
 
 from functools import cache
 
@@ -25,7 +25,7 @@ FAST = 1e-6  # an accuracy far below what rounding allows
 
 
 def model_of(bodies, dt, communicator, backend=None, compiled=True, **options):
-    """Return a model of hermite4, in the compiled loop where there is one, or else substep by substep."""
+    """Return a model of hermite4, in the compiled loop if there is one and `compiled` is true."""
     model = make_model(bodies, dt, communicator, backend, "hermite4", **options)
     if not compiled:
         model.force.kernels.run_hermite = None
@@ -80,7 +80,7 @@ def test_figure_eight_returns_with_the_error_of_its_initial_values(alone, backen
 
 
 def scattering():
-    """Return a pair and a third body that comes in, takes the place of the first, and leaves with the second."""
+    """Return a pair and a third body that comes in and leaves with the second."""
     pair = two_body((1.0, 1.0), 1.0, 0.3)
     position = np.vstack([pair.position, [[-4.0, 1.0, 0.5]]])
     return centred(position, np.vstack([pair.velocity, [[1.2, 0.0, 0.0]]]), np.ones(3))
@@ -88,7 +88,7 @@ def scattering():
 
 @cache
 def exact_positions(make, time):
-    """Return positions after some time, by a Runge-Kutta method of order 8 with forces of its own."""
+    """Return positions after some time by a Runge-Kutta method of order 8 with its own forces."""
     bodies = make()
 
     def slope(_, y):
@@ -139,7 +139,7 @@ def test_a_force_that_does_not_change_asks_for_no_substep():
     start, result = np.zeros((4, 2, 3)), np.zeros(2)
     start[2] = acceleration = np.array([[1.0, 2.0, 3.0], [np.nan, 0.0, 0.0]])
     next_steps(0.1, 0.01, 0.0, start, acceleration, start[3], result)
-    assert result.tolist() == [np.inf, 0.0]  # and no number asks for what cannot be done
+    assert result.tolist() == [np.inf, 0.0]  # and NaN for one that cannot be taken
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -163,7 +163,7 @@ def test_a_body_without_forces_moves_on_a_line(alone, backend):
 
 @pytest.mark.mpi
 def test_a_body_whose_forces_cancel_does_not_hold_the_others_up(communicator, backend):
-    """At rest at the centre of a pair, perhaps on a rank of its own: its acceleration and jerk are rounding."""
+    """At rest at the centre of a pair its acceleration and jerk are rounding errors."""
     pair = two_body((1.0, 1.0), 1.0, 0.3)
     position, velocity = (
         np.vstack([array, np.zeros((1, 3))]) for array in (pair.position, pair.velocity)

@@ -1,4 +1,7 @@
-"""Orbits with known answers; G = 1, no softening (values computed independently in high precision)."""
+"""Orbits with known answers; G = 1, no softening.
+
+The values were computed independently in high precision.
+"""
 
 from pathlib import Path
 
@@ -21,7 +24,7 @@ FIGURE_EIGHT_PERIOD = 6.32591398
 
 
 def errors_after_a_period(alone, backend, steps):
-    """Return the largest coordinate error of a figure-eight body, after a period in `steps` steps."""
+    """Return the largest coordinate error of a figure-eight body after a period."""
     bodies = figure_eight()
     model = make_model(bodies, FIGURE_EIGHT_PERIOD / steps, alone, backend)
     model.advance(steps)
@@ -80,7 +83,7 @@ def test_kepler_orbit_of_eccentricity_0_9(alone, backend, steps, expected):
 
 
 def test_kepler_orbit_keeps_its_shape(alone):
-    """Pericentre and apocentre distances a (1 -+ e) of the relative orbit, and Kepler's third law for its period."""
+    """Distances a (1 -+ e) of pericentre and apocentre, and Kepler's third law."""
     a, e, masses = 2.0, 0.6, (3.0, 1.0)
     period = 2 * np.pi * np.sqrt(a**3 / sum(masses))
     model = make_model(two_body(masses, a, e), period / 40000, alone)
@@ -125,7 +128,7 @@ def test_cold_sphere_collapses_along_the_exact_solution(alone):
 
 
 def test_energy_of_a_bound_system_oscillates_and_does_not_drift(alone):
-    """Twenty orbits, looked at twenty times each: the largest error of the second ten is that of the first ten."""
+    """The largest error of ten orbits is that of the ten before."""
     model = make_model(two_body(eccentricity=0.5), 2 * np.pi / np.sqrt(2) / 2000, alone)
     model.diagnostics()
     errors = []
@@ -144,7 +147,7 @@ def six_bodies():
 
 
 def test_energy_error_of_the_six_bodies_is_bounded_and_does_not_drift(alone):
-    """The first fifth of the run: a line through the error rises less than the error scatters about it."""
+    """A line through the error of the first fifth rises less than the error scatters about it."""
     config, bodies = six_bodies()
     model = make_model(bodies, config.time.dt, alone, precision=config.gravity.precision)
     errors = [model.diagnostics()["relative_energy_error"]]

@@ -1,4 +1,4 @@
-"""Orders of the integrators on an eccentric Kepler orbit, and what their schemes promise besides; G = 1."""
+"""Orders of the integrators on an eccentric Kepler orbit, symmetries and work; G = 1."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Steps of several ranks: queued one by one or replayed, with the same bits; and an order that all share."""
+"""Steps of several ranks, queued one by one or replayed; and an order that all ranks share."""
 
 import weakref
 
@@ -74,7 +74,7 @@ def test_replayed_steps_have_the_bits_of_others(communicator, exchange, integrat
 
 @pytest.mark.mpi(min_size=2)
 def test_times_of_replayed_steps_make_up_the_whole(communicator):
-    """A clock that each mark advances by a second: every lap takes one, and all replays together another."""
+    """A clock that each mark advances by a second: every part takes one, all replays another."""
 
     class Counting(CpuBackend):
         now = 0.0
