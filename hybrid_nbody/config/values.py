@@ -16,11 +16,13 @@ from pydantic import (
     AfterValidator,
     AllowInfNan,
     BeforeValidator,
+    GetCoreSchemaHandler,
     Strict,
     TypeAdapter,
     ValidationError,
     WrapValidator,
 )
+from pydantic_core import core_schema
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,16 @@ class Registered:
 
     table: Mapping[str, Any]
 
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Check that the name is in the table."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
 
-def registered(table: Mapping[str, Any]) -> Any:
-    """Return the type of a key that chooses among the names of a table."""
-
-    def check(name: str) -> str:
-        if name not in table:
+    def _check(self, name: str) -> str:
+        if name not in self.table:
             raise ValueError()
         return name
-
-    return Annotated[str, Strict(), AfterValidator(check), Registered(table)]
 
 
 Number = Annotated[float, Strict(), AllowInfNan(False)]

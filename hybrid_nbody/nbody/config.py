@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, Lt
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, Strict, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.sections import Compute, ModelConfig, Output, Section, Time, fault
 from hybrid_nbody.config.values import (
@@ -15,8 +16,8 @@ from hybrid_nbody.config.values import (
     Line,
     NonNegative,
     Positive,
+    Registered,
     Whole,
-    registered,
 )
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
@@ -33,8 +34,8 @@ Share = Annotated[
     InOneMessage,
     Allowed("choice or number", "auto or a number from 0 to 1"),
 ]
-Solver = registered(FORCES)
-IntegratorName = registered(INTEGRATORS)
+Solver = Annotated[str, Strict(), Registered(FORCES)]
+IntegratorName = Annotated[str, Strict(), Registered(INTEGRATORS)]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
 Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
 TwoMasses = Annotated[
@@ -296,7 +297,7 @@ class NBodyConfig(ModelConfig):
         return config
 
 
-def _integrator_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
+def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
     name = config.time.integrator
     if name == "hermite4":
         yield from _accuracy_faults(config)
@@ -316,7 +317,7 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
         yield fault(("time", "integrator"), name, text)
 
 
-def _accuracy_faults(config: NBodyConfig) -> Iterator[dict[str, Any]]:
+def _accuracy_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
     accuracy = config.time.accuracy
     precision = config.gravity.precision
     least = LEAST_ACCURACY[precision]

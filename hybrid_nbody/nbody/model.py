@@ -85,7 +85,7 @@ class NBodyModel:
         self.force.start()
         self.integrator.begin(self.force, self.bodies)
 
-    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+    def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
         self.initial_energy = scalars["initial_energy"]
@@ -93,7 +93,7 @@ class NBodyModel:
         self.force.restore(rows, scalars)
         self.integrator.restore(scalars)
 
-    def _set_bodies(self, position: NDArray, velocity: NDArray) -> None:
+    def _set_bodies(self, position: NDArray[Any], velocity: NDArray[Any]) -> None:
         self.bodies.position[:] = self.backend.upload(position)
         self.bodies.velocity[:] = self.backend.upload(velocity)
         self._update_shown()
@@ -150,7 +150,7 @@ class NBodyModel:
             role=role,
         )
 
-    def _constant(self, name: str, description: str, units: str, array: NDArray) -> Field:
+    def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:
         """Return a field of one number a body, kept on the host."""
         return Field(
             name=f"bodies/{name}",

@@ -6,7 +6,7 @@ is added with `hybrid_nbody.nbody.forces.registry.register`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ class Force(Protocol):
         """Return the numbers that a restart of this force needs."""
         return {}
 
-    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+    def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Start from a saved state: ``rows(name)`` gives this rank's rows of a field."""
         self.start()
 

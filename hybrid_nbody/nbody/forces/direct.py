@@ -154,7 +154,7 @@ class DirectForce(JerkForce):
         self.accelerations(NullTimer())
         self.backend.synchronize()
 
-    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+    def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Start with the sources in the saved order; in a new one where its chunks do not fit."""
         concatenate = self.communicator.concatenate
         order = concatenate(rows("gravity/order"))
@@ -174,7 +174,7 @@ class DirectForce(JerkForce):
         ]
 
     def _field(
-        self, name: str, dtype: str, description: str, host: Callable[[int, int], NDArray]
+        self, name: str, dtype: str, description: str, host: Callable[[int, int], NDArray[Any]]
     ) -> Field:
         """Return a field of one number a body."""
         return Field(
@@ -191,7 +191,10 @@ class DirectForce(JerkForce):
     def order_rows(self, first: int, last: int) -> NDArray[np.int32]:
         """Return rows first … last - 1 of this rank of the bodies in summing order."""
         start = self.exchange.own.start
-        return self.backend.download(self.state.order[start + first : start + last])
+        rows: NDArray[np.int32] = self.backend.download(
+            self.state.order[start + first : start + last]
+        )
+        return rows
 
     def head_rows(self, first: int, last: int) -> NDArray[np.uint8]:
         """Return whether a chunk starts at each of these rows."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +141,7 @@ class RingForce(DirectForce):
         """Return the order of the own bodies, which no other rank needs to find."""
         return self._local_order()
 
-    def restore(self, rows: Callable[[str], NDArray], scalars: Mapping[str, float]) -> None:
+    def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Start in the saved order, or in a new one if that was saved with other shares."""
         local = rows("gravity/order") - np.int32(self.exchange.own.start)
         same_shares = np.array_equal(np.sort(local), np.arange(len(local)))
@@ -149,7 +150,7 @@ class RingForce(DirectForce):
 
     def order_rows(self, first: int, last: int) -> NDArray[np.int32]:
         """Return rows of the own bodies in summing order, as numbers of all bodies."""
-        own = self.backend.download(self.state.order[first:last])
+        own: NDArray[np.int32] = self.backend.download(self.state.order[first:last])
         return own + np.int32(self.exchange.own.start)
 
     def head_rows(self, first: int, last: int) -> NDArray[np.uint8]:

@@ -119,10 +119,11 @@ def _starts(leaps: Iterable[int], number: int) -> NDArray[np.int64]:
     edges = np.array([0, *(leap + 1 for leap in leaps), number])
     counts = -(-np.diff(edges) // CHUNK)  # of the chunks of each segment
     before = np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(edges[:-1], counts) + CHUNK * (np.arange(len(before)) - before)
+    within: NDArray[np.int64] = np.arange(len(before)) - before
+    return np.repeat(edges[:-1], counts) + CHUNK * within
 
 
-def _padded(starts: NDArray, number: int) -> NDArray[np.int32]:
+def _padded(starts: NDArray[Any], number: int) -> NDArray[np.int32]:
     """Return the starts of all chunks: those not in use start at `number`."""
     result = np.full(chunk_capacity(number) + 1, number, np.int32)
     result[: len(starts)] = starts

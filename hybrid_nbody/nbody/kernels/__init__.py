@@ -1,9 +1,21 @@
 """The pair force: ``reference`` is the truth; ``cpu``, ``gpu`` and ``hybrid`` are tested against it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybrid_nbody.backends.base import Backend
+    from hybrid_nbody.nbody.kernels.contract import (
+        ActivityCounter,
+        Kernels,
+        PairForce,
+        SymmetricKernels,
+    )
+    from hybrid_nbody.nbody.state import State
 
 
-def make_kernels(backend, state, pair_force, **options) -> Any:
+def make_kernels(
+    backend: "Backend", state: "State", pair_force: "PairForce", **options: Any
+) -> "Kernels":
     """Return the `contract.Kernels` of a backend for a state.
 
     Parameters
@@ -17,14 +29,20 @@ def make_kernels(backend, state, pair_force, **options) -> Any:
     **options
         Of one device alone, such as ``tuning`` of a GPU.
     """
-    return backend.kernels(__name__).Kernels(backend, state, pair_force, **options)
+    kernels: Kernels = backend.kernels(__name__).Kernels(backend, state, pair_force, **options)
+    return kernels
 
 
-def make_symmetric_kernels(backend, state, pair_force, **options) -> Any:
+def make_symmetric_kernels(
+    backend: "Backend", state: "State", pair_force: "PairForce", **options: Any
+) -> "SymmetricKernels":
     """Return the `contract.SymmetricKernels` of a backend: parameters as in `make_kernels`."""
-    return backend.kernels(__name__, "symmetric").Kernels(backend, state, pair_force, **options)
+    module = backend.kernels(__name__, "symmetric")
+    kernels: SymmetricKernels = module.Kernels(backend, state, pair_force, **options)
+    return kernels
 
 
-def make_counter(backend, cells: int) -> Any:
+def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":
     """Return the `contract.ActivityCounter` of a backend for `cells` cells along each side."""
-    return backend.kernels(__name__, "activity").Counter(backend, cells)
+    counter: ActivityCounter = backend.kernels(__name__, "activity").Counter(backend, cells)
+    return counter
