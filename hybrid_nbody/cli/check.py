@@ -7,7 +7,7 @@ from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.progress import duration
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import resolved
@@ -43,7 +43,7 @@ def check(path: str | Path, overrides: Sequence[str], communicator: Communicator
         lambda: directory.check(Path(config.output.directory), overwrite=True)
     )
     initial = communicator.only_on_root(builder.initial)
-    placement = place(config.compute.backend, config.compute.threads, communicator)
+    placement = assign_device(config.compute.backend, config.compute.threads, communicator)
     if not communicator.is_root:
         return ""
     plan = kind.plan(config, initial, communicator.size)

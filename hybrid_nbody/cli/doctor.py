@@ -13,7 +13,7 @@ from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import visible_gpus
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import cuda_aware, library_name
-from hybrid_nbody.parallel.placement import free_cores, place
+from hybrid_nbody.parallel.placement import assign_device, free_cores
 from hybrid_nbody.parallel.transport.choice import choose_transport
 
 PACKAGES = (
@@ -101,7 +101,7 @@ def doctor(communicator) -> tuple[str, bool]:
         On every rank, if a cache of one rank's kernels belongs to somebody else.
     """
     communicator.together(CpuBackend)  # names the cache
-    placement = place("auto", "auto", communicator)
+    placement = assign_device("auto", "auto", communicator)
     transport = choose_transport("auto", placement.backend, communicator, placement.shared_gpus)
     everyone = communicator.gather(_examine(placement.backend, communicator))
     threads = communicator.on_root(_threading_line)

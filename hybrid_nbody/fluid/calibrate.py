@@ -11,7 +11,7 @@ from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
 from hybrid_nbody.fluid.workspace import make_state
-from hybrid_nbody.parallel.calibrate import fastest
+from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 REHEARSED_CELLS = (8, 8, 8)
@@ -65,7 +65,7 @@ def measured_weights(backend, boundary, dtype, communicator, mixed: bool) -> lis
     solve = solve_of(kernels)
     seconds = partial(_seconds, backend, solve, kernels.colours(), kernels.colours())
     seconds()
-    return communicator.gather(1.0 / fastest(seconds, communicator))
+    return communicator.gather(1.0 / fastest_run(seconds, communicator))
 
 
 def solve_of(kernels):

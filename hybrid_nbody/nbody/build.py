@@ -228,7 +228,7 @@ class NBodyBuilder:
         InputError
             On every rank, if a ring was asked for that hybrid ranks cannot join.
         """
-        is_hybrid = "hybrid" in placement.kinds
+        is_hybrid = "hybrid" in placement.backends
         if is_hybrid and self.config.compute.exchange == RING:
             raise InputError(
                 "compute.exchange: ring needs ranks that compute on one device; use allgather, or "
@@ -275,7 +275,7 @@ class NBodyBuilder:
             exchange=exchange,
             mass=mass,
             pair_force=self.pair_force,
-            kinds=tuple(placement.kinds),
+            kinds=tuple(placement.backends),
             ring_order=self.config.compute.exchange == RING,
             timings=Timings(),
         )

@@ -10,7 +10,7 @@ from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import HermitePlan, Kernels, PairForce
 from hybrid_nbody.nbody.state import State, make_state, set_order
-from hybrid_nbody.parallel.calibrate import fastest
+from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 
 MOST_BODIES = 1 << 17
@@ -101,7 +101,7 @@ def measured_weights(
     """
     backend = backend.apart()
     kernels, state = long_sample(backend, pair_force, min(number, MOST_BODIES))
-    seconds = fastest(lambda: _seconds(backend, kernels, state), communicator)
+    seconds = fastest_run(lambda: _seconds(backend, kernels, state), communicator)
     return communicator.gather(len(state.source_index) * len(state.mass) / seconds)
 
 

@@ -1,39 +1,42 @@
-"""Short trials by which ranks measure their speed, all at the same time."""
+"""Calibration: ranks measure their speeds by short runs, all at the same time."""
 
 import math
 from collections.abc import Callable
 
+from hybrid_nbody.parallel.communicator import Communicator
+
 ROUNDS = 2
+"""Rounds of runs, which all ranks begin together."""
 
 ROUND_SECONDS = 0.1
-"""What a round lasts, unless a single trial takes longer."""
+"""Duration of a round, unless a single run takes longer."""
 
 
-def fastest(seconds: Callable[[], float], communicator) -> float:
-    """Return the seconds of this rank's fastest trial, done while the other ranks do theirs.
+def fastest_run(run: Callable[[], float], communicator: Communicator) -> float:
+    """Return the seconds of this rank's fastest run, done while the other ranks do theirs.
 
-    Ranks of a node slow each other down. So they begin a round together, and all go on for as long;
-    what disturbs one round may spare the other.
+    Ranks of a node slow each other down. So they begin a round together, and all continue for the
+    same time; a disturbance of one round may spare the other.
 
     Parameters
     ----------
-    seconds : callable
-        Does one trial and returns what it took. It was called before: all is compiled.
+    run : callable
+        Does one run and returns its seconds. It was called before: everything is compiled.
     communicator : Communicator
         Every rank calls together.
     """
-    found = []
+    seconds = []
     for _ in range(ROUNDS):
         communicator.barrier()
-        found.append(_fastest_of_a_round(seconds))
-    return min(found)
+        seconds.append(_fastest_of_round(run))
+    return min(seconds)
 
 
-def _fastest_of_a_round(seconds):
-    least = math.inf
-    left = ROUND_SECONDS
-    while left > 0:
-        taken = seconds()
-        least = min(least, taken)
-        left = left - taken
-    return least
+def _fastest_of_round(run: Callable[[], float]) -> float:
+    fastest = math.inf
+    remaining = ROUND_SECONDS
+    while remaining > 0:
+        seconds = run()
+        fastest = min(fastest, seconds)
+        remaining -= seconds
+    return fastest

@@ -8,10 +8,12 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.parallel.waiting import wait
 
@@ -52,15 +54,15 @@ class Communicator:
         This node; nodes are counted by their first ranks.
     """
 
-    def __init__(self, comm):
+    def __init__(self, comm: Any):
         from mpi4py import MPI
 
         self.comm = comm
-        self.rank = comm.rank
-        self.size = comm.size
+        self.rank: int = comm.rank
+        self.size: int = comm.size
         self.node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
-        self.local_rank = self.node.rank
-        self.local_size = self.node.size
+        self.local_rank: int = self.node.rank
+        self.local_size: int = self.node.size
         firsts = comm.allgather(self.node.bcast(comm.rank))
         self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
         self._max = MPI.MAX
@@ -83,11 +85,11 @@ class Communicator:
         wait(self.comm.Ibcast(first), "a broadcast", 0)
         missing = int.from_bytes(first[:8].tobytes(), "little") - (SMALL_MESSAGE - 8)
         if missing <= 0:
-            return pickle.loads(first[8:].tobytes())
+            return cast(T, pickle.loads(first[8:].tobytes()))
         rest = np.empty(missing, np.uint8)
         rest[:] = np.frombuffer(data, np.uint8)[SMALL_MESSAGE - 8 :] if self.is_root else 0
         wait(self.comm.Ibcast(rest), "a broadcast", 0)
-        return pickle.loads(first[8:].tobytes() + rest.tobytes())
+        return cast(T, pickle.loads(first[8:].tobytes() + rest.tobytes()))
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all ranks, on every rank."""
@@ -104,14 +106,14 @@ class Communicator:
             for end, length in zip(ends, lengths, strict=True)
         ]
 
-    def gather_integers(self, *values: int) -> np.ndarray:
+    def gather_integers(self, *values: int) -> NDArray[Any]:
         """Return the (size, len(values)) integers of all ranks, on every rank."""
         mine = np.array(values, dtype=np.int64)
         result = np.empty((self.size, len(values)), np.int64)
         wait(self.comm.Iallgather(mine, result), "a gather")
         return result
 
-    def concatenate(self, rows: np.ndarray) -> np.ndarray:
+    def concatenate(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows of all ranks, in the order of ranks, on every rank; counts may differ."""
         return np.concatenate(self.gather(rows))
 
@@ -119,19 +121,22 @@ class Communicator:
         """Return whether `flag` is true on any rank."""
         return bool(self.maximum(np.array(flag, dtype=np.int64))) if self.size > 1 else flag
 
-    def maximum(self, values: np.ndarray) -> np.ndarray:
+    def maximum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the element-wise largest values over the ranks."""
         return self._reduce(values, self._max)
 
-    def minimum(self, values: np.ndarray) -> np.ndarray:
+    def minimum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the element-wise smallest values over the ranks."""
         return self._reduce(values, self._min)
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        """Return the element-wise sums over the ranks; only those of integers do not depend on the ranks."""
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the element-wise sums over the ranks.
+
+        Only sums of integers are the same for any number of ranks.
+        """
         return self._reduce(values, self._sum)
 
-    def _reduce(self, values, operation):
+    def _reduce(self, values: NDArray[Any], operation: Any) -> NDArray[Any]:
         values = np.asarray(values, order="C")
         result = np.empty_like(values)
         wait(self.comm.Iallreduce(values, result, op=operation), "a reduction")
@@ -141,10 +146,13 @@ class Communicator:
         """Wait for all ranks."""
         wait(self.comm.Ibarrier(), "a barrier")
 
-    def first_on_node(self, action: Callable[[T], object], devices: Sequence[T]) -> None:
-        """Run `action` on each of the rank's devices, but of a kind first on one rank of each node: it fills caches.
+    def first_on_node(
+        self, action: Callable[[Backend], object], devices: Sequence[Backend]
+    ) -> None:
+        """Run `action` on each of the rank's devices, on one rank of each node before the others.
 
-        Devices of several kinds fill caches of their own, at the same time.
+        The first rank with a backend fills the cache of compiled kernels for the others. Different
+        backends have caches of their own, and fill them at the same time.
 
         Parameters
         ----------
@@ -153,8 +161,8 @@ class Communicator:
         devices : sequence of Backend
             This rank's.
         """
-        kinds = self.node.allgather([device.kind for device in devices])
-        cached = {kind for earlier in kinds[: self.local_rank] for kind in earlier}
+        backends = self.node.allgather([device.kind for device in devices])
+        cached = {backend for earlier in backends[: self.local_rank] for backend in earlier}
         for device in (device for device in devices if device.kind not in cached):
             action(device)
         wait(self.node.Ibarrier(), "the compilation of kernels on one rank of each node")
@@ -162,8 +170,11 @@ class Communicator:
             action(device)
 
     def on_root(self, action: Callable[[], T]) -> T:
-        """Run `action` on the root alone and return its result everywhere; raises as `only_on_root`."""
-        return self.broadcast(self.only_on_root(action))
+        """Run `action` on the root alone and return its result everywhere.
+
+        It raises as `only_on_root` does.
+        """
+        return cast(T, self.broadcast(self.only_on_root(action)))
 
     def only_on_root(self, action: Callable[[], T]) -> T | None:
         """Run `action` on the root alone and return its result there, None elsewhere.
@@ -173,7 +184,8 @@ class Communicator:
         HybridNBodyError
             The root's error, on every rank, so that all end together.
         """
-        result = error = None
+        result = None
+        error: HybridNBodyError | None = None
         if self.is_root:
             try:
                 result = action()
@@ -192,7 +204,8 @@ class Communicator:
         HybridNBodyError
             With the rank in its message where there are several.
         """
-        result = error = None
+        result = None
+        error: HybridNBodyError | None = None
         try:
             result = action()
         except HybridNBodyError as caught:
@@ -201,7 +214,7 @@ class Communicator:
             if failure is not None:
                 named = type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure
                 raise named.on_all_ranks()
-        return result
+        return cast(T, result)
 
 
 def start_mpi() -> Communicator:
@@ -226,9 +239,8 @@ def start_mpi() -> Communicator:
     library = MPI.Get_library_version()
     if "Open MPI" not in library:
         refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
-    with warnings.catch_warnings(
-        action="ignore", category=RuntimeWarning
-    ):  # our own message says more
+    # Our own message on a foreign launcher says more than the warnings of mpi4py.
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         if not MPI.Is_initialized():
             MPI.Init()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
@@ -260,10 +272,11 @@ def refuse_foreign_launcher(
         if promised > size:
             if os.environ.get(rank_variable, "0") != "0":
                 raise InputError("")
+            mpirun = os.path.join(os.path.dirname(sys.executable), "mpirun")
             raise InputError(
-                f"{launcher} started {promised} processes, but each sees an MPI world of {size}: it belongs to another "
-                f"MPI library than mpi4py's ({_first_words(library)}); use the mpirun of that library: "
-                f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
+                f"{launcher} started {promised} processes, but each sees an MPI world of {size}: "
+                f"it belongs to another MPI library than mpi4py's ({_first_words(library)}); "
+                f"use the mpirun of that library: {mpirun}"
             )
 
 
@@ -294,7 +307,7 @@ def library_name() -> str:
 
 
 def cuda_aware() -> bool:
-    """Return whether the MPI library says that it takes GPU arrays (``MPIX_Query_cuda_support``)."""
+    """Return whether the MPI library takes GPU arrays, as ``MPIX_Query_cuda_support`` says."""
     from mpi4py import MPI
 
     try:

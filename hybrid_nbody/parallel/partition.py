@@ -1,8 +1,9 @@
-"""Who owns what: contiguous shares of `total` items, one a rank."""
+"""Which rank owns which items: contiguous shares, one a rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,10 +30,10 @@ class Partition:
         """Share `total` items in proportion to `weights`, one a rank, by the largest remainder.
 
         Each share is within one item of its exact value, and the shares add up to `total`. Where
-        one is smaller than `least`, what it lacks is taken from the largest.
+        one is smaller than `least`, the missing items are taken from the largest.
         """
-        weights = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
-        exact = total * weights / np.sum(weights)
+        scaled = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
+        exact = total * scaled / np.sum(scaled)
         counts = np.floor(exact).astype(int)
         neediest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
         counts[neediest] += 1
@@ -54,9 +55,7 @@ class Partition:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """Number of items of each rank."""
-        return tuple(
-            end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False)
-        )
+        return tuple(end - start for start, end in pairwise(self.offsets))
 
     @cached_property
     def even(self) -> bool:

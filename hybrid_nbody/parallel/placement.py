@@ -5,13 +5,20 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend, gpu_identities
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import Communicator
+
+CpuShare = str | float
+"""As in `HybridBackend`: "auto", or a share from 0 to 1."""
+
+ON_GPUS = ("gpu", "hybrid")
+"""Backends that compute on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -28,25 +35,30 @@ class Placement:
         Rank, host and device of every rank.
     shared_gpus : bool
         Whether two ranks of a node use one GPU.
-    kinds : tuple of str
-        The kind of every rank's backend.
+    backends : tuple of str
+        The name of every rank's backend.
     """
 
     backend: Backend
     reason: str
     table: list[tuple[int, str, str]]
     shared_gpus: bool
-    kinds: tuple[str, ...]
+    backends: tuple[str, ...]
 
 
-def place(asked, threads: str | int, communicator, cpu_share="auto") -> Placement:
-    """Give every rank its device: a GPU of its own or its turn of one, or a share of the node's cores, or both.
+def assign_device(
+    asked: str | Sequence[str],
+    threads: str | int,
+    communicator: Communicator,
+    cpu_share: CpuShare = "auto",
+) -> Placement:
+    """Assign every rank its device: a GPU, a share of the node's cores, or both.
 
     Parameters
     ----------
     asked : {"auto", "cpu", "gpu", "hybrid"} or sequence of str
-        For all ranks, or for each. ``auto`` gives the GPUs of a node to its first ranks, one each,
-        and CPU threads to the others.
+        For all ranks, or for each. ``auto`` assigns the GPUs of a node to its first ranks, one
+        each, and CPU threads to the others.
     threads : "auto" or int
         CPU threads of a rank.
     communicator : Communicator
@@ -59,111 +71,120 @@ def place(asked, threads: str | int, communicator, cpu_share="auto") -> Placemen
     InputError
         On every rank, if a rank cannot have what was asked for, saying why.
     """
-    kinds, reason = _kinds(asked, communicator)
-    kind = kinds[communicator.rank]
-    threads = _threads(threads, kind, communicator)
-    gpu = _turn(
-        communicator.together(lambda: gpu_identities() if kind in ON_GPUS else []), communicator
-    ).gpu
-    backend = communicator.together(lambda: BUILDERS[kind](gpu, threads, cpu_share))
+    backends, reason = _backends(asked, communicator)
+    name = backends[communicator.rank]
+    number = _threads(threads, name, communicator)
+    visible = communicator.together(lambda: gpu_identities() if name in ON_GPUS else [])
+    gpu = _own_gpu(visible, communicator).gpu
+    backend = communicator.together(lambda: _make_backend(name, gpu, number, cpu_share))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
-    identities = communicator.gather((kind in ON_GPUS, communicator.node_number, backend.identity))
-    users = Counter(identity for identity in identities if identity[0])
-    return Placement(
-        backend, reason, table, any(number > 1 for number in users.values()), tuple(kinds)
-    )
+    return Placement(backend, reason, table, _are_shared(backend, communicator), tuple(backends))
 
 
-def _kinds(asked, communicator):
-    """Return the kind of backend of each rank, and why."""
+def _make_backend(name: str, gpu: int | None, threads: int, cpu_share: CpuShare) -> Backend:
+    """Return the backend of a name."""
+    if name == "cpu":
+        return CpuBackend(threads)
+    if gpu is None:
+        raise InputError(f"backend {name}: this rank sees no GPU")
+    if name == "gpu":
+        return GpuBackend(gpu)
+    both = HybridBackend(GpuBackend(gpu), CpuBackend(threads), cpu_share)
+    return cast(Backend, both)  # by delegation to its main device
+
+
+def _are_shared(backend: Backend, communicator: Communicator) -> bool:
+    """Return whether two ranks of a node use one GPU."""
+    mine = (backend.kind in ON_GPUS, communicator.node_number, backend.identity)
+    users = Counter(device for device in communicator.gather(mine) if device[0])
+    return any(number > 1 for number in users.values())
+
+
+def _backends(asked: str | Sequence[str], communicator: Communicator) -> tuple[list[str], str]:
+    """Return the name of each rank's backend, and why it was chosen."""
     if asked == "auto":
-        return _best_kinds(communicator)
-    kinds = [asked] * communicator.size if isinstance(asked, str) else list(asked)
-    return kinds, f"backend {asked if isinstance(asked, str) else ', '.join(kinds)}, as asked for"
+        return _best_backends(communicator)
+    names = [asked] * communicator.size if isinstance(asked, str) else list(asked)
+    return names, f"backend {asked if isinstance(asked, str) else ', '.join(names)}, as asked for"
 
 
-def _best_kinds(communicator):
+def _best_backends(communicator: Communicator) -> tuple[list[str], str]:
     """Return GPUs for the ranks that can have one to themselves, CPUs for the others."""
-    seen = []
-    problem = ""
+    visible: list[str] = []
+    problem = "no GPU is left for the other ranks of its node"
     try:
-        seen = gpu_identities()
+        visible = gpu_identities()
     except InputError as error:
         problem = str(error).split(";")[0]
-    alone = _turn(seen, communicator).alone
-    problems = communicator.gather(
-        "" if alone else problem or "no GPU is left for the other ranks of its node"
-    )
-    kinds = ["cpu" if problem else "gpu" for problem in problems]
-    why = next((problem for problem in problems if problem), "")
+    alone = _own_gpu(visible, communicator).alone
+    problems = communicator.gather("" if alone else problem)
+    names = ["cpu" if text else "gpu" for text in problems]
+    why = next((text for text in problems if text), "")
     if not why:
-        return kinds, "backend auto chose gpu: every rank sees one"
-    cpus = kinds.count("cpu")
-    ranks = (
-        "cpu"
-        if cpus == len(kinds)
-        else f"gpu on {len(kinds) - cpus} and cpu on {cpus} of {len(kinds)} ranks"
-    )
-    return kinds, f"backend auto chose {ranks}: {why}"
+        return names, "backend auto chose gpu: every rank sees one"
+    cpus = names.count("cpu")
+    chosen = "cpu"
+    if cpus < len(names):
+        chosen = f"gpu on {len(names) - cpus} and cpu on {cpus} of {len(names)} ranks"
+    return names, f"backend auto chose {chosen}: {why}"
 
 
-class Turn(NamedTuple):
-    """The GPU of a rank, by its number among those that it sees (None if it sees none), and whether it is its alone."""
+class GpuChoice(NamedTuple):
+    """The GPU of a rank.
+
+    Attributes
+    ----------
+    gpu : int or None
+        Its number among those that the rank sees; None if it sees none.
+    alone : bool
+        Whether no rank before it has the same.
+    """
 
     gpu: int | None
     alone: bool
 
 
-def _turn(seen, communicator) -> Turn:
-    """Return this rank's GPU of those that it sees; all ranks of a node call together."""
-    return turns(communicator.node.allgather(seen))[communicator.local_rank]
+def _own_gpu(visible: list[str], communicator: Communicator) -> GpuChoice:
+    """Return this rank's GPU of the `visible` ones; all ranks of a node call together."""
+    everyone: list[list[str]] = communicator.node.allgather(visible)
+    return distribute_gpus(everyone)[communicator.local_rank]
 
 
-def turns(seen: Sequence[Sequence[str]]) -> list[Turn]:
-    """Return the GPU of each rank of a node: of those that it sees, the first with the fewest users before it.
+def distribute_gpus(visible: Sequence[Sequence[str]]) -> list[GpuChoice]:
+    """Return the GPU of each rank of a node: the first with the fewest users before it.
 
     Parameters
     ----------
-    seen : sequence of sequences of str
+    visible : sequence of sequences of str
         The identities of the GPUs that each rank sees.
     """
-    users = Counter()
+    users: Counter[str] = Counter()
     result = []
-    for mine in seen:
+    for mine in visible:
         gpu = min(range(len(mine)), key=lambda number: users[mine[number]], default=None)
-        result.append(Turn(gpu, gpu is not None and not users[mine[gpu]]))
+        result.append(GpuChoice(gpu, gpu is not None and not users[mine[gpu]]))
         users.update(mine[gpu : gpu + 1] if gpu is not None else ())
     return result
 
 
-def _threads(asked, kind, communicator):
-    """Return the CPU threads of this rank; beside those of a hybrid one, a core feeds its GPU."""
-    free = free_cores(communicator, kind)
-    if asked != "auto":
+def _threads(asked: str | int, name: str, communicator: Communicator) -> int:
+    """Return the CPU threads of this rank; a hybrid one leaves a core to feed its GPU."""
+    free = free_cores(communicator, name)
+    if isinstance(asked, int):
         return asked
-    return max(1, free - 1) if kind == "hybrid" else free
+    return max(1, free - 1) if name == "hybrid" else free
 
 
-ON_GPUS = ("gpu", "hybrid")
+def free_cores(communicator: Communicator, backend: str = "cpu") -> int:
+    """Return the share of the allowed cores that a rank computes with.
 
-BUILDERS = {
-    "cpu": lambda gpu, threads, cpu_share: CpuBackend(threads),
-    "gpu": lambda gpu, threads, cpu_share: GpuBackend(gpu),
-    "hybrid": lambda gpu, threads, cpu_share: HybridBackend(
-        GpuBackend(gpu), CpuBackend(threads), cpu_share
-    ),
-}
-
-
-def free_cores(communicator, kind: str = "cpu") -> int:
-    """Return the share of the cores it may run on that a rank computes with; all ranks of a node call together.
-
-    Ranks pinned to cores of their own do not share them. One that computes on a GPU alone takes one
-    core.
+    All ranks of a node call together. Ranks pinned to cores of their own do not share them. A rank
+    that computes on a GPU alone takes one core.
     """
     cores = os.sched_getaffinity(0)
-    kinds = [
-        other for other, theirs in communicator.node.allgather((kind, cores)) if cores & theirs
-    ]
-    feeding = kinds.count("gpu")
-    return 1 if kind == "gpu" else max(1, (len(cores) - feeding) // (len(kinds) - feeding))
+    ranks = communicator.node.allgather((backend, cores))
+    sharing = [other for other, theirs in ranks if cores & theirs]
+    feeding = sharing.count("gpu")
+    if backend == "gpu":
+        return 1
+    return max(1, (len(cores) - feeding) // (len(sharing) - feeding))

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.parallel.placement import Placement, place
+from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.parallel.transport.choice import choose_transport
 
 CHANGEABLE = (
@@ -29,12 +29,12 @@ class Devices:
     Attributes
     ----------
     assign : callable, optional
-        See `place`.
+        See `assign_device`.
     connect : callable, optional
         See `choose_transport`.
     """
 
-    assign: Callable[..., Placement] = place
+    assign: Callable[..., Placement] = assign_device
     connect: Callable[..., Any] = choose_transport
 
 
@@ -83,7 +83,7 @@ def check_lists(compute: Any, size: int) -> None:
 
 def is_mixed(placement: Placement) -> bool:
     """Return whether ranks compute on different kinds of devices."""
-    return len(set(placement.kinds)) > 1
+    return len(set(placement.backends)) > 1
 
 
 def is_measured(compute: Any, placement: Placement) -> bool:
@@ -120,7 +120,7 @@ def shares(
     """
     if is_measured(compute, placement):
         return Partition.weighted(number, measure(), least)
-    return Partition.weighted(number, _weights(compute.balance, len(placement.kinds)))
+    return Partition.weighted(number, _weights(compute.balance, len(placement.backends)))
 
 
 def planned_counts(balance: str | Sequence[float], number: int, ranks: int) -> tuple[int, ...]:

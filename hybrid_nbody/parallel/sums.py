@@ -5,7 +5,15 @@ order (the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Su
 2013).
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.parallel.communicator import Communicator
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 TERM_BITS = 62
 """Bits of an int64 that a sum may use."""
@@ -20,7 +28,7 @@ THRESHOLDS = 2048
 """Values at which one round of the search for a median counts."""
 
 
-def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray:
+def reproducible_sum(terms: Floats, number: int, communicator: Communicator) -> Floats:
     """Return the sum over axis 0 of the `terms` of all ranks, the same bits for any shares.
 
     Parameters
@@ -50,10 +58,11 @@ def reproducible_sum(terms: np.ndarray, number: int, communicator) -> np.ndarray
     for start in range(0, len(terms), BLOCK):
         parts += _integer_parts(terms[start : start + BLOCK], exponent, bits)
     high_sum, low_sum = communicator.sum(parts).astype(np.float64)
-    return np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)
+    result: Floats = np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)
+    return result
 
 
-def _integer_parts(terms, exponent, bits):
+def _integer_parts(terms: Floats, exponent: NDArray[Any], bits: int) -> Integers:
     """Return the sums of the high and of the low integers of some terms."""
     scaled = terms * np.ldexp(1.0, exponent)
     high = np.rint(scaled)
@@ -67,9 +76,11 @@ def _bits(number: int) -> int:
 
 
 def reproducible_median(
-    values: np.ndarray, weights: np.ndarray, number: int, communicator
+    values: Floats, weights: Floats, number: int, communicator: Communicator
 ) -> float:
-    """Return the smallest value at which the weights of all ranks reach half their total, the same for any shares.
+    """Return the weighted median of the values of all ranks, the same for any shares.
+
+    It is the smallest value at which the sum of weights reaches half their total.
 
     Nothing is gathered: each round counts the weights up to `THRESHOLDS` bit patterns, whose order
     is that of the non-negative numbers that they stand for, and narrows the search to one interval

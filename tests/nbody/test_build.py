@@ -79,7 +79,7 @@ def test_auto_lets_bodies_go_around_where_a_device_is_small(
 @pytest.mark.mpi
 def test_hybrid_ranks_hold_all_positions(communicator):
     placement = SimpleNamespace(
-        kinds=("cpu",) * (communicator.size - 1) + ("hybrid",), backend=CpuBackend(1)
+        backends=("cpu",) * (communicator.size - 1) + ("hybrid",), backend=CpuBackend(1)
     )
     with pytest.raises(
         InputError, match="compute.exchange: ring needs ranks that compute on one device"
@@ -105,7 +105,7 @@ def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(
     maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
     assert maker.config.gravity.precision == "single"
     exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
-    placement = SimpleNamespace(kinds=kinds, backend=PaperGpu(lambda *arguments: 1e-3))
+    placement = SimpleNamespace(backends=kinds, backend=PaperGpu(lambda *arguments: 1e-3))
     assert type(make_direct(maker._force_setup(placement, exchange, masses))) is expected
 
 

@@ -1,18 +1,18 @@
-"""Trials that all ranks do at the same time: each counts its fastest."""
+"""Calibration: all ranks run at the same time, and each counts its fastest run."""
 
 import pytest
 from support.ranks import on_threads
 
-from hybrid_nbody.parallel.calibrate import ROUND_SECONDS, ROUNDS, fastest
+from hybrid_nbody.parallel.calibrate import ROUND_SECONDS, ROUNDS, fastest_run
 
 
 @pytest.mark.mpi
 def test_the_fastest_of_all_rounds_is_each_ranks_own(communicator):
     rank = communicator.rank
     taken = iter(
-        [ROUND_SECONDS + rank + trial for trial in reversed(range(ROUNDS))]
-    )  # a trial fills a round
-    assert fastest(lambda: next(taken), communicator) == ROUND_SECONDS + rank
+        [ROUND_SECONDS + rank + delay for delay in reversed(range(ROUNDS))]
+    )  # a run fills a round
+    assert fastest_run(lambda: next(taken), communicator) == ROUND_SECONDS + rank
     assert next(taken, None) is None
 
 
@@ -23,12 +23,12 @@ def test_a_round_goes_on_until_it_has_lasted_long_enough(alone):
         done.append(1)
         return 0.3 * ROUND_SECONDS
 
-    assert fastest(seconds, alone) == 0.3 * ROUND_SECONDS
+    assert fastest_run(seconds, alone) == 0.3 * ROUND_SECONDS
     assert len(done) == 4 * ROUNDS
 
 
 def test_rounds_begin_together():
-    """A rank that is quick with its trials waits for the others before the next round."""
+    """A rank that is quick with its runs waits for the others before the next round."""
     begun = []
 
     def measuring(rank):
@@ -36,7 +36,7 @@ def test_rounds_begin_together():
             begun.append(rank.rank)
             return ROUND_SECONDS / (1 + rank.rank)
 
-        return fastest(seconds, rank)
+        return fastest_run(seconds, rank)
 
     assert on_threads(2, measuring) == [ROUND_SECONDS, ROUND_SECONDS / 2]
     assert [sorted(begun[start : start + 3]) for start in range(0, 3 * ROUNDS, 3)] == [

@@ -216,8 +216,9 @@ def test_a_foreign_launcher_is_refused_with_the_remedy_by_its_first_rank(
     with pytest.raises(InputError) as caught:
         refuse_foreign_launcher(1, "MPICH Version:\t5.0.2,\nmore\0")
     assert str(caught.value) == (
-        f"{launcher} started 4 processes, but each sees an MPI world of 1: it belongs to another MPI library than "
-        f"mpi4py's (MPICH Version: 5.0.2); use the mpirun of that library: {Path(sys.executable).parent / 'mpirun'}"
+        f"{launcher} started 4 processes, but each sees an MPI world of 1: it belongs to another "
+        "MPI library than mpi4py's (MPICH Version: 5.0.2); use the mpirun of that library: "
+        f"{Path(sys.executable).parent / 'mpirun'}"
     )
     no_launcher.setenv(rank, "3")
     with pytest.raises(InputError) as caught:

@@ -11,7 +11,7 @@ from support.ranks import ThreadRank, on_threads
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel import placement
-from hybrid_nbody.parallel.placement import free_cores, place, turns
+from hybrid_nbody.parallel.placement import assign_device, distribute_gpus, free_cores
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def no_cupy(monkeypatch):
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """A machine with GPUs, as far as placing goes; a number, or a function that says what a rank sees."""
+    """A machine with GPUs: their number, or a function that says what a rank sees."""
 
     class GpuStandIn:
         kind = "gpu"
@@ -44,7 +44,7 @@ def gpus(monkeypatch):
 
 @pytest.mark.mpi
 def test_auto_without_a_gpu_takes_the_cpu_and_says_why(no_cupy, communicator):
-    placed = place("auto", 1, communicator)
+    placed = assign_device("auto", 1, communicator)
     assert placed.reason.startswith(
         "backend auto chose cpu: no GPU can be used: CuPy is not installed ("
     )
@@ -65,9 +65,9 @@ def test_auto_takes_the_cpu_on_a_rank_that_lacks_a_gpu(communicator, gpus):
         return [f"bus {device}" for device in range(last)]
 
     gpus(seen)
-    placed = place("auto", 1, communicator)
-    assert placed.kinds == ("gpu",) * last + ("cpu",)
-    assert placed.backend.kind == placed.kinds[communicator.rank]
+    placed = assign_device("auto", 1, communicator)
+    assert placed.backends == ("gpu",) * last + ("cpu",)
+    assert placed.backend.kind == placed.backends[communicator.rank]
     where = f"gpu on {last} and cpu on 1 of {last + 1} ranks" if last else "cpu"
     assert placed.reason == f"backend auto chose {where}: no GPU beside rank {last}"
     assert not placed.shared_gpus
@@ -78,7 +78,7 @@ def test_a_gpu_asked_for_without_cupy_is_refused_on_all_ranks_with_the_remedy(
     no_cupy, communicator
 ):
     with pytest.raises(InputError) as caught:
-        place("gpu", "auto", communicator)
+        assign_device("gpu", "auto", communicator)
     where = "rank 0: " if communicator.size > 1 else ""
     assert str(caught.value).startswith(f"{where}no GPU can be used: CuPy is not installed (")
     assert str(caught.value).endswith(f"); {REMEDY}")
@@ -86,7 +86,7 @@ def test_a_gpu_asked_for_without_cupy_is_refused_on_all_ranks_with_the_remedy(
 
 
 def test_the_cpu_is_taken_as_asked_for(alone):
-    placed = place("cpu", 2, alone)
+    placed = assign_device("cpu", 2, alone)
     assert (placed.backend.description, placed.reason) == (
         "CPU, 2 threads",
         "backend cpu, as asked for",
@@ -106,7 +106,7 @@ def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(
     gpus, ranks, number, devices, shared
 ):
     gpus(number)
-    for placed in on_threads(ranks, lambda rank: place("gpu", "auto", Obliging(rank))):
+    for placed in on_threads(ranks, lambda rank: assign_device("gpu", "auto", Obliging(rank))):
         assert [device for _, _, device in placed.table] == [
             f"GPU {device}, stand-in" for device in devices
         ]
@@ -117,19 +117,19 @@ def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(
 def test_auto_gives_each_gpu_to_one_rank_and_threads_to_the_others(gpus, ranks, number):
     gpus(number)
     alone = min(ranks, number)
-    for placed in on_threads(ranks, lambda rank: place("auto", 1, Obliging(rank))):
+    for placed in on_threads(ranks, lambda rank: assign_device("auto", 1, Obliging(rank))):
         devices = [f"GPU {device}, stand-in" for device in range(alone)] + ["CPU, 1 thread"] * (
             ranks - alone
         )
         assert [device for _, _, device in placed.table] == devices
-        assert placed.kinds == ("gpu",) * alone + ("cpu",) * (ranks - alone)
+        assert placed.backends == ("gpu",) * alone + ("cpu",) * (ranks - alone)
         assert not placed.shared_gpus
-        assert placed.reason == "backend auto chose " + (
-            "gpu: every rank sees one"
-            if alone == ranks
-            else f"gpu on {alone} and cpu on {ranks - alone} of {ranks} ranks: no GPU is left for the other ranks of "
-            "its node"
+        some = (
+            f"gpu on {alone} and cpu on {ranks - alone} of {ranks} ranks: "
+            "no GPU is left for the other ranks of its node"
         )
+        chosen = "gpu: every rank sees one" if alone == ranks else some
+        assert placed.reason == f"backend auto chose {chosen}"
 
 
 @pytest.mark.parametrize(("nodes", "shared"), [((0, 1), False), ((0, 0), True)])
@@ -140,7 +140,7 @@ def test_hosts_of_one_name_share_no_gpu(gpus, nodes, shared):
     def placing(rank):
         here = Obliging(rank)
         here.node_number = nodes[rank.rank]
-        return place("gpu", "auto", here)
+        return assign_device("gpu", "auto", here)
 
     for placed in on_threads(2, placing):
         assert len({host for _, host, _ in placed.table}) == 1
@@ -150,13 +150,15 @@ def test_hosts_of_one_name_share_no_gpu(gpus, nodes, shared):
 def test_a_list_says_what_each_rank_computes_on(gpus):
     """The one rank that asks for a GPU has the first, whatever its number."""
     gpus(1)
-    for placed in on_threads(3, lambda rank: place(("cpu", "gpu", "cpu"), 1, Obliging(rank))):
+    for placed in on_threads(
+        3, lambda rank: assign_device(("cpu", "gpu", "cpu"), 1, Obliging(rank))
+    ):
         assert [device for _, _, device in placed.table] == [
             "CPU, 1 thread",
             "GPU 0, stand-in",
             "CPU, 1 thread",
         ]
-        assert (placed.kinds, placed.shared_gpus) == (("cpu", "gpu", "cpu"), False)
+        assert (placed.backends, placed.shared_gpus) == (("cpu", "gpu", "cpu"), False)
         assert placed.reason == "backend cpu, gpu, cpu, as asked for"
 
 
@@ -166,25 +168,25 @@ def test_ranks_that_see_one_gpu_each_take_it(gpus):
 
     def placing(rank):
         names[threading.get_ident()] = f"bus {rank.rank}"
-        return place("auto", 1, Obliging(rank))
+        return assign_device("auto", 1, Obliging(rank))
 
     gpus(lambda: [names[threading.get_ident()]])
     for placed in on_threads(3, placing):
-        assert placed.kinds == ("gpu", "gpu", "gpu")
+        assert placed.backends == ("gpu", "gpu", "gpu")
 
 
 def test_a_hybrid_rank_has_a_gpu_and_the_threads_that_do_not_feed_it(gpus, alone):
     gpus(2)
-    placed = place("hybrid", "auto", alone, 0.25)
+    placed = assign_device("hybrid", "auto", alone, 0.25)
     backend, threads = placed.backend, max(1, len(os.sched_getaffinity(0)) - 1)
     assert (backend.kind, backend.cpu_share, backend.helper.threads) == ("hybrid", 0.25, threads)
     assert backend.description == f"GPU 0, stand-in + {backend.helper.description}"
-    assert place("hybrid", 2, alone).backend.helper.threads == 2
+    assert assign_device("hybrid", 2, alone).backend.helper.threads == 2
 
 
 def test_a_hybrid_rank_without_a_gpu_is_refused_like_one_of_gpu(no_cupy, alone):
     with pytest.raises(InputError) as caught:
-        place("hybrid", 1, alone)
+        assign_device("hybrid", 1, alone)
     assert str(caught.value).startswith("no GPU can be used: CuPy is not installed (")
     assert str(caught.value).endswith(REMEDY)
 
@@ -198,7 +200,7 @@ def test_a_hybrid_rank_without_a_gpu_is_refused_like_one_of_gpu(no_cupy, alone):
     ],
 )
 def test_turns(seen, expected):
-    assert turns(seen) == expected
+    assert distribute_gpus(seen) == expected
 
 
 class Obliging(ThreadRank):
@@ -260,4 +262,6 @@ def test_a_rank_that_computes_on_a_gpu_takes_one_core(monkeypatch, kinds, free):
 @pytest.mark.mpi
 def test_threads_are_a_share_of_the_cores_by_default(communicator):
     cores = len(os.sched_getaffinity(0))
-    assert place("cpu", "auto", communicator).backend.threads == max(1, cores // communicator.size)
+    assert assign_device("cpu", "auto", communicator).backend.threads == max(
+        1, cores // communicator.size
+    )

@@ -1,4 +1,4 @@
-"""What the builders of all models share: lists with an entry a rank, who owns what, and the words for it."""
+"""Lists with an entry a rank, shares of the rows, and the words for them."""
 
 from types import SimpleNamespace
 
@@ -73,13 +73,13 @@ def test_shares_follow_the_speed_as_asked_for_or_where_devices_differ(balance, k
         asked.append(1)
         return [1000.0, 1.0]
 
-    compute, placement = compute_of(balance=balance), SimpleNamespace(kinds=kinds)
+    compute, placement = compute_of(balance=balance), SimpleNamespace(backends=kinds)
     assert shares(compute, 10, placement, measure, least=1).counts == counts
     assert len(asked) == is_measured(compute, placement) == (counts == (9, 1))
 
 
 def test_bodies_need_no_least_share():
-    placement = SimpleNamespace(kinds=("gpu", "cpu"))
+    placement = SimpleNamespace(backends=("gpu", "cpu"))
     assert shares(compute_of(), 10, placement, lambda: [1000.0, 1.0]).counts == (10, 0)
 
 
@@ -87,7 +87,7 @@ def test_the_log_says_who_computes_what():
     placement = SimpleNamespace(
         reason="backend gpu, cpu, as asked for",
         table=[(0, "node1", "GPU 0, H200"), (1, "node1", "CPU, 3 threads")],
-        kinds=("gpu", "cpu"),
+        backends=("gpu", "cpu"),
         shared_gpus=True,
     )
     transport = SimpleNamespace(name="host", warning="NCCL is gone")

@@ -1,4 +1,4 @@
-"""Sums and medians over ranks: against exact arithmetic, and the same bits for any shares in any order."""
+"""Sums and medians over ranks are exact, and have the same bits for any shares and order."""
 
 import math
 from fractions import Fraction
@@ -31,7 +31,7 @@ def sum_over(shares, number):
 
 
 def median_over(shares, number):
-    """Return the median over ranks that own `shares` of values and weights, which must be the same on each."""
+    """Return the median over ranks that own `shares`, which must be the same on each."""
     found = on_threads(
         len(shares), lambda rank: reproducible_median(*shares[rank.rank].T, number, rank)
     )
@@ -40,7 +40,7 @@ def median_over(shares, number):
 
 
 def allowed_error(terms):
-    """Return the error of a sum: two roundings of the result, and the bound that the docstring states."""
+    """Return the error bound of a sum: two roundings, and what the docstring states."""
     largest, number = max(map(abs, terms), default=0.0), len(terms)
     return 3 * 2.0**-53 * abs(math.fsum(terms)) + 4 * number**3 * 2.0**-124 * max(largest, 1e-280)
 
@@ -96,7 +96,7 @@ def test_as_many_of_the_largest_terms_as_there_may_be_do_not_overflow(number):
 
 
 def exact_median(values, weights):
-    """Return the smallest value at which the sorted weights reach half their sum, in exact arithmetic."""
+    """Return the weighted median in exact arithmetic."""
     reached, half = Fraction(0), sum(map(Fraction, weights)) / 2
     for value, weight in sorted(zip(values, weights, strict=True)):
         reached += Fraction(weight)

@@ -72,7 +72,7 @@ def test_a_gpu_and_cpus_step_together(communicator, name):
     cpus = ["cpu"] * (communicator.size - 1)
     _, expected = built_of(text, communicator, ["cpu", *cpus])
     builder, built = built_of(text, communicator, ["gpu", *cpus])
-    assert built.placement.kinds == ("gpu", *cpus)
+    assert built.placement.backends == ("gpu", *cpus)
     assert built.exchange.transport.name == "host"
     simulation = SimpleNamespace(model=built.model)
     rebalancer = Rebalancer(builder, built, lambda line: None)

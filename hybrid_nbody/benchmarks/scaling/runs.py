@@ -14,7 +14,7 @@ from hybrid_nbody.benchmarks.harness.watched import Watch, WatchedNumbers, Watch
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
-from hybrid_nbody.parallel.placement import place
+from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.parallel.shares import Devices
 from hybrid_nbody.parallel.transport.choice import choose_transport
 from hybrid_nbody.run.start import build
@@ -65,10 +65,10 @@ class Team:
             else world
         )
         self.connect = cache(choose_transport)
-        self._placed = cache(place)
+        self._placed = cache(assign_device)
 
     def place(self, asked, threads, communicator, cpu_share="auto"):
-        """Return the same placement as before for the same choice, on a device that is in use again; see `place`."""
+        """Return the same placement as before for the same choice, on a device that is in use again; see `assign_device`."""
         placement = self._placed(asked, threads, communicator, cpu_share)
         placement.backend.use()
         return placement

@@ -232,7 +232,7 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
     transport, placement = _rehearsed(
         replace(settings, bodies=None, cells=None, kinds=[WEAK]), everyone
     )
-    _check_alike(placement.kinds)
+    _check_alike(placement.backends)
     backend = placement.backend
     gpu = next((device for device in backend.devices if device.kind == "gpu"), None)
     ranks = {

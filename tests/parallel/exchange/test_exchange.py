@@ -66,7 +66,7 @@ def test_the_backend_is_told_which_rows_are_valid_and_lends_the_array_once(commu
 
 
 class Staging(CpuBackend):
-    """A backend whose arrays the host does not see: rows are copied down to be sent, and up when they have come."""
+    """A backend whose arrays the host does not see: rows are copied down and up."""
 
     @contextmanager
     def to_host(self, rows):
