@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from support.bodies import make_model, whole
+from support.bodies import make_gravity, make_model, whole
+from support.paper import PaperGpu
 
 from hybrid_nbody.nbody.initial_conditions import plummer, two_body
-from hybrid_nbody.nbody.integrators.stages import EULER, FORCE, LEAPFROG, YOSHIDA4
+from hybrid_nbody.nbody.integrators.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
 
 PERIOD = 2 * np.pi / np.sqrt(2)
 """Of two unit masses at distance 1."""
@@ -84,3 +85,22 @@ def test_yoshida_has_the_same_bits_on_any_number_of_ranks(communicator, alone, b
         model.advance(5)
     for name in ("bodies/position", "bodies/velocity"):
         np.testing.assert_array_equal(whole(shared, name), whole(single, name))
+
+
+@pytest.mark.parametrize(
+    ("stages", "kernels"),
+    [
+        (EULER, ["pack", "sum", "combine", "add_scaled", "add_scaled"]),
+        (LEAPFROG, ["add_scaled", "add_scaled", "pack", "sum", "combine", "add_scaled"]),
+    ],
+    ids=["euler", "leapfrog"],
+)
+def test_a_device_is_given_the_kernels_of_the_stages_in_their_order(stages, kernels):
+    """On a GPU on paper, whose first step is queued kernel by kernel and the next one captured."""
+    backend = PaperGpu(lambda *arguments: 1e-3)
+    gravity = make_gravity(backend, plummer(700, 1), "single", 0.05)
+    assert backend.launches == ["pack", "accelerations_of_equal_masses", "combine"]
+    backend.launches.clear()
+    gravity.run(StepPlan(stages, 1e-3), 2)
+    expected = [{"sum": "accelerations_of_equal_masses"}.get(name, name) for name in kernels]
+    assert backend.launches == 2 * expected
