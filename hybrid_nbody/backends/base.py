@@ -1,6 +1,7 @@
 """The contract of a backend: arrays, transfers, kernels and time on one device."""
 
 import importlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -123,3 +124,24 @@ class Backend(ABC):
     @abstractmethod
     def elapsed(self, start, end) -> float:
         """Return the seconds between two marks; waits for the later one."""
+
+
+class HostWait:
+    """Notes since when the host has been waiting for its device or for other ranks.
+
+    A thread that watches over the wait reads it.
+
+    Attributes
+    ----------
+    since : float or None
+        ``time.monotonic()`` at the beginning of the wait; None while the host does not wait.
+    """
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+
+    def __enter__(self) -> None:
+        self.since = time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self.since = None

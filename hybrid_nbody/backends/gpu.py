@@ -3,13 +3,12 @@
 CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
 """
 
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.base import Backend, HostWait
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.errors import InputError
 
@@ -246,25 +245,6 @@ class GpuBackend(Backend):
     def message_stream(self):
         """Return a new stream for messages, beside the backend's own and served before it."""
         return self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
-
-
-class HostWait:
-    """Notes since when the host waits for the device, for those who watch from another thread.
-
-    Attributes
-    ----------
-    since : float or None
-        ``time.monotonic()`` at the beginning of the wait; None while the host does not wait.
-    """
-
-    def __init__(self):
-        self.since = None
-
-    def __enter__(self):
-        self.since = time.monotonic()
-
-    def __exit__(self, *error):
-        self.since = None
 
 
 def _nccl_module():

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
+from hybrid_nbody.backends.base import HostWait
 from hybrid_nbody.errors import HybridNBodyError
 
 T = TypeVar("T")
@@ -33,12 +34,6 @@ class Request(Protocol):
 
     def Test(self) -> bool:
         """Return whether it is complete."""
-
-
-class HostWait(Protocol):
-    """Says since when the host has been waiting for its device; see `GpuBackend`."""
-
-    since: float | None
 
 
 class LostRankError(HybridNBodyError):

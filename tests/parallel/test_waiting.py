@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hybrid_nbody.backends.gpu import HostWait
+from hybrid_nbody.backends.base import HostWait
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel import waiting
 from hybrid_nbody.parallel.waiting import NAP_SECONDS, SPINS, Watchdog, in_time, lost_rank, wait

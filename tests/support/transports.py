@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from hybrid_nbody.backends.gpu import HostWait
+from hybrid_nbody.backends.base import HostWait
 
 SHARES = {
     "equal": lambda size: [1.0] * size,

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
-from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.base import Array, Backend, HostWait
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import (
@@ -14,6 +15,10 @@ from hybrid_nbody.parallel.transport.base import (
     elements_of_ranks,
 )
 from hybrid_nbody.parallel.transport.host import MpiMessages
+from hybrid_nbody.parallel.waiting import Watchdog, warn_of_wait
+
+COLLECTIVE = "a collective operation of CUDA-aware MPI"
+"""What ranks do together, in warnings."""
 
 
 class CudaMpiTransport(Transport):
@@ -31,18 +36,22 @@ class CudaMpiTransport(Transport):
         self.backend = backend
         self.communicator = communicator
         self._mpi = MPI
+        self._blocked = HostWait()
+        self._watchdog = Watchdog(self._blocked, partial(warn_of_wait, COLLECTIVE, None))
 
     def allgather(self, array: Array, partition: Partition) -> None:
         """See `Transport`; shares may be uneven or empty."""
         self.backend.synchronize()
         received = [array, elements_of_ranks(array, partition)]
-        self.communicator.comm.Allgatherv(self._mpi.IN_PLACE, received)
+        with self._blocked:
+            self.communicator.comm.Allgatherv(self._mpi.IN_PLACE, received)
 
     def reduce_scatter(self, array: Array, out: Array, partition: Partition) -> None:
         """See `Transport`; shares may be uneven or empty."""
         self.backend.synchronize()
         counts, _ = elements_of_ranks(array, partition)
-        self.communicator.comm.Reduce_scatter(array, out, counts, op=self._mpi.SUM)
+        with self._blocked:
+            self.communicator.comm.Reduce_scatter(array, out, counts, op=self._mpi.SUM)
 
     def begin(
         self, sends: Sequence[Message], receives: Sequence[Message], what: str = MESSAGES
@@ -57,4 +66,5 @@ class CudaMpiTransport(Transport):
     def maximum(self, array: Array) -> None:
         """See `Transport`."""
         self.backend.synchronize()
-        self.communicator.comm.Allreduce(self._mpi.IN_PLACE, array, op=self._mpi.MAX)
+        with self._blocked:
+            self.communicator.comm.Allreduce(self._mpi.IN_PLACE, array, op=self._mpi.MAX)

@@ -1,11 +1,14 @@
 """MPI on the arrays of GPUs, with arrays that show no more than their address."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support.ranks import same_bits
 from support.transports import LONG, SHARES, neighbours, rows_of
 
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport import cuda_mpi
 from hybrid_nbody.parallel.transport.cuda_mpi import CudaMpiTransport
 
 
@@ -74,3 +77,17 @@ def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
     transport.maximum(Device(largest))
     assert largest.tolist() == [communicator.size - 1, 0]
     assert not transport.recordable
+
+
+def test_a_blocking_operation_is_watched(alone, monkeypatch):
+    watched = []
+    monkeypatch.setattr(cuda_mpi, "Watchdog", lambda wait, report: watched.append(wait))
+    transport = CudaMpiTransport(Waiting(), alone)
+    during = []
+    alone_comm = SimpleNamespace(
+        Allreduce=lambda *arguments, op: during.append(watched[0].since is not None)
+    )
+    monkeypatch.setattr(transport, "communicator", SimpleNamespace(comm=alone_comm))
+    transport.maximum(np.zeros(1))
+    assert during == [True]
+    assert watched[0].since is None
