@@ -32,6 +32,7 @@ RUN case "$VARIANT" in \
     pip install ".[$extras]"
 
 # The program itself.
+COPY input input
 COPY hybrid_nbody hybrid_nbody
 RUN pip install --no-deps --force-reinstall . && rm -rf build *.egg-info
 

@@ -4,7 +4,7 @@
 GPU.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["__version__", "open_run"]
 
