@@ -35,8 +35,8 @@ class Partition:
         scaled = np.ldexp(np.asarray(weights, dtype=float), -np.frexp(np.max(weights))[1])
         exact = total * scaled / np.sum(scaled)
         counts = np.floor(exact).astype(int)
-        neediest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
-        counts[neediest] += 1
+        next_up = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
+        counts[next_up] += 1
         while counts.min() < least <= total // len(counts):
             counts[counts.argmin()] += 1
             counts[counts.argmax()] -= 1

@@ -89,12 +89,12 @@ def test_every_rank_gets_its_rows_of_the_sum_of_all(communicator, make_backend, 
         HostTransport(make_backend(1), communicator), partition, communicator.rank
     )
     array = 10.0**communicator.rank * rows_of(number, (3, 2), "f8")
-    kept, room = array.copy(), np.full((partition.counts[communicator.rank], 6), -7.0)
-    found = exchange.reduce_scatter(array, room)
+    kept, out = array.copy(), np.full((partition.counts[communicator.rank], 6), -7.0)
+    found = exchange.reduce_scatter(array, out)
     expected = sum(10.0**rank for rank in range(communicator.size)) * rows_of(number, (3, 2), "f8")
     assert same_bits(found.reshape(-1, 3, 2), expected[exchange.own])
     assert same_bits(array, kept)
-    assert found is (array if exchange.alone else room)
+    assert found is (array if exchange.alone else out)
 
 
 @pytest.mark.mpi

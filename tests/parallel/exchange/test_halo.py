@@ -80,9 +80,9 @@ def test_a_window_reaches_across_any_number_of_ranks(communicator, depth, period
     """Across all of them, and round the edge more than once."""
     halo, grid = exchange(communicator, 6, periodic), whole(6)
     array = own_planes(halo, grid)
-    room = np.full((len(array) - 2 + 2 * depth, *grid.shape[1:]), UNTOUCHED, grid.dtype)
-    halo.window(array, depth, room)
-    assert same_bits(room, planes_around(grid, halo.own, depth, periodic))
+    out = np.full((len(array) - 2 + 2 * depth, *grid.shape[1:]), UNTOUCHED, grid.dtype)
+    halo.window(array, depth, out)
+    assert same_bits(out, planes_around(grid, halo.own, depth, periodic))
 
 
 @pytest.mark.mpi

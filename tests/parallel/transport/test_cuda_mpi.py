@@ -53,9 +53,9 @@ def test_cuda_aware_mpi_gathers_what_the_device_has_done(communicator, weights):
 def test_cuda_aware_mpi_adds_up_what_the_device_has_done(communicator, weights):
     backend, partition = Waiting(), Partition.weighted(100, SHARES[weights](communicator.size))
     array, own = rows_of(100, (3,), "f8"), partition.share(communicator.rank)
-    room = np.zeros((own.stop - own.start, 3))
-    CudaMpiTransport(backend, communicator).reduce_scatter(Device(array), Device(room), partition)
-    assert same_bits(room, communicator.size * array[own])
+    out = np.zeros((own.stop - own.start, 3))
+    CudaMpiTransport(backend, communicator).reduce_scatter(Device(array), Device(out), partition)
+    assert same_bits(out, communicator.size * array[own])
     assert backend.waits == 1
 
 
