@@ -20,6 +20,12 @@ LONGEST_PAUSE = 60.0
 
 T = TypeVar("T")
 
+OnProgress = Callable[[int, int], None]
+"""Called with the numbers of parts done and of all parts."""
+
+Step = Callable[[], None]
+"""Called after each part of a job."""
+
 DuePart = Callable[[int, int], bool]
 """Takes the numbers of parts done and of all parts; returns whether a line is due."""
 
@@ -218,7 +224,7 @@ def progress_on(stream: IO[str] | None, what: str) -> Progress:
 # --- counting parts -------------------------------------------------------------------------------
 
 
-def counter(progress: Callable[[int, int], None] | None, total: int) -> Callable[[], None]:
+def counter(progress: OnProgress | None, total: int) -> Step:
     """Return a function to be called after each part of a job, however many passes it takes.
 
     Parameters
@@ -238,7 +244,7 @@ def no_step() -> None:
     """Count nothing."""
 
 
-def counted(items: Iterable[T], step: Callable[[], None]) -> Iterator[T]:
+def counted(items: Iterable[T], step: Step) -> Iterator[T]:
     """Yield `items`, and call `step` after each when it has been dealt with."""
     for item in items:
         yield item

@@ -1,1 +1,1 @@
-"""Reading finished or running output; needs no MPI and no GPU."""
+"""Reading runs: facts, pictures, movies, reports, comparisons and exports."""

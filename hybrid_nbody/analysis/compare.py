@@ -1,9 +1,10 @@
-"""Two runs side by side: how far their diagnostics, bodies and fields are apart, over time.
+"""Differences between two runs over time: of their diagnostics, bodies and fields.
 
-Frames and rows are matched by their times, bodies by their identities. Of bodies and maps as many
-frames are read at a time as there is room for, of a fluid a few planes.
+Frames and rows are matched by their times, bodies by their identities. Frames of bodies and maps
+are read several at a time, those of a fluid a few planes at a time.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,15 +12,15 @@ import numpy as np
 
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.run import open_run
-from hybrid_nbody.progress import counter
+from hybrid_nbody.files.run import Run, open_run
+from hybrid_nbody.files.views import Array
+from hybrid_nbody.progress import OnProgress, counter
 
 TIME_TOLERANCE = 1e-9
-"""Times that differ by so little, relative to the longer of the runs, are the same."""
+"""Largest difference of equal times, relative to the largest time."""
 
 BYTES_AT_ONCE = 4 << 20
-"""Of the frames of a run that are read together: reading one small frame takes as long as reading
-many."""
+"""Bytes of frames that are read together: reading one small frame takes as long as reading many."""
 
 
 @dataclass
@@ -41,14 +42,14 @@ class Series:
 
     name: str
     units: str
-    time: np.ndarray
-    largest: np.ndarray
-    rms: np.ndarray
+    time: Array
+    largest: Array
+    rms: Array
     scale: float
 
     @property
     def worst(self) -> int:
-        """Where `largest` is largest; where it is not a number, there."""
+        """The index of the largest difference; of the first NaN, if there is one."""
         return int(np.argmax(np.where(np.isnan(self.largest), np.inf, self.largest)))
 
     @property
@@ -78,15 +79,17 @@ class Comparison:
     diagnostics: list[Series] = field(default_factory=list)
 
 
-def compare(first, second, progress=None) -> Comparison:
+def compare(
+    first: str | Path, second: str | Path, progress: OnProgress | None = None
+) -> Comparison:
     """Compare two runs.
 
     Parameters
     ----------
     first, second : str or Path
-        Runs' directories or trajectories; the runs may still be going on.
+        Directories or trajectories of the runs, which may still be running.
     progress : callable, optional
-        Called with the number of frames compared, and to be compared, after each.
+        Called with the numbers of frames compared and of all frames, after each.
 
     Raises
     ------
@@ -114,8 +117,8 @@ def compare(first, second, progress=None) -> Comparison:
 # --- matching -------------------------------------------------------------------------------------
 
 
-def common_times(first, second) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of two ascending sets of times are the same: their places in the first, and in the second."""
+def common_times(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return the indices of equal times in two ascending arrays, in the first and in the second."""
     if not len(first) or not len(second):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     slack = TIME_TOLERANCE * max(np.abs(first).max(), np.abs(second).max())
@@ -127,8 +130,10 @@ def common_times(first, second) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(same), near[same]
 
 
-def _matched(found, what, first, second):
-    """Match times, and note how many there are."""
+def _matched(
+    found: Comparison, what: str, first: Array, second: Array
+) -> tuple[list[int], list[int]]:
+    """Return the indices of equal times in both runs, and note how many there are."""
     left, right = common_times(first, second)
     if len(left):
         span = f"time {first[left[0]]:g} to {first[left[-1]]:g}"
@@ -139,7 +144,7 @@ def _matched(found, what, first, second):
     return left.tolist(), right.tolist()
 
 
-def order_of(first, second) -> tuple[np.ndarray, np.ndarray]:
+def order_of(first: Run, second: Run) -> tuple[Array, Array]:
     """Return the rows of the same bodies in two runs, by their identities.
 
     Raises
@@ -150,28 +155,31 @@ def order_of(first, second) -> tuple[np.ndarray, np.ndarray]:
     if first.number_of_bodies != second.number_of_bodies:
         sizes = f"{first.number_of_bodies} bodies, {second.path} {second.number_of_bodies}"
         raise InputError(f"{first.path} has {sizes}; only runs of the same bodies can be compared")
-    ids = first.id, second.id
-    orders = tuple(np.argsort(names, kind="stable") for names in ids)
-    if not np.array_equal(ids[0][orders[0]], ids[1][orders[1]]):
+    first_id = first.id
+    second_id = second.id
+    first_order = np.argsort(first_id, kind="stable")
+    second_order = np.argsort(second_id, kind="stable")
+    if not np.array_equal(first_id[first_order], second_id[second_order]):
         raise InputError(f"{first.path} and {second.path} have bodies of different ids (bodies/id)")
-    return orders
+    return first_order, second_order
 
 
-def _check_cells(first, second, name):
+def _check_cells(first: Run, second: Run, name: str) -> None:
     cells = [volume_of(run, name) for run in (first, second)]
     same = all(np.array_equal(a, b) for a, b in zip(cells[0].stored, cells[1].stored, strict=True))
     if cells[0].cells != cells[1].cells or not same:
         texts = [" x ".join(map(str, volume.cells)) for volume in cells]
         more = " of which the frames hold different ones" if texts[0] == texts[1] else ""
         raise InputError(
-            f"{first.path} has {texts[0]} cells, {second.path} {texts[1]}{more}; they cannot be compared"
+            f"{first.path} has {texts[0]} cells, {second.path} {texts[1]}{more}; "
+            "they cannot be compared"
         )
 
 
 # --- differences ----------------------------------------------------------------------------------
 
 
-def _compare_frames(a, b, found, progress):
+def _compare_frames(a: Run, b: Run, found: Comparison, progress: OnProgress | None) -> None:
     names = [name for name in a.fields if name in b.fields]
     left, right = _matched(found, "frames", a.time, b.time)
     if not left:
@@ -189,14 +197,14 @@ def _compare_frames(a, b, found, progress):
         )
 
 
-def _at_once(run, names):
-    """Return how many frames of a run are read together."""
+def _at_once(run: Run, names: Sequence[str]) -> int:
+    """Return the number of frames of a run that are read together."""
     numbers = max((int(np.prod(run.shape(name)[1:])) for name in names), default=1)
     return max(1, BYTES_AT_ONCE // (8 * max(numbers, 1)))
 
 
-def _stretches(left, right, most):
-    """Yield slices of matched frames that follow each other in both runs, at most so many of them."""
+def _stretches(left: list[int], right: list[int], most: int) -> Iterator[tuple[slice, slice]]:
+    """Yield slices of at most `most` matched frames that are consecutive in both runs."""
     start = 0
     for end in range(1, len(left) + 1):
         follows = (
@@ -207,8 +215,8 @@ def _stretches(left, right, most):
             start = end
 
 
-def _differences(a, b, name):
-    """Return a function that gives what `_of_rows` does of a field, for a slice of the frames of each run."""
+def _differences(a: Run, b: Run, name: str) -> Callable[[slice, slice], Array]:
+    """Return a function of a slice of frames of each run; its result is that of `_of_rows`."""
     if len(a.shape(name)) >= 4:  # on a grid of cells (frame, z, y, x)
         _check_cells(a, b, name)
         return lambda i, j: np.array(
@@ -224,17 +232,17 @@ def _differences(a, b, name):
     return lambda i, j: _of_rows(a.field(name, i), b.field(name, j))
 
 
-def _one_by_one(i, j):
+def _one_by_one(i: slice, j: slice) -> Iterable[tuple[int, int]]:
     return zip(range(i.start, i.stop), range(j.start, j.stop), strict=True)
 
 
-def _pieces(a, b, name, i, j):
+def _pieces(a: Run, b: Run, name: str, i: int, j: int) -> Iterator[tuple[Array, Array]]:
     """Yield the planes of a fluid's field in a frame of each run, side by side."""
     for (_, one), (_, two) in zip(blocks(a, name, i), blocks(b, name, j), strict=True):
         yield one, two
 
 
-def _of_pieces(pairs):
+def _of_pieces(pairs: Iterable[tuple[Array, Array]]) -> tuple[float, float, float]:
     """Return the largest difference, the rms of all, and the largest value of the first run."""
     largest = 0.0
     square = 0.0
@@ -249,11 +257,11 @@ def _of_pieces(pairs):
     return largest, float(np.sqrt(square / max(count, 1))), scale
 
 
-def _nan_last(value):
+def _nan_last(value: float) -> float:
     return np.inf if np.isnan(value) else value
 
 
-def _compare_diagnostics(a, b, found):
+def _compare_diagnostics(a: Run, b: Run, found: Comparison) -> None:
     if not a.diagnostics.number_of_rows or not b.diagnostics.number_of_rows:
         found.notes.append("diagnostics: one of the runs has none")
         return
@@ -267,8 +275,8 @@ def _compare_diagnostics(a, b, found):
         found.diagnostics.append(_series(name, units, a.diagnostics.time[left], rows))
 
 
-def _of_rows(one, two):
-    """Return what `_of_pieces` does, of each row of two arrays at once, (rows, 3): there may be millions."""
+def _of_rows(one: Array, two: Array) -> Array:
+    """Return the three numbers of `_of_pieces` for each row of two arrays: (rows, 3)."""
     components = tuple(range(1, one.ndim))
     difference = np.abs(np.subtract(one, two, dtype=np.float64))
     count = max(1, difference[:1].size)
@@ -277,7 +285,7 @@ def _of_rows(one, two):
     return np.column_stack([difference.max(axis=components, initial=0.0), rms, scale])
 
 
-def _series(name, units, time, rows):
+def _series(name: str, units: str, time: Array, rows: Array) -> Series:
     largest, rms, scales = np.array(rows).T
     return Series(name.replace("_", " "), units, time, largest, rms, float(scales.max()))
 
@@ -285,7 +293,7 @@ def _series(name, units, time, rows):
 # --- text -----------------------------------------------------------------------------------------
 
 
-def table_of(found) -> str:
+def table_of(found: Comparison) -> str:
     """Return a comparison as text for the terminal."""
     lines = [
         f"{Path(found.paths[0])} against {Path(found.paths[1])}",
@@ -300,7 +308,7 @@ def table_of(found) -> str:
     return "\n".join(lines)
 
 
-def _line(one, width):
+def _line(one: Series, width: int) -> str:
     worst = one.worst
     relative = one.largest[worst] / one.scale if one.scale > 0 else np.nan
     numbers = (one.largest[worst], relative, one.time[worst], one.overall_rms)

@@ -1,8 +1,12 @@
-"""The picture of a comparison: how far two runs are apart, over time."""
+"""The picture of a comparison: the differences between two runs over time."""
+
+from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hybrid_nbody.analysis.compare import Comparison, Series
 from hybrid_nbody.analysis.style import (
     BODY_COLOURS,
     GREY,
@@ -13,12 +17,15 @@ from hybrid_nbody.analysis.style import (
     readable_decades,
     readable_ticks,
 )
+from hybrid_nbody.files.views import Array
 
 MOST_LINES = len(BODY_COLOURS)
 
 
-def compare_figure(found) -> Figure:
-    """Draw the differences of fields and of diagnostics, relative to the largest value of each in the first run.
+def compare_figure(found: Comparison) -> Figure:
+    """Draw the relative differences of fields and of diagnostics against time.
+
+    They are relative to the largest value of the quantity in the first run.
 
     Parameters
     ----------
@@ -38,7 +45,7 @@ def compare_figure(found) -> Figure:
     return figure
 
 
-def _draw(axes, name, series):
+def _draw(axes: Axes, name: str, series: Sequence[Series]) -> None:
     time = series[0].time
     power = power_of_ten(time)
     if not _draw_differences(axes, series, 10.0**power):
@@ -58,10 +65,9 @@ def _draw(axes, name, series):
     readable_ticks(axes.xaxis)
 
 
-def _draw_differences(axes, series, unit):
-    """Draw what differs over time in some unit; return whether anything does."""
-    # What differs most stands first; a quantity that is 0 in the first run has no relative
-    # difference.
+def _draw_differences(axes: Axes, series: Sequence[Series], unit: float) -> bool:
+    """Draw the largest differences against time in a `unit`; return whether there are any."""
+    # The largest comes first; a quantity that is 0 in the first run has no relative difference.
     shown = sorted(
         (one for one in series if one.scale > 0), key=lambda one: -_finite_peak(one) / one.scale
     )
@@ -78,14 +84,14 @@ def _draw_differences(axes, series, unit):
     return bool(drawn)
 
 
-def _finite_peak(one):
+def _finite_peak(one: Series) -> float:
     return float(np.max(one.largest, initial=0.0, where=np.isfinite(one.largest)))
 
 
-def _positive(values):
-    """Leave gaps where a logarithmic axis has no place."""
+def _positive(values: Array) -> Array:
+    """Return values with NaN where a logarithmic axis has no position."""
     return np.where(values > 0, values, np.nan)
 
 
-def _span(time):
+def _span(time: Array) -> tuple[float, float]:
     return (time[0], time[-1]) if time[-1] > time[0] else (time[0] - 0.5, time[0] + 0.5)

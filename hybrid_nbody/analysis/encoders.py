@@ -1,20 +1,20 @@
-"""Writing the frames of a movie one after another: MP4 through ffmpeg, or GIF by Pillow.
-
-None of them is kept.
-"""
+"""Encoding a movie frame by frame: MP4 by ffmpeg, or GIF by Pillow."""
 
 import shutil
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from PIL import Image
 from PIL.GifImagePlugin import getdata
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.views import Array
 
 SUFFIXES = (".mp4", ".gif")
 
@@ -23,14 +23,14 @@ CODECS = (
     ("libopenh264", ("-b:v", "4M")),
     ("mpeg4", ("-q:v", "3")),
 )
-"""The encoders of ffmpeg that will do, the best first."""
+"""Usable encoders of ffmpeg, the best first."""
 
 MOST_HUNDREDTHS = 2**16 - 1
-"""Of a second that a GIF can show a picture for."""
+"""Longest time for which a GIF can show a picture, in hundredths of a second."""
 
 
 def has_ffmpeg() -> bool:
-    """Whether ffmpeg is on the PATH."""
+    """Return whether ffmpeg is on the PATH."""
     return shutil.which("ffmpeg") is not None
 
 
@@ -49,18 +49,18 @@ class Encoder(ABC):
     Raises
     ------
     OSError
-        Here or in a method: the file cannot be written. What is there is to be abandoned.
+        Here or in a method: the file cannot be written. Call `abandon` then.
     """
 
     @abstractmethod
-    def add(self, pixels) -> None:
+    def add(self, pixels: Array) -> None:
         """Add a frame.
 
         Parameters
         ----------
         pixels : (height, width, 4) array of uint8
-            Red, green, blue, and transparency, which is not looked at; the first row is the top. It
-            is not kept.
+            Red, green, blue and transparency, which is ignored; the first row is the top. It is not
+            kept.
         """
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def abandon(self) -> None:
-        """Stop writing; the file is of no use."""
+        """Stop writing; the file is useless."""
 
 
 class Mp4(Encoder):
@@ -78,41 +78,42 @@ class Mp4(Encoder):
     Raises
     ------
     InputError
-        None of the encoders of ffmpeg will do.
+        ffmpeg has none of `CODECS`.
     """
 
-    def __init__(self, path, size, fps):
+    def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:
         # closed at the end; a pipe could fill up and block
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         command = _command(path, _codec(), size, fps)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors
         )
+        self._input: IO[bytes] = self._process.stdin  # type: ignore[assignment]  # a pipe
 
-    def add(self, pixels):
+    def add(self, pixels: Array) -> None:
         """See `Encoder.add`."""
         try:
-            self._process.stdin.write(np.ascontiguousarray(pixels))
+            self._input.write(np.ascontiguousarray(pixels).data)
         except OSError as error:
             raise OSError(self._complaint()) from error
 
-    def close(self):
+    def close(self) -> None:
         """See `Encoder.close`."""
         with suppress(OSError):
-            self._process.stdin.close()
+            self._input.close()
         if self._process.wait():
             raise OSError(self._complaint())
         self._errors.close()
 
-    def abandon(self):
+    def abandon(self) -> None:
         """See `Encoder.abandon`."""
         self._process.kill()
         self._process.wait()
         with suppress(OSError):
-            self._process.stdin.close()
+            self._input.close()
         self._errors.close()
 
-    def _complaint(self):
+    def _complaint(self) -> str:
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").split("\n")
@@ -122,35 +123,15 @@ class Mp4(Encoder):
         )
 
 
-def _command(path, codec, size, fps):
-    source = [
-        "-f",
-        "rawvideo",
-        "-pix_fmt",
-        "rgba",
-        "-s",
-        f"{size[0]}x{size[1]}",
-        "-r",
-        f"{fps:g}",
-        "-i",
-        "-",
-    ]
-    target = [
-        "-c:v",
-        *codec,
-        "-pix_fmt",
-        "yuv420p",
-        "-movflags",
-        "+faststart",
-        "-f",
-        "mp4",
-        str(path),
-    ]
-    return ["ffmpeg", "-loglevel", "error", "-y", *source, "-an", *target]
+def _command(path: Path, codec: Sequence[str], size: tuple[int, int], fps: float) -> list[str]:
+    shape = f"{size[0]}x{size[1]}"
+    source = f"-f rawvideo -pix_fmt rgba -s {shape} -r {fps:g} -i - -an".split()
+    target = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
+    return ["ffmpeg", "-loglevel", "error", "-y", *source, "-c:v", *codec, *target, str(path)]
 
 
-def _codec():
-    """Return the name of the best encoder there is, and its options."""
+def _codec() -> tuple[str, ...]:
+    """Return the name of the best available encoder, and its options."""
     listed = subprocess.run(
         ["ffmpeg", "-hide_banner", "-encoders"],
         capture_output=True,
@@ -167,9 +148,9 @@ def _codec():
 
 
 class Gif(Encoder):
-    """A movie as a GIF that repeats; parameters as of `Encoder`."""
+    """A movie as a repeating GIF; parameters as of `Encoder`."""
 
-    def __init__(self, path, size, fps):
+    def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:
         # A GIF counts hundredths of a second, and viewers slow down what is shorter than two of
         # them.
         self._hundredths = min(max(2, round(100 / fps)), MOST_HUNDREDTHS)
@@ -177,7 +158,7 @@ class Gif(Encoder):
         self._file = open(path, "wb")  # noqa: SIM115 - closed at the end
         self._file.write(b"GIF89a" + screen + b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")
 
-    def add(self, pixels):
+    def add(self, pixels: Array) -> None:
         """See `Encoder.add`."""
         picture = Image.fromarray(np.ascontiguousarray(pixels[..., :3])).quantize(
             256, Image.Quantize.FASTOCTREE
@@ -186,17 +167,19 @@ class Gif(Encoder):
             getdata(picture, duration=10 * self._hundredths, include_color_table=True)
         )
 
-    def close(self):
+    def close(self) -> None:
         """See `Encoder.close`."""
         self._file.write(b";")
         self._file.close()
 
-    def abandon(self):
+    def abandon(self) -> None:
         """See `Encoder.abandon`."""
         with suppress(OSError):
             self._file.close()
 
 
-def encoder_of(path):
-    """Return the encoder for a file by its ending, one of `SUFFIXES`."""
-    return {".mp4": Mp4, ".gif": Gif}[Path(path).suffix.lower()]
+def new_encoder(path: Path, size: tuple[int, int], fps: float) -> Encoder:
+    """Return the encoder for a file by its ending, one of `SUFFIXES`; parameters as `Encoder`."""
+    if path.suffix.lower() == ".gif":
+        return Gif(path, size, fps)
+    return Mp4(path, size, fps)

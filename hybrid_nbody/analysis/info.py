@@ -1,16 +1,18 @@
-"""What a file or a run's directory is, as text for the terminal."""
+"""Describing a file or the directory of a run as text for the terminal."""
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from hybrid_nbody.analysis.presentation import PresentedModel, presented
+from hybrid_nbody.analysis.presentation import Facts, PresentedModel, presented
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.checkpoint import SEAL_START, open_checkpoint
 from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
-from hybrid_nbody.files.run import find_trajectory, open_run
+from hybrid_nbody.files.run import Run, find_trajectory, open_run
+from hybrid_nbody.files.views import Array
 
 WIDTH = 14
 """Characters of the left column."""
@@ -22,7 +24,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 Models = Mapping[str, PresentedModel]
 
 
-def describe(path, *, models: Models) -> str:
+def describe(path: str | Path, *, models: Models) -> str:
     """Describe a run's directory, a trajectory, a checkpoint or a file of bodies.
 
     Parameters
@@ -55,8 +57,8 @@ def describe(path, *, models: Models) -> str:
     return _describe_file(path, head, models)
 
 
-def check_trajectory(path) -> None:
-    """Refuse a directory whose trajectory cannot be read, which `describe` says in a line among others.
+def check_trajectory(path: str | Path) -> None:
+    """Check that the trajectory of a directory can be read; `describe` only mentions it.
 
     Raises
     ------
@@ -68,13 +70,13 @@ def check_trajectory(path) -> None:
         open_run(trajectory).close()
 
 
-def _head(path):
+def _head(path: Path) -> bytes:
     check_regular_file(path)
     with open(path, "rb") as file:
         return file.read(len(SEAL_START))
 
 
-def _describe_file(path, head, models):
+def _describe_file(path: Path, head: bytes, models: Mapping[str, PresentedModel]) -> str:
     if head == SEAL_START:
         return _describe_checkpoint(path, models)
     if head.startswith(SIGNATURE) or (
@@ -88,7 +90,7 @@ def _describe_file(path, head, models):
     return _describe_bodies(path)
 
 
-def _describe_directory(path, models):
+def _describe_directory(path: Path, models: Mapping[str, PresentedModel]) -> str:
     checkpoints = sorted(path.glob(CHECKPOINT_FILES))
     if not (path / TRAJECTORY_FILE).exists() and not checkpoints:
         find_trajectory(path)  # says what the directory holds instead
@@ -99,8 +101,8 @@ def _describe_directory(path, models):
     return "\n".join([*lines, _line("size", f"{readable_size(size)} in {len(files)} files")])
 
 
-def _lines_of_trajectory(path, models):
-    """Describe the trajectory of a directory, or say in a line why it cannot be: the checkpoints may still be good."""
+def _lines_of_trajectory(path: Path, models: Mapping[str, PresentedModel]) -> list[str]:
+    """Return lines on a trajectory, or why it cannot be read; checkpoints may still be good."""
     try:
         with open_run(path) as run:
             return _lines_of_run(run, presented(models, run.model))
@@ -108,19 +110,19 @@ def _lines_of_trajectory(path, models):
         return [_line("trajectory", _reason(path, error))]
 
 
-def _describe_trajectory(path, models):
+def _describe_trajectory(path: Path, models: Mapping[str, PresentedModel]) -> str:
     with open_run(path) as run:
         size = _line("size", readable_size(path.stat().st_size))
         lines = _lines_of_run(run, presented(models, run.model))
         return "\n".join([f"{path}: the trajectory of a run", *lines, size])
 
 
-def _describe_checkpoint(path, models):
+def _describe_checkpoint(path: Path, models: Mapping[str, PresentedModel]) -> str:
     size = _line("size", readable_size(path.stat().st_size))
     return "\n".join([f"{path}: a checkpoint", *_lines_of_checkpoint(path, models), size])
 
 
-def _describe_bodies(path):
+def _describe_bodies(path: Path) -> str:
     bodies = read_bodies(path)
     lines = [
         f"{path}: a file of bodies",
@@ -134,7 +136,7 @@ def _describe_bodies(path):
 # --- a trajectory ---------------------------------------------------------------------------------
 
 
-def _lines_of_run(run, model):
+def _lines_of_run(run: Run, model: PresentedModel) -> list[str]:
     lines = _lines_of_origin(run.attributes)
     lines += [_line(name, text) for name, text in model.facts_of_run(run)]
     lines.append(_line("frames", _extent(run.number_of_frames, run.time, run.step)))
@@ -149,7 +151,7 @@ def _lines_of_run(run, model):
     return lines + _listed("the last ones", _lines_of_values(run, model.highlights))
 
 
-def _lines_of_origin(found):
+def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:
     lines = [_line("title", found["title"])] if found.get("title") else []
     lines.append(_line("model", found.get("model", "unknown")))
     written_by = (
@@ -168,11 +170,11 @@ def _lines_of_origin(found):
     return lines + ([_line("ran with", ", ".join(machine))] if machine else [])
 
 
-def _is_brief(value):
+def _is_brief(value: object) -> bool:
     return isinstance(value, (str, int, float)) and len(str(value)) <= 40
 
 
-def _extent(count, times, steps):
+def _extent(count: int, times: Array, steps: Array) -> str:
     if not count:
         return "none yet"
     if count == 1:
@@ -180,8 +182,8 @@ def _extent(count, times, steps):
     return f"{count}, time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
 
 
-def last_values(run, highlights: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the quantities of the last row of diagnostics, `highlights` first, and their values in words."""
+def last_values(run: Run, highlights: Sequence[str]) -> list[tuple[str, str]]:
+    """Return names and values of the last row of diagnostics, `highlights` first."""
     values = {
         name: value
         for name, value in run.diagnostics.row(-1).items()
@@ -192,20 +194,20 @@ def last_values(run, highlights: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, _numbers(values[name])) for name in names]
 
 
-def _lines_of_values(run, highlights):
+def _lines_of_values(run: Run, highlights: Sequence[str]) -> list[str]:
     values = last_values(run, highlights)
     width = max((len(name) for name, _ in values), default=0)
     return [f"{name.replace('_', ' '):<{width}}  {text}" for name, text in values]
 
 
-def _numbers(value):
+def _numbers(value: Array) -> str:
     return "  ".join(f"{number: .6g}" for number in value.ravel()[:6])
 
 
 # --- a checkpoint ---------------------------------------------------------------------------------
 
 
-def _lines_of_checkpoint(path, models):
+def _lines_of_checkpoint(path: Path, models: Mapping[str, PresentedModel]) -> list[str]:
     found, facts = _read_checkpoint(path, models)
     lines = _lines_of_origin(
         {name: found[name] for name in found if name not in ("step", "time", "scalars")}
@@ -214,7 +216,7 @@ def _lines_of_checkpoint(path, models):
     return [*lines, *contents, _line("state at", f"time {found['time']:g}, step {found['step']}")]
 
 
-def _line_of_checkpoint(path):
+def _line_of_checkpoint(path: Path) -> str:
     try:
         found, _ = _read_checkpoint(path, {})
     except HybridNBodyError as error:
@@ -222,8 +224,10 @@ def _line_of_checkpoint(path):
     return f"{path.name}  time {found['time']:g}, step {found['step']}"
 
 
-def _read_checkpoint(path, models):
-    """Return a checkpoint's attributes, and the facts on what it holds."""
+def _read_checkpoint(
+    path: Path, models: Mapping[str, PresentedModel]
+) -> tuple[dict[str, Any], Facts]:
+    """Return the attributes of a checkpoint, and the facts that its model finds in it."""
     with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
         missing = [
@@ -238,20 +242,20 @@ def _read_checkpoint(path, models):
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _line(name, text):
+def _line(name: str, text: object) -> str:
     return f"  {name:<{WIDTH}}{text}"
 
 
-def _listed(name, texts):
+def _listed(name: str, texts: Sequence[str]) -> list[str]:
     return [_line(name, texts[0])] + [_line("", text) for text in texts[1:]] if texts else []
 
 
-def _reason(path, error):
+def _reason(path: Path, error: Exception) -> str:
     return str(error).removeprefix(f"{path}: ")
 
 
-def readable_size(size, digits=4) -> str:
-    """Return a number of bytes in words."""
+def readable_size(size: float, digits: int = 4) -> str:
+    """Return a number of bytes with a decimal prefix."""
     rounded = float(f"{size:.{digits}g}")  # 999.99 kB is 1 MB
     power = min(int(math.log10(max(rounded, 1))) // 3, len(UNITS) - 1)
     return f"{rounded / 1000**power:.{digits}g} {UNITS[power]}"

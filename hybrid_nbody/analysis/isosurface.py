@@ -1,10 +1,12 @@
-"""The surface on which a field has a given value, as triangles: marching tetrahedra, on a grid that is made coarse."""
+"""Isosurfaces of a field as triangles, by marching tetrahedra on a coarsened grid."""
 
 from itertools import permutations
 
 import numpy as np
 
 from hybrid_nbody.analysis.volume import blocks, volume_of
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 
 CORNERS = np.array([[corner >> 2, corner >> 1 & 1, corner & 1] for corner in range(8)])
 """Offsets (z, y, x) of the corners of a cube."""
@@ -14,7 +16,7 @@ TETRAHEDRA = np.array([[0, 1 << a, 1 << a | 1 << b, 7] for a, b, _ in permutatio
 their faces."""
 
 
-def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
+def isosurface(values: Array, level: float) -> tuple[Array, Array]:
     """Return the closed surface around all points at which a field is greater than a level.
 
     Parameters
@@ -50,8 +52,8 @@ def isosurface(values, level) -> tuple[np.ndarray, np.ndarray]:
     return vertices - 1.0, _facing_out(vertices, triangles, edges, field)
 
 
-def _cubes_cut(inside):
-    """Return the flat indices of the corners of every cube that the surface passes through: (M, 8)."""
+def _cubes_cut(inside: Array) -> Array:
+    """Return the flat indices of the corners of every cube that the surface cuts: (M, 8)."""
     counts = sum(
         inside[z : z - 1 or None, y : y - 1 or None, x : x - 1 or None].astype(np.int8)
         for z, y, x in CORNERS
@@ -60,8 +62,8 @@ def _cubes_cut(inside):
     return np.ravel_multi_index(tuple((cubes[:, None] + CORNERS).transpose(2, 0, 1)), inside.shape)
 
 
-def _edges_of_triangles(tetrahedra, inside):
-    """Return the edges that carry the corners of the triangles: (F, 3, 2), the point inside first."""
+def _edges_of_triangles(tetrahedra: Array, inside: Array) -> Array:
+    """Return the edges with the corners of the triangles: (F, 3, 2), the inner point first."""
     order = np.argsort(~inside[tetrahedra], axis=1, kind="stable")
     sorted_ = np.take_along_axis(tetrahedra, order, axis=1)  # the points inside come first
     number = inside[tetrahedra].sum(axis=1)
@@ -75,7 +77,7 @@ def _edges_of_triangles(tetrahedra, inside):
     return np.concatenate([np.array(group).transpose(2, 0, 1) for group in groups])
 
 
-def _shared(edges, field, level):
+def _shared(edges: Array, field: Array, level: float) -> tuple[Array, Array]:
     """Return the vertices, each edge that is cut having one, and the vertices of each triangle."""
     keys, triangles = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
     inner, outer = field.ravel()[keys].T
@@ -85,11 +87,11 @@ def _shared(edges, field, level):
     ) * share, triangles.reshape(-1, 3)
 
 
-def _places(points, field):
+def _places(points: Array, field: Array) -> Array:
     return np.stack(np.unravel_index(points, field.shape)[::-1], axis=-1).astype(np.float64)
 
 
-def _facing_out(vertices, triangles, edges, field):
+def _facing_out(vertices: Array, triangles: Array, edges: Array, field: Array) -> Array:
     """Turn the triangles around whose corners are counter-clockwise as seen from inside."""
     outward = (_places(edges[..., 1], field) - _places(edges[..., 0], field)).sum(axis=1)
     a, b, c = vertices[triangles].transpose(1, 0, 2)
@@ -97,7 +99,7 @@ def _facing_out(vertices, triangles, edges, field):
     return np.where(wrong[:, None], triangles[:, ::-1], triangles)
 
 
-def coarse_means(run, name, frame, most) -> tuple[np.ndarray, np.ndarray]:
+def coarse_means(run: Run, name: str, frame: int, most: int) -> tuple[Array, Array]:
     """Return a field of a frame as means over cubes of cells, read a few planes at a time.
 
     Parameters

@@ -3,26 +3,26 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hybrid_nbody.analysis.encoders import SUFFIXES, encoder_of, has_ffmpeg
+from hybrid_nbody.analysis.encoders import SUFFIXES, Encoder, has_ffmpeg, new_encoder
 from hybrid_nbody.analysis.presentation import Movie, PresentedModel, presented
 from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import output_path, written_beside
-from hybrid_nbody.files.run import open_run
-from hybrid_nbody.progress import counted, counter
+from hybrid_nbody.files.run import Run, open_run
+from hybrid_nbody.progress import OnProgress, Step, counted, counter
 
 FPS = 25.0
 FASTEST = 120.0
 
 
 def make_movie(
-    path,
-    output=None,
-    kind=None,
-    fps=FPS,
-    every=1,
-    progress=None,
+    path: str | Path,
+    output: str | Path | None = None,
+    kind: str | None = None,
+    fps: float = FPS,
+    every: int = 1,
+    progress: OnProgress | None = None,
     *,
     models: Mapping[str, PresentedModel],
 ) -> Path:
@@ -38,11 +38,11 @@ def make_movie(
     kind : str, optional
         One of the kinds of movies of the run's model; by default the first that fits the run.
     fps : float, optional
-        Frames a second, up to 120; a GIF shows 50 at most.
+        Frames per second, up to 120; a GIF shows at most 50.
     every : int, optional
-        Take every so many frames.
+        Stride of the frames.
     progress : callable, optional
-        Called with the number of frames done, and to be done, after each.
+        Called with the numbers of frames done and of all frames, after each.
     models : mapping of str to PresentedModel
         The models by name.
 
@@ -68,32 +68,32 @@ def make_movie(
     return target
 
 
-def _check_numbers(fps, every):
+def _check_numbers(fps: float, every: int) -> None:
     if not 0 < fps <= FASTEST:
         raise InputError(f"--fps {fps:g}: must be greater than 0 and at most {FASTEST:g}")
     if every < 1:
         raise InputError(f"--every {every}: must be at least 1")
 
 
-def _default_kind(run, movies: Mapping[str, Movie]) -> str:
+def _default_kind(run: Run, movies: Mapping[str, Movie]) -> str:
     kinds = kinds_of(run, movies)
     if not kinds:
         raise InputError(f"{run.path}: no frames to make a movie of")
     return kinds[0]
 
 
-def kinds_of(run, movies: Mapping[str, Movie]) -> list[str]:
-    """Return the kinds of movies that a run holds enough for, the one made by default first."""
+def kinds_of(run: Run, movies: Mapping[str, Movie]) -> list[str]:
+    """Return the kinds of movies that fit a run, the default first."""
     return [kind for kind, movie in movies.items() if movie.fits(run)]
 
 
-def scene_of(run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int]) -> Scene:
+def scene_of(run: Run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int]) -> Scene:
     """Return the scene of a kind.
 
     Raises
     ------
     InputError
-        The run does not hold enough for it.
+        The kind does not fit the run.
     """
     known = kinds_of(run, movies)
     if kind not in known:
@@ -104,7 +104,7 @@ def scene_of(run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int])
     return movies[kind].scene(run, frames)
 
 
-def _target(run, output):
+def _target(run: Run, output: str | Path | None) -> Path:
     name = "movie.mp4" if has_ffmpeg() else "movie.gif"
     target = output_path(
         "movie", Path(output) if output is not None else run.path.parent, name, SUFFIXES
@@ -116,16 +116,16 @@ def _target(run, output):
     return target
 
 
-def _write(scene, target, fps, step):
+def _write(scene: Scene, target: Path, fps: float, step: Step) -> None:
     try:
         with written_beside(target) as partial:
             size = scene.figure.canvas.get_width_height()
-            _film(scene, encoder_of(target)(partial, size, fps), step)
+            _film(scene, new_encoder(partial, size, fps), step)
     except OSError as error:
         raise FileError(f"{target}: cannot write the movie ({error.strerror or error})") from error
 
 
-def _film(scene, encoder, step):
+def _film(scene: Scene, encoder: Encoder, step: Step) -> None:
     try:
         for frame in counted(scene.frames, step):
             encoder.add(scene.render(frame))

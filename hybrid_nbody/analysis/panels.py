@@ -1,10 +1,13 @@
-"""What is drawn into one pair of axes: energies, their error, bodies seen along an axis, tracks of bodies."""
+"""Panels of bodies and of fields: bodies seen along an axis, their tracks, planes of a field."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from matplotlib.colors import AsinhNorm, LogNorm
+from matplotlib.axes import Axes
+from matplotlib.colors import AsinhNorm, LogNorm, Normalize
 from scipy.ndimage import gaussian_filter
 
 from hybrid_nbody.analysis.style import (
@@ -14,12 +17,14 @@ from hybrid_nbody.analysis.style import (
     power_of_ten,
     readable_ticks,
 )
+from hybrid_nbody.analysis.volume import Volume
+from hybrid_nbody.files.views import Array
 
 FEW_BODIES = 32
-"""Up to so many bodies each has a colour of its own."""
+"""Most bodies that each have a colour of their own."""
 
 DOTS = 50_000
-"""Up to so many bodies each is a dot; more are counted on a grid."""
+"""Most bodies that are drawn as dots; more are counted on a grid."""
 
 CELLS = 240
 """Cells of the grid along one side of a picture."""
@@ -28,7 +33,7 @@ CELLS = 240
 ARROWS = 18
 """Arrows along the longer side of a plane, at most."""
 
-ARROW = {
+ARROW: dict[str, Any] = {
     "angles": "xy",
     "scale_units": "xy",
     "scale": 1,
@@ -42,10 +47,10 @@ ARROW = {
     "minlength": 0,
     "pivot": "mid",
 }
-"""How an arrow looks: white with a black edge, to be seen on any colour."""
+"""Style of an arrow: white with a black edge, to be visible on any colour."""
 
 DECADES = 2
-"""Below the largest density by so many powers of ten, the colours go from logarithmic to linear."""
+"""Powers of ten below the largest value at which the colours turn from logarithmic to linear."""
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -53,7 +58,7 @@ DECADES = 2
 
 @dataclass(frozen=True)
 class View:
-    """The cube of space that a picture shows, the same in its three planes.
+    """The cube of space that a picture shows in each of its planes.
 
     Attributes
     ----------
@@ -67,17 +72,17 @@ class View:
         The units of length.
     """
 
-    centre: np.ndarray
+    centre: Array
     half: float
     power: int
     units: str
 
-    def contains(self, points) -> np.ndarray:
-        """Which of the points (N, 3) are in the cube: (N,) bool."""
+    def contains(self, points: Array) -> Array:
+        """Return which of the points (N, 3) are in the cube: (N,) bool."""
         return (np.abs(points - self.centre) <= self.half).all(axis=1)
 
-    def extent(self, plane) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of a plane (two axes), in scaled units."""
+    def extent(self, plane: tuple[int, int]) -> tuple[float, float, float, float]:
+        """Return left, right, bottom and top of a plane (two axes), in scaled units."""
         scale = 10.0**self.power
         sides = [
             ((self.centre[axis] - self.half) / scale, (self.centre[axis] + self.half) / scale)
@@ -86,17 +91,16 @@ class View:
         return (*sides[0], *sides[1])
 
 
-def view_of(points, units) -> View:
-    """Choose the cube to show: all bodies, but for a few that are far out, such as ejected ones.
+def view_of(points: Array, units: str) -> View:
+    """Return the cube that shows all bodies except a few far away, such as ejected ones.
 
     Along each axis, bodies more than 2.5 times as far from the median as nine tenths of all are
-    left out. So a uniform sphere or box is seen whole, and of a Plummer sphere about 97 % of the
-    bodies.
+    left out. A uniform sphere or box is then seen whole, and about 97 % of a Plummer sphere.
 
     Parameters
     ----------
     points : ndarray
-        (N, 3) float64, in the units of length; bodies at infinity or nowhere are left out.
+        (N, 3) float64, in the units of length; points that are not finite are left out.
     units : str
         The units of length.
     """
@@ -111,12 +115,12 @@ def view_of(points, units) -> View:
     return _cube(centre, points[near], 1.05, units)
 
 
-def _cube(centre, points, room, units):
+def _cube(centre: Array, points: Array, room: float, units: str) -> View:
     half = room * np.abs(points - centre).max() or 1.0
     return View(centre, half, power_of_ten(np.abs(centre) + half), units)
 
 
-def frame_plane(axes, view, plane):
+def frame_plane(axes: Axes, view: View, plane: tuple[int, int]) -> None:
     """Set limits, labels and equal scales of a plane (two axes of space)."""
     left, right, bottom, top = view.extent(plane)
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
@@ -126,8 +130,10 @@ def frame_plane(axes, view, plane):
     readable_ticks(axes.yaxis)
 
 
-def draw_bodies(axes, points, view, plane, norm):
-    """Draw bodies seen along the third axis, and return what a colour bar needs, or None.
+def draw_bodies(
+    axes: Axes, points: Array, view: View, plane: tuple[int, int], norm: Normalize | None
+) -> Any:
+    """Draw bodies seen along the third axis; return the artist for a colour bar, or None.
 
     Parameters
     ----------
@@ -140,8 +146,7 @@ def draw_bodies(axes, points, view, plane, norm):
     plane : tuple of int
         The two axes of space that are seen.
     norm : LogNorm or None
-        From bodies per area to colours, see `density_norm`; None gives each of a few bodies its own
-        colour.
+        From bodies per area to colours, see `density_norm`; None gives each body its own colour.
     """
     frame_plane(axes, view, plane)
     if norm is None:
@@ -151,13 +156,15 @@ def draw_bodies(axes, points, view, plane, norm):
     return _draw_dots(axes, points, view, plane, norm)
 
 
-def _draw_few(axes, points, view, plane):
+def _draw_few(axes: Axes, points: Array, view: View, plane: tuple[int, int]) -> None:
     x, y = (points[:, list(plane)] / 10.0**view.power).T
     colours = [BODY_COLOURS[index % len(BODY_COLOURS)] for index in range(len(points))]
     axes.scatter(x, y, s=28, c=colours, linewidths=0, zorder=3)
 
 
-def _draw_dots(axes, points, view, plane, norm):
+def _draw_dots(
+    axes: Axes, points: Array, view: View, plane: tuple[int, int], norm: Normalize
+) -> Any:
     points = points[view.contains(points)]
     density = density_at(points, view, plane)
     order = np.argsort(density, kind="stable")  # the densest on top
@@ -168,7 +175,9 @@ def _draw_dots(axes, points, view, plane, norm):
     )
 
 
-def _draw_grid(axes, points, view, plane, norm):
+def _draw_grid(
+    axes: Axes, points: Array, view: View, plane: tuple[int, int], norm: Normalize
+) -> Any:
     counts, _, _ = surface_density(points, view, plane)
     shown = np.ma.masked_less_equal(counts, 0)
     return axes.imshow(
@@ -176,7 +185,9 @@ def _draw_grid(axes, points, view, plane, norm):
     )
 
 
-def surface_density(points, view, plane):
+def surface_density(
+    points: Array, view: View, plane: tuple[int, int]
+) -> tuple[Array, Array, Array]:
     """Count the bodies of the view on a grid.
 
     Returns
@@ -195,17 +206,21 @@ def surface_density(points, view, plane):
     return counts.reshape(CELLS, CELLS) / cell**2, columns, rows
 
 
-def density_at(points, view, plane) -> np.ndarray:
-    """Return the bodies per scaled area around each body of the view, smoothed over about twenty: (M,) float64."""
+def density_at(points: Array, view: View, plane: tuple[int, int]) -> Array:
+    """Return the bodies per scaled area around each body of the view: (M,) float64.
+
+    It is smoothed over about twenty bodies.
+    """
     density, columns, rows = surface_density(points, view, plane)
     width = np.clip(CELLS * np.sqrt(20 / (4 * np.pi * max(len(rows), 1))), 1.5, 8.0)
     return gaussian_filter(density, width)[columns, rows]
 
 
-def density_norm(points, view, planes):
-    """Return the scale of colours that the planes of a picture share, or None for a few bodies.
+def density_norm(points: Array, view: View, planes: Sequence[tuple[int, int]]) -> LogNorm | None:
+    """Return the common scale of colours of the planes of a picture, or None for a few bodies.
 
-    It spans two decades at least: the noise of a uniform density must not look like structure.
+    It spans at least two decades, so that the noise of a uniform density does not look like
+    structure.
     """
     if len(points) <= FEW_BODIES or not view.contains(points).any():
         return None
@@ -222,8 +237,10 @@ def density_norm(points, view, planes):
 # --- tracks ---------------------------------------------------------------------------------------
 
 
-def draw_tracks(axes, tracks, names, view, plane):
-    """Draw the paths of a few bodies; a ring is where each began, a dot where it is.
+def draw_tracks(
+    axes: Axes, tracks: Array, names: Iterable[object], view: View, plane: tuple[int, int]
+) -> None:
+    """Draw the paths of a few bodies, from a ring at the start to a dot at the end.
 
     Parameters
     ----------
@@ -248,8 +265,8 @@ def draw_tracks(axes, tracks, names, view, plane):
         axes.plot(x[-1], y[-1], "o", color=colour, markersize=5, zorder=3, label=f"body {name}")
 
 
-def draw_tracks_in_space(axes, tracks, names, view):
-    """Draw the paths of a few bodies into axes of three dimensions; parameters and marks as in `draw_tracks`."""
+def draw_tracks_in_space(axes: Any, tracks: Array, names: Iterable[object], view: View) -> None:
+    """Draw the paths of a few bodies into three-dimensional axes; see `draw_tracks`."""
     scaled = tracks / 10.0**view.power
     for body, name in enumerate(names):
         x, y, z = scaled[:, body].T
@@ -267,11 +284,11 @@ def draw_tracks_in_space(axes, tracks, names, view):
 # --- planes of a field ----------------------------------------------------------------------------
 
 
-def colour_norm(planes):
-    """Return the scale of colours that the planes of a picture share.
+def colour_norm(planes: Sequence[Array]) -> AsinhNorm:
+    """Return the common scale of colours of the planes of a picture.
 
-    It is linear near 0 and logarithmic far from it: smoke spreads over many powers of ten, and is 0
-    where none is.
+    It is linear near 0 and logarithmic far from it: smoke spans many powers of ten, and is 0 in
+    places.
     """
     values = np.concatenate(
         [plane[np.isfinite(plane)].ravel() for plane in planes] or [np.zeros(1)]
@@ -282,17 +299,27 @@ def colour_norm(planes):
     return AsinhNorm(largest / 10**DECADES, vmin=low, vmax=high if high > low else low + largest)
 
 
-def round_values(norm) -> list[float]:
-    """Return 0 and the powers of ten, of both signs, that can be told apart on a scale of `colour_norm`."""
-    largest = max(abs(norm.vmin), abs(norm.vmax))
+def limits_of(norm: Normalize) -> tuple[float, float]:
+    """Return the lowest and the highest value of a scale of colours, both of which are set."""
+    if norm.vmin is None or norm.vmax is None:
+        raise ValueError("a scale of colours without limits")
+    return float(norm.vmin), float(norm.vmax)
+
+
+def round_values(norm: AsinhNorm) -> list[float]:
+    """Return 0 and the powers of ten that are distinguishable on a scale of `colour_norm`."""
+    low, high = limits_of(norm)
+    largest = max(abs(low), abs(high))
     highest = math.floor(math.log10(largest))
     powers = [10.0**power for power in range(highest - DECADES + 1, highest + 1)]
     values = [-power for power in reversed(powers)] + [0.0] + powers
-    return [value for value in values if norm.vmin <= value <= norm.vmax]
+    return [value for value in values if low <= value <= high]
 
 
-def draw_plane(axes, values, volume, plane, norm):
-    """Draw a plane of a field in colours, and return what a colour bar needs.
+def draw_plane(
+    axes: Axes, values: Array, volume: Volume, plane: tuple[int, int], norm: Normalize
+) -> Any:
+    """Draw a plane of a field in colours; return the image for a colour bar.
 
     Parameters
     ----------
@@ -301,7 +328,7 @@ def draw_plane(axes, values, volume, plane, norm):
     values : ndarray
         The stored cells of the plane, the second axis of `plane` first.
     volume : Volume
-        Where the cells are.
+        Positions of the cells.
     plane : tuple of int
         The two axes of space that are seen: 0, 1, 2 for x, y, z.
     norm : matplotlib.colors.Normalize
@@ -323,7 +350,9 @@ def draw_plane(axes, values, volume, plane, norm):
     return drawn
 
 
-def draw_arrows(axes, velocity, volume, plane, longest):
+def draw_arrows(
+    axes: Axes, velocity: Array, volume: Volume, plane: tuple[int, int], longest: float
+) -> None:
     """Draw the velocity within a plane as arrows.
 
     Parameters
@@ -333,13 +362,13 @@ def draw_arrows(axes, velocity, volume, plane, longest):
     velocity : ndarray
         (rows, columns, 3), the stored cells of the plane.
     volume : Volume
-        Where the cells are.
+        Positions of the cells.
     plane : tuple of int
         The two axes of space that are seen.
     longest : float
         Speed of an arrow that reaches to the next one.
     """
-    across, up = (volume.place(axis) for axis in plane)
+    across, up = (volume.centres(axis) for axis in plane)
     step = -(-max(len(across), len(up)) // ARROWS)
     chosen = np.s_[step // 2 :: step]
     arrows = velocity[chosen, chosen][..., list(plane)]
@@ -348,5 +377,5 @@ def draw_arrows(axes, velocity, volume, plane, longest):
     axes.quiver(across[chosen], up[chosen], *lengths, **ARROW)
 
 
-def _gap(place):
+def _gap(place: Array) -> float:
     return float(place[1] - place[0]) if len(place) > 1 else 0.0

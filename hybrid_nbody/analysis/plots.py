@@ -8,17 +8,19 @@ settings nor ``pyplot`` are touched. `plot_run` writes them to files, in the loo
 
 import difflib
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
-from hybrid_nbody.analysis.presentation import Picture, PresentedModel, presented
+from hybrid_nbody.analysis.presentation import Picture, PresentedModel, Say, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.atomic import output_path, write_whole
-from hybrid_nbody.files.run import find_trajectory, open_run
-from hybrid_nbody.progress import counted, counter
+from hybrid_nbody.files.run import Run, find_trajectory, open_run
+from hybrid_nbody.progress import OnProgress, counted, counter
 
 DPI = 200
 
@@ -26,13 +28,13 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def plot_run(
-    path,
-    kind=None,
-    output=None,
-    frame=-1,
-    dpi=DPI,
-    say=None,
-    progress=None,
+    path: str | Path,
+    kind: str | None = None,
+    output: str | Path | None = None,
+    frame: int = -1,
+    dpi: float = DPI,
+    say: Say | None = None,
+    progress: OnProgress | None = None,
     *,
     models: Mapping[str, PresentedModel],
 ) -> list[Path]:
@@ -51,12 +53,12 @@ def plot_run(
     frame : int, optional
         The frame of a snapshot and the like; negative ones count from the end.
     dpi : float, optional
-        Dots an inch; pictures are 7.2 inches wide.
+        Dots per inch; pictures are 7.2 inches wide.
     say : callable, optional
-        Takes a line on each kind that is left out by default, and why.
+        Takes a line about each default picture that is left out, and why.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: after each picture, and
-        each frame of those that go through many.
+        Called with the numbers of parts done and of all parts, after each picture and after each
+        frame of those that go through many.
     models : mapping of str to PresentedModel
         The models by name; of a run of another one the diagnostics are drawn.
 
@@ -92,12 +94,18 @@ def plot_run(
     return targets
 
 
-def parts_of(run, pictures: Iterable[Picture]) -> int:
+def parts_of(run: Run, pictures: Iterable[Picture]) -> int:
     """Return in how many parts pictures are drawn: one each, and one a frame of those of many."""
     return sum(1 + len(picture.frames(run)) for picture in pictures)
 
 
-def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple[Comparison, Path]:
+def plot_comparison(
+    first: str | Path,
+    second: str | Path,
+    output: str | Path | None = None,
+    dpi: float = DPI,
+    progress: OnProgress | None = None,
+) -> tuple[Comparison, Path]:
     """Compare two runs, and draw their differences over time.
 
     Parameters
@@ -108,7 +116,7 @@ def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple
         A file ending in .png, .pdf or .svg, or a directory. By default ``compare.png`` in the
         directory of the first.
     dpi : float, optional
-        Dots an inch.
+        Dots per inch.
     progress : callable, optional
         See `compare.compare`.
 
@@ -131,7 +139,7 @@ def plot_comparison(first, second, output=None, dpi=DPI, progress=None) -> tuple
     return found, target
 
 
-def _reasons_of_kind(run, pictures: Mapping[str, Picture], kind) -> dict[str, str]:
+def _reasons_of_kind(run: Run, pictures: Mapping[str, Picture], kind: str | None) -> dict[str, str]:
     """Return the `reasons` of all pictures, or of one that is asked for, which says them itself.
 
     Raises
@@ -151,40 +159,41 @@ def _reasons_of_kind(run, pictures: Mapping[str, Picture], kind) -> dict[str, st
     return {kind: ""}
 
 
-def reasons(run, pictures: Mapping[str, Picture]) -> dict[str, str]:
-    """Say of each picture drawn by default why a run does not hold enough for it, if it does not."""
+def reasons(run: Run, pictures: Mapping[str, Picture]) -> dict[str, str]:
+    """Return for each default picture why the run has not enough for it; empty if it has."""
     return {name: picture.reason(run) for name, picture in pictures.items() if picture.by_default}
 
 
-def drawable(found) -> list[str]:
-    """Return the kinds of pictures that a run holds enough for, by its `reasons`."""
+def drawable(found: Mapping[str, str]) -> list[str]:
+    """Return the kinds of pictures that can be drawn, given `reasons`."""
     return [kind for kind, reason in found.items() if not reason]
 
 
-def say_what_is_left_out(found, say) -> None:
-    """Say why the other kinds are left out, if somebody listens."""
+def say_what_is_left_out(found: Mapping[str, str], say: Say | None) -> None:
+    """Say why the other kinds are left out."""
     for kind, reason in found.items():
         if reason and say:
             say(f"no {kind}: {reason}")
 
 
-def _targets(run, kinds, output):
+def _targets(run: Run, kinds: Sequence[str], output: str | Path | None) -> list[Path]:
     output = Path(output) if output is not None else run.path.parent
     targets = [_target(kind, output) for kind in kinds]
     if len(targets) > 1 and not output.is_dir():
         raise InputError(
-            f"{output}: one file for {len(kinds)} pictures ({', '.join(kinds)}); name one kind, or a directory"
+            f"{output}: one file for {len(kinds)} pictures ({', '.join(kinds)}); "
+            "name one kind, or a directory"
         )
     return targets
 
 
-def _target(kind, output):
-    """Return the file of a picture: `output` itself, or a file in it that is named after the kind."""
+def _target(kind: str, output: Path) -> Path:
+    """Return the file of a picture: `output`, or a file named after the kind in that directory."""
     return output_path("picture", output, f"{kind}.png", FORMATS)
 
 
-def _picture(figure, target, dpi):
-    """Return the contents of a file of the format that its name asks for."""
+def _picture(figure: Figure, target: Path, dpi: float) -> bytes:
+    """Return the contents of a file in the format given by the ending of its name."""
     found = io.BytesIO()
     figure.savefig(found, format=target.suffix[1:].lower(), dpi=dpi)
     return found.getvalue()

@@ -4,18 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:  # a reader of facts must not wait for matplotlib
+from hybrid_nbody.progress import Step
+
+if TYPE_CHECKING:  # `info` must not wait for matplotlib
     import h5py
     from matplotlib.figure import Figure
 
     from hybrid_nbody.analysis.scenes import Scene
     from hybrid_nbody.files.run import Run
 
-Step = Callable[[], None]
-"""Called after each frame of a job that goes through many."""
+Say = Callable[[str], None]
+"""Takes a line for the user, such as why something is left out."""
 
 Facts = list[tuple[str, str]]
-"""Names and texts, a line each."""
+"""Names and texts, one line each."""
 
 
 def no_frames(run: "Run") -> Sequence[int]:
@@ -32,13 +34,13 @@ class Picture:
     draw : callable
         ``draw(run, frame, step)`` returns the figure; `step` is called after each of `frames`.
     reason : callable
-        ``reason(run)`` says why the run does not hold enough for it; it is empty where it does.
+        ``reason(run)`` returns why the run has not enough for it; empty if it has.
     caption : str
-        What a report writes below it.
+        Text below it in a report.
     frames : callable, optional
-        ``frames(run)`` returns the frames that drawing goes through, if they are many.
+        ``frames(run)`` returns the frames that drawing reads, if they are many.
     by_default : bool, optional
-        Whether it is drawn where no kind is named.
+        Whether it is drawn if no kind is named.
     """
 
     draw: Callable[["Run", int, Step], "Figure"]
@@ -49,7 +51,7 @@ class Picture:
 
 
 def of_one_frame(draw: Callable[["Run", int], "Figure"]) -> Callable[["Run", int, Step], "Figure"]:
-    """Return the function of a `Picture` that goes through no other frames."""
+    """Return the `draw` of a picture that reads one frame."""
     return lambda run, frame, step: draw(run, frame)
 
 
@@ -62,7 +64,7 @@ class Movie:
     fits : callable
         ``fits(run)`` returns whether the run holds enough for it.
     scene : callable
-        ``scene(run, frames)`` returns what moves.
+        ``scene(run, frames)`` returns the scene.
     """
 
     fits: Callable[["Run"], bool]
@@ -76,7 +78,7 @@ class SpaceView:
     Attributes
     ----------
     reason : callable
-        ``reason(run)`` says why there is nothing to show; it is empty where there is.
+        ``reason(run)`` returns why there is nothing to show; empty if there is.
     frames : callable
         ``frames(run)`` returns the frames that the view holds.
     data : callable
@@ -90,7 +92,7 @@ class SpaceView:
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything that is drawn of the runs of a model.
+    """All figures of the runs of a model.
 
     Attributes
     ----------
@@ -108,12 +110,12 @@ class Figures:
 
 
 class PresentedModel(Protocol):
-    """What readers of runs ask of a model.
+    """The part of a model that readers of its runs need.
 
     Attributes
     ----------
     highlights : sequence of str
-        The diagnostics that are told first.
+        Names of the diagnostics that come first.
     """
 
     @property
@@ -122,13 +124,13 @@ class PresentedModel(Protocol):
 
     @property
     def figures(self) -> Figures:
-        """Return everything that is drawn of its runs."""
+        """Return all figures of its runs."""
 
     def facts_of_run(self, run: "Run") -> Facts:
-        """Say how large the problem of a run is, and what its frames hold."""
+        """Return facts on the size of a run and the contents of its frames."""
 
     def facts_of_checkpoint(self, file: "h5py.File") -> Facts:
-        """Say how large the problem of an open checkpoint is."""
+        """Return facts on the size of an open checkpoint."""
 
 
 class PlainPresentation:
@@ -148,11 +150,11 @@ class PlainPresentation:
         return DIAGNOSTICS
 
     def facts_of_run(self, run: "Run") -> Facts:
-        """Name the fields of a frame and their shapes."""
+        """Return the fields of a frame and their shapes."""
         return [(name.rpartition("/")[2], _shape(run.shape(name)[1:])) for name in run.fields]
 
     def facts_of_checkpoint(self, file: "h5py.File") -> Facts:
-        """Say nothing: what a checkpoint holds means something to its model alone."""
+        """Return nothing: only its model understands a checkpoint."""
         return []
 
 
@@ -164,5 +166,5 @@ UNKNOWN = PlainPresentation()
 
 
 def presented(models: Mapping[str, PresentedModel], name: str) -> PresentedModel:
-    """Return the model of a run by its name, or what stands in for one that is not known."""
+    """Return the model of a name, or a substitute for an unknown one."""
     return models.get(name, UNKNOWN)

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page that holds everything and loads nothing, to be opened by double click.
+"""The report of a run: one HTML page that contains everything and loads nothing.
 
 Frames are read one at a time; of the view in space the page holds a bounded number of frames,
 points and triangles.
@@ -13,22 +13,24 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from matplotlib.figure import Figure
+
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
-from hybrid_nbody.analysis.presentation import Figures, PresentedModel, presented
+from hybrid_nbody.analysis.presentation import Figures, Picture, PresentedModel, Say, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.files.atomic import output_path, write_whole
 from hybrid_nbody.files.log import read_log
-from hybrid_nbody.files.run import open_run
-from hybrid_nbody.progress import counted, counter
+from hybrid_nbody.files.run import Run, open_run
+from hybrid_nbody.progress import OnProgress, Step, counted, counter
 
 FILE_NAME = "report.html"
 DPI = 110
 
 VIEW = """\
 <canvas id="view"></canvas>
-<p class="controls"><button id="play">Play</button><input type="range" id="frame" min="0" step="1" aria-label="frame">\
-<span id="clock"></span></p>
+<p class="controls"><button id="play">Play</button>\
+<input type="range" id="frame" min="0" step="1" aria-label="frame"><span id="clock"></span></p>
 <p class="quiet">$caption Drag to turn, wheel to zoom, double click to go back.</p>
 <script type="application/json" id="scene">$scene</script>
 <script>
@@ -36,7 +38,12 @@ $script</script>"""
 
 
 def make_report(
-    path, output=None, say=None, progress=None, *, models: Mapping[str, PresentedModel]
+    path: str | Path,
+    output: str | Path | None = None,
+    say: Say | None = None,
+    progress: OnProgress | None = None,
+    *,
+    models: Mapping[str, PresentedModel],
 ) -> Path:
     """Write the report of a run.
 
@@ -47,10 +54,10 @@ def make_report(
     output : str or Path, optional
         A file ending in .html, or a directory. By default ``report.html`` in the run's directory.
     say : callable, optional
-        Takes a line on everything that is left out, and why.
+        Takes a line about each part that is left out, and why.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: after each frame of the
-        view in space, and as in `plots.plot_run`.
+        Called with the numbers of parts done and of all parts, after each frame of the view in
+        space and as in `plots.plot_run`.
     models : mapping of str to PresentedModel
         The models by name.
 
@@ -90,14 +97,14 @@ def make_report(
     return target
 
 
-def _page(run, sections):
+def _page(run: Run, sections: Sequence[tuple[str, str]]) -> str:
     text = "\n".join(f"<h2>{name}</h2>\n{content}" for name, content in sections)
     title = escape(run.title or f"A run of model {run.model}")
     template = Template((files(__package__) / "report.html").read_text())
     return template.substitute(title=title, summary=escape(_summary(run)), sections=text)
 
 
-def _summary(run):
+def _summary(run: Run) -> str:
     version = run.attributes.get("program_version", "of unknown version")
     count = run.number_of_frames
     time = run.time
@@ -109,27 +116,24 @@ def _summary(run):
 # --- sections -------------------------------------------------------------------------------------
 
 
-def _no_view(run, figures: Figures) -> str:
-    """Say why there is no view in space; nothing where there is."""
-    return figures.view.reason(run) if figures.view else "its model has none"
+def _frames_of_view(run: Run, figures: Figures) -> Sequence[int]:
+    view = figures.view
+    return () if view is None or view.reason(run) else view.frames(run)
 
 
-def _frames_of_view(run, figures: Figures) -> Sequence[int]:
-    return () if figures.view is None or _no_view(run, figures) else figures.view.frames(run)
-
-
-def _view(run, figures, say, step):
-    reason = _no_view(run, figures)
-    if reason:
+def _view(run: Run, figures: Figures, say: Say, step: Step) -> str:
+    view = figures.view
+    if view is None or view.reason(run):
+        reason = "its model has none" if view is None else view.reason(run)
         say(f"no view in space: {reason}")
         return ""
-    scene = figures.view.data(run, step)
+    scene = view.data(run, step)
     script = (files(__package__) / "viewer.js").read_text()
     text = json.dumps(scene, separators=(",", ":")).replace("</", "<\\/")
     return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=text, script=script)
 
 
-def _diagnostics(run, highlights, say):
+def _diagnostics(run: Run, highlights: Sequence[str], say: Say) -> str:
     if not run.diagnostics.number_of_rows:
         say("no table of diagnostics: the run holds none")
         return ""
@@ -141,8 +145,8 @@ def _diagnostics(run, highlights, say):
     return table(rows)
 
 
-def table(rows) -> str:
-    """Return rows of texts as a table; the second column is of numbers."""
+def table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Return rows of texts as an HTML table, whose second column holds numbers."""
     kinds = ("", ' class="number"', "")
     lines = [
         "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
@@ -151,7 +155,13 @@ def table(rows) -> str:
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
 
 
-def _pictures(run, pictures, found, say, step):
+def _pictures(
+    run: Run,
+    pictures: Sequence[Picture],
+    found: Mapping[str, str],
+    say: Say,
+    step: Step,
+) -> str:
     say_what_is_left_out(found, say)
     return "\n".join(
         _picture(picture.draw(run, -1, step), picture.caption)
@@ -159,21 +169,20 @@ def _pictures(run, pictures, found, say, step):
     )
 
 
-def _picture(figure, caption):
+def _picture(figure: Figure, caption: str) -> str:
     found = io.BytesIO()
     figure.savefig(found, format="png", dpi=DPI)
     code = base64.b64encode(found.getvalue()).decode()
-    alt = f'alt="{escape(caption)}"'
-    return f'<figure><img {alt} src="data:image/png;base64,{code}"><figcaption>{escape(caption)}</figcaption></figure>'
+    text = escape(caption)
+    image = f'<img alt="{text}" src="data:image/png;base64,{code}">'
+    return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
 
 
-def _of_the_log(run, say):
-    """Return the sections on the machine and on the time, of the last part of the run that the log tells of."""
+def _of_the_log(run: Run, say: Say) -> list[tuple[str, str]]:
+    """Return the sections on the machine and on the time, from the last start in the log."""
     log = read_log(run.path.parent / "log.txt")
     if not log.shares:
-        reason = (
-            log.reason or "the log has none, the run still goes on, or did not end in good order"
-        )
+        reason = log.reason or "the log has none: the run is still running, or was killed"
         say(f"no table of where the time went: {reason}")
     known = {
         name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes
@@ -186,12 +195,19 @@ def _of_the_log(run, say):
     ]
 
 
-def _time_table(shares):
+def _time_row(name: str, seconds: float, share: float) -> str:
+    bar = f'<span class="bar" style="width:{300 * share:.0f}px"></span>'
+    cells = (
+        f"<td>{escape(name)}</td>",
+        f'<td class="number">{seconds:.3f} s</td>',
+        f'<td class="number">{share:.1%}</td>',
+        f"<td>{bar}</td>",
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _time_table(shares: Sequence[tuple[str, float]]) -> str:
     total = sum(seconds for _, seconds in shares) or 1.0
-    rows = [
-        f'<tr><td>{escape(name)}</td><td class="number">{seconds:.3f} s</td><td class="number">{seconds / total:.1%}'
-        f'</td><td><span class="bar" style="width:{300 * seconds / total:.0f}px"></span></td></tr>'
-        for name, seconds in shares
-    ]
+    rows = [_time_row(name, seconds, seconds / total) for name, seconds in shares]
     rows.append(f'<tr><td>total</td><td class="number">{total:.3f} s</td></tr>')
     return "<table>\n" + "\n".join(rows) + "\n</table>"

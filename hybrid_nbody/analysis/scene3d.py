@@ -1,6 +1,7 @@
-"""The interactive view of a report: a bounded number of frames with a bounded number of points or triangles."""
+"""The interactive view of a report: a bounded number of frames, points and triangles."""
 
 import base64
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,13 @@ from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
 from hybrid_nbody.analysis.isosurface import coarse_means, isosurface
-from hybrid_nbody.analysis.panels import FEW_BODIES, view_of
+from hybrid_nbody.analysis.panels import FEW_BODIES, View, view_of
 from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
 from hybrid_nbody.analysis.volume import volume_of
-from hybrid_nbody.progress import counted, no_step
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
+from hybrid_nbody.progress import Step, counted, no_step
 
 FRAMES_OF_BODIES = 60
 POINTS = 3000
@@ -23,26 +26,31 @@ TRIANGLES = 500_000
 """Frames of a surface, and triangles of all of them, that a page holds at most."""
 
 GRIDS = (32, 16, 8)
-"""Points along the longest edge of the grid that surfaces are made on: the first that keeps them
-bounded."""
+"""Points along the longest edge of the grid of surfaces; the finest that is bounded is used."""
 
 STEPS = 65_534
-"""Places along an edge of the box that a coordinate is rounded to; 65535 is nowhere."""
+"""Largest rounded coordinate, at the end of the longest edge; 65535 marks points out of view."""
 
 SAMPLED = 200_000
 
+Surface = tuple[Array, Array]
+"""Vertices and triangles."""
 
-def frames_of_points(run) -> list[int]:
+Surfaces = tuple[float, Array, list[Surface]]
+"""The density on surfaces, the edges of the cells, and the surface of each frame."""
+
+
+def frames_of_points(run: Run) -> list[int]:
     """Return the frames of bodies that a view holds, evenly apart."""
     return samples_of(range(run.number_of_frames), FRAMES_OF_BODIES)
 
 
-def frames_of_surface(run) -> list[int]:
+def frames_of_surface(run: Run) -> list[int]:
     """Return the frames of a surface that a view holds, evenly apart."""
     return samples_of(range(run.number_of_frames), FRAMES_OF_FLUID)
 
 
-def points_data(run, step=no_step) -> dict[str, Any]:
+def points_data(run: Run, step: Step = no_step) -> dict[str, Any]:
     """Return bodies as points, ready for JSON.
 
     Parameters
@@ -76,15 +84,15 @@ def points_data(run, step=no_step) -> dict[str, Any]:
     }
 
 
-def _view_of_tracks(tracks, number, units):
-    """Return the cube that shows the bodies in all frames; of many every so many places are looked at."""
+def _view_of_tracks(tracks: Array, number: int, units: str) -> View:
+    """Return the cube that shows the bodies in all frames, from a sample of their positions."""
     places = tracks.reshape(-1, 3)
     return view_of(
         places[:: max(1, len(places) // SAMPLED)] if number > FEW_BODIES else places, units
     )
 
 
-def _caption(shown, number, view):
+def _caption(shown: int, number: int, view: View) -> str:
     bodies = f"{shown} of {number} bodies" if shown < number else f"{number} bodies"
     legend = (
         ""
@@ -94,8 +102,8 @@ def _caption(shown, number, view):
     return f"{bodies}; the box is {2 * view.half:.3g} {view.units} wide. {legend}"
 
 
-def _on_scale(points, view):
-    """Return points as whole numbers from 0 to STEPS, and those out of view as STEPS + 1: (N, 3)."""
+def _on_scale(points: Array, view: View) -> Array:
+    """Return points (N, 3) as whole numbers up to `STEPS`; those out of view are `STEPS` + 1."""
     inside = np.isfinite(points).all(axis=1) & view.contains(points)
     scaled = np.full(points.shape, STEPS + 1)
     scaled[inside] = np.rint(
@@ -104,8 +112,8 @@ def _on_scale(points, view):
     return scaled
 
 
-def _colours(points, view):
-    """Return a colour of each body: its own of a few, else by its rank of distance in the first frame."""
+def _colours(points: Array, view: View) -> list[Any]:
+    """Return the colours of bodies: their own for a few, by their first distance for many."""
     if len(points) <= FEW_BODIES:
         return [to_rgb(BODY_COLOURS[body % len(BODY_COLOURS)]) for body in range(len(points))]
     distance = np.linalg.norm(points - view.centre, axis=1)
@@ -113,7 +121,7 @@ def _colours(points, view):
     return np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
 
 
-def surface_data(run, name, step=no_step) -> dict[str, Any]:
+def surface_data(run: Run, name: str, step: Step = no_step) -> dict[str, Any]:
     """Return the surface on which a field on a grid has one value, ready for JSON.
 
     Parameters
@@ -137,7 +145,8 @@ def surface_data(run, name, step=no_step) -> dict[str, Any]:
     what = name.rpartition("/")[2]
     return {
         "kind": "surface",
-        "caption": f"The surface on which the {what} is {level:.3g}, of means over cubes {width.max():.3g} wide; "
+        "caption": f"The surface on which the {what} is {level:.3g}, "
+        f"of means over cubes {width.max():.3g} wide; "
         "the longest edge of the box is 1.",
         "box": box,
         "times": run.time[frames].tolist(),
@@ -147,7 +156,7 @@ def surface_data(run, name, step=no_step) -> dict[str, Any]:
     }
 
 
-def _bounded_surfaces(run, name, frames, step):
+def _bounded_surfaces(run: Run, name: str, frames: Sequence[int], step: Step) -> Surfaces:
     """Return what `_surfaces_on` does on the finest grid whose surfaces a page can hold."""
     found = _surfaces_on(run, name, counted(frames, step), GRIDS[0])
     for grid in GRIDS[1:]:  # seldom: that it comes to this cannot be counted before
@@ -157,31 +166,33 @@ def _bounded_surfaces(run, name, frames, step):
     return found
 
 
-def _surfaces_on(run, name, frames, grid):
+def _surfaces_on(run: Run, name: str, frames: Iterable[int], grid: int) -> Surfaces:
     coarse = [coarse_means(run, name, frame, grid) for frame in frames]
     level = _level([values for values, _ in coarse])
     return level, coarse[0][1], [isosurface(values, level) for values, _ in coarse]
 
 
-def _is_bounded(surfaces):
-    """Whether 16 bits name every vertex, and the page stays small; only noise is not."""
+def _is_bounded(surfaces: Sequence[Surface]) -> bool:
+    """Return whether 16 bits number every vertex and the page stays small; only noise is larger."""
     most = max(len(vertices) for vertices, _ in surfaces)
     return most <= STEPS and sum(len(triangles) for _, triangles in surfaces) <= TRIANGLES
 
 
-def _level(fields):
-    """Return a sixth of the mean density that the fluid itself meets: sum of its squares over its sum."""
+def _level(fields: Sequence[Array]) -> float:
+    """Return a sixth of the mean density weighted by the density: sum of squares over sum."""
     total = sum(np.abs(values[np.isfinite(values)]).sum() for values in fields)
     square = sum((values[np.isfinite(values)] ** 2).sum() for values in fields)
     return float(square / total / 6) if total > 0 else 1.0
 
 
-def _packed_surface(vertices, triangles, width, box):
+def _packed_surface(
+    vertices: Array, triangles: Array, width: Array, box: Sequence[float]
+) -> list[str]:
     places = ((vertices + 0.5) * width).clip(
         0, box
     )  # the first mean lies half its width into the box
     return [_packed(np.rint(places * STEPS)), _packed(triangles)]
 
 
-def _packed(numbers):
+def _packed(numbers: Array) -> str:
     return base64.b64encode(np.ascontiguousarray(numbers).astype("<u2").tobytes()).decode()

@@ -1,21 +1,26 @@
-"""What a movie shows: each scene draws its axes once, and then only what moves.
+"""Scenes of movies: the axes are drawn once, then only what moves.
 
-The scale of colours and the cube of space stay the same for the whole movie. They come from a few
-frames, evenly apart.
+The scale of colours and the cube of space are the same for the whole movie. They follow from a few
+equidistant frames.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import plain
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 
 SIZE = (6.4, 5.6)
 DPI = 120
-"""Inches and dots an inch: 768 x 672 pixels. Encoders want even numbers."""
+"""Inches and dots per inch: 768 x 672 pixels. Encoders require even numbers."""
 
 SAMPLES = 12
-"""Frames that the scales are chosen from."""
+"""Number of frames from which the scales follow."""
 
 XY = (0, 1)
 
@@ -36,64 +41,62 @@ class Scene:
         Its canvas holds the pixels.
     """
 
-    def __init__(self, run, frames):
+    def __init__(self, run: Run, frames: Sequence[int]) -> None:
         self.run = run
         self.frames = frames
         self.figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        self.canvas = FigureCanvasAgg(self.figure)
         self.axes = self.figure.subplots()
         self.times = run.time
         self.moving = [*self.build(samples_of(frames)), self._clock()]
-        self._still = None
+        self._still: Any = None
 
-    def build(self, samples) -> list:
-        """Draw the axes and what stands still.
+    def build(self, samples: Sequence[int]) -> list[Any]:
+        """Draw the axes and everything that does not move.
 
         Parameters
         ----------
         samples : list of int
-            Some of the frames, from which the scales of space and of colours follow; these then
-            hold for all.
+            Some of the frames, from which the scales of space and colours for all of them follow.
 
         Returns
         -------
         list of matplotlib.artist.Artist
-            What moves, in the order in which it is drawn.
+            The artists that move, in the order in which they are drawn.
         """
         raise NotImplementedError
 
-    def show(self, frame) -> None:
+    def show(self, frame: int) -> None:
         """Move the artists to a frame, an index into the run's frames."""
         raise NotImplementedError
 
-    def _clock(self):
+    def _clock(self) -> Any:
         self.axes.set_title(plain(self.run.title) or " ", loc="left")
         return self.axes.text(1, 1.012, "", transform=self.axes.transAxes, ha="right", va="bottom")
 
-    def render(self, frame) -> np.ndarray:
+    def render(self, frame: int) -> Array:
         """Return the pixels of a frame: (height, width, 4) uint8, valid until the next call."""
-        canvas = self.figure.canvas
         if self._still is None:
             self._draw_still()
         self.show(frame)
         self.moving[-1].set_text(f"time {self.times[frame]:.4g}")
-        canvas.restore_region(self._still)
+        self.canvas.restore_region(self._still)
         for artist in self.moving:
             self.axes.draw_artist(artist)
-        return np.asarray(canvas.buffer_rgba())
+        return np.asarray(self.canvas.buffer_rgba())
 
-    def _draw_still(self):
+    def _draw_still(self) -> None:
         for artist in self.moving:
             artist.set_animated(True)
-        self.figure.canvas.draw()
+        self.canvas.draw()
         self.figure.set_layout_engine("none")
-        self._still = self.figure.canvas.copy_from_bbox(self.figure.bbox)
+        self._still = self.canvas.copy_from_bbox(self.figure.bbox)
 
-    def _bar(self, drawn, name, **options):
+    def _bar(self, drawn: Any, name: str, **options: Any) -> Any:
         return self.figure.colorbar(drawn, ax=self.axes, label=name, shrink=0.86, **options)
 
 
-def samples_of(frames, most=SAMPLES) -> list[int]:
-    """Return some of the frames, evenly apart, the first and the last among them."""
+def samples_of(frames: Sequence[int], most: int = SAMPLES) -> list[int]:
+    """Return at most `most` equidistant frames, among them the first and the last."""
     places = np.unique(np.linspace(0, len(frames) - 1, most).round().astype(int))
     return [frames[place] for place in places]

@@ -1,11 +1,14 @@
-"""The look that all pictures share: sizes for a printed page, and colours that the colour-blind can tell apart."""
+"""The common style of all pictures: sizes for a printed page, colours for the colour-blind."""
 
 import math
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
@@ -15,13 +18,15 @@ from matplotlib.ticker import (
     MaxNLocator,
     NullFormatter,
 )
+from numpy.typing import ArrayLike
+
+from hybrid_nbody.files.run import Run
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#000000", "#666666"
 
 BODY_COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
-"""Okabe and Ito, "Color universal design" (2008), without the yellow, which is lost on white
-paper."""
+"""Okabe and Ito, "Color universal design" (2008), without yellow, which is invisible on white."""
 
 ENERGY_COLOURS = {"kinetic": VERMILLION, "potential": BLUE, "total": BLACK}
 
@@ -31,7 +36,7 @@ WIDTH = 7.2
 """Width of a figure in inches: that of the text of a printed page."""
 
 LONG = 12
-"""Units of more characters stand on a line of their own below what they are the units of."""
+"""Longest units that stand on the same line as the name of an axis."""
 
 LOOK = {
     "font.size": 9,
@@ -58,14 +63,14 @@ LOOK = {
 
 
 @contextmanager
-def our_look():
-    """Draw with our look, whatever the user's settings are, and leave those untouched."""
+def our_look() -> Iterator[None]:
+    """Draw with `LOOK` in place of the user's settings, which are restored afterwards."""
     with style.context(LOOK, after_reset=True):
         yield
 
 
-def power_of_ten(*arrays) -> int:
-    """Return the power to take out of numbers so that an axis reads well; 0 if the largest is in 0.05 to 5000."""
+def power_of_ten(*arrays: ArrayLike) -> int:
+    """Return the power of ten to take out of an axis; 0 if the largest number is in 0.05 … 5000."""
     largest = max(
         np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays)
     )
@@ -74,18 +79,18 @@ def power_of_ten(*arrays) -> int:
     return math.floor(math.log10(largest))
 
 
-def label(name, units="", power=0) -> str:
-    """Return the label of an axis, such as ``x (10^11 m)``; without brackets where there is nothing to put there.
+def label(name: str, units: str = "", power: int = 0) -> str:
+    """Return the label of an axis, such as ``x (10^11 m)``, or ``x`` without units and power.
 
-    Units that the name ends in, such as those of a total density, are not said again.
+    Units that the name ends in, such as those of a total density, are not repeated.
     """
     inside = scaled_units("" if name.endswith(units) else units, power)
     separator = "\n" if len(units) > LONG else " "
     return f"{plain(name)}{separator}({inside})" if inside else plain(name)
 
 
-def scaled_units(units, power=0) -> str:
-    """Return units with a power of ten before them, such as ``10^11 m``; empty where there is nothing to say."""
+def scaled_units(units: str, power: int = 0) -> str:
+    """Return units after a power of ten, such as ``10^11 m``; empty for dimensionless numbers."""
     units = (
         ""
         if units in ("1", "none", "dimensionless")
@@ -95,19 +100,19 @@ def scaled_units(units, power=0) -> str:
     return " ".join(part for part in (scale, units) if part)
 
 
-def readable_ticks(axis):
+def readable_ticks(axis: Axis) -> None:
     """Place a few ticks at round numbers."""
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
 
 
-def few_ticks(axes):
-    """Place so few ticks on both axes that numbers do not touch where three planes share the width of a page."""
+def few_ticks(axes: Axes) -> None:
+    """Place few ticks on both axes, for panels that share the width of a page."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
 
 
-def readable_decades(axis):
-    """Place ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or at the powers if they are many."""
+def readable_decades(axis: Axis) -> None:
+    """Place ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or at powers only."""
     low, high = axis.get_view_interval()
     wide = high > 200 * low
     axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
@@ -118,32 +123,32 @@ def readable_decades(axis):
     axis.set_minor_formatter(NullFormatter())
 
 
-def _plain_numbers():
+def _plain_numbers() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:g}")
 
 
-def _numbers_with_powers():
-    """Return what writes every tick as 2 x 10^-5; by default many are left without a number."""
+def _numbers_with_powers() -> LogFormatterSciNotation:
+    """Return a formatter that labels every tick, as 2 x 10^-5; by default many have no label."""
     return LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(np.inf, np.inf))
 
 
-def plain(text) -> str:
-    """Return a text that matplotlib draws as it stands: a dollar sign in a title is no formula."""
+def plain(text: str) -> str:
+    """Return a text whose dollar signs matplotlib does not take for formulas."""
     return text.replace("$", r"\$")
 
 
 # --- figures --------------------------------------------------------------------------------------
 
 
-def new_figure(height) -> Figure:
-    """Return an empty figure of a height in inches."""
+def new_figure(height: float) -> Figure:
+    """Return an empty figure of `height` inches and the common width."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def title(run, frame=None, *more) -> str:
-    """Return the title of the run, the time of a frame, and what else there is to say."""
+def title(run: Run, frame: int | None = None, *more: str) -> str:
+    """Return the title of the run, the time of a frame, and `more` texts."""
     parts = [plain(run.title)] if run.title else []
     if frame is not None:
         units = scaled_units(run.units("time"))

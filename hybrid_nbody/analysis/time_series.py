@@ -1,8 +1,11 @@
 """Diagnostics against time: the panels of all models, and the figure of a model without its own."""
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.presentation import Figures, Picture, of_one_frame
@@ -19,17 +22,24 @@ from hybrid_nbody.analysis.style import (
     title,
 )
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
+
+Curves = Mapping[str, tuple[str, str]]
+"""From a quantity of the diagnostics to its colour and its name in a legend."""
 
 COLUMNS = 2
+"""Panels side by side."""
+
 PANEL_HEIGHT = 1.6
 MARGIN = 0.6
-"""Inches, of a row of panels and of the title."""
+"""Height of a row of panels and of the title, in inches."""
 
 
 # --- energies -------------------------------------------------------------------------------------
 
 
-def draw_energies(axes, run):
+def draw_energies(axes: Axes, run: Run) -> None:
     """Draw kinetic, potential and total energy against time."""
     diagnostics = run.diagnostics
     units = run.units("diagnostics/total_energy")
@@ -52,8 +62,8 @@ def draw_energies(axes, run):
     _fit_time(axes, run, time_power)
 
 
-def draw_energy_error(axes, run):
-    """Draw the relative error of the total energy against time, with its largest value in words."""
+def draw_energy_error(axes: Axes, run: Run) -> None:
+    """Draw the relative error of the total energy against time, around a line at 0."""
     time = run.diagnostics.time
     error = run.diagnostics.relative_energy_error
     time_power = power_of_ten(time)
@@ -64,12 +74,12 @@ def draw_energy_error(axes, run):
     _fit_time(axes, run, time_power)
 
 
-def _marks(values):
-    # A line through a single row would not be seen.
+def _marks(values: Array) -> dict[str, Any]:
+    """Return the marker of a curve of a single row, which would not be seen as a line."""
     return {"marker": "o", "markersize": 4} if len(values) == 1 else {}
 
 
-def _fit_time(axes, run, power):
+def _fit_time(axes: Axes, run: Run, power: int) -> None:
     axes.set_xlabel(label("time", run.units("diagnostics/time"), power))
     axes.margins(x=0)
     readable_ticks(axes.xaxis)
@@ -79,7 +89,7 @@ def _fit_time(axes, run, power):
 # --- any quantities -------------------------------------------------------------------------------
 
 
-def draw_series(axes, run, names, name):
+def draw_series(axes: Axes, run: Run, names: Curves, name: str) -> None:
     """Draw diagnostics against time.
 
     Parameters
@@ -89,9 +99,9 @@ def draw_series(axes, run, names, name):
     run : Run
         An open run.
     names : mapping
-        From a quantity of the diagnostics to its colour and to what a legend calls it.
+        From a quantity of the diagnostics to its colour and its name in a legend.
     name : str
-        What the axis is called.
+        Name of the axis.
     """
     power = power_of_ten(*(run.diagnostics[quantity] for quantity in names))
     _draw_lines(
@@ -104,8 +114,8 @@ def draw_series(axes, run, names, name):
     readable_ticks(axes.yaxis)
 
 
-def draw_decades(axes, run, names, name):
-    """Draw diagnostics on a logarithmic axis, as `draw_series` does; what is not greater than 0 leaves a gap."""
+def draw_decades(axes: Axes, run: Run, names: Curves, name: str) -> None:
+    """Draw diagnostics on a logarithmic axis; see `draw_series`. Values up to 0 leave gaps."""
     _draw_lines(
         axes,
         run,
@@ -118,43 +128,42 @@ def draw_decades(axes, run, names, name):
         readable_decades(axes.yaxis)
 
 
-def _draw_lines(axes, run, names, name, scaled):
+def _draw_lines(
+    axes: Axes, run: Run, names: Curves, name: str, scaled: Callable[[Array], Array]
+) -> None:
     time = run.diagnostics.time
     power = power_of_ten(time)
     for quantity, (colour, words) in names.items():
         values = scaled(run.diagnostics[quantity])
-        marks = (
-            {"marker": "o", "markersize": 4} if len(values) == 1 else {}
-        )  # a line through it would not be seen
-        axes.plot(time / 10.0**power, values, color=colour, label=words, **marks)
+        axes.plot(time / 10.0**power, values, color=colour, label=words, **_marks(values))
     axes.set_ylabel(name)
     axes.set_xlabel(label("time", run.units("diagnostics/time"), power))
     axes.margins(x=0)
     readable_ticks(axes.xaxis)
 
 
-def _units(run, names):
+def _units(run: Run, names: Curves) -> str:
     return run.units(f"diagnostics/{next(iter(names))}")
 
 
 # --- a figure of all of them ----------------------------------------------------------------------
 
 
-def names_of(run) -> list[str]:
-    """Return the diagnostics that are one number at a time."""
+def names_of(run: Run) -> list[str]:
+    """Return the names of the scalar diagnostics."""
     diagnostics = run.diagnostics
     names = [name for name in diagnostics if name not in ("time", "step")]
     return [name for name in names if len(run.shape(f"diagnostics/{name}")) == 1]
 
 
-def reason(run) -> str:
-    """Say why a run has no diagnostics to draw; nothing where it has."""
+def reason(run: Run) -> str:
+    """Return why a run has no diagnostics to draw; empty if it has."""
     known = run.diagnostics.number_of_rows and names_of(run)
     return "" if known else "no diagnostics"
 
 
-def diagnostics_figure(run, frame=-1) -> Figure:
-    """Draw each diagnostic against time, a panel each.
+def diagnostics_figure(run: Run, frame: int = -1) -> Figure:
+    """Draw every scalar diagnostic against time, in a panel of its own.
 
     Parameters
     ----------

@@ -1,22 +1,24 @@
-"""Fields on a grid read plane by plane: where their cells are, slices through them, and sums along an axis.
+"""Reading fields on a grid plane by plane: positions of cells, slices, and sums along an axis.
 
 A frame of a large grid need not fit in memory: no more than `BLOCK_BYTES` of it, or one plane, are
-held at a time.
+read at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 
 BLOCK_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Volume:
-    """The cells that the frames of a run hold: every so many of a grid, or some planes of it.
+    """The cells in the frames of a run: those at a stride of a grid, or some planes of it.
 
     Attributes
     ----------
@@ -25,49 +27,50 @@ class Volume:
     stored : tuple of ndarray
         The indices of the stored cells along x, y and z, each (n,) int64 and ascending.
     evenly : bool
-        Whether the stored planes of z are evenly apart; else they are some planes that were chosen.
+        Whether the stored planes of z are equidistant; if not, they were chosen one by one.
     """
 
     cells: tuple[int, int, int]
-    stored: tuple[np.ndarray, np.ndarray, np.ndarray]
+    stored: tuple[Array, Array, Array]
     evenly: bool
 
     @property
     def spacing(self) -> float:
-        """Edge of a cell of the grid: the longest edge of the box has length 1."""
+        """Edge of a cell of the grid; the longest edge of the box has length 1."""
         return 1.0 / max(self.cells)
 
-    def place(self, axis) -> np.ndarray:
-        """Return where the centres of the stored cells lie along an axis, in units of length."""
+    def centres(self, axis: int) -> Array:
+        """Return the coordinates of the centres of the stored cells along an axis."""
         return (self.stored[axis] + 0.5) * self.spacing
 
-    def middle(self, axis) -> int:
-        """Return which of the stored cells lies nearest to the middle of an axis; of two, the lower one."""
+    def middle(self, axis: int) -> int:
+        """Return the index of the stored cell nearest to the middle, the lower of two."""
         return int(np.argmin(np.abs(self.stored[axis] - (self.cells[axis] - 1) / 2)))
 
-    def edge(self, axis) -> float:
+    def edge(self, axis: int) -> float:
         """Return the length of the box along an axis."""
         return self.cells[axis] * self.spacing
 
-    def extent(self, plane) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of the stored cells in a plane (two axes), each as wide as their gaps."""
-        sides = []
-        for axis in plane:
-            place = self.place(axis)
-            gap = place[1] - place[0] if len(place) > 1 else self.spacing
-            sides += [float(place[0] - gap / 2), float(place[-1] + gap / 2)]
-        return tuple(sides)
+    def extent(self, plane: tuple[int, int]) -> tuple[float, float, float, float]:
+        """Return left, right, bottom and top of the stored cells in a plane (two axes)."""
+        return (*self._ends(plane[0]), *self._ends(plane[1]))
+
+    def _ends(self, axis: int) -> tuple[float, float]:
+        """Return where the stored cells begin and end along an axis."""
+        centres = self.centres(axis)
+        gap = centres[1] - centres[0] if len(centres) > 1 else self.spacing
+        return float(centres[0] - gap / 2), float(centres[-1] + gap / 2)
 
 
-def volume_of(run, name) -> Volume:
-    """Return where the cells of a field's frames are.
+def volume_of(run: Run, name: str) -> Volume:
+    """Return the positions of the cells in the frames of a field.
 
     Parameters
     ----------
     run : Run
         An open run.
     name : str
-        A field on a grid; those of one run have the same cells.
+        A field on a grid; all fields of a run have the same cells.
 
     Raises
     ------
@@ -81,13 +84,17 @@ def volume_of(run, name) -> Volume:
         stored[2] = np.array(sorted(planes), dtype=np.int64)
     if tuple(len(indices) for indices in reversed(stored)) != shape[1:4]:
         raise InputError(
-            f"{run.path}: frames of shape {shape[1:4]} do not fit the configuration stored beside them"
+            f"{run.path}: frames of shape {shape[1:4]} do not fit the configuration "
+            "stored beside them"
         )
-    return Volume(cells, tuple(stored), planes is None)
+    x, y, z = stored
+    return Volume(cells, (x, y, z), planes is None)
 
 
-def _choice(run, shape):
-    """Return the cells of the grid, the stride and the planes of the frames as the configuration has them."""
+def _choice(
+    run: Run, shape: tuple[int, ...]
+) -> tuple[tuple[int, int, int], int, Sequence[int] | None]:
+    """Return cells of the grid, stride and planes of the frames, from the configuration."""
     config = run.config
     grid = config.get("grid") or {}
     output = config.get("output") or {}
@@ -95,7 +102,7 @@ def _choice(run, shape):
     return tuple(cells), output.get("stride", 1), output.get("planes")
 
 
-def slice_of(run, name, frame, axis, index) -> np.ndarray:
+def slice_of(run: Run, name: str, frame: int, axis: int, index: int) -> Array:
     """Read a plane of a frame.
 
     Parameters
@@ -109,7 +116,7 @@ def slice_of(run, name, frame, axis, index) -> np.ndarray:
     axis : int
         The axis across the plane: 0, 1, 2 for x, y, z.
     index : int
-        Which of the stored cells along that axis.
+        Index of the stored cells along that axis.
 
     Returns
     -------
@@ -117,18 +124,18 @@ def slice_of(run, name, frame, axis, index) -> np.ndarray:
         The other two axes, the later one first: (ny, nx) of a plane of z; velocities have their
         component last.
     """
-    where = [slice(0, size) for size in run.shape(name)[1:4]]
+    where: list[int | slice] = [slice(0, size) for size in run.shape(name)[1:4]]
     where[2 - axis] = index
     return run.part(name, frame, tuple(where))
 
 
-def blocks(run, name, frame) -> Iterator[tuple[int, np.ndarray]]:
-    """Go through a frame a few planes of z at a time.
+def blocks(run: Run, name: str, frame: int) -> Iterator[tuple[int, Array]]:
+    """Yield a frame a few planes of z at a time.
 
     Yields
     ------
     first : int
-        Which of the stored planes is the first of the block.
+        Index of the first stored plane of the block.
     block : ndarray
         (planes, ny, nx[, 3]), at most `BLOCK_BYTES` or one plane.
     """
@@ -138,7 +145,7 @@ def blocks(run, name, frame) -> Iterator[tuple[int, np.ndarray]]:
         yield first, run.part(name, frame, (slice(first, min(first + step, shape[0])),))
 
 
-def columns(run, name, frame) -> list[np.ndarray]:
+def columns(run: Run, name: str, frame: int) -> list[Array]:
     """Integrate a field of a frame along each axis.
 
     Parameters
@@ -171,7 +178,7 @@ def columns(run, name, frame) -> list[np.ndarray]:
     ]
 
 
-def column_along_z(run, name, frame) -> np.ndarray:
+def column_along_z(run: Run, name: str, frame: int) -> Array:
     """Integrate a field of a frame along z, as `columns` does: (ny, nx) float64."""
     volume = volume_of(run, name)
     total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(run, name, frame))

@@ -138,7 +138,7 @@ def test_a_stride_keeps_places_and_totals(write_fluid):
     with open_run(write_fluid(frames=1, density=even, stride=3)) as run:
         places = volume.volume_of(run, "fluid/density")
         assert [len(indices) for indices in places.stored] == [4, 6, 3]
-        np.testing.assert_allclose(places.place(0), [0.5 / 16, 3.5 / 16, 6.5 / 16, 9.5 / 16])
+        np.testing.assert_allclose(places.centres(0), [0.5 / 16, 3.5 / 16, 6.5 / 16, 9.5 / 16])
         edges = zip(volume.columns(run, "fluid/density", 0), (0.75, 1.0, 0.5), strict=True)
         for column, length in edges:
             np.testing.assert_allclose(column, length, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Runs as files that other programs open: `export_run` writes them, `load_yt` hands a snapshot to yt."""
+"""Exports of runs to files of other programs, and `load_yt`, which opens one in yt."""
 
 from hybrid_nbody.analysis.export.exporting import FORMATS, export_run
 from hybrid_nbody.analysis.export.yt_loader import load_yt

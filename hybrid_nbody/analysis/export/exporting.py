@@ -1,34 +1,36 @@
-"""From a run to a file that another program opens."""
+"""Exporting frames of a run to a file that another program opens."""
 
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from hybrid_nbody.analysis.export import gadget, tables, vtkhdf
 from hybrid_nbody.analysis.export.source import Source, open_source
 from hybrid_nbody.analysis.export.target import check_target, written
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.progress import OnProgress
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what writes it, and what it can hold.
+    """A file format, its writer and its abilities.
 
     Attributes
     ----------
     write : callable
         ``write(source, path)`` writes the chosen frames of a source.
     size : callable
-        The bytes that this takes, but for tables.
+        Returns the bytes that `write` writes, without tables.
     suffixes : tuple of str
-        How its files are named.
+        Endings of the names of its files.
     fluid : bool
-        Whether it holds fluids, too; all hold bodies.
+        Whether it can hold fluids; every format can hold bodies.
     many : bool
-        Whether it holds many frames.
+        Whether it can hold many frames.
     maps : bool
-        Whether it holds what is neither of a body nor of a cell.
+        Whether it can hold maps, which belong neither to bodies nor to cells.
     """
 
     write: Callable[[Source, Path], None]
@@ -50,7 +52,14 @@ FORMATS = {
 """The formats by name."""
 
 
-def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -> Path:
+def export_run(
+    path: str | Path,
+    format: str,
+    output: str | Path,
+    frame: int | Literal["all"] = -1,
+    overwrite: bool = False,
+    progress: OnProgress | None = None,
+) -> Path:
     """Write frames of a run as a file that other programs open.
 
     Parameters
@@ -68,8 +77,8 @@ def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -
     overwrite : bool, optional
         Whether an existing file is replaced.
     progress : callable, optional
-        Called with the number of parts done, and to be done, after each: a field of a frame, or 64
-        MiB of it.
+        Called with the numbers of parts done and of all parts, after each: a field of a frame, or
+        64 MiB of it.
 
     Returns
     -------
@@ -96,7 +105,7 @@ def export_run(path, format, output, frame=-1, overwrite=False, progress=None) -
     return target
 
 
-def _format(name):
+def _format(name: str) -> Format:
     if name not in FORMATS:
         near = difflib.get_close_matches(str(name), FORMATS, 1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
@@ -104,7 +113,7 @@ def _format(name):
     return FORMATS[name]
 
 
-def _check_holds(name, source, frame):
+def _check_holds(name: str, source: Source, frame: int | Literal["all"]) -> None:
     if not source.of_bodies and not FORMATS[name].fluid:
         fit = ", ".join(other for other in FORMATS if FORMATS[other].fluid)
         raise InputError(

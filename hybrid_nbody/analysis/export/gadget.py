@@ -1,8 +1,13 @@
-"""One frame of bodies as a Gadget-HDF5 snapshot, which yt and pynbody read, and ParaView by links within the file.
+"""Export of one frame of bodies as a Gadget-HDF5 snapshot, for yt and pynbody.
+
+Links within the file let ParaView read the same arrays.
 
 The layout is that of GADGET-2 (V. Springel, user guide) with all bodies in ``PartType1``, which
 feel gravity alone.
 """
+
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,11 +21,10 @@ BODIES = 1
 SECONDS_OF_A_GYR = 1e9 * 365.25 * 86400.0
 
 UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_s": 1.0}
-"""A run has no units but those of its configuration; a reader is told that they are those of
-cgs."""
+"""A run has only the units of its configuration; readers are told that they are cgs units."""
 
 SPACE = {"BoxSize": 0.0, "Redshift": 0.0, "Omega0": 0.0, "OmegaLambda": 0.0, "HubbleParam": 1.0}
-"""Without edges, and nothing expands."""
+"""A space without edges or expansion."""
 
 FLAGS = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision")
 
@@ -32,17 +36,17 @@ SCALINGS = {
 """Powers of the units in each data set."""
 
 STATIC = {"a_scaling": 0.0, "h_scaling": 0.0, "to_cgs": 1.0}
-"""Nothing expands; without these pynbody takes lengths for comoving ones."""
+"""Space does not expand; without these attributes pynbody assumes comoving lengths."""
 
 LINKS = {"Points": "Coordinates", "velocity": "Velocities", "mass": "Masses", "id": "ParticleIDs"}
 
 
 def size(source: Source) -> int:
-    """Return the bytes that `write` writes, but for tables."""
+    """Return the bytes that `write` writes, without tables."""
     return vtkhdf.size(source)
 
 
-def write(source: Source, path):
+def write(source: Source, path: Path) -> None:
     """Write one frame of bodies."""
     (frame,) = source.frames
     count = len(source.constants["mass"])
@@ -53,7 +57,7 @@ def write(source: Source, path):
         _link(file, count, source.time[frame])
 
 
-def _header(count, time):
+def _header(count: int, time: float) -> dict[str, Any]:
     counts = np.zeros(TYPES, dtype=np.uint64)
     counts[BODIES] = count
     return {
@@ -70,7 +74,7 @@ def _header(count, time):
     }
 
 
-def _write_bodies(source, frame, group):
+def _write_bodies(source: Source, frame: int, group: h5py.Group) -> None:
     for name, stored in (("position", "Coordinates"), ("velocity", "Velocities")):
         field = source.fields[name]
         values = group.create_dataset(stored, field.shape, field.dtype)
@@ -82,8 +86,8 @@ def _write_bodies(source, frame, group):
         group[name].attrs.update(powers | STATIC)
 
 
-def _link(file, count, time):
-    """Let VTK find the same arrays."""
+def _link(file: h5py.File, count: int, time: float) -> None:
+    """Add links by which VTK finds the same arrays."""
     group = vtkhdf.new_group(file, "PolyData")
     vtkhdf.write_vertices(group, count)
     points = group.create_group("PointData")

@@ -1,9 +1,10 @@
-"""What is exported, frame by frame: the fields of a trajectory, or the one state of a checkpoint."""
+"""The fields to be exported, from the frames of a trajectory or from a checkpoint."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -12,14 +13,15 @@ from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
 from hybrid_nbody.files.hdf5 import attributes, reading
-from hybrid_nbody.files.run import find_trajectory, open_run
-from hybrid_nbody.progress import counted, counter, no_step
+from hybrid_nbody.files.run import Run, find_trajectory, open_run
+from hybrid_nbody.files.views import Array
+from hybrid_nbody.progress import OnProgress, counted, counter, no_step
 
 GRID_FIELDS = ("fluid/density", "fluid/velocity")
 """What frames hold of a fluid."""
 
 MAPS = {"activity_map": "activity/map"}
-"""What frames hold beside bodies: its name in an export, and in a trajectory."""
+"""Names of the maps beside bodies: in an export, and in a trajectory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class FrameField:
     shape: tuple[int, ...]
     dtype: np.dtype
     units: str
-    part: Callable[[int, slice], np.ndarray]
+    part: Callable[[int, slice], Array]
     step: Callable[[], None] = no_step
 
     @property
@@ -54,8 +56,8 @@ class FrameField:
         """The first row of each block."""
         return range(0, self.shape[0], max(1, BLOCK_BYTES * self.shape[0] // max(1, self.bytes)))
 
-    def blocks(self, frame) -> Iterator[tuple[int, np.ndarray]]:
-        """Go through a frame, `BLOCK_BYTES` or one row at a time: yield the first row of each block, and the block."""
+    def blocks(self, frame: int) -> Iterator[tuple[int, Array]]:
+        """Yield each block of a frame and its first row; a block has `BLOCK_BYTES` or one row."""
         starts = self.starts
         for first in counted(starts, self.step):
             yield first, self.part(frame, slice(first, min(first + starts.step, self.shape[0])))
@@ -63,7 +65,7 @@ class FrameField:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What is exported.
+    """The fields of a run, and the frames of them to be exported.
 
     Attributes
     ----------
@@ -76,26 +78,26 @@ class Source:
     step : ndarray
         Their steps: (T,) int64.
     fields : dict of str to FrameField
-        What changes: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of a
-        fluid.
+        Fields that change: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of
+        a fluid.
     constants : dict of str to ndarray
-        What does not: ``mass`` and ``id`` of bodies, (N,).
+        Fields that do not: ``mass`` and ``id`` of bodies, (N,).
     maps : dict of str to FrameField
-        What changes and is not of a body or a cell: ``activity_map`` where the run has one.
+        Maps, which belong neither to bodies nor to cells: ``activity_map``, if the run has one.
     volume : Volume or None
-        Where the cells of a fluid are.
+        Positions of the cells of a fluid; None for bodies.
     frames : tuple of int
-        Which frames are exported.
+        The frames that are exported.
     whole : bool
-        Whether these are all frames, in arrays with an axis of frames in front, and not one.
+        Whether these are all frames, in arrays with an axis of frames in front.
     """
 
     path: Path
     title: str
-    time: np.ndarray
-    step: np.ndarray
+    time: Array
+    step: Array
     fields: dict[str, FrameField]
-    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
     maps: dict[str, FrameField] = field(default_factory=dict)
     volume: Volume | None = None
     frames: tuple[int, ...] = ()
@@ -106,8 +108,8 @@ class Source:
         """Whether bodies, and not the cells of a fluid, are exported."""
         return self.volume is None
 
-    def choose(self, frame) -> "Source":
-        """Return the source with the frames that are to be exported.
+    def choose(self, frame: int | Literal["all"]) -> "Source":
+        """Return the source with the frames to be exported.
 
         Parameters
         ----------
@@ -124,12 +126,13 @@ class Source:
             return replace(self, frames=tuple(range(count)), whole=True)
         if not -count <= frame < count:
             raise InputError(
-                f"{self.path}: no frame {frame}; there are {count}, 0 to {count - 1} or {-count} to -1"
+                f"{self.path}: no frame {frame}; there are {count}, "
+                f"0 to {count - 1} or {-count} to -1"
             )
         return replace(self, frames=(frame % count,))
 
-    def watched(self, progress) -> "Source":
-        """Return the source of which `progress` is told how many blocks of the chosen frames are done, of how many."""
+    def watched(self, progress: OnProgress | None) -> "Source":
+        """Return the source with `progress` called after each block of the chosen frames."""
         blocks = sum(len(field.starts) for field in (self.fields | self.maps).values())
         step = counter(progress, blocks * len(self.frames))
         fields, maps = (
@@ -140,8 +143,8 @@ class Source:
 
 
 @contextmanager
-def open_source(path) -> Iterator[Source]:
-    """Open a run's directory, a trajectory or a checkpoint for export; nothing of its frames is read yet.
+def open_source(path: str | Path) -> Iterator[Source]:
+    """Open a run's directory, a trajectory or a checkpoint for export, without reading frames.
 
     Raises
     ------
@@ -161,7 +164,7 @@ def open_source(path) -> Iterator[Source]:
             yield _of_run(run)
 
 
-def _is_checkpoint(path):
+def _is_checkpoint(path: Path) -> bool:
     with reading(path):
         if not path.is_file():
             return False  # open_run says what it is
@@ -172,7 +175,7 @@ def _is_checkpoint(path):
 # --- a trajectory ---------------------------------------------------------------------------------
 
 
-def _of_run(run):
+def _of_run(run: Run) -> Source:
     if not run.number_of_frames:
         raise InputError(
             f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead"
@@ -186,7 +189,7 @@ def _of_run(run):
     )
 
 
-def _bodies(run):
+def _bodies(run: Run) -> dict[str, Any]:
     names = {name: f"bodies/{name}" for name in ("position", "velocity")}
     maps = {name: stored for name, stored in MAPS.items() if stored in run.fields}
     return {
@@ -196,7 +199,7 @@ def _bodies(run):
     }
 
 
-def _fluid(run):
+def _fluid(run: Run) -> dict[str, Any]:
     names = {name.partition("/")[2]: name for name in GRID_FIELDS if name in run.fields}
     if not names:
         raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
@@ -206,11 +209,11 @@ def _fluid(run):
     }
 
 
-def _fields_of_run(run, names):
+def _fields_of_run(run: Run, names: Mapping[str, str]) -> dict[str, FrameField]:
     return {name: _field_of_run(run, stored) for name, stored in names.items()}
 
 
-def _field_of_run(run, name):
+def _field_of_run(run: Run, name: str) -> FrameField:
     sample = run.part(name, 0, (slice(0, 0),))
     return FrameField(
         run.shape(name)[1:],
@@ -223,7 +226,7 @@ def _field_of_run(run, name):
 # --- a checkpoint ---------------------------------------------------------------------------------
 
 
-def _of_checkpoint(path, file):
+def _of_checkpoint(path: Path, file: h5py.File) -> Source:
     found = attributes(file)
     state = (_bodies_of_checkpoint if "bodies/position" in file else _fluid_of_checkpoint)(
         path, file
@@ -233,7 +236,7 @@ def _of_checkpoint(path, file):
     return Source(path, str(found.get("title", "")), time, step, **state)
 
 
-def _bodies_of_checkpoint(path, file):
+def _bodies_of_checkpoint(path: Path, file: h5py.File) -> dict[str, Any]:
     units = {"position": "length", "velocity": "length / time"}
     fields = {
         name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units
@@ -244,7 +247,7 @@ def _bodies_of_checkpoint(path, file):
     }
 
 
-def _fluid_of_checkpoint(path, file):
+def _fluid_of_checkpoint(path: Path, file: h5py.File) -> dict[str, Any]:
     if "state/density" not in file:
         raise InputError(f"{path}: neither bodies nor cells of a fluid in it")
     density = [file["state/density"]]
@@ -254,15 +257,15 @@ def _fluid_of_checkpoint(path, file):
         "velocity": _field_of_checkpoint(path, velocity, "length / time"),
     }
     cells = density[0].shape[::-1]
-    planes = tuple(np.arange(number, dtype=np.int64) for number in cells)
-    return {"fields": fields, "volume": Volume(cells, planes, True)}
+    x, y, z = (np.arange(number, dtype=np.int64) for number in cells)
+    return {"fields": fields, "volume": Volume(cells, (x, y, z), True)}
 
 
-def _field_of_checkpoint(path, parts: list[h5py.Dataset], units):
+def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset], units: str) -> FrameField:
     """Return the field of one data set, or of one a component."""
     shape = parts[0].shape if len(parts) == 1 else (*parts[0].shape, len(parts))
 
-    def part(frame, rows):
+    def part(frame: int, rows: slice) -> Array:
         with reading(path):
             found = [values[rows] for values in parts]
         return found[0] if len(found) == 1 else np.stack(found, axis=-1)

@@ -1,17 +1,20 @@
 """Frames as a table in CSV, and as NumPy arrays."""
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hybrid_nbody.analysis.export.source import Source
+from hybrid_nbody.files.views import Array
 
 BYTES_OF_A_ROW = 7 * 25
-"""A float64 takes at most 24 characters, and each is followed by one."""
+"""Bytes of a row at most: a float64 takes up to 24 characters, and a separator."""
 
 ROWS = 1 << 14
-"""Rows that are in memory as Python's numbers, which take several times the room of NumPy's."""
+"""Rows converted to Python's numbers at a time; these take several times the memory of NumPy's."""
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -22,7 +25,7 @@ def size_of_csv(source: Source) -> int:
     return BYTES_OF_A_ROW * len(source.constants["mass"])
 
 
-def write_csv(source: Source, path):
+def write_csv(source: Source, path: Path) -> None:
     """Write one frame of bodies as a table that ``bodies: {kind: file}`` reads back to the bit."""
     (frame,) = source.frames
     with open(path, "w", encoding="utf-8") as file:
@@ -35,7 +38,7 @@ def write_csv(source: Source, path):
             file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
 
 
-def _rows(source, frame):
+def _rows(source: Source, frame: int) -> Iterator[list[list[float]]]:
     positions, velocities = (source.fields[name].blocks(frame) for name in ("position", "velocity"))
     for (first, position), (_, velocity) in zip(positions, velocities, strict=True):
         mass = source.constants["mass"][first : first + len(position)]
@@ -58,11 +61,11 @@ def size_of_npz(source: Source) -> int:
     )
 
 
-def write_npz(source: Source, path):
-    """Write frames as NumPy arrays, not compressed: one frame as it is, all of them with an axis of frames in front.
+def write_npz(source: Source, path: Path) -> None:
+    """Write frames as uncompressed NumPy arrays; all frames get an axis of frames in front.
 
-    One frame of bodies holds what ``bodies: {kind: file}`` reads, the map that it passes over, and
-    nothing else.
+    One frame of bodies holds exactly what ``bodies: {kind: file}`` reads, and the activity map,
+    which that ignores.
     """
     frames = list(source.frames)
     with zipfile.ZipFile(path, "w") as archive:
@@ -74,8 +77,8 @@ def write_npz(source: Source, path):
             _write_array(archive, name, values.shape, values.dtype, [values])
 
 
-def _beside(source):
-    """Return when the frames are and, of a fluid, where its cells are."""
+def _beside(source: Source) -> dict[str, Array]:
+    """Return times and steps of the frames and, for a fluid, the positions of its cells."""
     if source.of_bodies and not source.whole:
         return {}
     which = list(source.frames) if source.whole else source.frames[0]
@@ -83,12 +86,19 @@ def _beside(source):
     return when | dict(zip("xyz", _places(source), strict=False))
 
 
-def _places(source):
-    return [] if source.of_bodies else [source.volume.place(axis) for axis in range(3)]
+def _places(source: Source) -> list[Array]:
+    """Return where the stored cells of a fluid are along x, y and z."""
+    return [] if source.volume is None else [source.volume.centres(axis) for axis in range(3)]
 
 
-def _write_array(archive, name, shape, dtype, pieces: Iterable[np.ndarray]):
-    """Write an array a piece at a time; `numpy.savez` wants all of it in memory."""
+def _write_array(
+    archive: zipfile.ZipFile,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    pieces: Iterable[Array],
+) -> None:
+    """Write an array piece by piece; `numpy.savez` needs all of it in memory."""
     # A ZipInfo of its own has no clock in it: the same frames give the same file.
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
         header = {

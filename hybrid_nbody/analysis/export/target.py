@@ -1,30 +1,32 @@
-"""The file that an export becomes: room for it first, then its contents, then its name."""
+"""The file of an export: space is reserved first, then it is written, then it gets its name."""
 
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from hybrid_nbody import __version__
+from hybrid_nbody.analysis.export.source import Source
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import written_beside
 from hybrid_nbody.files.names import EXPORT
 
 SLACK_BYTES = 1 << 20
-"""Room for headers, and for the tables of HDF5 and of archives."""
+"""Bytes for headers, and for the tables of HDF5 and of archives."""
 
 
-def check_target(target: Path, source: Path, suffixes, overwrite):
-    """Refuse a file that must not be written.
+def check_target(target: Path, source: Path, suffixes: Sequence[str], overwrite: bool) -> None:
+    """Check that a file may be written.
 
     Raises
     ------
     InputError
-        Its name does not end as it should, it exists already, or it is what is to be exported.
+        Its name has a wrong ending, it exists already, or it is the file to be exported.
     """
     if target.suffix.lower() not in suffixes:
         raise InputError(f"{target}: the name of this format must end in {' or '.join(suffixes)}")
@@ -42,15 +44,15 @@ def check_target(target: Path, source: Path, suffixes, overwrite):
 
 @contextmanager
 def written(target: Path, size: int) -> Iterator[Path]:
-    """Yield the name of a file to write, which takes the place of `target` when all went well, else nothing is left.
+    """Yield the name of a temporary file that replaces `target` if the block succeeds.
 
     Parameters
     ----------
     target : Path
-        Its final name.
+        The final name.
     size : int
-        Bytes that will be written at most, but for tables; where there is no room for them, nothing
-        is begun.
+        Bytes that will be written at most, without tables; without room for them, nothing is
+        written.
 
     Raises
     ------
@@ -65,13 +67,13 @@ def written(target: Path, size: int) -> Iterator[Path]:
         raise FileError(f"{target}: cannot write the export ({_reason(error)})") from error
 
 
-def _reserve(path, size):
-    """Meet a full disk, a quota or a limit before HDF5 does: after a write that fails it cannot close its file."""
+def _reserve(path: Path, size: int) -> None:
+    """Check for room before HDF5 writes, which cannot close a file after a failed write."""
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
-def _reason(error):
+def _reason(error: Exception) -> str:
     hidden = re.search(r"errno = (\d+)", str(error))
     number = getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
     if number == errno.ENOSPC:
@@ -79,8 +81,8 @@ def _reason(error):
     return os.strerror(number) if number else " ".join(str(error).split())
 
 
-def mark(file, source):
-    """Store in an HDF5 file what it is and what it was made from; it is not one that this program reads again."""
+def mark(file: h5py.File, source: Source) -> None:
+    """Store in an HDF5 file that it is an export, and of which run."""
     texts = {"format": EXPORT, "program_version": __version__, "title": source.title}
     file.attrs.update(
         {name: np.bytes_(text.encode()) if text else "" for name, text in texts.items()}

@@ -1,14 +1,20 @@
-"""Frames as VTKHDF, which ParaView opens: bodies as points, fluids as cells of an image, both in time.
+"""Export of frames as VTKHDF for ParaView: bodies as points, fluids as cells of an image.
 
 The layout is that of the VTKHDF file format, version 2.2 (Kitware).
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import h5py
 import numpy as np
 
-from hybrid_nbody.analysis.export.source import Source
+from hybrid_nbody.analysis.export.source import FrameField, Source
 from hybrid_nbody.analysis.export.target import mark
+from hybrid_nbody.analysis.volume import Volume
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.views import Array
 
 VERSION = (2, 2)
 TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
@@ -17,7 +23,7 @@ BLOCK = 1 << 20
 
 
 def size(source: Source) -> int:
-    """Return the bytes that `write` writes, but for tables."""
+    """Return the bytes that `write` writes, without tables."""
     frames = len(source.frames) * sum(field.bytes for field in source.fields.values())
     constants = sum(values.nbytes for values in source.constants.values())
     return (
@@ -25,7 +31,7 @@ def size(source: Source) -> int:
     )
 
 
-def write(source: Source, path):
+def write(source: Source, path: Path) -> None:
     """Write frames as steps in time.
 
     Raises
@@ -33,13 +39,16 @@ def write(source: Source, path):
     InputError
         The cells of a fluid are not evenly apart.
     """
-    box = {} if source.of_bodies else _box(source)
+    box = None if source.volume is None else _box(source.volume, source.path)
     with h5py.File(path, "w") as file:
         mark(file, source)
-        (_write_bodies if source.of_bodies else _write_fluid)(source, file, box)
+        if box is None:
+            _write_bodies(source, file)
+        else:
+            _write_fluid(source, file, box)
 
 
-def new_group(file, kind) -> h5py.Group:
+def new_group(file: h5py.File, kind: str) -> h5py.Group:
     """Return the group that VTK reads, for a data set of a kind such as ``PolyData``."""
     group = file.create_group("VTKHDF")
     group.attrs["Version"] = np.array(VERSION, dtype=np.int64)
@@ -50,7 +59,7 @@ def new_group(file, kind) -> h5py.Group:
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def _write_bodies(source, file, box):
+def _write_bodies(source: Source, file: h5py.File) -> None:
     group = new_group(file, "PolyData")
     count = len(source.constants["mass"])
     write_vertices(group, count)
@@ -66,8 +75,8 @@ def _write_bodies(source, file, box):
         write_time(group, times[0])
 
 
-def _write_rows(source, field, group, name):
-    """Write the frames of a field one below the other."""
+def _write_rows(source: Source, field: FrameField, group: h5py.Group, name: str) -> None:
+    """Write the frames of a field one after the other."""
     rows = field.shape[0]
     values = group.create_dataset(name, (len(source.frames) * rows, *field.shape[1:]), field.dtype)
     for place, frame in enumerate(source.frames):
@@ -76,8 +85,8 @@ def _write_rows(source, field, group, name):
             values[start : start + len(block)] = block
 
 
-def write_vertices(group, count):
-    """Write what all steps share: how many points there are, and that each is a vertex."""
+def write_vertices(group: h5py.Group, count: int) -> None:
+    """Write what all steps share: the number of points, each of which is a vertex."""
     group["NumberOfPoints"] = np.array([count], dtype=np.int64)
     for name in TOPOLOGIES:
         number = count if name == "Vertices" else 0
@@ -88,32 +97,32 @@ def write_vertices(group, count):
         _write_numbers(part, "Offsets", number + 1)
 
 
-def _write_numbers(group, name, count):
+def _write_numbers(group: h5py.Group, name: str, count: int) -> None:
     """Write 0, 1, 2, …"""
     values = group.create_dataset(name, (count,), np.int64)
     for start in range(0, count, BLOCK):
         values[start : start + BLOCK] = np.arange(start, min(start + BLOCK, count))
 
 
-def write_time(group, time):
-    """Write when a single frame is; VTK takes no steps for it."""
+def write_time(group: h5py.Group, time: float) -> None:
+    """Write the time of a single frame, for which VTK has no steps."""
     group["FieldData/TimeValue"] = np.array([time], dtype=np.float64)
 
 
-def _write_steps(group, times, count, strides):
-    """Write when the steps are, and where those of bodies begin in each array.
+def _write_steps(group: h5py.Group, times: Array, count: int, strides: Mapping[str, int]) -> None:
+    """Write the times of the steps, and where those of bodies begin in each array.
 
     Parameters
     ----------
     group : h5py.Group
         See `new_group`.
     times : sequence of float
-        One a step, (F,).
+        (F,), one for each step.
     count : int
-        Points of a step.
+        Number of points of a step.
     strides : dict of str to int
-        For each array of the points, how many rows further a step begins than the one before: 0 for
-        what all share.
+        For each array of the points, the number of rows from the start of a step to the start of
+        the next: 0 for arrays that all steps share.
     """
     number = np.arange(len(times), dtype=np.int64)
     steps = _new_steps(group, times)
@@ -126,7 +135,7 @@ def _write_steps(group, times, count, strides):
         steps[f"PointDataOffsets/{name}"] = number * stride
 
 
-def _new_steps(group, times):
+def _new_steps(group: h5py.Group, times: Array) -> h5py.Group:
     """Write the times of the steps and return their group."""
     steps = group.create_group("Steps")
     steps.attrs["NSteps"] = np.int64(len(times))
@@ -137,7 +146,7 @@ def _new_steps(group, times):
 # --- a fluid --------------------------------------------------------------------------------------
 
 
-def _write_fluid(source, file, box):
+def _write_fluid(source: Source, file: h5py.File, box: Mapping[str, Any]) -> None:
     group = new_group(file, "ImageData")
     group.attrs.update(box)
     times = source.time[list(source.frames)]
@@ -151,8 +160,8 @@ def _write_fluid(source, file, box):
         _write_cells(source, field, group, f"CellData/{name}")
 
 
-def _write_cells(source, field, group, name):
-    """Write the frames of a field, of a single one without an axis of time."""
+def _write_cells(source: Source, field: FrameField, group: h5py.Group, name: str) -> None:
+    """Write the frames of a field; a single frame has no axis of time."""
     single = len(source.frames) == 1
     values = group.create_dataset(
         name, field.shape if single else (len(source.frames), *field.shape), field.dtype
@@ -163,29 +172,27 @@ def _write_cells(source, field, group, name):
             values[rows if single else (place, rows)] = block
 
 
-def _box(source):
-    """Return where the cells are: each is as wide as the gap to the next, and its value stands at its centre."""
-    spacing = [_gap(source, axis) for axis in range(3)]
-    places = [source.volume.place(axis) for axis in range(3)]
+def _box(volume: Volume, path: Path) -> dict[str, Array]:
+    """Return the attributes that place the cells, each as wide as the gap to the next."""
+    spacing = [_gap(volume, axis, path) for axis in range(3)]
+    centres = [volume.centres(axis) for axis in range(3)]
+    extent = [end for along in centres for end in (0, len(along))]
+    origin = [along[0] - gap / 2 for along, gap in zip(centres, spacing, strict=True)]
     return {
-        "WholeExtent": np.array(
-            [end for place in places for end in (0, len(place))], dtype=np.int64
-        ),
-        "Origin": np.array(
-            [place[0] - gap / 2 for place, gap in zip(places, spacing, strict=True)]
-        ),
+        "WholeExtent": np.array(extent, dtype=np.int64),
+        "Origin": np.array(origin),
         "Spacing": np.array(spacing),
         "Direction": np.eye(3).ravel(),
     }
 
 
-def _gap(source, axis):
+def _gap(volume: Volume, axis: int, path: Path) -> float:
     """Return the gap between the centres of stored cells along an axis."""
-    volume = source.volume
     gaps = np.unique(np.diff(volume.stored[axis]))
     if len(gaps) > 1:
         planes = ", ".join(map(str, volume.stored[axis]))
         raise InputError(
-            f"{source.path}: the planes {planes} of z are not evenly apart, as vtkhdf needs; export them as npz"
+            f"{path}: the planes {planes} of z are not evenly apart, as vtkhdf needs; "
+            "export them as npz"
         )
     return float(gaps[0] if len(gaps) else 1) * volume.spacing

@@ -1,30 +1,40 @@
-"""A snapshot in yt with the right units and edges: yt does not look at the units in the file, and asks for edges."""
+"""Opening a snapshot in yt with the right units and edges, which yt does not take from the file."""
+
+from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from hybrid_nbody.files.hdf5 import open_hdf5, reading
+from hybrid_nbody.files.views import Array
 
 ROWS = 1 << 20
 """Bodies read at a time."""
 
 MARGIN = 1.05
-"""How much larger than the bodies' own is the box that yt puts around them."""
+"""Edge of the box given to yt, relative to the extent of the bodies."""
 
 
-def load_yt(path, length=(1.0, "cm"), mass=(1.0, "g"), time=(1.0, "s"), **options):
+def load_yt(
+    path: str | Path,
+    length: tuple[float, str] = (1.0, "cm"),
+    mass: tuple[float, str] = (1.0, "g"),
+    time: tuple[float, str] = (1.0, "s"),
+    **options: Any,
+) -> Any:
     """Open a Gadget-HDF5 snapshot that `export_run` wrote in yt, which must be installed.
 
-    Plain ``yt.load`` takes lengths for kpc, lets space repeat itself beyond the outermost bodies,
-    and fails where all bodies lie in a plane.
+    Plain ``yt.load`` assumes kpc and a periodic box around the outermost bodies, and fails if all
+    bodies lie in a plane.
 
     Parameters
     ----------
     path : str or Path
         The snapshot.
     length, mass, time : tuple of float and str, optional
-        What the units of the run's configuration are, such as ``(1.0, "pc")``. By default those
-        that the header of the snapshot names, one cm, one g and one s.
+        The units of the run's configuration, such as ``(1.0, "pc")``. By default those in the
+        header of the snapshot: one cm, one g and one s.
     **options
         Passed on to ``yt.load``, for instance another ``bounding_box``.
 
@@ -49,19 +59,19 @@ def load_yt(path, length=(1.0, "cm"), mass=(1.0, "g"), time=(1.0, "s"), **option
 
     velocity = yt.YTQuantity(*length) / yt.YTQuantity(*time)
     units = {"length": length, "mass": mass, "velocity": (float(velocity.to("cm/s")), "cm/s")}
-    # with a box of its own yt does not make space periodic
+    # given a box, yt does not make space periodic
     return yt.load(str(path), unit_base=units, **{"bounding_box": _box_around(path)} | options)
 
 
-def _box_around(path):
+def _box_around(path: str | Path) -> list[list[float]]:
     """Return the edges of a cube around all bodies, one pair an axis."""
     with open_hdf5(path) as file, reading(path):
         low, high = _extent(file["PartType1/Coordinates"])
-    half = MARGIN * float((high - low).max()) / 2 or 1.0  # a body alone has no extent
+    half = MARGIN * float((high - low).max()) / 2 or 1.0  # a single body has no extent
     return [[middle - half, middle + half] for middle in (low + high) / 2]
 
 
-def _extent(positions: h5py.Dataset):
+def _extent(positions: h5py.Dataset) -> tuple[Array, Array]:
     low = np.full(3, np.inf)
     high = np.full(3, -np.inf)
     for first in range(0, len(positions), ROWS):

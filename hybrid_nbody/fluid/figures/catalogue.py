@@ -1,13 +1,17 @@
 """Everything that is drawn of a run of a fluid."""
 
+from typing import Any
+
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
 from hybrid_nbody.analysis.scene3d import frames_of_surface, surface_data
+from hybrid_nbody.files.run import Run
 from hybrid_nbody.fluid.figures import pictures
 from hybrid_nbody.fluid.figures.names import DENSITY
 from hybrid_nbody.fluid.figures.scenes import Fluid, has_density
+from hybrid_nbody.progress import Step
 
 
-def _surface(run, step):
+def _surface(run: Run, step: Step) -> dict[str, Any]:
     """Return the surface of the density in space."""
     return surface_data(run, DENSITY, step)
 

@@ -1,19 +1,28 @@
-"""Figures of a fluid: slices through the density with arrows of the velocity, its sums along the axes, diagnostics."""
+"""Figures of a fluid: slices with arrows of the velocity, projections, and diagnostics."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.panels import colour_norm, draw_arrows, draw_plane, round_values
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label, new_figure, title
 from hybrid_nbody.analysis.time_series import draw_decades, draw_series
-from hybrid_nbody.analysis.volume import columns, slice_of, volume_of
+from hybrid_nbody.analysis.volume import Volume, columns, slice_of, volume_of
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
 
 PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
-"""For the axis that is looked along, the two that are seen, across and up."""
+"""From the axis along the line of sight to the two axes across and up."""
 
 MOST_SLICES = 3
+
+Places = Sequence[tuple[int, int]]
+"""Slices: the axis across each, and the index of the stored cells along it."""
 
 SERIES = (
     (draw_series, "total density", {"total_density": (BLACK, "")}),
@@ -33,25 +42,25 @@ SERIES = (
 """The panels of the diagnostics: how each is drawn, its name, and its quantities."""
 
 
-def no_density(run) -> str:
-    """Say why there is no frame of the density; nothing where there is."""
+def no_density(run: Run) -> str:
+    """Return why there is no frame of the density; empty if there is."""
     return "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
 
 
-def no_box(run) -> str:
-    """Say why the density cannot be seen through the box; nothing where it can."""
+def no_box(run: Run) -> str:
+    """Return why the density cannot be integrated through the box; empty if it can."""
     if no_density(run):
         return no_density(run)
     return "" if volume_of(run, DENSITY).evenly else "the frames hold a few planes only"
 
 
-def no_diagnostics(run) -> str:
-    """Say why there are no diagnostics of a fluid; nothing where there are."""
+def no_diagnostics(run: Run) -> str:
+    """Return why there are no diagnostics of a fluid; empty if there are."""
     known = run.diagnostics.number_of_rows and not _missing_series(run)
     return "" if known else "no diagnostics of a fluid"
 
 
-def diagnostics_figure(run, frame=-1) -> Figure:
+def diagnostics_figure(run: Run, frame: int = -1) -> Figure:
     """Draw total density, kinetic energy, largest speed, divergence and iterations against time.
 
     Parameters
@@ -87,10 +96,10 @@ def diagnostics_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def slices_figure(run, frame=-1) -> Figure:
-    """Draw the density in the three planes through the middle of the box, with arrows of the velocity in them.
+def slices_figure(run: Run, frame: int = -1) -> Figure:
+    """Draw the density in three planes through the middle, with arrows of the velocity.
 
-    Of a run whose frames hold chosen planes of z, up to three of these are drawn.
+    If the frames hold chosen planes of z, up to three of these are drawn.
 
     Parameters
     ----------
@@ -115,18 +124,22 @@ def slices_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def _draw_slices(panels, run, frame, places, volume):
+def _draw_slices(
+    panels: Sequence[Axes], run: Run, frame: int, places: Places, volume: Volume
+) -> Any:
     """Draw the density in each plane; return the last image, whose scale of colours they share."""
     planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in places]
     norm = colour_norm(planes)
     for axes, (axis, index), values in zip(panels, places, planes, strict=True):
         drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
-        axes.set_title(f"{'xyz'[axis]} = {volume.place(axis)[index]:.3g}")
+        axes.set_title(f"{'xyz'[axis]} = {volume.centres(axis)[index]:.3g}")
     return drawn
 
 
-def _draw_velocities(panels, run, frame, places, volume):
-    """Draw the velocity as arrows over each plane; return the speed of the longest, 0 if there are none."""
+def _draw_velocities(
+    panels: Sequence[Axes], run: Run, frame: int, places: Places, volume: Volume
+) -> float:
+    """Draw the velocity as arrows over each plane; return the speed of the longest, or 0."""
     velocities = _velocities(run, frame, places)
     longest = _longest(velocities, places)
     if longest > 0:
@@ -135,8 +148,8 @@ def _draw_velocities(panels, run, frame, places, volume):
     return longest
 
 
-def projection_figure(run, frame=-1) -> Figure:
-    """Draw the density seen through the whole box along each axis: its integral along the line of sight.
+def projection_figure(run: Run, frame: int = -1) -> Figure:
+    """Draw the density integrated through the whole box along each axis.
 
     Parameters and errors are those of `slices_figure`; frames that hold a few chosen planes are
     refused as well.
@@ -144,7 +157,8 @@ def projection_figure(run, frame=-1) -> Figure:
     volume = _volume(run, frame)
     if not volume.evenly:
         raise InputError(
-            f"{run.path}: the frames hold a few planes only (output.planes); nothing to look through"
+            f"{run.path}: the frames hold a few planes only (output.planes); "
+            "nothing to look through"
         )
     sums = columns(run, DENSITY, frame)
     places = [(axis, 0) for axis in PLANES]
@@ -161,13 +175,13 @@ def projection_figure(run, frame=-1) -> Figure:
 # --- their parts ----------------------------------------------------------------------------------
 
 
-def _missing_series(run):
+def _missing_series(run: Run) -> set[str]:
     needed = {"time"}.union(*(names for _, _, names in SERIES))
     return needed - set(run.diagnostics)
 
 
-def _volume(run, frame):
-    """Return where the cells of the density are, once it is sure that there is such a frame."""
+def _volume(run: Run, frame: int) -> Volume:
+    """Return the positions of the cells of the density after checking the frame."""
     if DENSITY not in run.fields:
         raise InputError(f"{run.path}: no density in the frames of this run of model '{run.model}'")
     try:
@@ -177,8 +191,8 @@ def _volume(run, frame):
     return volume_of(run, DENSITY)
 
 
-def _places(volume):
-    """Return the slices to draw: the axis across each, and which of the stored cells along it."""
+def _places(volume: Volume) -> Places:
+    """Return the slices to draw, see `Places`."""
     if volume.evenly:
         return [(axis, volume.middle(axis)) for axis in PLANES]
     number = len(volume.stored[2])
@@ -188,33 +202,30 @@ def _places(volume):
     ]
 
 
-def _velocities(run, frame, places):
-    """Return the velocity in each slice, or None where the frames hold none."""
+def _velocities(run: Run, frame: int, places: Places) -> list[Array]:
+    """Return the velocity in each slice; empty if the frames hold none."""
     if VELOCITY not in run.fields:
-        return [None] * len(places)
+        return []
     return [slice_of(run, VELOCITY, frame, axis, index) for axis, index in places]
 
 
-def _longest(velocities, places):
+def _longest(velocities: Sequence[Array], places: Places) -> float:
     """Return the largest speed within any of the slices; 0 without velocities."""
-    found = [
-        np.hypot(*(velocity[..., component] for component in PLANES[axis]))
-        for velocity, (axis, _) in zip(velocities, places, strict=True)
-        if velocity is not None
-    ]
-    return max(
-        (float(np.max(speed, initial=0.0, where=np.isfinite(speed))) for speed in found),
-        default=0.0,
-    )
+    longest = 0.0
+    for velocity, (axis, _) in zip(velocities, places, strict=False):
+        across, up = PLANES[axis]
+        speed = np.hypot(velocity[..., across], velocity[..., up])
+        longest = max(longest, float(np.max(speed, initial=0.0, where=np.isfinite(speed))))
+    return longest
 
 
-def _upright(values, axis):
-    """Turn a slice across an axis, its later axis first as stored, so that its first axis points up in the picture."""
+def _upright(values: Array, axis: int) -> Array:
+    """Return a slice across an axis, transposed if needed, with the upward axis first."""
     return values if PLANES[axis][0] < PLANES[axis][1] else np.swapaxes(values, 0, 1)
 
 
-def _three_panels(volume, places):
-    """Return a figure as high as its highest panel, and a panel for each slice, as wide as its part of the box."""
+def _three_panels(volume: Volume, places: Places) -> tuple[Figure, Sequence[Axes]]:
+    """Return a figure and a panel for each slice, all on the same scale."""
     sides = [[volume.edge(axis) for axis in PLANES[axis]] for axis, _ in places]
     widths = [across for across, _ in sides]
     inches = 4.9 / sum(widths)
@@ -222,11 +233,11 @@ def _three_panels(volume, places):
     return figure, figure.subplots(1, len(places), width_ratios=widths, squeeze=False)[0]
 
 
-def _size(volume):
+def _size(volume: Volume) -> list[str]:
     return [f"{' x '.join(map(str, volume.cells))} cells"]
 
 
-def _colour_bar(figure, drawn, axes, name):
+def _colour_bar(figure: Figure, drawn: Any, axes: Axes, name: str) -> None:
     """Add the scale of colours to the right of `axes`, exactly as high as they are."""
     ticks = round_values(drawn.norm)
     figure.colorbar(

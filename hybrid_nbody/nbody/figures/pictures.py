@@ -1,34 +1,48 @@
-"""Figures of bodies: energies, the bodies in three planes, the tracks of a few, and an overview of it all."""
+"""Figures of bodies: energies, bodies in three planes, tracks of a few, and an overview."""
 
-from matplotlib.figure import Figure
+from collections.abc import Sequence
+from typing import Any
 
-from hybrid_nbody.analysis.panels import FEW_BODIES, density_norm, draw_bodies, draw_tracks, view_of
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure, SubFigure
+
+from hybrid_nbody.analysis.panels import (
+    FEW_BODIES,
+    View,
+    density_norm,
+    draw_bodies,
+    draw_tracks,
+    view_of,
+)
 from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, new_figure, scaled_units, title
 from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
 
 
-def no_energies(run) -> str:
-    """Say why there are no energies; nothing where there are."""
+def no_energies(run: Run) -> str:
+    """Return why there are no energies; empty if there are."""
     needed = {"time", "kinetic_energy", "potential_energy", "total_energy", "relative_energy_error"}
     known = run.diagnostics.number_of_rows > 0 and needed <= set(run.diagnostics)
     return "" if known else "no energies in the diagnostics"
 
 
-def no_overview(run) -> str:
-    """Say why there is no overview; nothing where there is."""
+def no_overview(run: Run) -> str:
+    """Return why there is no overview; empty if there is."""
     return no_energies(run) or no_bodies(run)
 
 
-def no_tracks(run) -> str:
-    """Say why there are no tracks; nothing where there are."""
+def no_tracks(run: Run) -> str:
+    """Return why there are no tracks; empty if there are."""
     return no_bodies(run) or too_many(run)
 
 
-def energies_figure(run, frame=-1) -> Figure:
+def energies_figure(run: Run, frame: int = -1) -> Figure:
     """Draw kinetic, potential and total energy against time, and the relative energy error below.
 
     Parameters
@@ -51,10 +65,10 @@ def energies_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def snapshot_figure(run, frame=-1) -> Figure:
+def snapshot_figure(run: Run, frame: int = -1) -> Figure:
     """Draw the bodies of one frame in three planes, coloured by their number per area.
 
-    Bodies that all lie at z = 0 are drawn in that plane alone: of the others there would be lines.
+    Bodies that all lie at z = 0 are drawn in that plane alone: in the others they form a line.
 
     Parameters
     ----------
@@ -82,14 +96,14 @@ def snapshot_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def _height(planes, norm):
-    """Return the height of a snapshot in inches: that of one plane is free, three share the width with a colour bar."""
+def _height(planes: Sequence[tuple[int, int]], norm: Normalize | None) -> float:
+    """Return the height of a snapshot in inches; three planes share the width."""
     if len(planes) == 1:
         return 4.8
     return 2.5 if norm else 2.8
 
 
-def tracks_figure(run, frame=-1) -> Figure:
+def tracks_figure(run: Run, frame: int = -1) -> Figure:
     """Draw the paths of a few bodies in three planes, up to and including a frame.
 
     Parameters
@@ -120,15 +134,17 @@ def tracks_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def overview_figure(run, frame=-1) -> Figure:
-    """Draw energies and bodies in one picture: the tracks of a few bodies, else the x-y plane of a frame.
+def overview_figure(run: Run, frame: int = -1) -> Figure:
+    """Draw energies and bodies in one picture: tracks of a few, else the x-y plane of a frame.
 
     Parameters and errors are those of `snapshot_figure` and `energies_figure`.
     """
     _need_energies(run)
     figure = new_figure(3.8)
-    left, right = figure.subfigures(1, 2)
-    _draw_energy_panels(*left.subplots(2, 1, sharex=True, height_ratios=(4, 3)), run)
+    halves: Any = figure.subfigures(1, 2)
+    left, right = halves
+    above, below = left.subplots(2, 1, sharex=True, height_ratios=(4, 3))
+    _draw_energy_panels(above, below, run)
     figure.suptitle(_draw_main_plane(right, run, frame))
     return figure
 
@@ -136,12 +152,12 @@ def overview_figure(run, frame=-1) -> Figure:
 # --- their parts ----------------------------------------------------------------------------------
 
 
-def _need_energies(run):
+def _need_energies(run: Run) -> None:
     if no_energies(run):
         raise InputError(f"{run.path}: {no_energies(run)} of this run of model '{run.model}'")
 
 
-def _draw_energy_panels(above, below, run):
+def _draw_energy_panels(above: Axes, below: Axes, run: Run) -> None:
     draw_energies(above, run)
     draw_energy_error(below, run)
     above.set_xlabel("")
@@ -149,7 +165,7 @@ def _draw_energy_panels(above, below, run):
     above.figure.align_ylabels([above, below])
 
 
-def _draw_main_plane(figure, run, frame):
+def _draw_main_plane(figure: SubFigure, run: Run, frame: int) -> str:
     """Draw the x-y plane for an overview, and return its title."""
     axes = figure.subplots()
     units = run.units("bodies/position")
@@ -164,13 +180,13 @@ def _draw_main_plane(figure, run, frame):
     return title(run, frame, _bodies_shown(points, view))
 
 
-def _bodies_shown(points, view):
-    """Say how many bodies there are, and how many of them cannot be seen."""
+def _bodies_shown(points: Array, view: View) -> str:
+    """Return in words how many bodies there are, and how many of them are out of view."""
     outside = len(points) - int(view.contains(points).sum())
     return f"{len(points)} bodies" + (f", {outside} outside the picture" if outside else "")
 
 
-def _colour_bar(figure, drawn, axes, view):
+def _colour_bar(figure: Figure | SubFigure, drawn: Any, axes: Axes, view: View) -> None:
     """Add the scale of colours to the right of `axes`, exactly as high as they are."""
     if drawn is None:
         return

@@ -1,21 +1,25 @@
-"""The structure of a set of bodies about its centre of mass: Lagrangian radii, profiles of density and dispersion."""
+"""Lagrangian radii, and profiles of density and dispersion, about the centre of mass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid_nbody.files.views import Array
+
 FRACTIONS = (0.1, 0.25, 0.5, 0.75, 0.9)
-"""Fractions of the mass within the Lagrangian radii that are drawn."""
+"""Fractions of the mass within the Lagrangian radii."""
 
 BODIES_OF_A_SHELL = 100
-"""Bodies that a shell of a profile holds at least: its density is then known to about 10 %."""
+"""Fewest bodies in a shell of a profile: its density is then known to about 10 %."""
 
 MOST_SHELLS = 40
+"""Most shells of a profile."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Spherical averages in shells that hold equally many bodies.
+    """Spherical averages in shells of equally many bodies.
 
     Attributes
     ----------
@@ -27,25 +31,27 @@ class Profile:
         (S,) float64, the velocity dispersion in one dimension, in the units of velocity.
     """
 
-    radius: np.ndarray
-    density: np.ndarray
-    dispersion: np.ndarray
+    radius: Array
+    density: Array
+    dispersion: Array
 
 
-def distances(positions, mass) -> np.ndarray:
-    """Return the distance of each body from the centre of mass: (N,) float64; of all nan without mass."""
+def distances(positions: Array, mass: Array) -> Array:
+    """Return the distances from the centre of mass: (N,) float64; NaN without mass."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         centre = mass @ positions / mass.sum()
         return np.linalg.norm(positions - centre, axis=1)
 
 
-def lagrangian_radii(positions, mass, fractions=FRACTIONS) -> np.ndarray:
+def lagrangian_radii(
+    positions: Array, mass: Array, fractions: Sequence[float] = FRACTIONS
+) -> Array:
     """Return the radii about the centre of mass that hold given fractions of the mass.
 
     Parameters
     ----------
     positions : ndarray
-        (N, 3) float64, in the units of length; bodies that are nowhere are left out.
+        (N, 3) float64, in the units of length; bodies at NaN or infinity are left out.
     mass : ndarray
         (N,) float64, in the units of mass.
     fractions : sequence of float
@@ -54,7 +60,7 @@ def lagrangian_radii(positions, mass, fractions=FRACTIONS) -> np.ndarray:
     Returns
     -------
     ndarray
-        (F,) float64: the distance of the first body with which the fraction is reached; nan without
+        (F,) float64: the distance of the first body with which the fraction is reached; NaN without
         mass.
     """
     there = np.isfinite(positions).all(axis=1)
@@ -65,18 +71,18 @@ def lagrangian_radii(positions, mass, fractions=FRACTIONS) -> np.ndarray:
     radius = distances(positions, mass)
     order = np.argsort(radius, kind="stable")
     within = np.cumsum(mass[order])
-    # A fraction that the sum misses by a rounding error alone is reached.
+    # A fraction that the sum misses by a rounding error counts as reached.
     reached = np.searchsorted(within, np.asarray(fractions) * within[-1] * (1 - 1e-12))
     return radius[order[reached]]
 
 
-def profile_of(positions, velocities, mass) -> Profile:
+def profile_of(positions: Array, velocities: Array, mass: Array) -> Profile:
     """Return the profiles of density and velocity dispersion about the centre of mass.
 
     Parameters
     ----------
     positions, velocities : ndarray
-        (N, 3) float64; bodies that are nowhere are left out.
+        (N, 3) float64; bodies at NaN or infinity are left out.
     mass : ndarray
         (N,) float64.
 
@@ -105,8 +111,8 @@ def profile_of(positions, velocities, mass) -> Profile:
     )
 
 
-def _edges(radius, shells):
-    """Return the boundaries of the shells, half-way between the last body of one and the first of the next."""
+def _edges(radius: Array, shells: Sequence[Array]) -> Array:
+    """Return the boundaries of the shells, half-way between the bodies on either side."""
     inner = [radius[shell[0]] if len(shell) else 0.0 for shell in shells]
     outer = [radius[shell[-1]] if len(shell) else 0.0 for shell in shells]
     return np.array(
@@ -114,8 +120,8 @@ def _edges(radius, shells):
     )
 
 
-def dispersion_of(velocities, mass) -> float:
-    """Return the velocity dispersion in one dimension, weighted by mass; nan without mass.
+def dispersion_of(velocities: Array, mass: Array) -> float:
+    """Return the velocity dispersion in one dimension, weighted by mass; NaN without mass.
 
     It is the root of a third of the mean square of the velocity about its mean, as for an isotropic
     distribution.

@@ -1,6 +1,8 @@
-"""Movies of bodies: few of them with their paths, many as dots, more on a grid, or over their activity map."""
+"""Scenes of movies of bodies: few with paths, many as dots, more on a grid, or on their map."""
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm
@@ -13,27 +15,30 @@ from hybrid_nbody.analysis.panels import (
     density_at,
     density_norm,
     frame_plane,
+    limits_of,
     round_values,
     surface_density,
     view_of,
 )
 from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP, label, scaled_units
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.structure import ACTIVITY, draw_activity
 
 SAMPLED = 200_000
-"""Numbers of all sampled frames together that the scales are chosen from."""
+"""Positions in all sampled frames together from which the scales follow."""
 
 TAIL = 40
-"""Frames of the path behind each of a few bodies."""
+"""Length of the path behind each of a few bodies, in frames."""
 
 
 class FewBodies(Scene):
     """Each body a dot of its own colour, with the last part of its path behind it."""
 
-    def build(self, samples):
+    def build(self, samples: Sequence[int]) -> list[Any]:
         self.view = _view(self.run, samples)
-        self.tail = deque(maxlen=TAIL)
+        self.tail: deque[Array] = deque(maxlen=TAIL)
         frame_plane(self.axes, self.view, XY)
         colours = [
             BODY_COLOURS[body % len(BODY_COLOURS)] for body in range(self.run.number_of_bodies)
@@ -44,7 +49,7 @@ class FewBodies(Scene):
         )
         return [*self.lines, self.dots]
 
-    def show(self, frame):
+    def show(self, frame: int) -> None:
         points = self.run.positions(frame)[:, :2] / 10.0**self.view.power
         self.tail.append(points)
         paths = np.stack(self.tail)
@@ -56,7 +61,7 @@ class FewBodies(Scene):
 class ManyBodies(Scene):
     """Each body a dot, coloured by the bodies per area around it."""
 
-    def build(self, samples):
+    def build(self, samples: Sequence[int]) -> list[Any]:
         self.view = _view(self.run, samples)
         frame_plane(self.axes, self.view, XY)
         self.norm = _common_norm(self.run, self.view, samples)
@@ -67,7 +72,7 @@ class ManyBodies(Scene):
         self._bar(self.dots, _per_area(self.view))
         return [self.dots]
 
-    def show(self, frame):
+    def show(self, frame: int) -> None:
         points = self.run.positions(frame)
         points = points[self.view.contains(points)]
         density = density_at(points, self.view, XY)
@@ -79,7 +84,7 @@ class ManyBodies(Scene):
 class ManyMoreBodies(ManyBodies):
     """Bodies counted on a grid: dots would hide one another."""
 
-    def build(self, samples):
+    def build(self, samples: Sequence[int]) -> list[Any]:
         self.view = _view(self.run, samples)
         frame_plane(self.axes, self.view, XY)
         self.norm = _common_norm(self.run, self.view, samples)
@@ -90,7 +95,7 @@ class ManyMoreBodies(ManyBodies):
         self._bar(self.image, _per_area(self.view))
         return [self.image]
 
-    def show(self, frame):
+    def show(self, frame: int) -> None:
         counts, _, _ = surface_density(self.run.positions(frame), self.view, XY)
         self.image.set_data(np.ma.masked_less_equal(counts, 0).T)
 
@@ -98,7 +103,7 @@ class ManyMoreBodies(ManyBodies):
 class Activity(Scene):
     """The activity map, the bodies over it."""
 
-    def build(self, samples):
+    def build(self, samples: Sequence[int]) -> list[Any]:
         maps = [self.run.field(ACTIVITY, frame) for frame in samples]
         norm = colour_norm(maps)
         points = self.run.positions(samples[0])
@@ -110,14 +115,14 @@ class Activity(Scene):
         ).minorticks_off()
         return [self.image, self.dots]
 
-    def show(self, frame):
+    def show(self, frame: int) -> None:
         self.image.set_data(self.run.field(ACTIVITY, frame))
         if self.run.number_of_bodies <= DOTS:
             self.dots.set_offsets(self.run.positions(frame)[:, :2])
 
 
-def bodies_scene(run, frames) -> Scene:
-    """Return the scene that suits the number of bodies."""
+def bodies_scene(run: Run, frames: Sequence[int]) -> Scene:
+    """Return the scene for the number of bodies."""
     if run.number_of_bodies <= FEW_BODIES:
         return FewBodies(run, frames)
     if run.number_of_bodies <= DOTS:
@@ -125,40 +130,37 @@ def bodies_scene(run, frames) -> Scene:
     return ManyMoreBodies(run, frames)
 
 
-def has_bodies(run) -> bool:
+def has_bodies(run: Run) -> bool:
     """Return whether there is a frame of bodies."""
     return bool(run.number_of_frames and run.number_of_bodies)
 
 
-def has_activity(run) -> bool:
+def has_activity(run: Run) -> bool:
     """Return whether there is a frame of an activity map."""
     return has_bodies(run) and ACTIVITY in run.fields
 
 
-def _view(run, samples) -> View:
-    """Return the cube that shows the bodies in all the samples; of many bodies every so many are looked at."""
+def _view(run: Run, samples: Sequence[int]) -> View:
+    """Return the cube that shows the bodies in all the samples, from a part of them."""
     stride = max(1, run.number_of_bodies * len(samples) // SAMPLED)
-    points = np.concatenate(
-        [run.positions(frame)[::stride].copy() for frame in samples]
-    )  # a view would keep it all
+    # copies, because a view would keep all bodies in memory
+    points = np.concatenate([run.positions(frame)[::stride].copy() for frame in samples])
     return view_of(points, run.units("bodies/position"))
 
 
-def _common_norm(run, view, samples):
+def _common_norm(run: Run, view: View, samples: Sequence[int]) -> LogNorm:
     norms = [density_norm(run.positions(frame), view, (XY,)) for frame in samples]
-    norms = [norm for norm in norms if norm is not None]
-    if not norms:
+    limits = [limits_of(norm) for norm in norms if norm is not None]
+    if not limits:
         return LogNorm(1.0, 100.0)
-    highest = max(norm.vmax for norm in norms)
-    return LogNorm(min(min(norm.vmin for norm in norms), highest / 100), highest)
+    lowest = min(low for low, _ in limits)
+    highest = max(high for _, high in limits)
+    return LogNorm(min(lowest, highest / 100), highest)
 
 
-def _per_area(view):
+def _per_area(view: View) -> str:
     length = scaled_units(view.units, view.power)
     if not length:
         return "bodies per area"
-    return (
-        f"bodies per area (1 / ({length})²)"
-        if " " in length
-        else f"bodies per area (1 / {length}²)"
-    )
+    area = f"({length})²" if " " in length else f"{length}²"
+    return f"bodies per area (1 / {area})"

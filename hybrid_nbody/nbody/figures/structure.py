@@ -1,6 +1,9 @@
-"""Figures of what bodies form: tracks in space, Lagrangian radii, profiles, and the map of their activity."""
+"""Figures of the structure of bodies: tracks in space, radii, profiles, and the activity map."""
+
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
@@ -18,6 +21,8 @@ from hybrid_nbody.analysis.style import (
     title,
 )
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.profiles import (
     BODIES_OF_A_SHELL,
     FRACTIONS,
@@ -25,61 +30,61 @@ from hybrid_nbody.nbody.figures.profiles import (
     profile_of,
 )
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
-from hybrid_nbody.progress import counted, no_step
+from hybrid_nbody.progress import Step, counted, no_step
 
 ACTIVITY = "activity/map"
 """The data set of the activity map: (T, D, D), rows along y of the unit square."""
 
 RADII_FRAMES = 400
-"""Frames of which Lagrangian radii are computed, at most: more points of a curve are not seen."""
+"""Most frames of Lagrangian radii: more points of a curve cannot be seen."""
 
 FEWEST_OF_RADII = 10
 FEWEST_OF_PROFILES = 3 * BODIES_OF_A_SHELL
 
 
-def no_tracks_in_space(run) -> str:
-    """Say why there are no tracks in space; nothing where there are."""
+def no_tracks_in_space(run: Run) -> str:
+    """Return why there are no tracks in space; empty if there are."""
     return no_bodies(run) or too_many(run)
 
 
-def no_radii(run) -> str:
-    """Say why there are no Lagrangian radii against time; nothing where there are."""
+def no_radii(run: Run) -> str:
+    """Return why there are no Lagrangian radii against time; empty if there are."""
     once = "a single frame" if run.number_of_frames == 1 else ""
     return no_bodies(run) or _too_few(run, FEWEST_OF_RADII) or once
 
 
-def no_profiles(run) -> str:
-    """Say why there are no profiles; nothing where there are."""
+def no_profiles(run: Run) -> str:
+    """Return why there are no profiles; empty if there are."""
     flat = "the bodies lie in a plane" if _is_flat(run) else ""
     return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or flat
 
 
-def no_activity(run) -> str:
-    """Say why there is no activity map; nothing where there is."""
+def no_activity(run: Run) -> str:
+    """Return why there is no activity map; empty if there is."""
     missing = "" if ACTIVITY in run.fields else "the frames hold no activity map"
     return no_bodies(run) or missing
 
 
-def _is_flat(run):
+def _is_flat(run: Run) -> bool:
     bodies = run.config.get("bodies")
     if not isinstance(bodies, dict):
         return False
     return bodies.get("kind") == "random-square" or bodies.get("dimensions") == 2
 
 
-def _too_few(run, least):
+def _too_few(run: Run, least: int) -> str:
     number = run.number_of_bodies
     return f"{number} bodies are too few; it takes {least}" if number < least else ""
 
 
-def _require(run, kind, reason):
-    """Refuse a run that does not hold enough for a kind of picture."""
+def _require(run: Run, kind: str, reason: str) -> None:
+    """Raise an InputError if there is a reason against a kind of picture."""
     if reason:
         raise InputError(f"{run.path}: no picture of kind '{kind}': {reason}")
 
 
-def space_figure(run, frame=-1) -> Figure:
-    """Draw the paths of a few bodies in space, seen from above one corner; as `pictures.tracks_figure`."""
+def space_figure(run: Run, frame: int = -1) -> Figure:
+    """Draw the paths of a few bodies in space; see `pictures.tracks_figure`."""
     _require(run, "tracks-3d", no_tracks_in_space(run))
     tracks = tracks_of(run, frame)
     figure = new_figure(5.0)
@@ -93,14 +98,14 @@ def space_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def frames_of_radii(run) -> list[int]:
-    """Return the frames of which Lagrangian radii are computed: `RADII_FRAMES` at most, evenly apart."""
+def frames_of_radii(run: Run) -> list[int]:
+    """Return the frames of Lagrangian radii: at most `RADII_FRAMES`, equidistant."""
     return np.unique(
         np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)
     ).tolist()
 
 
-def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
+def lagrangian_figure(run: Run, frame: int = -1, step: Step = no_step) -> Figure:
     """Draw the radii about the centre of mass that hold 10 to 90 % of the mass, against time.
 
     Parameters
@@ -129,7 +134,7 @@ def lagrangian_figure(run, frame=-1, step=no_step) -> Figure:
     return figure
 
 
-def _draw_radii(axes, run, time, radii):
+def _draw_radii(axes: Axes, run: Run, time: Array, radii: Array) -> None:
     power = power_of_ten(radii)
     time_power = power_of_ten(time)
     for column, fraction in enumerate(FRACTIONS):
@@ -148,12 +153,11 @@ def _draw_radii(axes, run, time, radii):
     axes.margins(x=0)
     readable_ticks(axes.xaxis)
     handles, names = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5)
-    )  # as the curves lie
+    # in the order of the curves, from above
+    axes.legend(handles[::-1], names[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def profiles_figure(run, frame=-1) -> Figure:
+def profiles_figure(run: Run, frame: int = -1) -> Figure:
     """Draw density and velocity dispersion against the distance from the centre of mass.
 
     Parameters
@@ -174,11 +178,8 @@ def profiles_figure(run, frame=-1) -> Figure:
     figure = new_figure(3.0)
     left, right = figure.subplots(1, 2)
     units = run.units("bodies/position")
-    volume = (
-        f"{run.units('bodies/mass')} / ({units})^3"
-        if " " in units
-        else f"{run.units('bodies/mass')} / {units}^3"
-    )
+    length = f"({units})" if " " in units else units
+    volume = f"{run.units('bodies/mass')} / {length}^3"
     _draw_profile(left, found.radius, found.density, VERMILLION, units)
     left.set_ylabel(label("density", volume))
     _draw_profile(right, found.radius, found.dispersion, BLUE, units)
@@ -187,7 +188,7 @@ def profiles_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def _draw_profile(axes, radius, values, colour, units):
+def _draw_profile(axes: Axes, radius: Array, values: Array, colour: str, units: str) -> None:
     axes.plot(radius, values, "o-", color=colour, markersize=3)
     axes.set_xlabel(label("distance", units))
     for set_scale, axis, numbers in (
@@ -199,7 +200,7 @@ def _draw_profile(axes, radius, values, colour, units):
             readable_decades(axis)
 
 
-def activity_figure(run, frame=-1) -> Figure:
+def activity_figure(run: Run, frame: int = -1) -> Figure:
     """Draw the activity map of a frame, the bodies in the unit square over it.
 
     Parameters
@@ -225,7 +226,9 @@ def activity_figure(run, frame=-1) -> Figure:
     return figure
 
 
-def draw_activity(axes, values, points, units, norm=None):
+def draw_activity(
+    axes: Axes, values: Array, points: Array, units: str, norm: Normalize | None = None
+) -> tuple[Any, Any]:
     """Draw a map of the unit square and bodies over it; return the image and the dots.
 
     Parameters
@@ -235,7 +238,7 @@ def draw_activity(axes, values, points, units, norm=None):
     values : ndarray
         (D, D), rows along y.
     points : ndarray
-        (N, 3) float64; more than 50000 are not drawn, the map tells as much.
+        (N, 3) float64; more than 50000 are not drawn.
     units : str
         The units of length.
     norm : matplotlib.colors.Normalize, optional

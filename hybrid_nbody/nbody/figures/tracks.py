@@ -1,29 +1,30 @@
-"""The positions of bodies that a figure shows: of one frame, or along their paths."""
+"""Positions of bodies for figures: of one frame, or along their paths."""
 
 import numpy as np
 
 from hybrid_nbody.analysis.panels import FEW_BODIES
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.views import Array
 
 TRACK_POINTS = 20_000
-"""Frames of a track at most: more cannot be seen, and those of a long run need not fit in
-memory."""
+"""Most frames of a track: more cannot be seen, and those of a long run may not fit in memory."""
 
 
-def no_bodies(run) -> str:
-    """Say why there is no frame of bodies; nothing where there is."""
+def no_bodies(run: Run) -> str:
+    """Return why there is no frame of bodies; empty if there is."""
     return "" if run.number_of_frames and run.number_of_bodies else "no frames of bodies"
 
 
-def too_many(run) -> str:
-    """Say that there are more bodies than can be told apart; nothing where there are not."""
+def too_many(run: Run) -> str:
+    """Return that there are more bodies than can be told apart; empty if there are not."""
     number = run.number_of_bodies
     if number <= FEW_BODIES:
         return ""
     return f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
 
 
-def points_of(run, frame) -> np.ndarray:
+def points_of(run: Run, frame: int) -> Array:
     """Return the positions of the bodies in a frame: (N, 3) float64.
 
     Raises
@@ -39,8 +40,8 @@ def points_of(run, frame) -> np.ndarray:
         raise InputError(str(error)) from error
 
 
-def tracks_of(run, frame) -> np.ndarray:
-    """Return the positions from the first frame to `frame`, thinned evenly to `TRACK_POINTS`: (F, N, 3) float64.
+def tracks_of(run: Run, frame: int) -> Array:
+    """Return the positions up to `frame` at no more than about `TRACK_POINTS` frames: (F, N, 3).
 
     Raises
     ------
@@ -50,7 +51,8 @@ def tracks_of(run, frame) -> np.ndarray:
     last = points_of(run, frame)
     if run.number_of_bodies > FEW_BODIES:
         raise InputError(
-            f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, which show {FEW_BODIES}"
+            f"{run.path}: {run.number_of_bodies} bodies are too many for tracks, "
+            f"which show {FEW_BODIES}"
         )
     end = frame % run.number_of_frames
     earlier = run.positions(slice(0, end, -(-(end + 1) // TRACK_POINTS)))

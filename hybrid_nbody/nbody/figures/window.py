@@ -1,15 +1,22 @@
 """A window in which bodies move over their activity map, where there is a display."""
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import label, our_look
+from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.structure import draw_activity
 
+WindowFrame = tuple[float, Array, Array]
+"""Time, positions and activity map."""
+
 PAUSE = 0.02
-"""Seconds at least between two frames, in which the window takes its events."""
+"""Shortest time between two frames in seconds; the window handles its events then."""
 
 
 def can_show() -> bool:
@@ -22,12 +29,12 @@ def can_show() -> bool:
     try:
         backend = matplotlib.get_backend()
         pyplot.switch_backend(backend)
-    except ImportError:  # one that the user names, and that is not installed
+    except ImportError:  # the user's choice is not installed
         return False
     return backend.lower() in backend_registry.list_builtin(BackendFilter.INTERACTIVE)
 
 
-def show(frames, title: str) -> None:
+def show(frames: Iterator[WindowFrame], title: str) -> None:
     """Show frames until there are no more, the window is closed, or Ctrl-C is pressed.
 
     Parameters
@@ -48,7 +55,7 @@ def show(frames, title: str) -> None:
             pyplot.close(figure)
 
 
-def _play(figure, pyplot, frames, title):
+def _play(figure: Figure, pyplot: Any, frames: Iterator[WindowFrame], title: str) -> None:
     axes = figure.subplots()
     largest = 0.0
     time, position, values = next(frames)
@@ -57,7 +64,7 @@ def _play(figure, pyplot, frames, title):
     for time, position, values in frames:
         if not pyplot.fignum_exists(figure.number):
             return
-        largest = max(largest, float(np.max(values)))  # a scale that flickers cannot be read
+        largest = max(largest, float(np.max(values)))  # the scale must not flicker
         image.set(data=values, clim=(0, largest or 1.0))
         dots.set_offsets(position[:, :2] if len(dots.get_offsets()) else position[:0, :2])
         axes.set_title(f"{title}, time {time:.3g}", loc="left")
