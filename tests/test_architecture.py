@@ -154,7 +154,7 @@ def fault_of_script(words):
 def fault_of_ours(arguments):
     """Ask the program's own parser what is wrong with a command, and look for its input files."""
     name = next(iter(arguments), "")
-    if not name.startswith("-") and name not in cli.ARGUMENTS:
+    if not name.startswith("-") and name not in cli.NAMES:
         if not name.endswith(".yaml"):
             return f"no such command: {name}"
         arguments = ["run", *arguments]

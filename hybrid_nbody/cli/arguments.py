@@ -1,6 +1,8 @@
 """What each command takes from the command line."""
 
 import argparse
+from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 
 PICTURES = "which picture (default: every one that fits the run; a wrong name lists them)"
@@ -8,19 +10,22 @@ PICTURES = "which picture (default: every one that fits the run; a wrong name li
 MOVIES = "which movie (default: the one that fits the run; a wrong name lists them)"
 
 EXPORTS = (
-    "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a fluid for ParaView, in time; "
-    "csv: a table of bodies; npz: bodies or a fluid for NumPy"
+    "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a grid for ParaView, in time; "
+    "csv: a table of bodies; npz: bodies or a grid for NumPy"
 )
 
 
-def _path(text):
-    """Read the name of a file or directory; an empty one, of a shell's variable that is not set, is a mistake."""
+def _path(text: str) -> Path:
+    """Read the name of a file or directory.
+
+    An empty one is a mistake: that of a shell's variable that is not set.
+    """
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return Path(text)
 
 
-def _run_arguments(command):
+def _run_arguments(command: ArgumentParser) -> None:
     command.add_argument("file", help="configuration in YAML")
     _set_argument(command)
     command.add_argument(
@@ -28,17 +33,17 @@ def _run_arguments(command):
     )
 
 
-def _resume_arguments(command):
+def _resume_arguments(command: ArgumentParser) -> None:
     command.add_argument("directory", type=_path, help="directory of the run")
     _set_argument(command)
 
 
-def _check_arguments(command):
+def _check_arguments(command: ArgumentParser) -> None:
     command.add_argument("file", help="configuration in YAML")
     _set_argument(command)
 
 
-def _set_argument(command):
+def _set_argument(command: ArgumentParser) -> None:
     command.add_argument(
         "--set",
         action="append",
@@ -49,11 +54,11 @@ def _set_argument(command):
     )
 
 
-def _info_arguments(command):
+def _info_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or one file of it")
 
 
-def _plot_arguments(command):
+def _plot_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=PICTURES)
     command.add_argument(
@@ -64,7 +69,7 @@ def _plot_arguments(command):
     )
 
 
-def _export_arguments(command):
+def _export_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "path", type=_path, help="a run's directory, its trajectory.h5, or a checkpoint"
     )
@@ -83,7 +88,7 @@ def _export_arguments(command):
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
 
-def _frame(text):
+def _frame(text: str) -> int | str:
     """Read the number of a frame, or the word all."""
     try:
         return "all" if text == "all" else int(text)
@@ -91,7 +96,7 @@ def _frame(text):
         raise argparse.ArgumentTypeError(f"must be a whole number or all (got '{text}')") from None
 
 
-def _flat_arguments(command):
+def _square_arguments(command: ArgumentParser) -> None:
     command.add_argument("bodies", metavar="N", help="number of bodies")
     command.add_argument("cells", metavar="D", help="cells of the activity map along each side")
     command.add_argument(
@@ -109,7 +114,7 @@ def _flat_arguments(command):
     command.add_argument(
         "--animation",
         metavar="FILE",
-        help="a .gif or .mp4, in place of a window (default: flat.gif)",
+        help="a .gif or .mp4, in place of a window (default: square.gif)",
     )
     command.add_argument(
         "--output", type=_path, metavar="DIR", help="keep the whole run there, as run does"
@@ -117,7 +122,7 @@ def _flat_arguments(command):
     command.add_argument("--overwrite", action="store_true", help="replace a run that DIR holds")
 
 
-def _movie_arguments(command):
+def _movie_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=MOVIES)
     command.add_argument(
@@ -129,14 +134,14 @@ def _movie_arguments(command):
     )
 
 
-def _report_arguments(command):
+def _report_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument(
         "--output", type=_path, help="an HTML file or a folder (default: the run's directory)"
     )
 
 
-def _compare_arguments(command):
+def _compare_arguments(command: ArgumentParser) -> None:
     command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("second", type=_path, help="the other one")
     command.add_argument(
@@ -144,13 +149,13 @@ def _compare_arguments(command):
     )
 
 
-def _bench_arguments(command):
+def _bench_arguments(command: ArgumentParser) -> None:
     from hybrid_nbody.benchmarks.harness.command import add_arguments
 
     add_arguments(command, _path)
 
 
-def _examples_arguments(command):
+def _examples_arguments(command: ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="NAME", help="the example to write")
     command.add_argument(
         "--output",
@@ -162,22 +167,22 @@ def _examples_arguments(command):
     command.add_argument("--overwrite", action="store_true", help="replace files of its names")
 
 
-def _completion_arguments(command):
+def _completion_arguments(command: ArgumentParser) -> None:
     command.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
-def _doctor_arguments(command):
+def _doctor_arguments(command: ArgumentParser) -> None:
     """Doctor takes no arguments."""
 
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
     "run": _run_arguments,
     "resume": _resume_arguments,
     "check": _check_arguments,
     "info": _info_arguments,
     "plot": _plot_arguments,
     "export": _export_arguments,
-    "flat": _flat_arguments,
+    "square": _square_arguments,
     "movie": _movie_arguments,
     "report": _report_arguments,
     "compare": _compare_arguments,
@@ -187,3 +192,9 @@ ARGUMENTS = {
     "completion": _completion_arguments,
 }
 """For each command, the function that adds what it takes to its parser."""
+
+ALIASES = {"square": ("flat",)}
+"""Other names of commands."""
+
+NAMES = frozenset([*ARGUMENTS, *(name for names in ALIASES.values() for name in names)])
+"""Everything that may stand in the place of a command."""

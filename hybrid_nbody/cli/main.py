@@ -1,22 +1,23 @@
-"""The command line: arguments to calls, one short function a command.
-
-Heavy parts are imported by the command that needs them, so that ``--help`` answers at once.
-"""
+"""The command line: from arguments to a command, and from its errors to the exit code."""
 
 import argparse
 import difflib
 import os
 import sys
-import time
 import traceback
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hybrid_nbody import __version__
-from hybrid_nbody.cli.arguments import ARGUMENTS
+from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS, NAMES
+from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 from hybrid_nbody.run.models import MODELS
 
-STARTED = time.monotonic()
+if TYPE_CHECKING:
+    from hybrid_nbody.parallel.communicator import Communicator
+
 BY_CTRL_C = "stopped by Ctrl-C"
 
 ON_RANKS = "on MPI ranks, each on its GPU or on CPU threads"
@@ -27,9 +28,9 @@ examples:
   hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
   hybrid-nbody plot output/plummer                     draw energies and bodies
   mpirun -n 4 hybrid-nbody input/smoke.yaml            smoke that rises in a box
-  hybrid-nbody bench ladder                            what each optimisation of the pair force brings here
+  hybrid-nbody bench ladder                            what each optimisation brings here
 
-exit codes: 0 done; 1 a fault of ours; 2 bad input; 3 numerical failure; 4 input/output failed;
+exit codes: 0 done; 1 internal error; 2 bad input; 3 numerical failure; 4 input/output failed;
             75 stopped early: a run with a checkpoint written (resume it)
 """
 
@@ -44,10 +45,15 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybrid_nbody {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, function, mpi, summary in COMMANDS:
-        command = commands.add_parser(name, help=summary, description=summary)
-        command.set_defaults(function=function, mpi=mpi)
-        ARGUMENTS[name](command)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            aliases=ALIASES.get(command.name, ()),
+            help=command.summary,
+            description=command.summary,
+        )
+        sub.set_defaults(carried_out_by=command, mpi=command.alone is None)
+        ARGUMENTS[command.name](sub)
     return top
 
 
@@ -57,229 +63,36 @@ def _description() -> str:
     return f"{summaries[:1].upper()}{summaries[1:]}, {ON_RANKS}."
 
 
-def command_run(arguments, communicator) -> int:
-    """Run a configuration."""
-    from hybrid_nbody.run.start import run
-
-    return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
-
-
-def command_resume(arguments, communicator) -> int:
-    """Continue a run."""
-    from hybrid_nbody.run.start import resume
-
-    return resume(arguments.directory, arguments.overrides, communicator, STARTED)
-
-
-def command_check(arguments, communicator) -> int:
-    """Check a configuration and say what it would do."""
-    from hybrid_nbody.cli.check import check
-
-    print_on_root(communicator, check(arguments.file, arguments.overrides, communicator))
-    return 0
-
-
-def command_doctor(arguments, communicator) -> int:
-    """Look at the machine."""
-    from hybrid_nbody.cli.doctor import doctor
-
-    text, healthy = doctor(communicator)
-    print_on_root(communicator, text)
-    return 0 if healthy else 2
-
-
-def command_info(arguments, communicator) -> int:
-    """Say what a file or directory holds."""
-    from hybrid_nbody.analysis.info import check_trajectory, describe
-
-    print(describe(arguments.path, models=MODELS), flush=True)
-    check_trajectory(arguments.path)
-    return 0
-
-
-def command_plot(arguments, communicator) -> int:
-    """Draw pictures of a run."""
-    from hybrid_nbody.analysis.plots import plot_run
-
-    path = arguments.path
-    kind = arguments.kind
-    output = arguments.output
-    frame = arguments.frame
-    with progress_of("part") as progress:
-        targets = plot_run(
-            path, kind, output, frame, say=print_aside, progress=progress, models=MODELS
-        )
-    print(*targets, sep="\n")
-    return 0
-
-
-def command_movie(arguments, communicator) -> int:
-    """Make a movie of a run."""
-    from hybrid_nbody.analysis.movie import make_movie
-
-    path = arguments.path
-    output = arguments.output
-    with progress_of("frame") as progress:
-        target = make_movie(
-            path,
-            output,
-            arguments.kind,
-            arguments.fps,
-            arguments.every,
-            progress,
-            models=MODELS,
-        )
-    print(target)
-    return 0
-
-
-def command_report(arguments, communicator) -> int:
-    """Write the report of a run."""
-    from hybrid_nbody.analysis.report import make_report
-
-    with progress_of("part") as progress:
-        target = make_report(arguments.path, arguments.output, print_aside, progress, models=MODELS)
-    print(target)
-    return 0
-
-
-def command_compare(arguments, communicator) -> int:
-    """Compare two runs."""
-    from hybrid_nbody.analysis.compare import table_of
-    from hybrid_nbody.analysis.plots import plot_comparison
-
-    with progress_of("frame") as progress:
-        found, target = plot_comparison(
-            arguments.first, arguments.second, arguments.output, progress=progress
-        )
-    print(f"{table_of(found)}\n{target}")
-    return 0
-
-
-def command_export(arguments, communicator) -> int:
-    """Write frames of a run for other programs."""
-    from hybrid_nbody.analysis.export import export_run
-
-    path = arguments.path
-    output = arguments.output
-    with progress_of("part") as progress:
-        target = export_run(
-            path, arguments.format, output, arguments.frame, arguments.overwrite, progress
-        )
-    print(target)
-    return 0
-
-
-def command_flat(arguments, communicator) -> int:
-    """Move bodies in the unit square, in one shot."""
-    from hybrid_nbody.cli.square import run
-
-    return run(arguments, communicator, STARTED)
-
-
-def command_examples(arguments, communicator) -> int:
-    """List the example inputs, or write one here."""
-    from hybrid_nbody.cli.examples import table, write
-
-    if arguments.name is None:
-        print(table())
-    else:
-        print(*write(arguments.name, arguments.output, arguments.overwrite), sep="\n")
-    return 0
-
-
-def command_completion(arguments, communicator) -> int:
-    """Print the script that completes commands and options in a shell."""
-    import shtab
-
-    print(shtab.complete(parser(), arguments.shell))
-    return 0
-
-
-def command_bench(arguments, communicator) -> int:
-    """Measure this machine."""
-    from hybrid_nbody.benchmarks.harness.command import run
-
-    return run(arguments, communicator)
-
-
-def print_aside(text: str) -> None:
-    """Print what is no result, such as why something was left out."""
-    from hybrid_nbody.progress import BestEffortStream
-
-    print(text, file=BestEffortStream(sys.stderr), flush=True)
-
-
-def progress_of(what: str):
-    """Return what shows the progress of a long job, counted in frames or parts, beside its results."""
-    from hybrid_nbody.progress import progress_on
-
-    return progress_on(sys.stderr, what)
-
-
-def print_on_root(communicator, text: str) -> None:
-    """Print `text` once."""
-    if communicator.is_root:
-        print(text, flush=True)
-
-
-COMMANDS = (
-    ("run", command_run, True, "run a configuration (the word run may be left out)"),
-    ("resume", command_resume, True, "continue a run from its newest valid checkpoint"),
-    ("check", command_check, True, "check a configuration and say what it would do"),
-    ("info", command_info, False, "say what a run's directory or file holds"),
-    ("plot", command_plot, False, "draw the diagnostics of a run, and its state"),
-    (
-        "export",
-        command_export,
-        False,
-        "write frames of a run for yt, pynbody, ParaView, tables and NumPy",
-    ),
-    ("flat", command_flat, True, "bodies in the unit square and their activity map, in one shot"),
-    ("movie", command_movie, False, "make a movie of a run"),
-    ("report", command_report, False, "write a web page on a run, with a view of it in space"),
-    ("compare", command_compare, False, "say how far two runs are apart, over time"),
-    (
-        "bench",
-        command_bench,
-        False,
-        "measure this machine, and what each optimisation of the force brings on it",
-    ),
-    ("examples", command_examples, False, "list the example inputs, or write one here"),
-    ("doctor", command_doctor, True, "look at MPI, ranks, GPUs and threads, and say what is wrong"),
-    (
-        "completion",
-        command_completion,
-        False,
-        "print the script that completes commands and options in a shell",
-    ),
-)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
     try:
-        chosen = parser().parse_args(
-            _with_command(sys.argv[1:] if arguments is None else arguments)
-        )
-        return (_with_mpi if chosen.mpi else _alone)(chosen)
+        words = sys.argv[1:] if arguments is None else arguments
+        parsed = parser().parse_args(_with_command(words))
+        command: Command = parsed.carried_out_by
+        if parsed.mpi and command.on_ranks is not None:
+            return _with_mpi(command.on_ranks, parsed)
+        assert command.alone is not None
+        return _alone(command.alone, parsed)
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
         return STOPPED_EARLY
 
 
 def _with_command(words: Sequence[str]) -> list[str]:
-    """Return the words with ``run`` before a file; a misspelt command is left for the parser to refuse."""
-    if not words or words[0] in ARGUMENTS or words[0].startswith("-"):
+    """Return the words with ``run`` before a file.
+
+    A misspelt command is left for the parser to refuse.
+    """
+    if not words or words[0] in NAMES or words[0].startswith("-"):
         return list(words)
-    misspelt = not os.path.exists(words[0]) and difflib.get_close_matches(words[0], ARGUMENTS)
+    misspelt = not os.path.exists(words[0]) and difflib.get_close_matches(words[0], NAMES)
     return list(words) if misspelt else ["run", *words]
 
 
-def _alone(chosen) -> int:
-    """Run a command that needs no MPI."""
+def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
+    """Carry out a command that needs no MPI."""
     try:
-        return _call(chosen, None)
+        return _call(function, parsed)
     except HybridNBodyError as error:
         return _complain(error)
     except BrokenPipeError:
@@ -288,20 +101,17 @@ def _alone(chosen) -> int:
         return _complain(FileError(str(error)))
 
 
-def _with_mpi(chosen) -> int:
-    """Run a command on all ranks; an error that only some ranks meet aborts all of them."""
+def _with_mpi(function: Callable[[Namespace, "Communicator"], int], parsed: Namespace) -> int:
+    """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.parallel import communicator
 
-    ranks = None
+    ranks: Communicator | None = None
     try:
         ranks = communicator.start_mpi()
-        return _call(chosen, ranks)
+        return _call(function, parsed, ranks)
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
-            code = _complain(error, silent=ranks is not None and not ranks.is_root)
-            return (
-                code if not isinstance(error, FileError) or error.shared else _leave_at_once(code)
-            )
+            return _end_of_all(error, ranks)
         communicator.abort(error, error.exit_code)
     except KeyboardInterrupt:
         if ranks is None or ranks.size == 1:
@@ -311,9 +121,18 @@ def _with_mpi(chosen) -> int:
         if ranks is None or ranks.size == 1:
             return _unexpected(error)
         communicator.abort(error, 1)
+    raise AssertionError("abort ends this process")
 
 
-def _unexpected(error) -> int:
+def _end_of_all(error: HybridNBodyError, ranks: "Communicator | None") -> int:
+    """End with an error that every rank meets, or the only one; the root prints it."""
+    code = _complain(error, silent=ranks is not None and not ranks.is_root)
+    if isinstance(error, FileError) and not error.shared:
+        _leave_at_once(code)
+    return code
+
+
+def _unexpected(error: BaseException) -> int:
     """End a process whose command met what is no error of its input."""
     if isinstance(error, BrokenPipeError):
         return _stop_printing()
@@ -321,10 +140,10 @@ def _unexpected(error) -> int:
     return 1
 
 
-def _call(chosen, ranks) -> int:
+def _call(function: Callable[..., int], *arguments: Any) -> int:
     """Carry out a command; too little memory is a fault of the input."""
     try:
-        return chosen.function(chosen, ranks)
+        return function(*arguments)
     except MemoryError as error:
         raise InputError(
             f"not enough memory: {error}; take fewer bodies, or more ranks or nodes"
@@ -332,13 +151,16 @@ def _call(chosen, ranks) -> int:
 
 
 def _stop_printing() -> int:
-    """End quietly when whoever read the output, such as ``head``, has gone."""
+    """End quietly when the reader of the output, such as ``head``, has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
-def _leave_at_once(code: int):
-    """End this process without closing its files: HDF5 would crash on one whose last write failed."""
+def _leave_at_once(code: int) -> NoReturn:
+    """End this process without closing its files.
+
+    HDF5 would crash on one whose last write failed.
+    """
     sys.stdout.flush()
     os._exit(code)
 

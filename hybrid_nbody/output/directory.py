@@ -13,8 +13,8 @@ from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
 
 CONFIG = "config.yaml"
 LOG = "log.txt"
-ANIMATION = "flat.gif"
-"""Name of the animation in a directory that ``hybrid-nbody flat`` keeps."""
+ANIMATION = "square.gif"
+"""Name of the animation in a directory that ``hybrid-nbody square`` keeps."""
 
 
 def files_of_a_run(folder: Path) -> list[Path]:

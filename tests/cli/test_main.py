@@ -324,13 +324,13 @@ def test_more_bodies_than_memory_are_refused_before_they_are_drawn(folder):
 
 
 def test_memory_that_runs_out_is_a_fault_of_the_input():
-    def greedy(chosen, ranks):
+    def greedy(parsed, ranks):
         raise MemoryError("Unable to allocate 7 GiB")
 
     with pytest.raises(
         InputError, match="^not enough memory: Unable to allocate 7 GiB; take fewer bodies"
     ):
-        cli._call(SimpleNamespace(function=greedy), None)
+        cli._call(greedy, None, None)
 
 
 def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
@@ -380,7 +380,7 @@ def test_a_name_that_is_too_long_is_refused(tmp_path, capsys, monkeypatch):
         assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["check a.yaml", "flat 9 4 cpu -i 9", "plot a"])
+@pytest.mark.parametrize("command", ["check a.yaml", "square 9 4 cpu -i 9", "plot a"])
 def test_ctrl_c_ends_a_command_in_a_line(command):
     """Of one that uses MPI, or not, and while the command line is still read."""
     for place in ("hybrid_nbody.cli.main._call", "hybrid_nbody.cli.main.parser"):

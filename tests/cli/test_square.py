@@ -1,4 +1,4 @@
-"""The command `flat` as a user of the course calls it."""
+"""The command `square` as a user of the course calls it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from support.command import ROOT, call
 from support.ranks import alone
 from support.runs import contents
 
-from hybrid_nbody.cli import square as flat
+from hybrid_nbody.cli import square
 from hybrid_nbody.cli.square import configuration
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.model import NBodyModel
@@ -41,14 +41,14 @@ def arguments(bodies="20", cells="4", mode="cpu", **options):
     [("CPU", "cpu", 1), ("OpenMP", "cpu", "auto"), ("cuda", "gpu", "auto")],
 )
 def test_modes_in_any_case(mode, backend, threads):
-    config = configs.loads(json.dumps(configuration(arguments(mode=mode))), "flat")
+    config = configs.loads(json.dumps(configuration(arguments(mode=mode))), "square")
     assert (config.compute.backend, config.compute.threads) == (backend, threads)
 
 
 def test_it_is_the_run_of_the_example():
     """But for the numbers that are asked for."""
     ours = configs.loads(
-        json.dumps(configuration(arguments("1000", "50", iterations="600"))), "flat"
+        json.dumps(configuration(arguments("1000", "50", iterations="600"))), "square"
     )
     example = configs.load(os.path.join(ROOT, "input", "flat.yaml"))
     for section in ("seed", "bodies", "gravity", "time", "activity_map"):
@@ -82,14 +82,14 @@ def test_arguments_that_nothing_would_heed_are_refused(tmp_path):
 
 def test_numbers_that_overflow_end_it(tmp_path):
     (tmp_path / "heavy.csv").write_text("0.1, 0.2, 0, 0, 1e308\n0.8, 0.7, 0, 0, 1e308\n")
-    result = call(tmp_path, "flat", 2, 4, "cpu", "-i", 5, "-f", "heavy.csv")
+    result = call(tmp_path, "square", 2, 4, "cpu", "-i", 5, "-f", "heavy.csv")
     assert (result.returncode, result.stdout) == (3, "")
     assert "not a finite number" in result.stderr
 
 
 def test_timing_leaves_nothing_behind(tmp_path):
     (tmp_path / "two.csv").write_text("# x, y, vx, vy, m\n0.25f, 0.5f, , , 1\n, , 0, 0, \n")
-    result = call(tmp_path, "flat", 2, 4, "OPENMP", "-i", 7, "-f", "two.csv")
+    result = call(tmp_path, "flat", 2, 4, "OPENMP", "-i", 7, "-f", "two.csv")  # its older name
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("2 bodies, CPU, ")
     assert ": 7 iterations in " in result.stdout
@@ -100,38 +100,38 @@ def test_timing_leaves_nothing_behind(tmp_path):
 def test_an_animation_where_there_is_no_display(tmp_path, alone, monkeypatch, capsys, keeps):
     """Of a run that is kept, it is in its folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(flat, "can_show", lambda: False)
-    monkeypatch.setattr(flat, "FRAMES", 3)
+    monkeypatch.setattr(square, "can_show", lambda: False)
+    monkeypatch.setattr(square, "FRAMES", 3)
     where = tmp_path / "kept" if keeps else tmp_path
     asked = arguments(iterations=None, output=where if keeps else None)
-    assert flat.run(asked, alone, time.monotonic()) == 0
+    assert square.run(asked, alone, time.monotonic()) == 0
     output, errors = capsys.readouterr()
-    assert f"{'kept/' if keeps else ''}flat.gif\n" in output
+    assert f"{'kept/' if keeps else ''}square.gif\n" in output
     assert errors.splitlines()[-1].startswith(f"picture {3 + keeps}/{3 + keeps} (100%)")
     assert ("frame 3/3 (100%)" in errors) != keeps
-    assert [path.name for path in tmp_path.iterdir()] == ["kept" if keeps else "flat.gif"]
-    with Image.open(where / "flat.gif") as animation:
+    assert [path.name for path in tmp_path.iterdir()] == ["kept" if keeps else "square.gif"]
+    with Image.open(where / "square.gif") as animation:
         assert animation.n_frames == 3 + keeps
 
 
 def test_a_run_that_is_kept(tmp_path, alone):
     asked = arguments(iterations="10", output=tmp_path / "kept")
-    assert flat.run(asked, alone, time.monotonic()) == 0
+    assert square.run(asked, alone, time.monotonic()) == 0
     found = contents(tmp_path / "kept")
     assert found["step"].tolist() == list(range(11))
     np.testing.assert_array_equal(
         found["activity/map"].sum(axis=(1, 2)), 4
     )  # all 20 bodies, times 4 / 20
     with pytest.raises(InputError, match="^--output: .*kept holds a run already"):
-        flat.run(asked, alone, time.monotonic())
+        square.run(asked, alone, time.monotonic())
 
 
 def test_an_animation_of_the_run_before_does_not_stay(tmp_path, alone):
-    assert call(tmp_path, "flat", 20, 4, "cpu", "-i", 10, "--output", "kept").returncode == 0
-    (tmp_path / "kept" / "flat.gif").write_bytes(b"old")
+    assert call(tmp_path, "square", 20, 4, "cpu", "-i", 10, "--output", "kept").returncode == 0
+    (tmp_path / "kept" / "square.gif").write_bytes(b"old")
     asked = arguments(iterations="5", output=tmp_path / "kept", overwrite=True)
-    assert flat.run(asked, alone, time.monotonic()) == 0
-    assert not (tmp_path / "kept" / "flat.gif").exists()
+    assert square.run(asked, alone, time.monotonic()) == 0
+    assert not (tmp_path / "kept" / "square.gif").exists()
 
 
 def test_what_is_missing_is_told_in_the_words_that_were_typed(alone, monkeypatch):
@@ -140,7 +140,7 @@ def test_what_is_missing_is_told_in_the_words_that_were_typed(alone, monkeypatch
     with pytest.raises(
         InputError, match="no GPU can be used.*; use MODE cpu or openmp, or install"
     ) as caught:
-        flat.run(arguments(mode="cuda"), alone, time.monotonic())
+        square.run(arguments(mode="cuda"), alone, time.monotonic())
     assert "compute.backend" not in str(caught.value)
 
 
@@ -168,7 +168,7 @@ def test_a_missing_file(tmp_path):
 def test_a_long_run_does_all_its_steps(alone, monkeypatch, capsys):
     steps = []
     monkeypatch.setattr(NBodyModel, "advance", lambda model, count: steps.append(count))
-    assert flat.run(arguments(iterations="1100"), alone, time.monotonic()) == 0
+    assert square.run(arguments(iterations="1100"), alone, time.monotonic()) == 0
     assert (steps[0], sum(steps)) == (512, 1100)
     assert ": 1100 iterations in " in capsys.readouterr().out
 
@@ -176,11 +176,11 @@ def test_a_long_run_does_all_its_steps(alone, monkeypatch, capsys):
 def test_the_window_gets_every_step(alone, monkeypatch):
     """Where there is a display; bodies at rest in the first frame, one step on in the next."""
     seen = []
-    monkeypatch.setattr(flat, "can_show", lambda: True)
+    monkeypatch.setattr(square, "can_show", lambda: True)
     monkeypatch.setattr(
-        flat, "show", lambda frames, title: seen.extend([title, next(frames), next(frames)])
+        square, "show", lambda frames, title: seen.extend([title, next(frames), next(frames)])
     )
-    assert flat.run(arguments(iterations=None), alone, time.monotonic()) == 0
+    assert square.run(arguments(iterations=None), alone, time.monotonic()) == 0
     title, (start, before, first_map), (end, after, _) = seen
     assert (title, start, end) == ("20 bodies, 4 x 4 cells", 0, 0.01)
     assert first_map.sum() == 4  # all 20 bodies, times 4 / 20
@@ -214,8 +214,10 @@ def test_a_timed_run_looks_up_twice_a_second(
 ):
     """Ctrl-C is answered between pieces; the first one is small, as nothing is known of its time."""
     model = Paced(interactions, step_seconds)
-    monkeypatch.setattr(flat.time, "perf_counter", lambda: model.now)
-    np.testing.assert_allclose(flat._seconds(model, steps, alone), steps * step_seconds, rtol=1e-9)
+    monkeypatch.setattr(square.time, "perf_counter", lambda: model.now)
+    np.testing.assert_allclose(
+        square._seconds_of_steps(model, steps, alone), steps * step_seconds, rtol=1e-9
+    )
     assert model.pieces == pytest.approx(
         pieces, abs=2 * (len(pieces) > 2)
     )  # the seconds are rounded

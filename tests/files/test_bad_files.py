@@ -21,7 +21,7 @@ STARTERS = {
     "run": ["run", "bad.h5"],
     "check": ["check", "bad.h5"],
     "resume": ["resume", "bad.h5"],
-    "flat": ["flat", "9", "4", "cpu", "-i", "1", "-f", "bad.h5"],
+    "square": ["square", "9", "4", "cpu", "-i", "1", "-f", "bad.h5"],
 }
 """Those that start MPI, each in a process of its own."""
 
@@ -82,7 +82,7 @@ def test_what_reads_output(tmp_path, monkeypatch, capsys, command, kind):
         ("run", "empty"),
         ("check", "picture"),
         ("resume", "foreign"),
-        ("flat", "truncated"),
+        ("square", "truncated"),
     ],
 )
 def test_what_starts_a_run(tmp_path, command, kind):

@@ -1,0 +1,248 @@
+"""The commands: each one short function from arguments to calls.
+
+Heavy parts are imported by the command that needs them, so that ``--help`` answers at once.
+"""
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hybrid_nbody.run.models import MODELS
+
+if TYPE_CHECKING:
+    from hybrid_nbody.parallel.communicator import Communicator
+    from hybrid_nbody.progress import Progress
+
+STARTED = time.monotonic()
+"""When the program started, for wall-clock time."""
+
+
+def command_run(arguments: Namespace, communicator: "Communicator") -> int:
+    """Run a configuration."""
+    from hybrid_nbody.run.start import run
+
+    return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
+
+
+def command_resume(arguments: Namespace, communicator: "Communicator") -> int:
+    """Continue a run."""
+    from hybrid_nbody.run.start import resume
+
+    return resume(arguments.directory, arguments.overrides, communicator, STARTED)
+
+
+def command_check(arguments: Namespace, communicator: "Communicator") -> int:
+    """Check a configuration and say what it would do."""
+    from hybrid_nbody.cli.check import check
+
+    print_on_root(communicator, check(arguments.file, arguments.overrides, communicator))
+    return 0
+
+
+def command_doctor(arguments: Namespace, communicator: "Communicator") -> int:
+    """Look at the machine."""
+    from hybrid_nbody.cli.doctor import doctor
+
+    text, healthy = doctor(communicator)
+    print_on_root(communicator, text)
+    return 0 if healthy else 2
+
+
+def command_info(arguments: Namespace) -> int:
+    """Say what a file or directory holds."""
+    from hybrid_nbody.analysis.info import check_trajectory, describe
+
+    print(describe(arguments.path, models=MODELS), flush=True)
+    check_trajectory(arguments.path)
+    return 0
+
+
+def command_plot(arguments: Namespace) -> int:
+    """Draw pictures of a run."""
+    from hybrid_nbody.analysis.plots import plot_run
+
+    path = arguments.path
+    kind = arguments.kind
+    output = arguments.output
+    frame = arguments.frame
+    with progress_of("part") as progress:
+        targets = plot_run(
+            path, kind, output, frame, say=print_aside, progress=progress, models=MODELS
+        )
+    print(*targets, sep="\n")
+    return 0
+
+
+def command_movie(arguments: Namespace) -> int:
+    """Make a movie of a run."""
+    from hybrid_nbody.analysis.movie import make_movie
+
+    path = arguments.path
+    output = arguments.output
+    with progress_of("frame") as progress:
+        target = make_movie(
+            path,
+            output,
+            arguments.kind,
+            arguments.fps,
+            arguments.every,
+            progress,
+            models=MODELS,
+        )
+    print(target)
+    return 0
+
+
+def command_report(arguments: Namespace) -> int:
+    """Write the report of a run."""
+    from hybrid_nbody.analysis.report import make_report
+
+    with progress_of("part") as progress:
+        target = make_report(arguments.path, arguments.output, print_aside, progress, models=MODELS)
+    print(target)
+    return 0
+
+
+def command_compare(arguments: Namespace) -> int:
+    """Compare two runs."""
+    from hybrid_nbody.analysis.compare import table_of
+    from hybrid_nbody.analysis.plots import plot_comparison
+
+    with progress_of("frame") as progress:
+        found, target = plot_comparison(
+            arguments.first, arguments.second, arguments.output, progress=progress
+        )
+    print(f"{table_of(found)}\n{target}")
+    return 0
+
+
+def command_export(arguments: Namespace) -> int:
+    """Write frames of a run for other programs."""
+    from hybrid_nbody.analysis.export import export_run
+
+    path = arguments.path
+    output = arguments.output
+    with progress_of("part") as progress:
+        target = export_run(
+            path, arguments.format, output, arguments.frame, arguments.overwrite, progress
+        )
+    print(target)
+    return 0
+
+
+def command_square(arguments: Namespace, communicator: "Communicator") -> int:
+    """Move bodies in the unit square, in one shot."""
+    from hybrid_nbody.cli.square import run
+
+    return run(arguments, communicator, STARTED)
+
+
+def command_examples(arguments: Namespace) -> int:
+    """List the example inputs, or write one here."""
+    from hybrid_nbody.cli.examples import table, write
+
+    if arguments.name is None:
+        print(table())
+    else:
+        print(*write(arguments.name, arguments.output, arguments.overwrite), sep="\n")
+    return 0
+
+
+def command_completion(arguments: Namespace) -> int:
+    """Print the script that completes commands and options in a shell."""
+    import shtab
+
+    from hybrid_nbody.cli.main import parser
+
+    print(shtab.complete(parser(), arguments.shell))
+    return 0
+
+
+def command_bench(arguments: Namespace, communicator: "Communicator | None" = None) -> int:
+    """Measure this machine."""
+    from hybrid_nbody.benchmarks.harness.command import run
+
+    return run(arguments, communicator)
+
+
+def print_aside(text: str) -> None:
+    """Print what is no result, such as why something was left out."""
+    from hybrid_nbody.progress import BestEffortStream
+
+    print(text, file=BestEffortStream(sys.stderr), flush=True)
+
+
+def progress_of(what: str) -> "Progress":
+    """Return what shows the progress of a long job, counted in frames or parts."""
+    from hybrid_nbody.progress import progress_on
+
+    return progress_on(sys.stderr, what)
+
+
+def print_on_root(communicator: "Communicator", text: str) -> None:
+    """Print `text` once."""
+    if communicator.is_root:
+        print(text, flush=True)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    Attributes
+    ----------
+    name, summary : str
+        As the help shows them.
+    alone : callable, optional
+        ``alone(arguments)`` carries it out and returns the exit code.
+    on_ranks : callable, optional
+        ``on_ranks(arguments, communicator)`` does so on all ranks together. A command that has both
+        says with ``mpi`` among its arguments which is meant.
+    """
+
+    name: str
+    summary: str
+    alone: Callable[[Namespace], int] | None = None
+    on_ranks: Callable[[Namespace, "Communicator"], int] | None = None
+
+
+COMMANDS = (
+    Command("run", "run a configuration (the word run may be left out)", on_ranks=command_run),
+    Command("resume", "continue a run from its newest valid checkpoint", on_ranks=command_resume),
+    Command("check", "check a configuration and say what it would do", on_ranks=command_check),
+    Command("info", "say what a run's directory or file holds", command_info),
+    Command("plot", "draw the diagnostics of a run, and its state", command_plot),
+    Command(
+        "export",
+        "write frames of a run for yt, pynbody, ParaView, tables and NumPy",
+        command_export,
+    ),
+    Command(
+        "square",
+        "bodies in the unit square and their activity map, in one shot",
+        on_ranks=command_square,
+    ),
+    Command("movie", "make a movie of a run", command_movie),
+    Command("report", "write a web page on a run, with a view of it in space", command_report),
+    Command("compare", "say how far two runs are apart, over time", command_compare),
+    Command(
+        "bench",
+        "measure this machine, and what each optimisation of the force brings on it",
+        command_bench,
+        command_bench,
+    ),
+    Command("examples", "list the example inputs, or write one here", command_examples),
+    Command(
+        "doctor",
+        "look at MPI, ranks, GPUs and threads, and say what is wrong",
+        on_ranks=command_doctor,
+    ),
+    Command(
+        "completion",
+        "print the script that completes commands and options in a shell",
+        command_completion,
+    ),
+)

@@ -1,0 +1,35 @@
+"""What a person is told when a run is asked to stop."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.jobs import wait_for_checkpoint, write_job
+
+from hybrid_nbody.run.start import acknowledgement
+
+
+def test_ctrl_c_says_what_happens_now_and_how_to_stop_at_once():
+    assert acknowledgement("SIGINT") == (
+        "Ctrl-C: finishing the current step and writing a checkpoint; "
+        "press Ctrl-C again to stop immediately"
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGHUP"])
+def test_other_signals_are_named(name):
+    assert acknowledgement(name) == (f"{name}: finishing the current step and writing a checkpoint")
+
+
+def test_it_is_said_at_once_and_once(tmp_path):
+    """And the run then stops early, with a checkpoint."""
+    command = [sys.executable, "-m", "hybrid_nbody", str(write_job(tmp_path, "fluid"))]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        wait_for_checkpoint(tmp_path / "out", 0)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert errors == f"hybrid_nbody: {acknowledgement('SIGTERM')}\n"
+    assert "stopped early (SIGTERM)" in output
