@@ -25,7 +25,9 @@ SHORT = (
 )
 SMALL_BODIES = ("bodies={kind: plummer, n: 700}",)
 SMALL_GRID = ("grid={cells: [20, 22, 24]}", "solver.max_iterations=10")
-SMALL_SOURCES = ("sources={events: [{steps: [0, 9], density: 1, velocity: [0.1, 0.2, 0]}]}",)
+SMALL_SOURCES = (
+    "sources={events: [{steps: [0, 9], density: 1}, {step: 2, velocity: [0.1, 0.2, 0.05]}]}",
+)
 
 CASES = {
     "plummer single": ("plummer.yaml", (*SMALL_BODIES, "gravity.precision=single")),
