@@ -182,7 +182,7 @@ def _of_the_log(run: Run, say: Say) -> list[tuple[str, str]]:
     """Return the sections on the machine and on the time, from the last start in the log."""
     log = read_log(run.path.parent / "log.txt")
     if not log.shares:
-        reason = log.reason or "the log has none: the run is still running, or was killed"
+        reason = log.reason or "the log has none; the run is still running, or was killed"
         say(f"no table of where the time went: {reason}")
     known = {
         name: str(run.attributes[name]) for name in ("backend", "ranks") if name in run.attributes

@@ -91,7 +91,7 @@ def test_a_run_that_still_goes_on_has_no_table_of_times_yet(write_run):
     (write_run(bodies=1) / "log.txt").write_text("resuming\n")
     make_report("out", say=lines.append)
     assert lines[-1] == (
-        "no table of where the time went: the log has none, the run still goes on, or did not end in good order"
+        "no table of where the time went: the log has none; the run is still running, or was killed"
     )
 
 
