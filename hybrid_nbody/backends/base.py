@@ -8,23 +8,32 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
+from numpy.typing import DTypeLike
+
+from hybrid_nbody.backends.alarm import PeerAlarm
+
 Array = Any
-"""An array of a device: NumPy's or CuPy's, which share no type."""
+"""An array of a device or of the host: NumPy's or CuPy's, which share no type."""
+
+Mark = Any
+"""A moment in a device's queue of work: a float, or an event of CUDA."""
+
+Shape = int | tuple[int, ...]
 
 
 class Backend(ABC):
     """One device of one rank.
 
-    Everything above this room handles arrays through this class and calls kernels through the twin
-    that `kernels` returns, so that nothing else asks which device it is on.
+    All other packages handle arrays through this class, and call kernels of the package that
+    `kernels` returns: none of them asks which device it is on.
 
     Attributes
     ----------
     kind : str
-        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages that hold this
-        backend's kernels.
+        ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages with this backend's
+        kernels.
     identity : str
-        What tells two devices of a node apart, whatever numbers a rank sees them under.
+        Tells two devices of a node apart, whatever numbers a rank sees them under.
     xp : module
         The array namespace: NumPy or CuPy.
     transports : tuple of str
@@ -39,91 +48,105 @@ class Backend(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """The device in a few words, for tables and logs."""
+        """Return the device in a few words, for tables and logs."""
 
     @property
     def devices(self) -> tuple["Backend", ...]:
-        """What computes: this backend itself, unless it is made of several."""
+        """Return the devices that compute: this backend itself, unless it is made of several."""
         return (self,)
 
+    @property
+    def holder(self) -> "Backend":
+        """Return the device that holds the arrays: this one, unless it is made of several."""
+        return self
+
     def apart(self) -> "Backend":
-        """Return a backend of the same device for a trial in the middle of a run: what it remembers is its own."""
+        """Return a backend of the same device that keeps its own state.
+
+        For measurements in the middle of a run.
+        """
         return self
 
     def kernels(self, package: str, module: str = "kernels") -> ModuleType:
-        """Return a module of the sub-package of `package` (a dotted name) that runs on this backend."""
+        """Return a module of the sub-package of `package`, a dotted name, for this backend."""
         return importlib.import_module(f"{package}.{self.kind}.{module}")
 
     @abstractmethod
     def use(self) -> None:
-        """Compute on this device from here on, as when it was made: another backend may have been made since."""
+        """Make this the current device, as it is when it is made.
 
-    def zeros(self, shape, dtype):
+        Another backend may have become the current one since.
+        """
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
         """Return an array of zeros on the device."""
         return self.xp.zeros(shape, dtype)
 
     @abstractmethod
-    def upload(self, host):
+    def upload(self, host: Array) -> Array:
         """Return a copy of the NumPy array `host` on the device."""
 
     @abstractmethod
-    def download(self, array):
-        """Return a NumPy copy of `array`, its values complete."""
+    def download(self, array: Array) -> Array:
+        """Return a NumPy copy of `array`, once all work on it is done."""
 
     @abstractmethod
     def free_memory(self) -> int:
-        """Return the bytes that are free where this backend's arrays are."""
-
-    @abstractmethod
-    def on_host(self, array, own: slice) -> AbstractContextManager:
-        """Lend `array` to the host for an exchange.
-
-        The rows `own` are valid on entry; the whole array is taken back on exit. A backend whose
-        arrays live on the host lends the array itself.
-        """
+        """Return the free bytes of the memory that this backend's arrays are in."""
 
     def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that does what `action` does, which is the same work on the same arrays at each call.
+        """Return a function that repeats `action`: the same work on the same arrays at each call.
 
-        A device with a queue records it once and replays it without the host; others do it anew.
+        A device with a queue records the work once and replays it without the host.
         """
         return action
 
     @abstractmethod
-    def to_host(self, rows) -> AbstractContextManager:
-        """Lend contiguous rows to the host, to be sent; what the host does to them is lost."""
+    def on_host(self, array: Array, own: slice) -> AbstractContextManager[Array]:
+        """Lend `array` to the host for an exchange.
+
+        The rows `own` are valid on entry; the whole array is copied back on exit. A backend whose
+        arrays are on the host lends the array itself.
+        """
 
     @abstractmethod
-    def from_host(self, rows) -> AbstractContextManager:
-        """Lend the host room for contiguous rows that it receives; they are taken to the device on exit."""
+    def to_host(self, rows: Array) -> AbstractContextManager[Array]:
+        """Lend contiguous rows to the host, to be sent; changes that the host makes are lost."""
 
     @abstractmethod
-    def pinned(self, shape, dtype):
-        """Return a NumPy array that `fetch` and `send` copy to and from while the host goes on."""
+    def from_host(self, rows: Array) -> AbstractContextManager[Array]:
+        """Lend the host memory for contiguous rows that it receives; on exit they are uploaded."""
 
     @abstractmethod
-    def fetch(self, array, host):
-        """Copy `array` into `host`, from `pinned`, beside what is queued later; return a mark to `wait` for."""
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> Array:
+        """Return a NumPy array that `fetch` and `send` copy while the host goes on."""
 
     @abstractmethod
-    def send(self, host, array) -> None:
-        """Copy `host`, from `pinned`, into `array` once what was queued before is done."""
+    def fetch(self, array: Array, host: Array) -> Mark:
+        """Start to copy `array` into `host`, an array of `pinned`, and return a mark to `wait` for.
+
+        Work that is queued later does not wait for the copy.
+        """
 
     @abstractmethod
-    def wait(self, mark) -> None:
+    def send(self, host: Array, array: Array) -> None:
+        """Copy `host`, an array of `pinned`, into `array` after the work that is queued so far."""
+
+    @abstractmethod
+    def wait(self, mark: Mark) -> None:
         """Wait until the device's work has come to a mark."""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until everything asked of the device is done."""
+        """Wait until all work of the device is done."""
 
     @abstractmethod
-    def mark(self):
+    def mark(self) -> Mark:
         """Return a mark of the present moment in the device's queue of work."""
 
     @abstractmethod
-    def elapsed(self, start, end) -> float:
-        """Return the seconds between two marks; waits for the later one."""
+    def elapsed(self, start: Mark, end: Mark) -> float:
+        """Return the seconds between two marks; wait for the later one."""
 
 
 class HostWait:
@@ -135,13 +158,18 @@ class HostWait:
     ----------
     since : float or None
         ``time.monotonic()`` at the beginning of the wait; None while the host does not wait.
+    alarms : list of PeerAlarm
+        Checked at the end of every wait.
     """
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self.alarms: list[PeerAlarm] = []
 
     def __enter__(self) -> None:
         self.since = time.monotonic()
 
     def __exit__(self, *error: object) -> None:
         self.since = None
+        for alarm in self.alarms:
+            alarm.check()

@@ -3,13 +3,17 @@
 CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
 """
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from hybrid_nbody.backends.base import Backend, HostWait
+from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
+from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.errors import InputError
 
 REMEDY = (
@@ -17,10 +21,9 @@ REMEDY = (
     "(hybrid-nbody doctor says more)"
 )
 
-
-FIRST = -5
-"""Priority of the stream of messages, the highest that GPUs know: beside long kernels, it gets the
-next free room."""
+MESSAGE_PRIORITY = -5
+"""Priority of the stream of messages, the highest that GPUs know: beside long kernels, its kernels
+get the next free multiprocessor."""
 
 
 def visible_gpus() -> list[str]:
@@ -51,7 +54,10 @@ def visible_gpus() -> list[str]:
 
 
 def gpu_identities() -> list[str]:
-    """Return what tells each visible GPU from the others of its node, in the order of `visible_gpus`; raise alike."""
+    """Return the PCI addresses of the visible GPUs, in the order of `visible_gpus`; raise alike.
+
+    It tells the GPUs of a node apart, whatever numbers ranks see them under.
+    """
     number = len(visible_gpus())
     from cupy.cuda import runtime
 
@@ -85,103 +91,101 @@ class GpuBackend(Backend):
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
         self.copies = cupy.cuda.Stream(non_blocking=True)
-        self._staging = {}
+        self._staging = Workspace(self.pinned)
         self.nccl = _nccl_module()
         self.host_wait = HostWait()
         self.transports = ("nccl", "cuda-mpi", "host") if self.nccl else ("cuda-mpi", "host")
 
-    def use(self):
+    def use(self) -> None:
         """Let CuPy queue on this device and its stream."""
         self.cupy.cuda.Device(self.device).use()
         self.stream.use()
 
     @property
     def description(self) -> str:
-        """The device in a few words."""
+        """Return the device in a few words."""
         return f"GPU {self.device}, {self.model}"
 
-    def upload(self, host):
+    def upload(self, host: Array) -> Array:
         """Return a copy of `host` on the GPU."""
         return self.cupy.array(np.ascontiguousarray(host))
 
-    def download(self, array):
-        """Return a NumPy copy of `array` (a NumPy array is copied, too)."""
+    def download(self, array: Array) -> Array:
+        """Return a NumPy copy of `array`; a NumPy array is copied, too."""
         if not isinstance(array, self.cupy.ndarray):
             return array.copy()
         with self.host_wait:
             return self.cupy.asnumpy(array)
 
     @contextmanager
-    def on_host(self, array, own):
-        """Stage the rows `own` down and, on exit, the whole array up, through pinned memory that is kept."""
-        staged = self._pinned(array)
+    def on_host(self, array: Array, own: slice) -> Iterator[Array]:
+        """Copy the rows `own` to pinned memory and, on exit, the whole array back from it."""
+        staged = self._staged(array)
         self._copy_down(array[own], staged[own])
         yield staged
         array.set(staged, stream=self.stream)
 
     @contextmanager
-    def to_host(self, rows):
-        """Lend a copy in pinned memory that is kept."""
-        staged = self._pinned(rows)
+    def to_host(self, rows: Array) -> Iterator[Array]:
+        """Lend a copy in pinned memory."""
+        staged = self._staged(rows)
         self._copy_down(rows, staged)
         yield staged
 
     @contextmanager
-    def from_host(self, rows):
-        """Lend pinned memory that is kept, and upload it on exit."""
-        staged = self._pinned(rows)
+    def from_host(self, rows: Array) -> Iterator[Array]:
+        """Lend pinned memory, and upload it on exit."""
+        staged = self._staged(rows)
         self.synchronize()  # an upload from there may be on its way
         yield staged
         rows.set(staged, stream=self.stream)
 
-    def _copy_down(self, rows, staged):
+    def _copy_down(self, rows: Array, staged: Array) -> None:
         """Copy rows to pinned memory, and wait until they are there."""
         with self.host_wait:
             rows.get(out=staged, stream=self.stream)
             self.stream.synchronize()
 
-    def _pinned(self, array):
-        key = (array.data.ptr, array.shape, array.dtype.str)
-        if key not in self._staging:
-            self._staging[key] = self.pinned(array.shape, array.dtype)
-        return self._staging[key]
+    def _staged(self, array: Array) -> Array:
+        """Return the pinned memory of an array, which is made once."""
+        return self._staging.array(f"{array.data.ptr:#x}", array.shape, array.dtype)
 
-    def pinned(self, shape, dtype):
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> Array:
         """Return an array in pinned memory, of no defined values."""
         size = int(np.prod(shape, dtype=int))
         dtype = np.dtype(dtype)
         memory = self.cupy.cuda.alloc_pinned_memory(max(size * dtype.itemsize, 1))
         return np.frombuffer(memory, dtype, size).reshape(shape)
 
-    def fetch(self, array, host):
-        """Copy on a stream of its own, after what was queued before."""
+    def fetch(self, array: Array, host: Array) -> Mark:
+        """Copy on a stream of its own, after all work that is queued so far."""
         self.copies.wait_event(self.mark())
         array.get(out=host, stream=self.copies, blocking=False)
         done = self.cupy.cuda.Event()
         done.record(self.copies)
         return done
 
-    def send(self, host, array):
+    def send(self, host: Array, array: Array) -> None:
         """Copy on the backend's stream."""
         array.set(host, stream=self.stream)
 
-    def wait(self, mark):
+    def wait(self, mark: Mark) -> None:
         """Wait for an event."""
         with self.host_wait:
             mark.synchronize()
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait until the stream is empty."""
         with self.host_wait:
             self.stream.synchronize()
 
-    def mark(self):
+    def mark(self) -> Mark:
         """Record an event on the stream."""
         event = self.cupy.cuda.Event()
         event.record(self.stream)
         return event
 
-    def elapsed(self, start, end):
+    def elapsed(self, start: Mark, end: Mark) -> float:
         """Return the seconds between two events."""
         self.wait(end)
         return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
@@ -192,18 +196,18 @@ class GpuBackend(Backend):
         defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
-    ):
-        """Compile a ``.cu`` file for this GPU and return its module; CuPy caches the result on disk.
+    ) -> Any:
+        """Compile a ``.cu`` file for this GPU and return CuPy's module; see `CudaModule`.
 
-        The blocks of a `cooperative` module's kernels all run at once, and may wait for each other.
+        CuPy caches the machine code on disk.
         """
         words = compile_options(defines, options)
         return self.cupy.RawModule(
             code=source.read_text(), options=words, enable_cooperative_groups=cooperative
         )
 
-    def facts(self) -> dict[str, str | int]:
-        """Return what figures measured on this GPU depend on, and the limits of its kernels."""
+    def facts(self) -> dict[str, Any]:
+        """Return the properties of this GPU on which timings and the choice of kernels depend."""
         runtime = self.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(self.device)
         return {
@@ -224,8 +228,8 @@ class GpuBackend(Backend):
         """Return the bytes of memory that are free on this GPU."""
         return self.cupy.cuda.runtime.memGetInfo()[0]
 
-    def capture(self, action):
-        """Return a function that replays on the stream, as one launch, what `action` queues there."""
+    def capture(self, action: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that replays, as one launch, the work that `action` queues."""
         self.stream.begin_capture()
         try:
             action()
@@ -233,21 +237,21 @@ class GpuBackend(Backend):
             graph = self.stream.end_capture()
         return lambda: graph.launch(self.stream)
 
-    def recorded(self, action):
+    def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
         """See `Backend`; the first call does the work directly, so that all kernels are loaded."""
         return _Recorded(self, action)
 
     @property
-    def runtime(self):
-        """CuPy's bindings of the CUDA runtime, for the transports that map memory of other GPUs."""
+    def runtime(self) -> Any:
+        """Return CuPy's bindings of the CUDA runtime, to map memory of other GPUs."""
         return self.cupy.cuda.runtime
 
-    def message_stream(self):
+    def message_stream(self) -> Any:
         """Return a new stream for messages, beside the backend's own and served before it."""
-        return self.cupy.cuda.Stream(non_blocking=True, priority=FIRST)
+        return self.cupy.cuda.Stream(non_blocking=True, priority=MESSAGE_PRIORITY)
 
 
-def _nccl_module():
+def _nccl_module() -> Any:
     """Return CuPy's bindings of NCCL, or None where its library is not installed."""
     from cupy.cuda import nccl
 
@@ -257,13 +261,13 @@ def _nccl_module():
 class _Recorded:
     """Work that is captured at its second call."""
 
-    def __init__(self, backend, action):
+    def __init__(self, backend: GpuBackend, action: Callable[[], None]):
         self.backend = backend
         self.action = action
         self.calls = 0
-        self.replay = None
+        self.replay: Callable[[], None] | None = None
 
-    def __call__(self):
+    def __call__(self) -> None:
         self.calls += 1
         if self.calls == 1:
             self.action()

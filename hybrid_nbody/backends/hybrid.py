@@ -1,13 +1,18 @@
 """The hybrid backend: a device whose work CPU threads share."""
 
-from hybrid_nbody.backends.base import Backend
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from numpy.typing import DTypeLike
+
+from hybrid_nbody.backends.base import Array, Backend, Mark, Shape
 
 
-class HybridBackend:
-    """Two devices of one rank: arrays live on the main one, and all of the contract is its; see `Backend`.
+class HybridBackend(Backend):
+    """Two devices of one rank: arrays are on the main one, which does all transfers; see `Backend`.
 
-    Its kernels, the module ``hybrid`` of a package, let the helper compute a share at the same
-    time.
+    Its kernels, in the sub-package ``hybrid`` of a package, let the helper compute a share at the
+    same time.
 
     Parameters
     ----------
@@ -16,47 +21,114 @@ class HybridBackend:
     helper : Backend
         Computes a share on arrays of the host: a `CpuBackend`.
     cpu_share : "auto" or float
-        The helper's share of a rank's own bodies, 0 to 1; ``auto`` lets the kernels measure which
+        The helper's share of a rank's own bodies, 0 to 1; with ``auto`` the kernels measure which
         is the fastest.
 
     Attributes
     ----------
     helping : bool
-        Whether the helper has a share at present; the kernels say so.
+        Whether the helper has a share at present; set by the kernels.
     """
 
     kind = "hybrid"
-    kernels = Backend.kernels
 
-    def __init__(self, main: Backend, helper: Backend, cpu_share="auto"):
+    def __init__(self, main: Backend, helper: Backend, cpu_share: str | float = "auto"):
         self.main = main
         self.helper = helper
         self.cpu_share = cpu_share
         self.helping = True
+        self.identity = main.identity
+        self.xp = main.xp
+        self.transports = main.transports
 
     @property
     def description(self) -> str:
-        """Both devices in a few words."""
+        """Return both devices in a few words."""
         return f"{self.main.description} + {self.helper.description}"
 
     @property
     def devices(self) -> tuple[Backend, ...]:
-        """The two devices."""
+        """Return the two devices."""
         return self.main, self.helper
 
-    def use(self):
+    @property
+    def holder(self) -> Backend:
+        """Return the main device."""
+        return self.main
+
+    def use(self) -> None:
         """Use both devices."""
         self.main.use()
         self.helper.use()
 
     def apart(self) -> "HybridBackend":
-        """See `Backend`; whether the helper has a share is what is remembered."""
+        """See `Backend`; the state is whether the helper has a share."""
         return HybridBackend(self.main, self.helper, self.cpu_share)
 
-    def recorded(self, action):
-        """See `Backend`; what the helper does cannot be replayed."""
+    def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
+        """See `Backend`; work of the helper cannot be replayed."""
         replay = self.main.recorded(action)
-        return lambda: (action if self.helping else replay)()
 
-    def __getattr__(self, name):
-        return getattr(self.main, name)
+        def run() -> None:
+            if self.helping:
+                action()
+            else:
+                replay()
+
+        return run
+
+    def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
+        """See `Backend`."""
+        return self.main.zeros(shape, dtype)
+
+    def upload(self, host: Array) -> Array:
+        """See `Backend`."""
+        return self.main.upload(host)
+
+    def download(self, array: Array) -> Array:
+        """See `Backend`."""
+        return self.main.download(array)
+
+    def free_memory(self) -> int:
+        """See `Backend`."""
+        return self.main.free_memory()
+
+    def on_host(self, array: Array, own: slice) -> AbstractContextManager[Array]:
+        """See `Backend`."""
+        return self.main.on_host(array, own)
+
+    def to_host(self, rows: Array) -> AbstractContextManager[Array]:
+        """See `Backend`."""
+        return self.main.to_host(rows)
+
+    def from_host(self, rows: Array) -> AbstractContextManager[Array]:
+        """See `Backend`."""
+        return self.main.from_host(rows)
+
+    def pinned(self, shape: Shape, dtype: DTypeLike) -> Array:
+        """See `Backend`."""
+        return self.main.pinned(shape, dtype)
+
+    def fetch(self, array: Array, host: Array) -> Mark:
+        """See `Backend`."""
+        return self.main.fetch(array, host)
+
+    def send(self, host: Array, array: Array) -> None:
+        """See `Backend`."""
+        self.main.send(host, array)
+
+    def wait(self, mark: Mark) -> None:
+        """See `Backend`."""
+        self.main.wait(mark)
+
+    def synchronize(self) -> None:
+        """See `Backend`."""
+        self.main.synchronize()
+
+    def mark(self) -> Mark:
+        """See `Backend`."""
+        return self.main.mark()
+
+    def elapsed(self, start: Mark, end: Mark) -> float:
+        """See `Backend`."""
+        return self.main.elapsed(start, end)

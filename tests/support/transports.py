@@ -115,6 +115,10 @@ class GpuStandIn:
         self.stream = StreamStandIn("stream", self.calls)
         self.host_wait = HostWait()
 
+    @property
+    def holder(self):
+        return self
+
     def message_stream(self):
         return StreamStandIn("side", self.calls)
 

@@ -54,7 +54,7 @@ def choose_transport(
     try:
         if asked in obstacles:
             raise InputError(obstacles[asked])
-        return TRANSPORTS[asked](backend, communicator)
+        return TRANSPORTS[asked](backend.holder, communicator)
     except InputError as error:
         text = f"compute.transport: {asked} cannot be used: {error}; use auto or host"
         raise InputError(text).on_all_ranks() from error
@@ -81,7 +81,7 @@ def _first_that_starts(names: list[str], backend: Any, communicator: Communicato
     warning = ""
     for name in names:
         try:
-            transport = TRANSPORTS[name](backend, communicator)
+            transport = TRANSPORTS[name](backend.holder, communicator)
         except InputError as error:
             warning += f"transport {name} could not be started ({error}); "
             continue
