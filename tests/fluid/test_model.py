@@ -23,7 +23,7 @@ from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import SCALAR
 from hybrid_nbody.fluid.kernels import reference
-from hybrid_nbody.fluid.kernels.gpu.red_black import Passes
+from hybrid_nbody.fluid.kernels.gpu.red_black import TiledSolver
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import Sor
@@ -212,7 +212,7 @@ def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
     plain, spoiled = models
     for model in models:
         if backend.kind == "gpu":
-            model.kernels.relaxation = Passes(model.kernels)
+            model.kernels.pass_solver = TiledSolver(model.kernels)
         else:
             model.kernels.longest_pass = 4
     spoiled.stepper.solver.solve = overwritten(spoiled.stepper.solver.solve, 3)

@@ -5,11 +5,11 @@ import pytest
 
 from hybrid_nbody.fluid.grid import Boundary, Ghosts, Slab
 from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
-from hybrid_nbody.fluid.kernels.gpu import red_black as gpu_relax
+from hybrid_nbody.fluid.kernels.gpu import red_black
 from hybrid_nbody.fluid.kernels.gpu import tiling as gpu_tiles
 from hybrid_nbody.fluid.kernels.gpu.layout import LANES
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Boxes
-from hybrid_nbody.fluid.kernels.gpu.tiling import SMALLER, Tiling
+from hybrid_nbody.fluid.kernels.gpu.tiling import SMALL_TILES, Tiling
 from hybrid_nbody.fluid.stencil import POISSON, diffusion
 
 CASES = {
@@ -47,7 +47,7 @@ def in_boxes(planes, thread_rows):
         boxes = Boxes(
             rows, min(planes, nz), -(-ny // rows), along, thread_rows, threads, slab.half + 3
         )
-        return gpu_relax.Residence(kernels, boxes)
+        return red_black.ResidentSolver(kernels, boxes)
 
     return make_residence
 
@@ -58,9 +58,9 @@ def in_passes(*tiling, stages=(2, 2)):
     def make_passes(kernels):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                gpu_relax, "tiling_of", lambda _, __, count, ___: Tiling(*tiling, stages[count - 1])
+                red_black, "tiling_of", lambda _, __, count, ___: Tiling(*tiling, stages[count - 1])
             )
-            return gpu_relax.Passes(kernels)
+            return red_black.TiledSolver(kernels)
 
     return make_passes
 
@@ -71,18 +71,18 @@ def in_long_walks(kernels):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_tiles, "LONG_WALK", LEAST_WALK)
         patch.setattr(kernels.backend, "facts", lambda: facts)
-        return gpu_relax.Passes(kernels)
+        return red_black.TiledSolver(kernels)
 
 
 WAYS = {
-    "resident": gpu_relax.fastest,
+    "resident": red_black.fastest_solver,
     "deep boxes": in_boxes(4, 2),
     "boxes of all planes": in_boxes(32, 3),
     "tiles": in_passes(4, 8, 1, 1, stages=(4, 3)),
     "tall tiles": in_passes(8, 4, 1, 1, stages=(2, 6)),
     "aligned tiles": in_passes(4, 8, 1, 4, stages=(4, 3)),
     "wide tiles": in_passes(4, 8, 2, 4),
-    "small tiles": in_passes(*SMALLER[-1][:-1]),
+    "small tiles": in_passes(*SMALL_TILES[-1][:-1]),
 }
 OTHER_WAYS = {"long walks": in_long_walks}
 
@@ -98,7 +98,7 @@ def make(backend, case, dtype, first=0, planes=None, way="resident"):
     if key not in MADE:
         MADE[key] = gpu.Kernels(backend, slab, dtype)
         if way != "resident":
-            MADE[key].relaxation = (WAYS | OTHER_WAYS)[way](MADE[key])
+            MADE[key].pass_solver = (WAYS | OTHER_WAYS)[way](MADE[key])
     return MADE[key]
 
 

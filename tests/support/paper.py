@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.fluid.kernels.gpu.peers import AHEAD
+from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 MODEL = "Paper GPU"
@@ -29,6 +29,7 @@ class PaperGpu(Backend):
     """
 
     kind, xp, model, description = "gpu", np, MODEL, MODEL
+    identity, transports = MODEL, ("host",)
 
     def __init__(self, seconds):
         self.seconds, self.clock, self.launches = seconds, 0.0, []
@@ -98,7 +99,7 @@ KINDS = {
     "long": np.dtype("i8"),
     "double": np.dtype("f8"),
     "GridBarrier": np.dtype("u8"),
-    "Ahead": AHEAD,
+    "EarlyPush": EARLY_PUSH,
 }
 """Types of arguments other than the working type."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from hybrid_nbody.benchmarks.fluid.problems import DTYPE, make_halo, make_slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
-from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS, Passes
+from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS, TiledSolver
 from hybrid_nbody.fluid.solvers.base import NEVER_MET
 from hybrid_nbody.fluid.solvers.halos import OwnGrid
 from hybrid_nbody.fluid.solvers.relaxation import run_passes
@@ -294,7 +294,7 @@ class ModelPasses(ModelRelax):
 
     def __init__(self, backend, cells):
         super().__init__(backend, cells)
-        self.kernels.relaxation = Passes(self.kernels, self.longest)
+        self.kernels.pass_solver = TiledSolver(self.kernels, self.longest)
 
 
 class FusedColours(ModelPasses):

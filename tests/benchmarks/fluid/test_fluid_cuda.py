@@ -122,7 +122,7 @@ def test_a_solve_of_a_grid_that_fits_is_one_kernel():
     sweeps = ModelRelax(backend, (66, 20, 7))
     sweeps.iterate(4)
     ((name, blocks, threads),) = backend.launches
-    boxes = sweeps.kernels.relaxation.boxes
+    boxes = sweeps.kernels.pass_solver.boxes
     assert (name, blocks, threads) == ("relax", (boxes.number,), (boxes.threads,))
 
 

@@ -256,7 +256,7 @@ def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(
     together, right = colours_of(whole, x), colours_of(whole, b)
     relax(whole, together, right, solve)
     parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, solve, way="long walks")
-    assert min(make(backend, case, dtype, 12, 18, "long walks").relaxation.helpers.values()) > 0
+    assert min(make(backend, case, dtype, 12, 18, "long walks").pass_solver.pushers.values()) > 0
     np.testing.assert_array_equal(
         np.concatenate([found for found, _ in parts]), merged(whole, together)
     )

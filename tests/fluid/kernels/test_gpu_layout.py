@@ -1,4 +1,4 @@
-"""Boxes and tiles cover every grid, and fit into the GPU, for GPUs of all kinds; no GPU is needed."""
+"""Boxes and tiles cover every grid and fit into GPUs of all kinds; peers push the right planes."""
 
 import re
 from types import SimpleNamespace
@@ -10,12 +10,21 @@ from hypothesis import strategies as st
 from support.nvrtc import H200
 
 from hybrid_nbody.fluid.grid import Boundary, Slab
-from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
+from hybrid_nbody.fluid.kernels.contract import Pass
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
-from hybrid_nbody.fluid.kernels.gpu.layout import LANES, OWN_SHARED_MEMORY, pitch_of
-from hybrid_nbody.fluid.kernels.gpu.peers import BEYOND, Peers, planes_read
+from hybrid_nbody.fluid.kernels.gpu import linear_systems as gpu
+from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY, pitch_of
+from hybrid_nbody.fluid.kernels.gpu.peers import (
+    BARRIER,
+    PEER_SECONDS,
+    STATE,
+    Peers,
+    planes_read,
+)
+from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH, PEER_HALO
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import LONG_WALK, Tiling, tiling_of
+from hybrid_nbody.parallel.waiting import LostRankError
 
 GPUS = st.fixed_dictionaries(
     {
@@ -37,7 +46,7 @@ def test_python_finds_what_the_device_remembers():
     """The words of ``control`` that Python reads are those of the enumeration in ``solve.cuh``."""
     text = (gpu_layout.FOLDER / "solve.cuh").read_text()
     words = re.findall(
-        r"\b[A-Z]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1])
+        r"\b[A-Z_]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1])
     )
     assert all(words[place] == name.upper() for name, place in gpu.STATISTICS.items())
     assert (words[0], words[gpu.DONE], words[gpu.FLAGS]) == ("CHANGED", "DONE", "FLAGS")
@@ -59,7 +68,7 @@ def test_boxes_cover_the_grid_and_fit(cells, dtype, gpu):
     assert boxes.threads // slab.half * boxes.thread_rows >= boxes.rows
     assert boxes.threads % LANES == 0
     assert boxes.threads <= gpu["threads_per_block_limit"]
-    assert boxes.memory(dtype) + OWN_SHARED_MEMORY <= gpu["shared_memory_per_block_limit"]
+    assert boxes.memory(dtype) + RESERVED_SHARED_MEMORY <= gpu["shared_memory_per_block_limit"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +93,7 @@ def test_tiles_fit_and_there_are_some_for_a_single_iteration(cells, boundary, dt
 
 
 def spans(size, room, width, skirt, more, periodic, number):
-    """Yield the first cell of each tile of an axis, and the range that is its own: ``Span`` of the tiles."""
+    """Yield the first cell of each tile of an axis and its own range, as ``Span`` does."""
     own, single = width - 2 * skirt, size == width or (not periodic and size < width)
     for tile in range(number):
         begin = tile * own + more
@@ -126,7 +135,7 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 
 
 def test_long_walks_tell_when_their_first_planes_are_complete():
-    """As ``completes`` of red_black_tiles.cu does: else those who wait for it would wait for ever."""
+    """As ``completes`` of red_black_tiles.cu does: else blocks that wait for it would never end."""
     halo, places = (
         gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)),
         2 * gpu_layout.LONGEST_PASS + 2,
@@ -136,48 +145,75 @@ def test_long_walks_tell_when_their_first_planes_are_complete():
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("cells", [(512, 512, 512), (96, 64, 200)])
-def test_helpers_take_what_tiles_leave_and_wait_for_long_walks_alone(cells, count):
-    """Else they would keep a tile from its multiprocessor, or wait for planes that nobody counts: for ever."""
+def test_pushers_take_what_tiles_leave_and_wait_for_long_walks_alone(cells, count):
+    """Else a tile would lack a multiprocessor, or they would wait forever for planes not counted."""
     slab, most = Slab(cells, WALLS, 9, cells[2] - 9), 0
     tiling = tiling_of(slab, "f4", count, H200)
     for number in range(1, 150):
-        helpers, tiles = tiling.helpers(slab, count, number), tiling.number(slab, count)[0]
+        pushers, tiles = tiling.pushers(slab, count, number), tiling.number(slab, count)[0]
         blocks = tiles * (len(tiling.cuts(slab, count, number)) - 1)
-        assert 0 <= helpers <= min(tiles, max(0, number - blocks))
-        assert helpers == 0 or tiling.walk(slab, count, number) >= LONG_WALK
-        most = max(most, helpers)
+        assert 0 <= pushers <= min(tiles, max(0, number - blocks))
+        assert pushers == 0 or tiling.walk(slab, count, number) >= LONG_WALK
+        most = max(most, pushers)
     assert most > 0
 
 
-def test_an_h200_has_helpers_where_four_share_512_planes():
+def test_an_h200_has_pushers_where_four_share_512_planes():
     slabs = [Slab((512, 512, 512), WALLS, first, 128) for first in (0, 128)]
     found = [
-        [tiling_of(slab, "f4", count, H200).helpers(slab, count, 132) for count in (1, 2)]
+        [tiling_of(slab, "f4", count, H200).pushers(slab, count, 132) for count in (1, 2)]
         for slab in slabs
     ]
     assert found == [[0, 0], [1, 6]]  # the first rank has a wall below
 
 
-def peers_of(slab, backend, memory, rank, counts, launched=None):
-    """Return how a rank sees its neighbours; its kernels are noted in `launched`, not run."""
-    noted = [] if launched is None else launched
+class Memory:
+    """Memory of a GPU, of which the address alone matters."""
 
-    def launch_grid(name, grid, block, arguments):
-        noted.append((name, arguments))
+    def __init__(self, address=7):
+        self.data = SimpleNamespace(ptr=address)
 
-    module = SimpleNamespace(load=lambda *_: None, launch_grid=launch_grid)
-    kernels = SimpleNamespace(
-        slab=slab, backend=backend, modules={"red_black": module}, control=None
-    )
-    return Peers(kernels, memory, rank, counts)
+
+class PeerBackend:
+    """A GPU whose memory is not there, and whose host memory is."""
+
+    def __init__(self):
+        self.host_wait = SimpleNamespace(alarms=[])
+
+    def zeros(self, shape, dtype):
+        return Memory()
+
+    def upload(self, host):
+        return Memory()
+
+    def pinned(self, shape, dtype):
+        return np.ones(shape, dtype)
+
+    def synchronize(self):
+        pass
+
+
+class PeerSystems:
+    """The kernels of a rank, whose launches are noted and not run."""
+
+    def __init__(self, slab):
+        self.slab, self.control, self.launched = slab, None, []
+        self.backend = PeerBackend()
+        self.pass_depth = gpu_layout.halo_of(slab)
+        self.modules = {"red_black": self.compile("red_black.cu")}
+
+    def compile(self, source):
+        def launch_grid(name, grid, block, arguments):
+            self.launched.append((name, arguments))
+
+        return SimpleNamespace(load=lambda *_: None, launch_grid=launch_grid)
 
 
 @pytest.mark.parametrize("ends", ["free-slip", "periodic"])
-def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
-    """A plane in the halo of a neighbour has the address that this rank's number of it leads to."""
+def test_planes_are_pushed_into_the_halos_of_neighbours(ends):
+    """A plane in the halo of a neighbour has the address that this rank's index of it leads to."""
     counts, bases, size = (5, 4, 7), [10_000, 500_000, 900_000], 4
     offsets, pitch, rows = (0, 5, 9), 8, 6
-    anything = SimpleNamespace(data=SimpleNamespace(ptr=0))
     slabs = [
         Slab((16, rows, 16), Boundary.of_axes((ends,) * 3), *share)
         for share in zip(offsets, counts, strict=True)
@@ -186,49 +222,84 @@ def test_planes_are_shown_where_the_ranks_beside_look_for_them(ends):
     for rank, slab in enumerate(slabs):
         array = np.zeros((2, counts[rank] + 2 * halo, rows, pitch), "f4")
         memory = SimpleNamespace(addresses=lambda _: bases)
-        backend = SimpleNamespace(
-            zeros=lambda *_: anything, upload=lambda _: anything, synchronize=lambda: None
-        )
-        beyond = peers_of(slab, backend, memory, rank, counts)._beside(array)[0]
+        peers = Peers(PeerSystems(slab), memory, rank, counts)
+        found = peers._peer_halo(array)[0]
         for name, other, plane in (("below", rank - 1, 1), ("above", rank + 1, counts[rank] - 2)):
             if ends != "periodic" and not 0 <= other < 3:
-                assert beyond[name] == 0
+                assert found[name] == 0
                 continue
             other %= 3
-            theirs = (
-                counts[other] + plane if name == "below" else plane - counts[rank]
-            )  # in the neighbour's numbers
-            found = int(beyond[name]) + (plane + halo) * rows * pitch * size
-            assert found == bases[other] + (theirs + halo) * rows * pitch * size
-            assert beyond[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch
+            there = counts[other] + plane if name == "below" else plane - counts[rank]
+            address = int(found[name]) + (plane + halo) * rows * pitch * size
+            assert address == bases[other] + (there + halo) * rows * pitch * size
+            assert found[f"colour_{name}"] == (counts[other] + 2 * halo) * rows * pitch
 
 
-class Somewhere:
-    """Memory of a GPU, of which the address alone matters."""
-
-    data = SimpleNamespace(ptr=7)
-
-    def __getitem__(self, places):
-        return self
-
-
-def test_helpers_show_the_rank_below_and_the_next_kernel_the_one_above():
-    launched, place = [], Somewhere()
+@pytest.mark.parametrize(("pushers", "later"), [(0, (11, 22)), (6, (0, 22))])
+def test_pushers_serve_the_rank_below_and_the_next_kernel_the_one_above(pushers, later):
     memory = SimpleNamespace(addresses=lambda _: [1, 2, 3])
-    backend = SimpleNamespace(
-        zeros=lambda *_: place, upload=lambda _: place, synchronize=lambda: None
-    )
-    peers = peers_of(Slab((16, 6, 16), WALLS, 5, 4), backend, memory, 1, (5, 4, 7), launched)
-    peers.counts, peers.present = (2, 2, 0), {7: np.array([(11, 22, 33, 44)], BEYOND)}
-    for helpers, later in ((0, (11, 22)), (6, (0, 22))):
-        (ahead,) = peers.ahead(place, 0, helpers)
-        assert ahead["helpers"] == helpers
-        assert (ahead["to"]["below"], ahead["to"]["above"]) == ((11, 0) if helpers else (0, 0))
-        assert (ahead["first"], ahead["second"]) == (planes_read(2) if helpers else (0, 0))
-        peers.push_rest(place, 0, helpers, False)
-        name, (_, first, second, to, *_) = launched[-1]
-        assert (name, first, second) == ("show_and_meet", *planes_read(2))
-        assert (to["below"], to["above"]) == later
+    systems = PeerSystems(Slab((16, 6, 16), WALLS, 5, 4))
+    peers = Peers(systems, memory, 1, (5, 4, 7))
+    peers.counts, peers.halos = (2, 2, 0), {7: np.array([(11, 22, 33, 44)], PEER_HALO)}
+    peers.pushers, peers.watched = {2: pushers}, False
+    step = Pass(0, 2, Memory(), Memory())
+    (early,) = peers.early_push(step)
+    assert early["pushers"] == pushers
+    assert (early["to"]["below"], early["to"]["above"]) == ((11, 0) if pushers else (0, 0))
+    assert (early["first"], early["second"]) == (planes_read(2) if pushers else (0, 0))
+    assert early["complete_tiles"] == (7 + 8 if pushers else 0)
+    peers.after(step)
+    name, (_, first, second, to, *_) = systems.launched[-1]
+    assert (name, first, second) == ("push_and_barrier", *planes_read(2))
+    assert (to["below"], to["above"]) == later
+
+
+def test_a_rank_that_does_not_answer_is_named():
+    """The word that a kernel writes is checked where the host has waited for the device."""
+    memory = SimpleNamespace(addresses=lambda _: [1, 2, 3])
+    systems = PeerSystems(Slab((16, 6, 16), WALLS, 5, 4))
+    peers = Peers(systems, memory, 1, (5, 4, 7))
+    (alarm,) = systems.backend.host_wait.alarms
+    alarm.check()
+    barrier = peers.barrier[0]
+    assert barrier["missing_rank"] == alarm.word.ctypes.data
+    assert barrier["limit"] == PEER_SECONDS * 1e9
+    alarm.word[0] = 1 + 2
+    with pytest.raises(
+        LostRankError, match="rank 2 did not answer in the halo exchange of the red"
+    ):
+        alarm.check()
+
+
+def test_structures_are_those_of_the_sources():
+    """Python and CUDA lay the arguments of kernels out alike: names and sizes, in their order."""
+    sizes = {"int": 4, "unsigned": 4, "Real": 8, "long long": 8, "unsigned long long": 8}
+    for name, dtype in (
+        ("PeerHalo", PEER_HALO),
+        ("EarlyPush", EARLY_PUSH),
+        ("PeerState", np.dtype([(word, "u4") for word in STATE])),
+        ("PeerBarrier", BARRIER),
+    ):
+        found = members_of(name)
+        assert [member for _, member in found] == list(dtype.names), name
+        for kind, member in found:
+            pointer = "*" in kind
+            size = 8 if pointer else sizes.get(kind, PEER_HALO.itemsize)
+            assert dtype.fields[member][0].itemsize == size, (name, member)
+
+
+def members_of(structure):
+    """Return types and names of the members of a structure of the CUDA sources."""
+    folder = gpu_layout.FOLDER
+    text = "".join(path.read_text() for path in sorted(folder.glob("*.cu*")))
+    body = re.search(rf"^struct {structure} \{{(.*?)^\}};", text, re.S | re.M)[1]
+    declarations = re.sub(r"//.*", "", body).split(";")
+    for declaration in filter(str.strip, declarations):
+        first, *others = declaration.strip().split(",")
+        kind, name = re.match(r"(.*?[ *])(\w+)$", first.strip()).groups()
+        yield kind.strip(), name
+        for other in others:
+            yield kind.strip(), other.strip(" *")
 
 
 @given(GRIDS, BOUNDARIES, TYPES, st.sampled_from([1, 2]), st.integers(1, 150))
@@ -245,7 +316,7 @@ def test_rows_of_blocks_take_every_plane_once_and_about_as_long(
 
 
 def steps_of(cuts, planes, beyond):
-    """Return the steps of each row of blocks: of each part of a strip, its planes and those beyond its ends."""
+    """Return the steps of each row of blocks: its planes, and `beyond` for each part of a strip."""
     parts = [
         -(-end // planes) - begin // planes for begin, end in zip(cuts, cuts[1:], strict=False)
     ]

@@ -1,7 +1,10 @@
-// What lies behind the six faces of the grid: a ghost is sign * cell + offset of the cell at the face.
+// Ghosts, the values behind the six faces of the grid: sign * cell + offset of the cell at the
+// face.
 //
-// No other file says so. Compiled with -DREAL and -DFACES: 3 where both
-// faces of every axis have one sign and no offset, so that three signs say everything; else 6.
+// Every kernel of the fluid takes its ghosts from here. Compiled with -DREAL and -DFACES: 3 where
+// both faces of every axis have one sign and no offset, so that three signs say everything; else 6.
+
+#pragma once
 
 // The ghost behind one face.
 struct Ghost {
@@ -21,7 +24,7 @@ struct Ghost {
         return sign * cell;
 #endif
     }
-    // Let this be what lies behind another face, too: at edges and corners.
+    // Become the ghost behind another face, too: at edges and corners of the grid.
     __device__ void mirror(const Ghost &face) {
         sign *= face.sign;
 #if FACES == 6
@@ -32,14 +35,16 @@ struct Ghost {
 
 enum Axis { X, Y, Z };
 
-// The ghosts of a field, in the order x low, x high, y low ...; of each axis one, if its faces are alike.
+// The ghosts of a field: x low, x high, y low, y high, z low, z high; or one for each axis.
 struct Ghosts {
     Ghost face[FACES];
-    __device__ const Ghost &behind(int axis, bool high) const { return face[FACES == 6 ? 2 * axis + high : axis]; }
+    __device__ const Ghost &behind(int axis, bool high) const {
+        return face[FACES == 6 ? 2 * axis + high : axis];
+    }
 };
 
-// Ghosts as arguments of a kernel. Numbers of their own, where three suffice: the compiler keeps fewer registers than for a
-// struct.
+// Ghosts as arguments of a kernel. Where three signs suffice they are arguments of their own: with
+// a struct, some kernels need more registers.
 #if FACES == 6
 #define GHOSTS const __grid_constant__ Ghosts ghosts
 #define THE_GHOSTS ghosts
@@ -48,15 +53,16 @@ struct Ghosts {
 #define THE_GHOSTS {x_sign, y_sign, z_sign}
 #endif
 
-// No gradient at any face: that of scalars.
-__device__ inline Ghosts copied() {
+// No gradient at any face.
+__device__ inline Ghosts scalar_ghosts() {
     Ghosts result;
     for (int i = 0; i < FACES; ++i) result.face[i] = Ghost::copy();
     return result;
 }
 
 #ifdef GHOSTS_U
-// The ghosts of a component of the velocity: -DGHOSTS_U, _V and _W are the numbers of each, one after another.
+// The ghosts of a component of the velocity: -DGHOSTS_U, _V and _W are the numbers of each, one
+// after another.
 __device__ inline Ghosts velocity_ghosts(int component) {
     const Ghosts ghosts[3] = {{GHOSTS_U}, {GHOSTS_V}, {GHOSTS_W}};
     return ghosts[component];

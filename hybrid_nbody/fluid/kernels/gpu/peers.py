@@ -1,145 +1,213 @@
-"""What lies beyond the planes of a rank whose GPU relaxes them in passes: how it is kept up to date.
+"""Planes that the GPUs of neighbouring ranks write into each other's memory between passes.
 
 A rank computes again what its neighbours compute beside its planes: two planes beyond each end for
-an iteration. So planes travel once a pass, whatever it iterates, and every cell is computed from
+an iteration. So planes travel once a pass, whatever its iterations, and every cell is computed from
 the same numbers as on one rank.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from hybrid_nbody.fluid.kernels.gpu.layout import halo_of
-
-BEYOND = np.dtype(
-    [("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")]
+from hybrid_nbody.backends.alarm import PeerAlarm
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.kernels.contract import Pass, PeerMemory
+from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER
+from hybrid_nbody.fluid.kernels.gpu.red_black import (
+    COPY_THREADS,
+    EARLY_PUSH,
+    PEER_HALO,
+    TiledSolve,
 )
-AHEAD = np.dtype(
-    [("to", BEYOND), ("complete", "u8"), ("helpers", "i4"), ("first", "i4"), ("second", "i4")],
-    align=True,
-)
-MEETINGS = np.dtype([("letters", "u8"), ("count", "u8"), ("me", "i4"), ("ranks", "i4")])
-"""As in ``peer_planes.cuh``, ``red_black_tiles.cu`` and ``red_black.cu``."""
+from hybrid_nbody.parallel.waiting import LostRankError, lost_rank
 
-OF_A_SOLVE = ("meet", "show", "show_and_meet", "settle", "bring_home")
+if TYPE_CHECKING:
+    from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
+
+STATE = ("barriers", "blocks_done", "complete_tiles", "failed")
+"""Words of ``PeerState`` of ``peers.cu``, each of 4 bytes."""
+
+BARRIER = np.dtype(
+    [
+        ("signals", "u8"),
+        ("state", "u8"),
+        ("missing_rank", "u8"),
+        ("limit", "u8"),
+        ("rank", "i4"),
+        ("ranks", "i4"),
+    ]
+)
+"""``PeerBarrier`` of ``peers.cu``."""
+
+PEER_KERNELS = ("barrier", "push", "push_and_barrier")
+SOLVE_KERNELS = ("settle", "copy_back")
 """Kernels that are launched while another rank may wait for this one. They are loaded before: CUDA
 may load a kernel only when the GPU is idle, which it is not while ranks wait for each other."""
 
-COPY_BLOCKS = 264
-COPY_THREADS = 256
+PUSH_BLOCKS = 264
+"""Blocks that push planes."""
+
+PEER_SECONDS = 300.0
+"""Time that a GPU waits for another one. In a run that goes well they wait for the slowest rank: at
+worst for as long as it writes a checkpoint."""
+
+NO_LAUNCH = (0, 0)
+"""A barrier at which no iterations are reported."""
 
 
 def planes_read(count: int) -> tuple[int, int]:
-    """Return how many planes of x beyond each end a pass of `count` iterations reads, of one colour and the other.
+    """Return how many planes beyond each end a pass reads of the first and second colour of x.
 
-    It begins with the first colour, of which it needs no plane more than it renews. After the last
-    pass, `count` 0, one plane of each colour is wanted.
+    A pass of `count` iterations begins with the first colour, of which it needs no plane more than
+    it updates. After the last pass, `count` 0, one plane of each colour is wanted.
     """
     return max(2 * count - 1, 1), max(2 * count, 1)
 
 
-NO_PUSH = np.zeros(1, AHEAD)
-"""What a pass is told that pushes nothing before it ends."""
+def _no_answer(rank: int) -> LostRankError:
+    """Return the error of a rank that did not answer within `PEER_SECONDS`."""
+    return lost_rank(rank, "the halo exchange of the red-black solve", PEER_SECONDS)
 
 
 class Peers:
-    """Neighbours on GPUs that write into each other's memory, and meet after every pass; see `PeerPlanes`.
+    """Neighbours on GPUs that write into each other's memory, with a barrier after every pass.
 
     Every rank has at least as many planes as a pass reads beyond its own. Multiprocessors without a
-    tile copy the first ones during a pass, where there are some, and a kernel between passes the
+    tile push the lowest ones during a pass, where there are some, and a kernel between passes the
     others: if the threads of tiles did that, it would cost more time, in registers and
     instructions, than it would hide.
+
+    Parameters
+    ----------
+    systems : LinearSystems
+        The slab of this rank.
+    memory : PeerMemory
+        The memory of all ranks' GPUs.
+    rank : int
+        This rank.
+    planes : sequence of int
+        The planes of every rank.
     """
 
-    def __init__(self, kernels, memory, rank, planes):
-        self.kernels = kernels
+    def __init__(
+        self, systems: "LinearSystems", memory: PeerMemory, rank: int, planes: Sequence[int]
+    ):
+        self.systems = systems
         self.memory = memory
-        self.module = kernels.modules["red_black"]
-        self.module.load(*OF_A_SOLVE)
         self.rank = rank
         self.planes = planes
-        self.letters = kernels.backend.zeros(2 * len(self.planes), "u8")
-        self.count = kernels.backend.zeros(3, "u4")
-        kernels.backend.synchronize()  # it is empty before anybody knows where to put a letter
-        self.mailboxes = kernels.backend.upload(np.array(self.memory.addresses(self.letters), "u8"))
-        numbers = self.mailboxes.data.ptr, self.count.data.ptr, self.rank, len(self.planes)
-        self.meetings = np.array([numbers], MEETINGS)
-        self.found = {}
-        self.present = {}
+        self.module = systems.compile(FOLDER / "peers.cu")
+        self.module.load(*PEER_KERNELS)
+        systems.modules["red_black"].load(*SOLVE_KERNELS)
+        self.barrier = self._make_barrier()
+        self.found: dict[tuple[int, int, int], dict[int, np.ndarray]] = {}
 
-    def begin(self, solve):
+    def _make_barrier(self) -> np.ndarray:
+        """Return the barrier of all ranks' GPUs, as an argument of kernels."""
+        backend = self.systems.backend
+        ranks = len(self.planes)
+        self.alarm = PeerAlarm(backend.pinned(1, "i4"), PEER_SECONDS, _no_answer)
+        backend.host_wait.alarms.append(self.alarm)
+        self.signals = backend.zeros(2 * ranks, "u8")
+        self.state = backend.zeros(len(STATE), "u4")
+        backend.synchronize()  # signals are zero before any rank knows where to write them
+        addresses = np.array(self.memory.addresses(self.signals), "u8")
+        self.addresses = backend.upload(addresses)
+        barrier = np.zeros(1, BARRIER)
+        barrier["signals"] = self.addresses.data.ptr
+        barrier["state"] = self.state.data.ptr
+        barrier["missing_rank"] = self.alarm.address
+        barrier["limit"] = self.alarm.nanoseconds
+        barrier["rank"] = self.rank
+        barrier["ranks"] = ranks
+        return barrier
+
+    def begin(self, solve: TiledSolve) -> None:
         """See `PeerPlanes`; the first call with some arrays asks all ranks where theirs are."""
-        self.solve = solve
-        self.counts = *solve.counts, 0
-        solve.early_push = self.early_push
-        x, b, spare = solve.x, solve.b, solve.spare
-        room = solve.scratch.data.ptr if solve.scratch is not None else 0
-        key = x.data.ptr, b.data.ptr, room  # all ranks find the same ones known
+        solve.peers = self
+        self.watched = solve.solve.watched
+        self.pushers = solve.solver.pushers
+        self.counts = (*(step.iterations for step in solve.passes), 0)
+        self.halos = self._peer_halos(solve)
+        self._launch("barrier", 1, *self._at_barrier(*NO_LAUNCH))
+        self._launch("push", PUSH_BLOCKS, *self._outermost(solve.x, planes_read(self.counts[0])))
+        depth = self.systems.pass_depth
+        planes = self._outermost(solve.b, (depth - 1, depth - 2))
+        self._launch("push_and_barrier", PUSH_BLOCKS, *planes, *self._at_barrier(*NO_LAUNCH))
+
+    def _peer_halos(self, solve: TiledSolve) -> dict[int, np.ndarray]:
+        """Return the peer halos of a solve's arrays, by their addresses.
+
+        The key is made of what the caller gives, so that all ranks find the same ones known.
+        """
+        lent = solve.scratch.data.ptr if solve.scratch is not None else 0
+        key = (solve.x.data.ptr, solve.b.data.ptr, lent)
         if key not in self.found:
-            self.found[key] = {array.data.ptr: self._beside(array) for array in (x, b, spare)}
-        self.present = self.found[key]
-        self._launch("meet", 1, *self._meeting(0, 0))
-        self._launch("show", COPY_BLOCKS, *self._planes(x, *planes_read(self.counts[0])))
-        renewed = halo_of(self.kernels.slab) - 1, halo_of(self.kernels.slab) - 2
-        self._launch("show_and_meet", COPY_BLOCKS, *self._planes(b, *renewed), *self._meeting(0, 0))
+            arrays = (solve.x, solve.b, solve.spare)
+            self.found[key] = {array.data.ptr: self._peer_halo(array) for array in arrays}
+        return self.found[key]
 
-    def early_push(self, step):
-        """Return what the helpers of a pass push before it ends: an argument of its kernel."""
-        return self.ahead(step.target, step.index, self.solve.helpers(step))
+    def early_push(self, step: Pass) -> np.ndarray:
+        """Return what blocks push during a pass, as an argument of its kernel.
 
-    def ahead(self, target, launch, helpers):
-        """Return the same; the rank below needs what it gets at the end of its next pass, the one above at once."""
-        result = NO_PUSH.copy()
-        if helpers:
-            complete = self.count[2:].data.ptr
-            planes = planes_read(self.counts[launch + 1])
-            result[0] = self._beside_but(target, "above")[0], complete, helpers, *planes
+        The rank below needs its planes at the end of its next pass, the one above at once.
+        """
+        result = np.zeros(1, EARLY_PUSH)
+        pushers = self.pushers[step.iterations]
+        if pushers:
+            result["to"] = self._without(step.target, "above")
+            result["complete_tiles"] = self.state.data.ptr + 4 * STATE.index("complete_tiles")
+            result["pushers"] = pushers
+            result["first"], result["second"] = planes_read(self.counts[step.index + 1])
         return result
 
-    def after(self, step):
+    def after(self, step: Pass) -> None:
         """See `PeerPlanes`."""
-        helpers = self.solve.helpers(step)
-        self.push_rest(step.target, step.index, helpers, self.solve.solve.watched)
+        early = self.pushers[step.iterations] > 0
+        to = self._without(step.target, "below") if early else self.halos[step.target.data.ptr]
+        first, second = planes_read(self.counts[step.index + 1])
+        reported = step.iterations if self.watched else 0
+        planes = (step.target, np.int32(first), np.int32(second), to)
+        barrier = self._at_barrier(step.index, reported)
+        self._launch("push_and_barrier", PUSH_BLOCKS, *planes, *barrier)
 
-    def push_rest(self, target, launch, helpers, watched):
-        """Push what the helpers of a launch did not; if `watched`, combine what it noted, too."""
-        count, following = self.counts[launch : launch + 2]
-        to = self._beside_but(target, "below") if helpers else self.present[target.data.ptr]
-        planes = target, *map(np.int32, planes_read(following)), to
-        self._launch(
-            "show_and_meet", COPY_BLOCKS, *planes, *self._meeting(launch, count if watched else 0)
-        )
-
-    def _launch(self, name, blocks, *arguments):
+    def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
         self.module.launch_grid(name, (blocks,), (COPY_THREADS,), arguments)
 
-    def _planes(self, array, first, second):
-        """Return arguments for showing the outermost planes of an array, so many of each colour."""
-        return array, np.int32(first), np.int32(second), self.present[array.data.ptr]
+    def _outermost(self, array: Array, planes: tuple[int, int]) -> tuple[Any, ...]:
+        """Return arguments for pushing the outermost planes of an array, so many of each colour."""
+        first, second = map(np.int32, planes)
+        return (array, first, second, self.halos[array.data.ptr])
 
-    def _beside_but(self, array, side):
-        """Return what `_beside` does, as if there were no rank on that side."""
-        result = self.present[array.data.ptr].copy()
+    def _without(self, array: Array, side: str) -> np.ndarray:
+        """Return the peer halo of an array as if there were no rank on one side."""
+        result = self.halos[array.data.ptr].copy()
         result[side] = 0
         return result
 
-    def _meeting(self, launch, iterations):
-        """Return arguments for a meeting about what was noted of a launch."""
-        return self.meetings, np.int32(launch), np.int32(iterations), self.kernels.control
+    def _at_barrier(self, launch: int, iterations: int) -> tuple[Any, ...]:
+        """Return arguments for a barrier at which iterations of a launch are reported."""
+        return (self.barrier, np.int32(launch), np.int32(iterations), self.systems.control)
 
-    def _beside(self, array):
-        """Return where the ranks below and above have what this rank has in `array`."""
+    def _peer_halo(self, array: Array) -> np.ndarray:
+        """Return where the ranks below and above have what this rank has in `array`; collective."""
         addresses = self.memory.addresses(array)
-        result = np.zeros(1, BEYOND)
+        result = np.zeros(1, PEER_HALO)
         ranks = len(self.planes)
-        plane = array[0, 0].nbytes
-        halo = halo_of(self.kernels.slab)
         below = (self.rank - 1) % ranks
         above = (self.rank + 1) % ranks
-        low, high = self.kernels.slab.walls
-        for name, other, moved, wall in (
-            ("below", below, self.planes[below], low),
-            ("above", above, -self.planes[self.rank], high),
-        ):
-            if not wall:
-                result[name] = addresses[other] + moved * plane
-                result[f"colour_{name}"] = (self.planes[other] + 2 * halo) * plane // array.itemsize
+        wall_below, wall_above = self.systems.slab.walls
+        plane = array[0, 0].nbytes
+        if not wall_below:
+            result["below"] = addresses[below] + self.planes[below] * plane
+            result["colour_below"] = self._colour_size(below, array)
+        if not wall_above:
+            result["above"] = addresses[above] - self.planes[self.rank] * plane
+            result["colour_above"] = self._colour_size(above, array)
         return result
+
+    def _colour_size(self, rank: int, array: Array) -> int:
+        """Return the numbers of one colour of an array of a rank."""
+        planes = self.planes[rank] + 2 * self.systems.pass_depth
+        return planes * (array[0, 0].nbytes // array.itemsize)

@@ -1,228 +1,266 @@
-"""A red-black solve on a GPU: the grid kept in its multiprocessors, or passes over it, which several GPUs share."""
+"""Red-black solves on a GPU: the grid kept in its multiprocessors, or passes over it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid_nbody.fluid.kernels.contract import Pass
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.fluid.kernels.contract import Pass, PassSolve, Solve
 from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER, LONGEST_PASS
-from hybrid_nbody.fluid.kernels.gpu.peers import NO_PUSH
-from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
+from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Boxes, boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import tiling_of
 
-COPY_BLOCKS = 1056
+if TYPE_CHECKING:
+    from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
+    from hybrid_nbody.fluid.kernels.gpu.peers import Peers
+
+PEER_HALO = np.dtype(
+    [("below", "u8"), ("above", "u8"), ("colour_below", "i8"), ("colour_above", "i8")]
+)
+EARLY_PUSH = np.dtype(
+    [
+        ("to", PEER_HALO),
+        ("complete_tiles", "u8"),
+        ("pushers", "i4"),
+        ("first", "i4"),
+        ("second", "i4"),
+    ],
+    align=True,
+)
+"""Structures of ``peer_planes.cuh`` and ``red_black_tiles.cu``."""
+
 COPY_THREADS = 256
+"""Threads of a block that copies colours."""
 
-ROOM_ALIGNMENT = 256
-"""Bytes: what lies in lent memory begins at a multiple of them, as what is allocated does."""
+COPY_BLOCKS = 1056
+"""Blocks that copy colours."""
 
-
-def fastest(kernels) -> "Residence | Passes":
-    """Return how the kernels' GPU best relaxes the kernels' planes."""
-    facts = kernels.backend.facts()
-    slab = kernels.slab
-    boxes = (
-        boxes_of(slab, kernels.dtype, facts)
-        if slab.complete and facts["cooperative_launch"]
-        else None
-    )
-    return Residence(kernels, boxes) if boxes else Passes(kernels)
+SCRATCH_ALIGNMENT = 256
+"""Bytes: an array in scratch memory begins at a multiple of them, as an allocated one does."""
 
 
-class Residence:
-    """Solves of one kernel each: every block of threads keeps a box of the grid in its multiprocessor.
-
-    Parameters
-    ----------
-    kernels : hybrid_nbody.fluid.kernels.gpu.kernels.Kernels
-    boxes : hybrid_nbody.fluid.kernels.gpu.resident_boxes.Boxes
-    """
-
-    def __init__(self, kernels, boxes):
-        self.kernels = kernels
-        self.boxes = boxes
-        source = FOLDER / "red_black_resident.cu"
-        self.module = kernels.compile(source, boxes.macros, cooperative=True)
-        self.memory = boxes.memory(kernels.dtype)
-        self.module.allow_shared_memory("relax", self.memory)
-        self.barrier = kernels.backend.zeros(2, "u8")
-
-    longest = 1
-
-    def begin(self, x, b, numbers, solve, scratch):
-        """Return a solve of one pass; parameters as in `Passes.begin`."""
-        return ResidentSolve(self, x, b, numbers, solve)
+def fastest_solver(systems: "LinearSystems") -> "ResidentSolver | TiledSolver":
+    """Return the fastest solver for the planes of a slab on its GPU."""
+    facts = systems.backend.facts()
+    slab = systems.slab
+    may_reside = slab.complete and facts["cooperative_launch"]
+    boxes = boxes_of(slab, systems.dtype, facts) if may_reside else None
+    return ResidentSolver(systems, boxes) if boxes else TiledSolver(systems)
 
 
-class ResidentSolve:
-    """A solve of one kernel; parameters and methods as in `PassSolve`."""
-
-    def __init__(self, residence, x, b, numbers, solve):
-        self.residence = residence
-        self.x = x
-        self.b = b
-        self.numbers = numbers
-        self.solve = solve
-        self.passes = [Pass(0, solve.max_iterations, x, x)]
-
-    def run(self, step):
-        """Queue the solve."""
-        kernels = self.residence.kernels
-        words = np.int32(step.iterations), self.x, self.b, *self.numbers
-        arguments = *words, self.residence.barrier, kernels.control
-        boxes = self.residence.boxes
-        grid = (boxes.number,)
-        memory = self.residence.memory
-        self.residence.module.launch_grid("relax", grid, (boxes.threads,), arguments, memory)
-
-    def changed(self, step):
-        """Return no flags: a rank that owns all planes has nobody to tell."""
-        return self.residence.kernels.control[:0]
-
-    def finish(self):
-        """Do nothing: the kernel has stored and counted the solution."""
+def solve_arguments(systems: "LinearSystems", solve: Solve) -> tuple[Any, ...]:
+    """Return the numbers of a solve as arguments of a kernel."""
+    equation = solve.equation
+    numbers = map(systems.number, (1.0 / equation.diagonal, solve.tolerance))
+    return (*systems.equation(equation), *numbers)
 
 
-class Passes:
-    """Solves by passes over the grid, of several iterations each, into other colours and back (``red_black_tiles.cu``).
+class ResidentSolver:
+    """Solves of one kernel each (``red_black_resident.cu``).
+
+    Every block of threads keeps a box of the grid in its multiprocessor.
 
     Parameters
     ----------
-    kernels : hybrid_nbody.fluid.kernels.gpu.kernels.Kernels
-    longest : int
-        Most iterations of a pass.
-    """
-
-    def __init__(self, kernels, longest: int = LONGEST_PASS):
-        self.kernels = kernels
-        self.spare = None
-        facts = kernels.backend.facts()
-        slab = kernels.slab
-        upload = kernels.backend.upload
-        multiprocessors = facts["multiprocessors"]
-        tilings = {
-            count: tiling_of(slab, kernels.dtype, count, facts) for count in range(1, longest + 1)
-        }
-        self.tilings = {count: tiling for count, tiling in tilings.items() if tiling}
-        self.cuts = {
-            c: upload(tiling.cuts(slab, c, multiprocessors)) for c, tiling in self.tilings.items()
-        }
-        self.modules = {count: self._compile(count) for count in self.tilings}
-        self.longest = max(self.tilings)
-        self.helpers = {
-            c: tiling.helpers(slab, c, multiprocessors) for c, tiling in self.tilings.items()
-        }
-
-    def _compile(self, count):
-        """Return the kernels of passes of `count` iterations."""
-        tiling = self.tilings[count]
-        module = self.kernels.compile(FOLDER / "red_black_tiles.cu", tiling.macros(count))
-        for name in ("relax", "redo") if count == 1 else ("relax",):
-            module.allow_shared_memory(name, tiling.memory(self.kernels.dtype))
-        return module
-
-    def begin(self, x, b, numbers, solve, scratch):
-        """Return a solve in passes.
-
-        Parameters
-        ----------
-        x, b : array by colour
-            Unknowns, updated in place, and right-hand side.
-        numbers : tuple
-            Numbers of the working type: own, neighbour and the three signs of the stencil, the
-            inverse of its diagonal, and the tolerance of the largest change; if that is less than 0
-            nothing meets it.
-        solve : Solve
-        scratch : flat array or None
-            If colours do not fit into it, the first call makes some to work in.
-        """
-        return TiledSolve(self, x, b, numbers, solve, scratch)
-
-    def launch_pass(self, step, previous, arrays, numbers, push):
-        """Launch a pass, with a row of blocks more if its first planes are to be pushed meanwhile."""
-        across, rows = self._grid(step.iterations)
-        grid = across, rows + (push["helpers"].item() > 0)
-        words = step.index, previous, *arrays
-        self._launch("relax", step.iterations, grid, words, numbers, push)
-
-    def finish(self, counts, arrays, numbers, solve):
-        """Do a part of the last pass again if that did too many iterations, and bring the solution to x."""
-        x, spare, b = arrays
-        previous = counts[-1] if counts else 0
-        done = map(np.int32, (len(counts), previous, solve.max_iterations))
-        self.kernels.single("red_black", "settle", *done, self.kernels.control)
-        for number in range(self.longest - 1 if solve.watched else 0):
-            self._launch("redo", 1, self._grid(1), (number, x, spare, b), numbers)
-        arguments = x, spare, self.kernels.control
-        threads = COPY_BLOCKS * COPY_THREADS
-        self.kernels.modules["red_black"].launch("bring_home", threads, COPY_THREADS, *arguments)
-
-    def _launch(self, name, count, grid, arrays, equation, *more):
-        """Launch a kernel that passes over the grid, `count` iterations at once; whole numbers before the arrays."""
-        words = (np.int32(word) if isinstance(word, int) else word for word in arrays)
-        tiling = self.tilings[count]
-        arguments = *words, self.cuts[count], *equation, self.kernels.control, *more
-        memory = tiling.memory(self.kernels.dtype)
-        self.modules[count].launch_grid(name, grid, (tiling.threads,), arguments, memory)
-
-    def _grid(self, count):
-        """Return the blocks that have tiles: beside each other in x, and rows of them."""
-        return self.tilings[count].number(self.kernels.slab, count)[0], len(self.cuts[count]) - 1
-
-    def spare_colours(self, room):
-        """Return colours to work in: always in the same place of the room, or our own if they do not fit."""
-        shape = self.kernels.shape_of_colours
-        if room is not None:
-            size = int(np.prod(shape))
-            start = -room.data.ptr % ROOM_ALIGNMENT // room.dtype.itemsize
-            if start + size <= room.size:
-                return room[start : start + size].reshape(shape)
-        if self.spare is None:
-            self.spare = self.kernels.colours()
-        return self.spare
-
-
-class TiledSolve:
-    """A solve in passes to other colours and back; parameters as in `Passes.begin`, methods as in `PassSolve`.
+    systems : LinearSystems
+        A slab that is the whole grid.
+    boxes : Boxes
+        The boxes.
 
     Attributes
     ----------
-    early_push : callable
-        ``early_push(step)`` returns what some blocks of a pass push to other ranks before it ends:
-        an argument of its kernel.
+    longest : int
+        Not used: there is one pass.
     """
 
-    def __init__(self, tiles, x, b, numbers, solve, scratch):
-        self.tiles = tiles
+    def __init__(self, systems: "LinearSystems", boxes: Boxes):
+        self.systems = systems
+        self.boxes = boxes
+        self.longest = LONGEST_PASS
+        source = FOLDER / "red_black_resident.cu"
+        self.module = systems.compile(source, boxes.macros, cooperative=True)
+        self.shared_memory = boxes.memory(systems.dtype)
+        self.module.allow_shared_memory("relax", self.shared_memory)
+        self.barrier = systems.backend.zeros(2, "u8")
+
+    def begin(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> PassSolve:
+        """See `Kernels.begin_passes`; scratch memory is not needed."""
+        return ResidentSolve(self, x, b, solve)
+
+    def launch(self, x: Array, b: Array, solve: Solve) -> None:
+        """Queue a solve, which is added to the statistics."""
+        numbers = solve_arguments(self.systems, solve)
+        iterations = np.int32(solve.max_iterations)
+        arguments = (iterations, x, b, *numbers, self.barrier, self.systems.control)
+        grid = (self.boxes.number,)
+        self.module.launch_grid("relax", grid, (self.boxes.threads,), arguments, self.shared_memory)
+
+
+class ResidentSolve:
+    """A solve by a single kernel; see `PassSolve`."""
+
+    def __init__(self, solver: ResidentSolver, x: Array, b: Array, solve: Solve):
+        self.solver = solver
         self.x = x
         self.b = b
-        self.spare = tiles.spare_colours(scratch)
-        self.scratch = scratch
-        self.numbers = numbers
         self.solve = solve
-        self.early_push = lambda step: NO_PUSH
-        longest = tiles.longest
-        more = solve.max_iterations % longest
-        self.counts = [longest] * (solve.max_iterations // longest) + [1] * more
-        arrays = x, self.spare
-        self.passes = [
-            Pass(index, count, arrays[index % 2], arrays[1 - index % 2])
-            for index, count in enumerate(self.counts)
-        ]
+        self.passes: Sequence[Pass] = [Pass(0, solve.max_iterations, x, x)]
 
-    def helpers(self, step):
-        """Return the blocks of a pass that push planes before it ends."""
-        return self.tiles.helpers[step.iterations]
+    def run(self, step: Pass) -> None:
+        """Queue the kernel."""
+        self.solver.launch(self.x, self.b, self.solve)
 
-    def run(self, step):
-        """Queue a pass."""
-        previous = self.counts[step.index - 1] if step.index else 0
-        arrays = self.x, self.spare, self.b
-        self.tiles.launch_pass(step, previous, arrays, self.numbers, self.early_push(step))
+    def changed(self, step: Pass) -> Array:
+        """Return no flags: there is no other rank."""
+        return self.solver.systems.flags(0, 0)
 
-    def changed(self, step):
-        """Return the flags of the iterations of a pass."""
-        return self.tiles.kernels.flags(step.index, step.iterations)
+    def finish(self) -> None:
+        """Do nothing: the kernel has counted the solve."""
 
-    def finish(self):
-        """Queue what is left to do after the last pass."""
-        arrays = self.x, self.spare, self.b
-        self.tiles.finish(self.counts, arrays, self.numbers, self.solve)
+
+class TiledSolver:
+    """Solves by passes of several iterations each (``red_black_tiles.cu``).
+
+    Passes go from the solution's colours to spare ones and back.
+
+    Parameters
+    ----------
+    systems : LinearSystems
+        The slab.
+    longest : int
+        Most iterations of a pass.
+
+    Attributes
+    ----------
+    longest : int
+        The same, or less: as much as the GPU has memory for, and what other ranks can do.
+    pushers : dict of int to int
+        Multiprocessors that push planes during a pass, by its iterations.
+    """
+
+    def __init__(self, systems: "LinearSystems", longest: int = LONGEST_PASS):
+        self.systems = systems
+        slab = systems.slab
+        facts = systems.backend.facts()
+        multiprocessors = facts["multiprocessors"]
+        counts = range(1, longest + 1)
+        fitting = {count: tiling_of(slab, systems.dtype, count, facts) for count in counts}
+        self.tilings = {count: tiling for count, tiling in fitting.items() if tiling}
+        self.longest = max(self.tilings)
+        self.modules = {count: self._compile(count) for count in self.tilings}
+        self.cuts = {
+            count: systems.backend.upload(tiling.cuts(slab, count, multiprocessors))
+            for count, tiling in self.tilings.items()
+        }
+        self.pushers = {
+            count: tiling.pushers(slab, count, multiprocessors)
+            for count, tiling in self.tilings.items()
+        }
+
+    def _compile(self, count: int) -> CudaModule:
+        """Return the kernels of passes of `count` iterations."""
+        tiling = self.tilings[count]
+        module = self.systems.compile(FOLDER / "red_black_tiles.cu", tiling.macros(count))
+        for name in ("relax", "redo") if count == 1 else ("relax",):
+            module.allow_shared_memory(name, tiling.memory(self.systems.dtype))
+        return module
+
+    def begin(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> "TiledSolve":
+        """See `Kernels.begin_passes`.
+
+        If colours do not fit into the scratch memory, the first such call makes some to work in.
+        """
+        return TiledSolve(self, (x, b, self._spare_colours(scratch)), solve, scratch)
+
+    def _spare_colours(self, scratch: Array | None) -> Array:
+        """Return colours to work in: at a fixed place of the scratch memory, or our own."""
+        shape = self.systems.colours_shape
+        if scratch is not None:
+            size = int(np.prod(shape))
+            start = -scratch.data.ptr % SCRATCH_ALIGNMENT // scratch.dtype.itemsize
+            if start + size <= scratch.size:
+                return scratch[start : start + size].reshape(shape)
+        return self.systems.workspace.array("spare colours", shape, self.systems.dtype)
+
+    def grid(self, count: int) -> tuple[int, int]:
+        """Return the blocks of a pass that have tiles: beside each other in x, and rows of them."""
+        across, _ = self.tilings[count].number(self.systems.slab, count)
+        return across, len(self.cuts[count]) - 1
+
+    def launch(self, name: str, count: int, grid: tuple[int, int], arguments: tuple) -> None:
+        """Launch a kernel that passes over the grid, `count` iterations at once."""
+        tiling = self.tilings[count]
+        shared_memory = tiling.memory(self.systems.dtype)
+        module = self.modules[count]
+        module.launch_grid(name, grid, (tiling.threads,), arguments, shared_memory)
+
+
+class TiledSolve:
+    """A solve in passes; see `PassSolve`.
+
+    Parameters
+    ----------
+    solver : TiledSolver
+        Launches the passes.
+    colours : tuple of array
+        x, b, and spare colours: passes go from x to these and back.
+    solve : Solve
+        What is solved.
+    scratch : flat array or None
+        The memory that the caller lent.
+
+    Attributes
+    ----------
+    peers : Peers or None
+        Push planes while passes go on, if kernels write into the memory of other ranks.
+    """
+
+    peers: "Peers | None" = None
+
+    def __init__(self, solver: TiledSolver, colours, solve: Solve, scratch: Array | None):
+        self.solver = solver
+        self.systems = solver.systems
+        self.x, self.b, self.spare = colours
+        self.solve = solve
+        self.scratch = scratch
+        self.passes: Sequence[Pass] = self._passes(solver.longest)
+        self.numbers = solve_arguments(self.systems, solve)
+
+    def _passes(self, longest: int) -> list[Pass]:
+        """Return passes of the longest kind, and single iterations for the rest."""
+        long, single = divmod(self.solve.max_iterations, longest)
+        counts = [longest] * long + [1] * single
+        ways = ((self.x, self.spare), (self.spare, self.x))
+        return [Pass(index, count, *ways[index % 2]) for index, count in enumerate(counts)]
+
+    def run(self, step: Pass) -> None:
+        """Queue a pass, with a row of blocks more if planes are to be pushed meanwhile."""
+        previous = self.passes[step.index - 1].iterations if step.index else 0
+        early = self.peers.early_push(step) if self.peers else np.zeros(1, EARLY_PUSH)
+        across, rows = self.solver.grid(step.iterations)
+        grid = (across, rows + (early["pushers"].item() > 0))
+        words = (np.int32(step.index), np.int32(previous))
+        self._launch("relax", step.iterations, grid, words, early)
+
+    def _launch(self, name: str, count: int, grid: tuple[int, int], words: tuple, *more) -> None:
+        arrays = (self.x, self.spare, self.b, self.solver.cuts[count])
+        arguments = (*words, *arrays, *self.numbers, self.systems.control, *more)
+        self.solver.launch(name, count, grid, arguments)
+
+    def changed(self, step: Pass) -> Array:
+        """See `PassSolve`."""
+        return self.systems.flags(step.index, step.iterations)
+
+    def finish(self) -> None:
+        """Queue a part of the last pass again, if that did too many iterations; see `PassSolve`."""
+        control = self.systems.control
+        last = self.passes[-1].iterations if self.passes else 0
+        sizes = map(np.int32, (len(self.passes), last, self.solve.max_iterations))
+        self.systems.single("red_black", "settle", *sizes, control)
+        for number in range(self.solver.longest - 1 if self.solve.watched else 0):
+            self._launch("redo", 1, self.solver.grid(1), (np.int32(number),))
+        module = self.systems.modules["red_black"]
+        threads = COPY_BLOCKS * COPY_THREADS
+        module.launch("copy_back", threads, COPY_THREADS, self.x, self.spare, control)

@@ -3,25 +3,28 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from hybrid_nbody.fluid.kernels.gpu.layout import LANES, OWN_SHARED_MEMORY
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY
+from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Facts
 
 ARRAYS = 4
-"""Numbers that a step takes for each cell pair of a tile: two of x and two of b."""
+"""Numbers that a step reads for each cell pair of a tile: two of x and two of b."""
 
 MANY_CELLS = 20_000_000
-"""Grids with more gain from tiles that begin with a sector of memory; in smaller ones, narrower
-skirts are better."""
+"""Larger grids gain from tiles that begin at a sector of memory; for smaller ones narrower skirts
+are better."""
 
-BEFORE_A_RANGE = 2
-"""Steps that the beginning of a range of planes takes as long as."""
+RANGE_OVERHEAD = 2
+"""The beginning of a range of planes takes as long as so many steps."""
 
 LONG_WALK = 32
-"""Planes of a walk, at least, of which the first are shown to another rank while it goes on: a few
-times as many as are shown."""
+"""Planes that a block must walk over at least if the first of them are pushed to another rank
+meanwhile: a few times as many as are pushed."""
 
-MOST_IDLE = 0.95
-"""Share of the multiprocessors that are enough, if their blocks then begin with the same planes."""
+MIN_BUSY = 0.95
+"""Share of the multiprocessors that is enough, if their blocks then begin with the same planes."""
 
 
 class Tiling(NamedTuple):
@@ -30,17 +33,18 @@ class Tiling(NamedTuple):
     Attributes
     ----------
     rows : int
-        Of a thread.
+        Rows of a thread.
     warps : int
-        Of a block.
+        Warps of a block.
     side : int
         Warps of a block beside each other in x; the others are above them in y.
     align : int
-        Cells of a colour that the skirts along x are a multiple of: with 4 a tile writes whole
+        The skirts along x are a multiple of so many cells of a colour: with 4 a tile writes whole
         sectors of memory, 1 wastes less.
     stages : int
-        Steps for which numbers wait or are under way; those that are unrolled, 2 K + 2 in a pass of
-        K iterations, are a multiple of them, so that the compiler knows where each number waits.
+        Steps for which numbers are in shared memory or on their way there. The steps that are
+        unrolled, 2 K + 2 in a pass of K iterations, are a multiple of them, so that the compiler
+        knows the stage of each number.
     """
 
     rows: int
@@ -51,46 +55,44 @@ class Tiling(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Return the threads of a block."""
         return self.warps * LANES
 
     @property
     def height(self) -> int:
-        """Rows of a tile."""
+        """Return the rows of a tile."""
         return self.warps // self.side * self.rows
 
-    def memory(self, dtype) -> int:
-        """Return the bytes of shared memory for the numbers that wait."""
+    def memory(self, dtype: DTypeLike) -> int:
+        """Return the bytes of shared memory for the numbers of all stages."""
         return self.stages * ARRAYS * self.rows * self.threads * np.dtype(dtype).itemsize
 
-    def edges(self, dtype, count: int) -> int:
-        """Return the bytes of shared memory for what the warps show each other in a pass of `count` iterations."""
+    def edges(self, dtype: DTypeLike, count: int) -> int:
+        """Return the bytes of shared memory for the edges of warps in a pass."""
         lanes = 2 * self.warps * self.rows if self.side > 1 else self.rows
         return 2 * 2 * count * (2 * self.warps * LANES + lanes) * np.dtype(dtype).itemsize
 
-    def fits(self, dtype, count: int, limit: int) -> bool:
-        """Return whether a pass of `count` iterations can have such tiles in so many bytes of shared memory."""
-        return (2 * count + 2) % self.stages == 0 and self.memory(dtype) + self.edges(
-            dtype, count
-        ) <= limit
+    def fits(self, dtype: DTypeLike, count: int, limit: int) -> bool:
+        """Return whether a pass can have such tiles with a limit of shared memory, in bytes."""
+        needed = self.memory(dtype) + self.edges(dtype, count)
+        return (2 * count + 2) % self.stages == 0 and needed <= limit
 
     def macros(self, count: int) -> dict[str, int]:
         """Return the macros of ``red_black_tiles.cu`` for `count` iterations of a pass."""
-        return dict(zip(("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES"), self, strict=True)) | {
-            "K": count
-        }
+        names = ("ROWS", "WARPS", "SIDE", "ALIGN", "STAGES")
+        return dict(zip(names, self, strict=True)) | {"K": count}
 
-    def number(self, slab, count: int) -> tuple[int, int]:
-        """Return the tiles beside each other in x, and the strips of them in y, for `count` iterations of a pass."""
+    def number(self, slab: Slab, count: int) -> tuple[int, int]:
+        """Return the tiles beside each other in x, and the strips of them in y."""
         skirt = -(-count // self.align) * self.align
         across = _tiles(slab, 0, self.side * LANES, skirt, self.align == 1)
         return across, _tiles(slab, 1, self.height, 2 * count, True)
 
-    def cuts(self, slab, count: int, multiprocessors: int) -> np.ndarray:
-        """Return how the planes of all strips, one after another, are shared out among rows of blocks.
+    def cuts(self, slab: Slab, count: int, multiprocessors: int) -> np.ndarray:
+        """Return how the planes of all strips, one after another, are divided among rows of blocks.
 
         A row computes 2 `count` planes beyond each end of its part of a strip, too; all rows take
-        about as long.
+        about the same time.
 
         Parameters
         ----------
@@ -99,37 +101,36 @@ class Tiling(NamedTuple):
         count : int
             Iterations of a pass.
         multiprocessors : int
-            Of the GPU; each has one block at most.
+            Multiprocessors of the GPU; each has one block at most.
 
         Returns
         -------
         (rows + 1,) array of int32
             The first plane of each row, and the end of the last.
         """
-        return np.array(self._shared_out(slab, count, multiprocessors)[0], "i4")
+        return np.array(self._divided(slab, count, multiprocessors)[0], "i4")
 
-    def cost(self, slab, count: int, multiprocessors: int) -> float:
+    def cost(self, slab: Slab, count: int, multiprocessors: int) -> float:
         """Return about how long a pass takes, in units that are the same for all tiles."""
-        return (
-            self._shared_out(slab, count, multiprocessors)[1] * self.height * ROW_COSTS[self.rows]
-        )
+        _, steps = self._divided(slab, count, multiprocessors)
+        return steps * self.height * ROW_COSTS[self.rows]
 
-    def level(self, slab, count: int, multiprocessors: int) -> bool:
-        """Return whether all blocks walk side by side, and find what they share in the cache."""
+    def level(self, slab: Slab, count: int, multiprocessors: int) -> bool:
+        """Return whether all blocks walk side by side, and share cells in the cache."""
         return (len(self.cuts(slab, count, multiprocessors)) - 1) % self.number(slab, count)[1] == 0
 
-    def walk(self, slab, count: int, multiprocessors: int) -> int:
+    def walk(self, slab: Slab, count: int, multiprocessors: int) -> int:
         """Return the fewest planes of a strip that a row of blocks passes over."""
         strips = np.arange(self.number(slab, count)[1]) * slab.planes
         return int(np.diff(np.union1d(self.cuts(slab, count, multiprocessors), strips)).min())
 
-    def helpers(self, slab, count: int, multiprocessors: int) -> int:
-        """Return how many multiprocessors show planes to the rank below during a pass: those that have no tile.
+    def pushers(self, slab: Slab, count: int, multiprocessors: int) -> int:
+        """Return how many multiprocessors without a tile push planes to the rank below in a pass.
 
         It is worth while if all tiles walk over many planes: they complete the first of them early.
         """
-        nobody_below = slab.complete or slab.walls[0]
-        if nobody_below or not self.level(slab, count, multiprocessors):
+        no_rank_below = slab.complete or slab.walls[0]
+        if no_rank_below or not self.level(slab, count, multiprocessors):
             return 0
         if self.walk(slab, count, multiprocessors) < LONG_WALK:
             return 0
@@ -137,35 +138,38 @@ class Tiling(NamedTuple):
         rows = len(self.cuts(slab, count, multiprocessors)) - 1
         return min(across, max(0, multiprocessors - across * rows))
 
-    def _shared_out(self, slab, count, multiprocessors):
-        """Return the cuts, and the steps that the rows of blocks take at most."""
+    def _divided(self, slab: Slab, count: int, multiprocessors: int) -> tuple[list[int], int]:
+        """Return the cuts, and the most steps of a row of blocks."""
         across, strips = self.number(slab, count)
         rows = max(1, min(multiprocessors // across, strips * slab.planes))
         together = rows - rows % strips  # blocks above each other begin with the same plane
-        rows = together if together >= MOST_IDLE * rows else rows
-        beyond = 4 * count + BEFORE_A_RANGE
+        rows = together if together >= MIN_BUSY * rows else rows
+        beyond = 4 * count + RANGE_OVERHEAD
         steps = -(-strips * slab.planes // rows)
         while len(cuts := _cuts(strips, slab.planes, steps, beyond)) > rows + 1:
             steps += 1
         return cuts, steps
 
 
-def _cuts(strips, planes, steps, beyond):
-    """Return cuts between rows of blocks of that many steps: of each part of a strip, its planes and `beyond`."""
+def _cuts(strips: int, planes: int, steps: int, beyond: int) -> list[int]:
+    """Return the cuts between rows of blocks of so many steps.
+
+    Each part of a strip takes as many steps as it has planes, and `beyond` more.
+    """
     cuts = [0]
-    place = 0
-    while place < strips * planes:
+    cut = 0
+    while cut < strips * planes:
         left = max(steps, beyond + 1)
-        while left > beyond and place < strips * planes:
-            part = min(left - beyond, planes - place % planes)
-            place = place + part
+        while left > beyond and cut < strips * planes:
+            part = min(left - beyond, planes - cut % planes)
+            cut = cut + part
             left = left - part - beyond
-        cuts.append(place)
+        cuts.append(cut)
     return cuts
 
 
-def _tiles(slab, axis, width, skirt, more):
-    """Return how many tiles cover an axis; see ``red_black_tiles.cu``; at walls they may have `more` cells."""
+def _tiles(slab: Slab, axis: int, width: int, skirt: int, more: bool) -> int:
+    """Return the number of tiles along an axis; at walls they may have `more` cells."""
     size = (slab.half, slab.cells[1])[axis]
     periodic = slab.periodic[axis]
     if size == width or (not periodic and size < width):
@@ -175,38 +179,41 @@ def _tiles(slab, axis, width, skirt, more):
 
 
 LOW = tuple(Tiling(4, warps, 1, 1, 6) for warps in range(8, 13))
-"""Tiles of several heights: faster where the grid is small, or one suits it so that all blocks walk
-side by side."""
+"""Tiles of several heights: faster where the grid is small, or where one of them lets all blocks
+walk side by side."""
 
 ROW_COSTS = {8: 1.0, 4: 1.1}
-"""How long a step takes for a row of a tile, by the rows of a thread: measured on an H200, relative
-to the first."""
+"""Relative time of a step for a row of a tile, by the rows of a thread: measured on an H200."""
 
-SMALLER = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
+SMALL_TILES = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
 
 
-def tiling_of(slab, dtype, count: int, facts: dict) -> Tiling | None:
-    """Return the tiles that were fastest on an H200 for `count` iterations of a pass, or smaller ones that fit.
+def tiling_of(slab: Slab, dtype: DTypeLike, count: int, facts: Facts) -> Tiling | None:
+    """Return the tiles that were fastest on an H200 for such passes, if they fit.
 
-    None if none fit into the GPU's shared memory; for a single iteration there are always some.
+    Else smaller ones, or None if none fit into the GPU's shared memory; for a single iteration some
+    always do.
 
     Parameters
     ----------
     slab : Slab
         The planes of this rank.
     dtype : dtype
+        The working type.
     count : int
+        Iterations of a pass.
     facts : dict
-        What `hybrid_nbody.backends.gpu.GpuBackend.facts` says of the GPU.
+        The properties of the GPU, of `hybrid_nbody.backends.gpu.GpuBackend.facts`.
     """
     best = _fastest(slab, np.dtype(dtype), count, facts["multiprocessors"])
-    limit = facts["shared_memory_per_block_limit"] - OWN_SHARED_MEMORY
-    tilings = *(best._replace(stages=stages) for stages in range(best.stages, 1, -1)), *SMALLER
+    limit = facts["shared_memory_per_block_limit"] - RESERVED_SHARED_MEMORY
+    tilings = *(best._replace(stages=stages) for stages in range(best.stages, 1, -1)), *SMALL_TILES
     return next((some for some in tilings if some.fits(dtype, count, limit)), None)
 
 
-def _fastest(slab, dtype, count, multiprocessors):
+def _fastest(slab: Slab, dtype: np.dtype, count: int, multiprocessors: int) -> Tiling:
+    """Return the tiles that were fastest on an H200."""
     wraps = any(slab.periodic[:2])
     warps = -(-slab.half // LANES)
     if dtype.itemsize > 4:

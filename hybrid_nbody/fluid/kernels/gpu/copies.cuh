@@ -1,0 +1,12 @@
+// Wide copies between arrays of colours.
+
+#pragma once
+
+#include "grid.cuh"
+
+#define AT_ONCE (int)(16 / sizeof(Real))  // numbers that a thread copies at once
+
+// Copy 16 bytes. What other blocks of the same kernel wrote is in the second-level cache.
+__device__ inline void copy(Real *to, const Real *from) {
+    *(float4 *)to = __ldcg((const float4 *)from);
+}
