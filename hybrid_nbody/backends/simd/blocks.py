@@ -9,10 +9,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import carray, njit, types
-from numba.extending import intrinsic
 
+from hybrid_nbody.backends.llvm import INT32, data_address, declare, intrinsic
 from hybrid_nbody.backends.simd.hints import VECTOR_MATH
-from hybrid_nbody.backends.simd.llvm import INT32, data_address, declare
 
 BLOCK = 32
 """Numbers of a block: two vectors of AVX-512 in float32, so that one computes while the other waits
@@ -80,7 +79,7 @@ def _estimate_avx512(builder: Any, vector: Any, value: Any) -> Any:
     mask = ir.IntType(vector.count)
     every_lane = mask(2**vector.count - 1)
     unused = ir.Constant(vector, None)
-    name = f"x86.avx512.rsqrt14.{kind}.512"
+    name = f"llvm.x86.avx512.rsqrt14.{kind}.512"
     return builder.call(
         declare(builder, name, vector, vector, vector, mask), [value, unused, every_lane]
     )
@@ -90,7 +89,7 @@ def _divide_by_roots(builder: Any, vector: Any, value: Any) -> Any:
     """Return 1 / sqrt(value) in the compiler's way: for float32 perhaps a refined estimate."""
     flags = sorted(VECTOR_MATH)
     square_root = declare(
-        builder, f"sqrt.v{vector.count}{vector.element.intrinsic_name}", vector, vector
+        builder, f"llvm.sqrt.v{vector.count}{vector.element.intrinsic_name}", vector, vector
     )
     root = builder.call(square_root, [value], fastmath=flags)
     return builder.fdiv(ir.Constant(vector, [1.0] * vector.count), root, flags=flags)

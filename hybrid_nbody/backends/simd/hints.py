@@ -2,9 +2,8 @@
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from hybrid_nbody.backends.simd.llvm import INT32, declare, element_address
+from hybrid_nbody.backends.llvm import INT32, declare, element_address, intrinsic
 
 VECTOR_MATH = {"contract", "nsz", "arcp", "afn"}
 """Flags of the compiler: it may fuse products with sums and estimate roots and quotients. No sum
@@ -20,9 +19,11 @@ def prefetch(typing_context, array, index):
     """Prefetch the cache line of ``array[index]``; the index may be out of range."""
 
     def generate(context, builder, signature, values):
-        element = element_address(context, builder, array, *values, array.dtype)
+        element = element_address(context, builder, array, values[0], values[1], array.dtype)
         address = builder.bitcast(element, ir.IntType(8).as_pointer())
-        function = declare(builder, "prefetch.p0", ir.VoidType(), address.type, INT32, INT32, INT32)
+        function = declare(
+            builder, "llvm.prefetch.p0", ir.VoidType(), address.type, INT32, INT32, INT32
+        )
         builder.call(function, [address, FOR_READING, INTO_ALL_CACHES, DATA])
         return context.get_dummy_value()
 

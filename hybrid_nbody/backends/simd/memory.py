@@ -6,9 +6,14 @@ arrays are counted in atomic operations at every call, those to memory are not.
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from hybrid_nbody.backends.simd.llvm import data_address, declare, element_address, first_lanes
+from hybrid_nbody.backends.llvm import (
+    data_address,
+    declare,
+    element_address,
+    first_lanes,
+    intrinsic,
+)
 from hybrid_nbody.backends.simd.vector import LANES, Vector, type_suffix
 
 
@@ -32,7 +37,9 @@ def load_scalar(typing_context, array, index):
     """Return ``array[index]``."""
 
     def generate(context, builder, signature, values):
-        return builder.load(element_address(context, builder, array, *values, array.dtype))
+        return builder.load(
+            element_address(context, builder, array, values[0], values[1], array.dtype)
+        )
 
     return array.dtype(array, types.intp), generate
 
@@ -42,7 +49,7 @@ def store_scalar(typing_context, array, index, value):
     """Store a number in ``array[index]``."""
 
     def generate(context, builder, signature, values):
-        address = element_address(context, builder, array, *values[:2], array.dtype)
+        address = element_address(context, builder, array, values[0], values[1], array.dtype)
         builder.store(values[2], address)
         return context.get_dummy_value()
 
@@ -55,7 +62,7 @@ def load(typing_context, array, index):
     vector = Vector(array.dtype)
 
     def generate(context, builder, signature, values):
-        address = element_address(context, builder, array, *values, vector)
+        address = element_address(context, builder, array, values[0], values[1], vector)
         return builder.load(address, align=alignment(array.dtype))
 
     return vector(array, types.intp), generate
@@ -66,7 +73,7 @@ def store(typing_context, array, index, vector):
     """Store a vector in ``array[index : index + LANES]``."""
 
     def generate(context, builder, signature, values):
-        address = element_address(context, builder, array, *values[:2], vector)
+        address = element_address(context, builder, array, values[0], values[1], vector)
         builder.store(values[2], address, align=alignment(array.dtype))
         return context.get_dummy_value()
 
@@ -80,10 +87,10 @@ def load_partial(typing_context, array, index, count):
 
     def generate(context, builder, signature, values):
         llvm_type = context.get_value_type(vector)
-        address = element_address(context, builder, array, *values[:2], vector)
+        address = element_address(context, builder, array, values[0], values[1], vector)
         mask = first_lanes(builder, values[2], LANES)
         zeros = ir.Constant(llvm_type, None)
-        name = f"masked.load.{type_suffix(vector)}.p0"
+        name = f"llvm.masked.load.{type_suffix(vector)}.p0"
         function = declare(builder, name, llvm_type, address.type, mask.type, llvm_type)
         return builder.call(function, [address, mask, zeros])
 
@@ -96,9 +103,9 @@ def store_partial(typing_context, array, index, vector, count):
 
     def generate(context, builder, signature, values):
         llvm_type = context.get_value_type(vector)
-        address = element_address(context, builder, array, *values[:2], vector)
+        address = element_address(context, builder, array, values[0], values[1], vector)
         mask = first_lanes(builder, values[3], LANES)
-        name = f"masked.store.{type_suffix(vector)}.p0"
+        name = f"llvm.masked.store.{type_suffix(vector)}.p0"
         function = declare(builder, name, ir.VoidType(), llvm_type, address.type, mask.type)
         builder.call(function, [values[2], address, mask])
         return context.get_dummy_value()

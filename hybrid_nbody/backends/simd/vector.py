@@ -9,12 +9,13 @@ from numba import types
 from numba.core.imputils import lower_builtin
 from numba.core.typing import signature
 from numba.core.typing.templates import ConcreteTemplate, infer_global
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
-from hybrid_nbody.backends.simd.llvm import (
+from hybrid_nbody.backends.llvm import (
     INT32,
     broadcast_value,
     declare,
+    intrinsic,
     lane_numbers,
     shuffle_mask,
 )
@@ -114,7 +115,7 @@ def _elementwise(name: str) -> Any:
         def generate(context, builder, signature, values):
             llvm_type = context.get_value_type(number)
             return builder.call(
-                declare(builder, f"{name}.{type_suffix(number)}", llvm_type, llvm_type), values
+                declare(builder, f"llvm.{name}.{type_suffix(number)}", llvm_type, llvm_type), values
             )
 
         return number(number), generate

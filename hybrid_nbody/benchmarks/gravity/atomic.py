@@ -3,11 +3,11 @@
 Their last bits differ from call to call, so that no run uses them.
 """
 
-import functools
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
 
@@ -35,12 +35,12 @@ def replaced(source: Path, old: str, new: str) -> str:
 
 
 def atomic_text() -> str:
-    """Return ``gravity.cu`` with the parts of a target added up at once, in any order, where the result stands."""
+    """Return ``pair_force.cu`` with the parts of a target added up at once, in any order, where the result stands."""
     return replaced(gpu.SOURCE, KEPT, ADDED)
 
 
 def atomic_pairs_text() -> str:
-    """Return ``pairs.cu`` with what tiles add to a body rounded as it comes, in any order."""
+    """Return ``symmetric.cu`` with what tiles add to a body rounded as it comes, in any order."""
     return replaced(pairs.SOURCE, EXACT, ROUNDED)
 
 
@@ -61,7 +61,7 @@ class AtomicKernels(gpu.Kernels):
         number = len(state.mass)
         macros = gpu.defines(pair_force.precision, self.layout, self.tuning, number, number)
         with file_of(atomic_text()) as path:
-            self.kernel = functools.cache(backend.compile(path, macros).get_function)
+            self.module = CudaModule(backend, path, macros)
 
     def accelerations(self, state):
         """Fill ``state.acceleration``, after `pack`."""
@@ -73,18 +73,17 @@ class AtomicKernels(gpu.Kernels):
         """Return what a part is added to."""
         return self.result
 
-    def _launch(self, name, threads, *arguments):
-        if name != "combine":
-            super()._launch(name, threads, *arguments)
+    def _combine(self, state, scale, partial, result):
+        """Do nothing: the parts are added up already."""
 
 
 class AtomicPairKernels(pairs.Kernels):
-    """The same of each pair once; parameters as in `pairs.gpu.Kernels`."""
+    """The same of each pair once; parameters as in `pairs.Kernels`."""
 
     def __init__(self, backend, state, pair_force):
         super().__init__(backend, state, pair_force)
         with file_of(atomic_pairs_text()) as path:
-            self.pair_kernel = functools.cache(backend.compile(path, pairs.defines()).get_function)
+            self.symmetric = CudaModule(backend, path, pairs.defines())
 
 
 ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, pairs.Kernels: AtomicPairKernels}

@@ -3,7 +3,7 @@
 from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.contract import PairForce
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import make_state, set_order
 
@@ -35,7 +35,7 @@ class ProductionRun:
         set_order(backend, self.state, order)
         if symmetric is None:
             mass = problem.mass.astype("f8")
-            symmetric = suits([backend.kind], precision, mass, problem.softening)
+            symmetric = is_applicable([backend.kind], precision, mass, problem.softening)
         make = make_symmetric_kernels if symmetric else make_kernels
         pair_force = PairForce(precision, problem.softening)
         self.kernels = make(backend, self.state, pair_force, **options)

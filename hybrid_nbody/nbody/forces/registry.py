@@ -12,7 +12,7 @@ from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 
@@ -37,7 +37,7 @@ def make_direct(setup: ForceSetup) -> Force:
     if isinstance(setup.exchange, RingExchange):
         return RingForce(setup)
     law = setup.pair_force
-    once = suits(setup.kinds, law.precision, setup.mass, law.softening)
+    once = is_applicable(setup.kinds, law.precision, setup.mass, law.softening)
     if once and not setup.ring_order:
         return SymmetricForce(setup)
     return DirectForce(setup)

@@ -1,4 +1,4 @@
-"""The pair force: ``reference`` is the truth; ``cpu``, ``gpu`` and ``hybrid`` are tested against it."""
+"""The pair force: ``reference`` is the plain form; ``cpu``, ``gpu``, ``hybrid`` are tested on it."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,26 +1,27 @@
-"""The three precisions of the pair force, and the chunks in which sources are summed; shared by the twins."""
+"""The three precisions of the pair force, and the chunks in which sources are summed."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 CHUNK = 256
-"""Most sources in a chunk: stored about one origin, summed in the working type, then added up in
-float64."""
+"""Most sources in a chunk: they are stored about one origin and summed in the working type; chunks
+are added up in float64."""
 
 
 @dataclass(frozen=True)
 class Precision:
-    """How a pair force is computed.
+    """The types in which a pair force is computed.
 
     Attributes
     ----------
     name : str
         As in ``gravity.precision``.
     stored : type
-        Type in which a source's offset from the origin of its chunk is kept.
+        Type of a source's stored offset from the origin of its chunk.
     working : type
-        Type in which an interaction is computed.
+        Type of the arithmetic of an interaction.
     local : bool
         Whether a chunk's origin is one of its bodies, which are then sorted in space
         (`hybrid_nbody.nbody.forces.sources`): the rounding of a stored offset is relative to its
@@ -49,8 +50,8 @@ m / r^3, so that no more of them fall below the range of float32, yet not so muc
 exceed it. In SI units masses stay."""
 
 
-def common_mass(masses) -> float | None:
-    """Return the mass that a sum can be multiplied with at its end, or None if each source needs its own.
+def common_mass(masses: NDArray[np.float64]) -> float | None:
+    """Return the mass of all bodies by which a sum is multiplied last, or None if masses differ.
 
     Parameters
     ----------
@@ -62,11 +63,11 @@ def common_mass(masses) -> float | None:
     return mass if smallest <= mass <= largest and (masses == mass).all() else None
 
 
-def excludes_self(heaviest: float, eps2) -> bool:
+def excludes_self(heaviest: float, eps2: np.floating) -> bool:
     """Return whether a body must be left out of its own sum.
 
-    Its pull on itself is its distance, zero, times its weight m / eps^3, which must be finite in
-    the working type.
+    Its acceleration by itself is its distance, zero, times the weight m / eps^3, which must be
+    finite in the working type.
 
     Parameters
     ----------
@@ -83,5 +84,5 @@ def excludes_self(heaviest: float, eps2) -> bool:
 
 
 def chunk_capacity(number: int) -> int:
-    """Return the most chunks that `number` sources can be cut into: full ones, and as many that end early."""
+    """Return the most chunks of `number` sources: full ones, and as many that end early."""
     return 2 * -(-number // CHUNK)

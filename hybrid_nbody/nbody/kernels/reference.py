@@ -1,4 +1,4 @@
-"""The truth that the fast kernels are tested against: plain NumPy in float64, one target after another.
+"""The pair force in plain NumPy and float64, which all other kernels are tested against.
 
 Newton's law with Plummer softening (Aarseth, "Gravitational N-Body Simulations", 2003, eq. 1.1)::
 
@@ -11,10 +11,21 @@ u = v_j - v_i and r^2 = |d|^2 + eps^2::
     da_i/dt = G sum_{j != i} m_j [u / r^3 - 3 (d . u) d / r^5]
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
 
 
-def accelerations(position, mass, softening=0.0, G=1.0, targets=None):
+def accelerations(
+    position: Float64,
+    mass: Float64,
+    softening: float = 0.0,
+    G: float = 1.0,
+    targets: Sequence[int] | None = None,
+) -> Float64:
     """Return the gravitational acceleration of each target body.
 
     Parameters
@@ -45,8 +56,15 @@ def accelerations(position, mass, softening=0.0, G=1.0, targets=None):
     return np.array(result).reshape(-1, 3)
 
 
-def accelerations_and_jerks(position, velocity, mass, softening=0.0, G=1.0, targets=None):
-    """Return the accelerations, as above, and their time derivatives for the given velocities.
+def accelerations_and_jerks(
+    position: Float64,
+    velocity: Float64,
+    mass: Float64,
+    softening: float = 0.0,
+    G: float = 1.0,
+    targets: Sequence[int] | None = None,
+) -> tuple[Float64, Float64]:
+    """Return accelerations and their time derivatives, the jerks.
 
     Parameters as in `accelerations`, with `velocity` an (N, 3) array of float64; both results are
     (len(targets), 3).
@@ -63,7 +81,13 @@ def accelerations_and_jerks(position, velocity, mass, softening=0.0, G=1.0, targ
     return accelerations(position, mass, softening, G, targets), np.array(result).reshape(-1, 3)
 
 
-def potential(position, mass, softening=0.0, G=1.0, targets=None):
+def potential(
+    position: Float64,
+    mass: Float64,
+    softening: float = 0.0,
+    G: float = 1.0,
+    targets: Sequence[int] | None = None,
+) -> Float64:
     """Return the gravitational potential at each target body, itself left out.
 
     Parameters and shapes as in `accelerations`; the result is a (len(targets),) array, in units of

@@ -24,8 +24,8 @@ from hybrid_nbody.nbody.kernels.gpu.exact_sums import (
     MOST_BODIES,
     Units,
     bounds,
+    is_applicable,
     rounders,
-    suits,
 )
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
 from hybrid_nbody.nbody.state import make_state
@@ -169,7 +169,7 @@ def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
         ],
     }
     for expected, cases in chosen.items():
-        assert [suits(*case) for case in cases] == [expected] * len(cases)
+        assert [is_applicable(*case) for case in cases] == [expected] * len(cases)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25])
@@ -186,15 +186,15 @@ def test_a_device_that_takes_all_from_its_helper_computes_as_it_would_alone(shar
 
 def test_any_units_will_do():
     for length, mass in ((1.0, 1.0), (3e16, 2e35), (1e-9, 1e-18)):
-        assert suits(["gpu"], "single", mass * MASSES, 0.01 * length)
+        assert is_applicable(["gpu"], "single", mass * MASSES, 0.01 * length)
 
 
 def test_what_has_no_units_is_left_to_the_other():
-    assert not suits(["gpu"], "single", np.zeros(LEAST_BODIES), 0.01)
-    assert not suits(["gpu"], "single", np.zeros(0), 0.01)
-    assert not suits(["gpu"], "single", np.broadcast_to(1e-8, MOST_BODIES + 1), 0.01)
-    assert not suits(["gpu"], "single", MASSES, 1e-45)
-    assert not suits(["gpu"], "single", 1e38 * MASSES, 0.01)
+    assert not is_applicable(["gpu"], "single", np.zeros(LEAST_BODIES), 0.01)
+    assert not is_applicable(["gpu"], "single", np.zeros(0), 0.01)
+    assert not is_applicable(["gpu"], "single", np.broadcast_to(1e-8, MOST_BODIES + 1), 0.01)
+    assert not is_applicable(["gpu"], "single", MASSES, 1e-45)
+    assert not is_applicable(["gpu"], "single", 1e38 * MASSES, 0.01)
 
 
 @given(st.floats(1e-20, 1e20), st.floats(1e-20, 1e20))
@@ -225,8 +225,8 @@ def test_kernels_get_the_arguments_that_they_declare(equal):
         *sums[0],
         *sums[1],
         "pack_moving",
-        "find_largest",
-        "set_speed",
+        "find_largest_speed",
+        "set_speed_unit",
         *sums[2],
     ]
 

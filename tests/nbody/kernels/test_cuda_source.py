@@ -49,7 +49,7 @@ def test_pairs_compile(architecture):
     cubin = compile_to_cubin(
         pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture
     )
-    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest", "set_speed"):
+    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest_speed", "set_speed_unit"):
         assert kernel.encode() + b"\0" in cubin
 
 

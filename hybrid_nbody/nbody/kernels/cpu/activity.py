@@ -1,20 +1,23 @@
-"""Counting on the CPU (Numba); twin of ``gpu``."""
+"""Counting bodies in cells on a CPU (Numba)."""
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Backend
 
 
 @njit(cache=True)
 def count(position, counts):
-    """Set `counts` to the number of bodies in each cell.
+    """Set `counts` to the number of bodies in each cell of the unit square.
 
     Parameters
     ----------
     position : (n, 3) array of float64
     counts : (D, D) array of int32
-        Row k holds the cells with k <= D y < k + 1, in each of them x grows with the column. The
-        last row and the last column hold their far edge, too. A body outside the square, or whose
-        place is no number, counts nowhere.
+        Row k holds the cells with k <= D y < k + 1; within a row, x grows with the column. The last
+        row and the last column include their far edge. Bodies outside the square, or at NaN, are
+        not counted.
     """
     cells = counts.shape[0]
     counts[:] = 0
@@ -25,7 +28,7 @@ def count(position, counts):
 
 
 class Counter:
-    """Counts bodies on one device.
+    """Counts bodies on one CPU; see `hybrid_nbody.nbody.kernels.contract.ActivityCounter`.
 
     Parameters
     ----------
@@ -34,10 +37,10 @@ class Counter:
         Cells along each side of the square.
     """
 
-    def __init__(self, backend, cells: int):
+    def __init__(self, backend: Backend, cells: int):
         self.counts = np.zeros((cells, cells), np.int32)
 
-    def count(self, position) -> np.ndarray:
-        """Return the bodies in each cell, a (D, D) array of int32 on the host that the next call fills anew."""
+    def count(self, position: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the (D, D) counts on the host, valid until the next call."""
         count(position, self.counts)
         return self.counts

@@ -1,8 +1,7 @@
-"""The formulas of a Hermite substep on a CPU (Numba); twin of ``hermite.cu`` and ``gpu_hermite``.
+"""The formulas of a Hermite substep on a CPU (Numba).
 
-Each for this rank's bodies. What is known at the beginning of a substep is kept in `start`, a (4,
-n, 3) array of positions, velocities, accelerations and jerks; predictions and corrections are
-written beside it, so that a substep can be done again.
+See `hybrid_nbody.nbody.kernels.contract.HermiteFormulas`, which this module is. `start` is not
+changed, so that a substep can be repeated.
 """
 
 import numpy as np
@@ -15,7 +14,7 @@ compiled = njit(cache=True, error_model="numpy")
 
 @compiled
 def predict(h, start, position, velocity):
-    """Fill positions and velocities, both (n, 3), a time `h` later, by their Taylor series."""
+    """Fill positions and velocities, (n, 3) each, a time `h` after `start`, by Taylor series."""
     for i in range(position.shape[0]):
         for axis in range(3):
             x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
@@ -25,7 +24,10 @@ def predict(h, start, position, velocity):
 
 @compiled
 def correct(h, start, acceleration, jerk, position, velocity):
-    """Fill positions and velocities a time `h` later, with the forces there (Hut, Makino & McMillan, ApJ 443, 1995)."""
+    """Fill corrected positions and velocities from the accelerations and jerks at the end.
+
+    Source: Hut, Makino & McMillan, ApJ 443, L93, 1995.
+    """
     for i in range(position.shape[0]):
         for axis in range(3):
             x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
@@ -36,21 +38,21 @@ def correct(h, start, acceleration, jerk, position, velocity):
 
 @compiled
 def first_steps(accuracy, negligible, acceleration, jerk, result):
-    """Fill the (n,) step that each body asks for as long as nothing is known of higher derivatives."""
+    """Fill `result`, (n,), with the first substep of each body, without higher derivatives."""
     for i in range(result.size):
         a = _norm(acceleration[i])
         j = _norm(jerk[i])
-        result[i] = (
-            np.inf if a <= negligible else _number(FIRST_SUBSTEP * np.sqrt(accuracy) * a / j)
-        )
+        step = FIRST_SUBSTEP * np.sqrt(accuracy) * a / j
+        result[i] = np.inf if a <= negligible else _zero_if_nan(step)
 
 
 @compiled
 def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
-    """Fill the (n,) step that each body asks for after one of `h` (Makino & Aarseth 1992).
+    """Fill `result`, (n,), with the substep of each body after one of length `h`.
 
-    The second and third derivatives of its acceleration at the end follow from accelerations and
-    jerks at both ends; a body whose acceleration is at most `negligible` asks for none.
+    Second and third derivatives of the acceleration at the end follow from accelerations and
+    jerks at both ends (Makino & Aarseth 1992); a body whose acceleration is at most `negligible`
+    does not limit the substep.
     """
     second = np.empty(3)
     third = np.empty(3)
@@ -67,9 +69,8 @@ def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
         a3 = _norm(third)
         above = a * a2 + j * j
         below = j * a3 + a2 * a2
-        result[i] = (
-            np.inf if a <= negligible or below == 0 else _number(np.sqrt(accuracy * above / below))
-        )
+        unlimited = a <= negligible or below == 0
+        result[i] = np.inf if unlimited else _zero_if_nan(np.sqrt(accuracy * above / below))
 
 
 @compiled
@@ -78,6 +79,6 @@ def _norm(vector):
 
 
 @compiled
-def _number(step):
-    """Return a step, or zero where the state is no longer made of numbers."""
+def _zero_if_nan(step):
+    """Return a step, or zero if it is NaN: no substep can go on from such a state."""
     return step if step == step else 0.0

@@ -17,6 +17,7 @@ from hybrid_nbody.nbody.kernels.contract import (
 from hybrid_nbody.nbody.kernels.cpu import hermite
 from hybrid_nbody.nbody.kernels.cpu.layout import (
     Bodies,
+    Floats,
     Physics,
     Substeps,
 )
@@ -58,10 +59,10 @@ class Kernels:
         self.local = precision.local
         self.law = (float(pair_force.G), eps2, equal_masses, without_self)
         self.origin = np.zeros((chunk_capacity(number), 3))
-        self.offset = np.zeros((3, number), precision.stored)
-        self.mass = np.zeros(number, precision.working)
+        self.offset: Floats = np.zeros((3, number), precision.stored)
+        self.mass: Floats = np.zeros(number, precision.working)
         self.velocity_origin = np.zeros((0, 3))
-        self.velocity_offset = np.zeros((3, 0), precision.stored)
+        self.velocity_offset: Floats = np.zeros((3, 0), precision.stored)
 
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""

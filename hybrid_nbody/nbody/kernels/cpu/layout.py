@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
+Floats = NDArray[np.floating]
 
 
 class Law(NamedTuple):
@@ -73,8 +74,8 @@ class PackedSources(NamedTuple):
 
     starts: Int32
     origin: Float64
-    offset: NDArray[np.floating]
-    mass: NDArray[np.floating]
+    offset: Floats
+    mass: Floats
 
 
 class MovingSources(NamedTuple):
@@ -82,10 +83,10 @@ class MovingSources(NamedTuple):
 
     starts: Int32
     origin: Float64
-    offset: NDArray[np.floating]
-    mass: NDArray[np.floating]
+    offset: Floats
+    mass: Floats
     velocity_origin: Float64
-    velocity_offset: NDArray[np.floating]
+    velocity_offset: Floats
 
 
 class Packing(NamedTuple):

@@ -1,4 +1,4 @@
-// Counting the bodies in each cell of the unit square; twin of `cpu.py`.
+// Counts of the bodies in each cell of the unit square; see cpu/activity.py.
 //
 // Integers are added atomically: whatever the order, the counts are the same.
 

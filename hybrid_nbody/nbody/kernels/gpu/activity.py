@@ -1,8 +1,13 @@
-"""Counting on a GPU (CUDA through CuPy); twin of ``cpu``. The kernel is in ``activity.cu``."""
+"""Counting bodies in cells on a GPU; the kernel is in ``activity.cu``."""
 
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import CudaModule
 
 SOURCE = Path(__file__).with_name("activity.cu")
 
@@ -11,23 +16,19 @@ THREADS = 128
 
 
 class Counter:
-    """Counts bodies on one GPU; parameters and methods as in the twin, `cpu.Counter`."""
+    """Counts bodies on one GPU; see `hybrid_nbody.nbody.kernels.contract.ActivityCounter`."""
 
-    def __init__(self, backend, cells):
+    def __init__(self, backend: GpuBackend, cells: int):
         self.backend = backend
         self.cells = cells
-        self.kernel = backend.compile(SOURCE, {}).get_function("count")
+        self.module = CudaModule(backend, SOURCE, {})
+        self.module.load("count")
         self.counts = backend.zeros((cells, cells), "i4")
 
-    def count(self, position):
-        """Return the bodies in each cell."""
+    def count(self, position: Array) -> NDArray[np.int32]:
+        """Return the (D, D) counts on the host, valid until the next call."""
         self.counts.fill(0)
         number = len(position)
-        if number:
-            blocks = -(-number // THREADS)
-            self.kernel(
-                (blocks,),
-                (THREADS,),
-                (np.int32(number), position, np.int32(self.cells), self.counts),
-            )
+        sizes = (np.int32(number), position, np.int32(self.cells))
+        self.module.launch("count", number, THREADS, *sizes, self.counts)
         return self.backend.download(self.counts)

@@ -1,48 +1,51 @@
-"""The units of sums over pairs: those in which bodies are held, and those in which sums are counted.
+"""Exact sums over pairs: their order changes no bit.
 
-Lengths are held in units in which the softening is about 2^-30, masses in units of about the
-heaviest one: whatever units a user has, float32 then has room for weights m / r^3 down to r = 2^72
-softening lengths.
+Lengths are scaled so that the softening is about 2^-30, masses so that the heaviest is about 1:
+whatever units a user has, weights m / r^3 down to r = 2^72 softening lengths are within the range
+of float32.
 
-What a tile of pairs adds to a body is rounded to a multiple of a unit, and the rest to a multiple
-of a smaller one, and so on. Float64 adds multiples of one unit without rounding up to 2^53 of them.
-Softening bounds any sum, whatever the positions, and the bound gives the units: 2^-49 of it at
-most, 2^-84, 2^-119 and 2^-154. In a system of radius R with softening eps that leaves the rounding
-of float32 the larger one: of accelerations, which have three units, as long as eps / R > 3e-15, and
-of jerks, which have four, as long as it is > 4e-13. The method is that of Demmel and Nguyen
-("Parallel reproducible summation", IEEE Transactions on Computers 64, 2015), with bounds that are
-known beforehand.
+The contribution of a tile of pairs to a body is rounded to a multiple of a unit, the rest to a
+multiple of a smaller one, and so on. Float64 adds up to 2^53 multiples of one unit without
+rounding. Softening bounds any sum, whatever the positions, and the bound gives the units: 2^-49 of
+it at most, 2^-84, 2^-119 and 2^-154. In a system of radius R with softening eps the rounding of
+float32 remains the larger one: for accelerations, which have three units, as long as
+eps / R > 3e-15, and for jerks, which have four, as long as it is > 4e-13. The method is that of
+Demmel and Nguyen ("Parallel reproducible summation", IEEE Transactions on Computers 64, 2015), with
+bounds that are known beforehand.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-KINDS = {"gpu"}
-"""Of backends that have a module here."""
+BACKENDS = {"gpu"}
+"""Backends that have symmetric kernels."""
 
 LEAST_BODIES = 1 << 14
-"""With fewer bodies there are not enough tiles for all warps of a GPU."""
+"""Fewer bodies have too few tiles for all warps of a GPU."""
 
 MOST_BODIES = 1 << 24
-"""With more, so many tiles might add to a body that the count of a unit would not fit."""
+"""More bodies have so many tiles that a sum might exceed 2^53 multiples of its unit."""
 
 SOFTENING_BITS = 30
 """The softening is between 2^-30 and 2^-29 of the unit of length."""
 
 LARGEST_EXPONENT = 110
-"""Units between 2^-110 and 2^110, and what they divide, are numbers of float32."""
+"""Units between 2^-110 and 2^110, and quotients by them, are within the range of float32."""
 
 FIRST_BITS = 51
+"""Bits from a bound down to the first unit."""
+
 FINER_BITS = 35
-"""From a bound down to the first unit, and from each to the next one, of which 2^18 tiles may add
-2^34 each."""
+"""Bits from a unit down to the next one: each of 2^18 tiles adds up to 2^34 multiples of it."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """What lengths and masses are multiplied with: powers of two, so that no digit changes.
+    """Factors of lengths and masses: powers of two, so that no digit changes.
 
     Attributes
     ----------
@@ -54,29 +57,29 @@ class Units:
 
     @classmethod
     def of(cls, softening: float, heaviest: float) -> "Units":
-        """Return the units for a softening length and the largest mass, both greater than 0."""
+        """Return the factors for a softening length and the largest mass, both greater than 0."""
         shift = math.frexp(softening)[1] - 1
         size = math.frexp(heaviest)[1]
         return cls(2.0 ** -(shift + SOFTENING_BITS), 2.0**-size)
 
     @property
     def weights(self) -> float:
-        """What accelerations by unit masses are multiplied with."""
+        """The factor of accelerations by unit masses."""
         return 1.0 / self.length**2
 
     @property
     def accelerations(self) -> float:
-        """What accelerations for G = 1 are multiplied with."""
+        """The factor of accelerations for G = 1."""
         return self.mass * self.weights
 
     @property
     def potentials(self) -> float:
-        """What potentials are multiplied with."""
+        """The factor of potentials."""
         return self.mass / self.length
 
 
 def bounds(number: int, softening: float) -> dict[str, float]:
-    """Return the most that the sums of each kernel may come to, for masses up to 1 and G = 1.
+    """Return bounds on the sums of each kernel, for masses up to 1 and G = 1.
 
     A pair accelerates by m d / (d^2 + eps^2)^(3/2), at most 2 / (3 sqrt(3)) m / eps^2, has the
     potential m / eps at most, and a jerk of at most 4 m u / eps^3, with u the relative speed: at
@@ -98,19 +101,21 @@ def bounds(number: int, softening: float) -> dict[str, float]:
     }
 
 
-def suits(kinds, precision: str, masses: np.ndarray, softening: float) -> bool:
-    """Return whether sums over the pairs of bodies can be counted, and are faster than those of each by itself.
+def is_applicable(
+    backends: Sequence[str], precision: str, masses: NDArray[np.float64], softening: float
+) -> bool:
+    """Return whether the symmetric pair force can be summed exactly and is the faster one.
 
     Parameters
     ----------
-    kinds : sequence of str
-        The kinds of the backends that compute.
+    backends : sequence of str
+        The `Backend.kind` of each rank.
     precision : {"single", "mixed", "double"}
     masses : (N,) array of float64
         Of all bodies.
     softening : float
     """
-    if not set(kinds) <= KINDS or precision != "single":
+    if not set(backends) <= BACKENDS or precision != "single":
         return False
     if not LEAST_BODIES <= len(masses) <= MOST_BODIES or softening <= 0 or masses.max() <= 0:
         return False
@@ -118,11 +123,11 @@ def suits(kinds, precision: str, masses: np.ndarray, softening: float) -> bool:
     return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
 
 
-def rounders(bound: float) -> np.ndarray:
-    """Return what rounds to each unit of a bound when it is added and subtracted again, (4,) array of float64.
+def rounders(bound: float) -> NDArray[np.float64]:
+    """Return the numbers that round to each unit of a bound: (4,) array of float64.
 
-    Rounding may add one bit to what a bound allows; numbers between 2^52 and 2^53 units have no
-    digits below the unit.
+    A number plus and minus its rounder is rounded to a multiple of the unit: numbers between 2^52
+    and 2^53 units have no digits below the unit. Rounding may exceed the bound by one bit.
     """
     first = math.frexp(bound)[1] + 1 - FIRST_BITS
     return np.ldexp(1.5, first + 52 - FINER_BITS * np.arange(4))

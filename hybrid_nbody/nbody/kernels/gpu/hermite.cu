@@ -1,4 +1,4 @@
-// The formulas of a Hermite substep on a GPU; what they are is said in cpu_hermite.py.
+// The formulas of a Hermite substep on a GPU: see nbody/kernels/contract.py, and cpu/hermite.py for their sources.
 //
 // `start` holds positions, velocities, accelerations and jerks at the beginning of a substep, one after another, each
 // (n, 3). Compiled with -DTHREADS (of a block).
@@ -25,7 +25,7 @@ extern "C" __global__ void correct(int size, double h, const double *start, cons
 
 __device__ inline double norm_of(const double *v) { return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
-// No limit for a body whose acceleration is negligible; zero where the state is no longer made of numbers.
+// Return a body's substep: no limit where its acceleration is negligible, zero where NaN has appeared.
 __device__ inline double limit(double acceleration, double negligible, double step) {
     if (acceleration <= negligible) return NO_LIMIT;
     return step == step ? step : 0.0;

@@ -1,13 +1,17 @@
-"""The formulas of a Hermite substep on a GPU; twin of ``cpu_hermite``.
+"""The formulas of a Hermite substep on a GPU, of which the kernels are in ``hermite.cu``.
 
-The kernels are in ``hermite.cu``.
+See `hybrid_nbody.nbody.kernels.contract.HermiteFormulas`; everything is queued on the backend's
+stream.
 """
 
-import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
 
 SOURCE = Path(__file__).with_name("hermite.cu")
@@ -17,35 +21,50 @@ THREADS = 128
 
 
 class Formulas:
-    """Functions as in the twin, queued on the backend's stream."""
+    """Hermite's formulas on one GPU."""
 
-    def __init__(self, backend):
-        self.kernel = functools.cache(backend.compile(SOURCE, {"THREADS": THREADS}).get_function)
+    def __init__(self, backend: GpuBackend):
+        self.module = CudaModule(backend, SOURCE, {"THREADS": THREADS})
 
-    def _launch(self, name, threads, *arguments):
-        if threads:
-            self.kernel(name)(
-                (-(-threads // THREADS),), (THREADS,), (np.int32(threads), *arguments)
-            )
+    def _launch(self, name: str, threads: int, *arguments: Any) -> None:
+        self.module.launch(name, threads, THREADS, np.int32(threads), *arguments)
 
-    def predict(self, h, start, position, velocity):
-        """See the twin."""
+    def predict(self, h: float, start: Array, position: Array, velocity: Array) -> None:
+        """Fill positions and velocities, (n, 3) each, a time `h` after `start`."""
         self._launch("predict", position.size, np.float64(h), start, position, velocity)
 
-    def correct(self, h, start, acceleration, jerk, position, velocity):
-        """See the twin."""
-        self._launch(
-            "correct", position.size, np.float64(h), start, acceleration, jerk, position, velocity
-        )
+    def correct(
+        self,
+        h: float,
+        start: Array,
+        acceleration: Array,
+        jerk: Array,
+        position: Array,
+        velocity: Array,
+    ) -> None:
+        """Fill corrected positions and velocities from the accelerations and jerks at the end."""
+        derivatives = (acceleration, jerk)
+        size = position.size
+        self._launch("correct", size, np.float64(h), start, *derivatives, position, velocity)
 
-    def first_steps(self, accuracy, negligible, acceleration, jerk, result):
-        """See the twin."""
+    def first_steps(
+        self, accuracy: float, negligible: float, acceleration: Array, jerk: Array, result: Array
+    ) -> None:
+        """Fill `result`, (n,), with the first substep of each body."""
         factor = FIRST_SUBSTEP * np.sqrt(accuracy)
-        self._launch(
-            "first_steps", result.size, factor, np.float64(negligible), acceleration, jerk, result
-        )
+        numbers = (factor, np.float64(negligible))
+        self._launch("first_steps", result.size, *numbers, acceleration, jerk, result)
 
-    def next_steps(self, h, accuracy, negligible, start, acceleration, jerk, result):
-        """See the twin."""
-        numbers = np.float64(h), np.float64(accuracy), np.float64(negligible)
+    def next_steps(
+        self,
+        h: float,
+        accuracy: float,
+        negligible: float,
+        start: Array,
+        acceleration: Array,
+        jerk: Array,
+        result: Array,
+    ) -> None:
+        """Fill `result`, (n,), with the substep of each body that follows one of length `h`."""
+        numbers = (np.float64(h), np.float64(accuracy), np.float64(negligible))
         self._launch("next_steps", result.size, *numbers, start, acceleration, jerk, result)

@@ -1,17 +1,26 @@
-"""The pair force on a GPU (CUDA through CuPy); twin of ``cpu``.
+"""Gravity on a GPU (CUDA through CuPy): an implementation of `hybrid_nbody.nbody.kernels.contract`.
 
 The kernels are in ``pair_force.cu``.
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.backends.workspace import Workspace
+from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.actions import KernelActions
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, excludes_self
+from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
 
@@ -32,7 +41,7 @@ def defines(
     owned: int,
     unsoftened: bool = False,
 ) -> dict[str, int | str]:
-    """Return the macros that compile ``pair_force.cu`` for a rank that owns `owned` of `number` bodies."""
+    """Return the macros of ``pair_force.cu`` for a rank that owns `owned` of `number` bodies."""
     targets = tuning.targets_for(owned)
     few = number <= tuning.few
     return {
@@ -51,228 +60,245 @@ def defines(
 
 
 def few_threads(number: int, layout: Layout) -> int:
-    """Return the threads of the block that steps a few bodies: one a coordinate, a warp for 32 bodies and a part."""
+    """Return the threads of the block that steps a few bodies.
+
+    It has one thread a coordinate, and a warp for each 32 bodies and part of the sums.
+    """
     groups = -(-number // RUN)
     return RUN * max(3 * groups, layout.parts * groups)
 
 
+class PairKernel(NamedTuple):
+    """A kernel of ``pair_force.cu`` that sums over the sources, and what it is launched with.
+
+    Attributes
+    ----------
+    name : str
+    targets : int
+        Targets of a lane.
+    scale : float64
+        What sums are multiplied by.
+    packed : array
+        The sources.
+    velocity : (n, 3) array of float64
+        Velocities of the targets, which only jerks need.
+    """
+
+    name: str
+    targets: int
+    scale: np.float64
+    packed: Array
+    velocity: Array
+
+
 class Kernels:
-    """Gravity on one GPU; parameters and methods as in the twin, `hybrid_nbody.nbody.kernels.cpu.kernels.Kernels`.
+    """Gravity on one GPU; see `hybrid_nbody.nbody.kernels.contract.Kernels`.
 
     Launches are queued on the backend's stream and return at once.
 
     Parameters
     ----------
+    backend : GpuBackend
+    state : State
+        The rank's arrays, of which the sizes matter here.
+    pair_force : PairForce
+        Precision, softening and gravitational constant.
     tuning : Tuning, optional
         By default what was measured for this model of GPU.
 
     Attributes
     ----------
     times_a_pair : int
-        How often a pair of bodies is computed: twice, once at either.
+        How often a pair of bodies is computed: once for each of the two.
     """
 
     remark = ""
     times_a_pair = 2
-    run_hermite = None  # substeps are queued from outside: each asks for the length of the next
+    run_hermite = None  # the host queues each substep: its length follows from the one before
 
-    def __init__(self, backend, state, pair_force, tuning=None):
+    def __init__(
+        self,
+        backend: GpuBackend,
+        state: State,
+        pair_force: PairForce,
+        tuning: Tuning | None = None,
+    ):
         precision = pair_force.precision
         number = len(state.mass)
-        owned = len(state.velocity)
         self.backend = backend
         self.precision = precision
         self.G = float(pair_force.G)
-        self.owned = owned
+        self.owned = len(state.velocity)
         self.layout = Layout.of(number)
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(pair_force.softening**2)
-        leave_out = excludes_self(state.heaviest, self.eps2)
-        macros = defines(precision, self.layout, self.tuning, number, owned, leave_out)
-        self.targets = macros["TARGETS"]
-        self.jerk_targets = macros["JERK_TARGETS"]
-        self.few_threads = macros["FEW_THREADS"]
-        self.kernel = functools.cache(backend.compile(SOURCE, macros).get_function)
+        self.macros = self._macros(state)
+        self.targets = int(self.macros["TARGETS"])
+        self.jerk_targets = int(self.macros["JERK_TARGETS"])
+        self.few_threads = int(self.macros["FEW_THREADS"])
+        self.module = CudaModule(backend, SOURCE, self.macros)
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
-        self.room = {}
-        self.graphs = {}
-        self.stages = {}
+        self.workspace = Workspace(backend.zeros)
+        self.graphs: dict[StepPlan, tuple[State, Callable[[], None]]] = {}
+        self.encoded: dict[StepPlan, tuple[Array, Array]] = {}
+
+    def _macros(self, state: State) -> dict[str, int | str]:
+        unsoftened = excludes_self(state.heaviest, self.eps2)
+        sizes = (len(state.mass), self.owned)
+        return defines(self.precision, self.layout, self.tuning, *sizes, unsoftened)
 
     @functools.cached_property
-    def hermite(self):
+    def hermite(self) -> Formulas:
         """The formulas of Hermite's scheme."""
         return Formulas(self.backend)
 
-    def _launch(self, name, threads, *arguments):
-        """Launch a kernel with `threads` threads, if there are any, in blocks of THREADS."""
-        if threads:
-            self.kernel(name)((-(-threads // THREADS),), (THREADS,), arguments)
+    def _launch(self, name: str, threads: int, *arguments: Any) -> None:
+        """Launch a kernel of ``pair_force.cu``."""
+        self.module.launch(name, threads, THREADS, *arguments)
 
-    def pack(self, state):
-        """Prepare the sources from the positions of all bodies."""
-        self._launch("pack", self.slots, *self._bodies(state), self.packed)
+    # --- sums -------------------------------------------------------------------------------------
 
-    def _bodies(self, state):
+    def pack(self, sources: Sources) -> None:
+        """Store the sources as the sums read them."""
+        self._launch("pack", self.slots, *self._unpacked(sources), self.packed)
+
+    def _unpacked(self, sources: Sources) -> tuple[Any, ...]:
         """Return the arguments of `pack` that say which bodies fill the slots."""
-        return (
-            np.int32(self.slots),
-            state.position,
-            state.mass,
-            state.order,
-            state.starts,
-            self.origin,
-        )
+        bodies = (sources.position, sources.mass, sources.order, sources.starts)
+        return (np.int32(self.slots), *bodies, self.origin)
 
-    def accelerations(self, state):
-        """Fill ``state.acceleration`` for this rank's bodies, after `pack`."""
-        self._sum(
-            self._accelerations(state),
-            self.targets,
-            state,
-            self._scale(state),
-            state.acceleration,
-            self.packed,
-        )
+    def accelerations(self, state: State) -> None:
+        """Fill ``state.acceleration`` from the packed sources."""
+        name = self._accelerations(state)
+        scale = self._scale(state)
+        kernel = PairKernel(name, self.targets, scale, self.packed, state.velocity)
+        self._sum(state, kernel, state.acceleration)
 
-    def _accelerations(self, state):
+    def _accelerations(self, state: State) -> str:
+        """Return the name of the kernel that sums accelerations."""
         return "accelerations" if state.common_mass is None else "accelerations_of_equal_masses"
 
-    def _scale(self, state):
-        """Return what a sum of accelerations is multiplied with: G, and the mass where the sum does without."""
+    def _scale(self, state: State) -> np.float64:
+        """Return the factor of summed accelerations: G, and the mass where all are equal."""
         return np.float64(self.G if state.common_mass is None else self.G * state.common_mass)
 
-    def accelerations_and_jerks(self, state, velocity, jerk):
-        """Fill ``state.acceleration`` and `jerk` for this rank's bodies."""
+    def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
+        """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving, relative = self._pack_moving(state, velocity)
-        both = self._room((len(jerk), 6), "f8")
-        self._sum(
-            "accelerations_and_jerks",
-            self.jerk_targets,
-            state,
-            np.float64(self.G),
-            both,
-            moving,
-            relative,
-        )
+        both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
+        name = "accelerations_and_jerks"
+        scale = np.float64(self.G)
+        kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
+        self._sum(state, kernel, both)
         state.acceleration[:] = both[:, :3]
         jerk[:] = both[:, 3:]
 
-    def _pack_moving(self, state, velocity):
-        """Return the sources with their velocities, and these relative to one body's."""
-        relative = self._room(velocity.shape, "f8")  # a common velocity must not cost accuracy
+    def _pack_moving(self, state: State, velocity: Array) -> tuple[Array, Array]:
+        """Return the sources with their velocities, and these relative to one body's.
+
+        A common velocity of all bodies must not cost accuracy.
+        """
+        relative = self.workspace.array("relative velocities", velocity.shape, "f8")
         self.backend.xp.subtract(velocity, velocity[:1], out=relative)
-        moving = self._room((self.slots, NUMBERS_PER_SOURCE[self.precision] + 4), self.working)
-        self._launch("pack_moving", self.slots, *self._bodies(state), relative, moving)
+        shape = (self.slots, NUMBERS_PER_SOURCE[self.precision] + 4)
+        moving = self.workspace.array("moving sources", shape, self.working)
+        self._launch("pack_moving", self.slots, *self._unpacked(state), relative, moving)
         return moving, relative
 
-    def potential(self, state, result):
-        """Fill `result` with the potential at this rank's bodies, after `pack`."""
-        self._sum("potentials", self.targets, state, np.float64(self.G), result, self.packed)
+    def potential(self, state: State, result: Array) -> None:
+        """Fill `result`, (n,), with the potential at this rank's bodies."""
+        scale = np.float64(self.G)
+        kernel = PairKernel("potentials", self.targets, scale, self.packed, state.velocity)
+        self._sum(state, kernel, result)
 
-    def _sum(self, name, targets_of_a_lane, state, scale, result, packed, velocity=None):
+    def _sum(self, state: State, kernel: PairKernel, result: Array) -> None:
         """Sum over the packed sources at this rank's bodies: all parts, then their total."""
         targets = len(state.source_index)
         components = result.size // max(targets, 1)
-        warps = -(-targets // (RUN * targets_of_a_lane)) * self.layout.parts
+        warps = -(-targets // (RUN * kernel.targets)) * self.layout.parts
         partial = self._partial(components)
-        own_velocity = state.velocity if velocity is None else velocity[state.own]
-        bodies = (
-            np.int32(targets),
-            state.own_position,
-            own_velocity,
-            state.source_index,
-            state.own_order,
+        indices = (state.source_index, state.own_order)
+        bodies = (np.int32(targets), state.own_position, kernel.velocity, *indices)
+        chunks = (state.chunks, state.starts, self.origin)
+        packed = (self.eps2, *chunks, kernel.packed)
+        self._launch(kernel.name, warps * RUN, *bodies, *packed, partial)
+        self._combine(state, kernel.scale, partial, result)
+
+    def _partial(self, components: int) -> Array:
+        """Return scratch for the partial sums at all own bodies, or at some of them."""
+        return self.workspace.array(
+            "partial sums", (self.layout.parts, components, self.owned), "f8"
         )
-        self._launch(
-            name,
-            warps * RUN,
-            *bodies,
-            self.eps2,
-            state.chunks,
-            state.starts,
-            self.origin,
-            packed,
-            partial,
-        )
-        sizes = np.int32(components), np.int32(targets)
+
+    def _combine(self, state: State, scale: np.float64, partial: Array, result: Array) -> None:
+        """Add up the partial sums of each target."""
+        targets = len(state.source_index)
+        sizes = (np.int32(result.size // max(targets, 1)), np.int32(targets))
         self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
 
-    def _partial(self, components):
-        """Return room for the partial sums at all own bodies, or at some of them."""
-        return self._room((self.layout.parts, components, self.owned), "f8")
+    # --- steps ------------------------------------------------------------------------------------
 
-    def _room(self, shape, kind):
-        """Return an array for intermediate results, made once for every shape."""
-        if (shape, kind) not in self.room:
-            self.room[shape, kind] = self.backend.zeros(shape, kind)
-        return self.room[shape, kind]
-
-    def kick(self, state, duration):
-        """Add the acceleration over `duration` to the velocities."""
+    def kick(self, state: State, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
         self._add_scaled(state.velocity, duration, state.acceleration)
 
-    def drift(self, state, duration):
-        """Add the velocity over `duration` to the positions."""
+    def drift(self, state: State, duration: float) -> None:
+        """Change positions: x += v `duration`."""
         self._add_scaled(state.own_position, duration, state.velocity)
 
-    def _add_scaled(self, result, factor, increment):
-        self._launch(
-            "add_scaled", result.size, np.int32(result.size), result, np.float64(factor), increment
-        )
+    def _add_scaled(self, result: Array, factor: float, increment: Array) -> None:
+        size = result.size
+        self._launch("add_scaled", size, np.int32(size), result, np.float64(factor), increment)
 
-    def run(self, state, plan, steps):
-        """Do whole steps of a rank that owns every body, with hardly any work for the host.
+    def run(self, state: State, plan: StepPlan, steps: int) -> float:
+        """Take whole steps of a rank that owns every body, with hardly any work for the host.
 
-        Parameters and result as in the twin; the seconds in the force are those of the first step,
-        times `steps`.
+        Returns
+        -------
+        float
+            Seconds in forces: those of the first step, times `steps`.
         """
         start = self.backend.mark()
         forces = TimedForces(self, state)
         plan.perform(forces)
         (self._run_few if self.few_threads else self._replay)(state, plan, steps - 1)
         total = self.backend.elapsed(start, self.backend.mark())
-        return min(total, steps * sum(self.backend.elapsed(*marks) for marks in forces.marks))
+        return min(total, steps * forces.seconds())
 
-    def _run_few(self, state, plan, steps):
-        """Do all steps in one block of threads, which needs no launch between the stages of a step."""
+    def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
+        """Take all steps in one block of threads, which needs no launch between stages."""
         name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
-        actions, lengths = self._on_device(plan)
-        sizes = (
-            np.int32(len(plan.stages)),
-            actions,
-            lengths,
-            np.int32(len(state.mass)),
-            np.int32(self.slots),
-        )
+        stages = (np.int32(len(plan.stages)), *self._encoded(plan))
+        sizes = (np.int32(len(state.mass)), np.int32(self.slots))
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.source_index, state.own_order)
         sums = (self._scale(state), self.eps2, state.chunks, state.starts)
-        kernel = self.kernel(name)
-        threads = self.few_threads
+        arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
-            kernel((1,), (threads,), (count, *sizes, *bodies, *order, *sums))
+            self.module.launch_grid(name, (1,), (self.few_threads,), (count, *arguments))
 
-    def _on_device(self, plan):
+    def _encoded(self, plan: StepPlan) -> tuple[Array, Array]:
         """Return the encoded stages of a plan, kept on the device."""
-        if plan not in self.stages:
-            self.stages[plan] = tuple(map(self.backend.upload, plan.encoded()))
-        return self.stages[plan]
+        if plan not in self.encoded:
+            actions, lengths = plan.encoded()
+            self.encoded[plan] = (self.backend.upload(actions), self.backend.upload(lengths))
+        return self.encoded[plan]
 
-    def _replay(self, state, plan, steps):
+    def _replay(self, state: State, plan: StepPlan, steps: int) -> None:
         """Replay a captured graph of one step."""
         if steps:
             replay = self._graph(state, plan)
             for _ in range(steps):
                 replay()
 
-    def _graph(self, state, plan):
-        """Return a replay of one step; a graph holds the addresses of one state, which is kept with it."""
+    def _graph(self, state: State, plan: StepPlan) -> Callable[[], None]:
+        """Return a replay of one step; a graph holds the addresses of the state kept with it."""
         captured, replay = self.graphs.get(plan, (None, None))
-        if captured is not state:
+        if replay is None or captured is not state:
             actions = KernelActions(self, state)
             replay = self.backend.capture(lambda: plan.perform(actions))
             self.graphs[plan] = state, replay
@@ -280,14 +306,21 @@ class Kernels:
 
 
 class TimedForces(KernelActions):
-    """The same with a pair of marks around each force."""
+    """The stages of a step, with a pair of marks around each force."""
 
-    def __init__(self, kernels, state):
+    kernels: Kernels
+
+    def __init__(self, kernels: Kernels, state: State):
         super().__init__(kernels, state)
-        self.marks = []
+        self.marks: list[tuple[Any, Any]] = []
 
-    def force(self):
+    def force(self) -> None:
         """Compute the accelerations between two marks."""
-        start = self.kernels.backend.mark()
+        backend = self.kernels.backend
+        start = backend.mark()
         super().force()
-        self.marks.append((start, self.kernels.backend.mark()))
+        self.marks.append((start, backend.mark()))
+
+    def seconds(self) -> float:
+        """Return the seconds of all forces; waits for the last one."""
+        return sum(self.kernels.backend.elapsed(*marks) for marks in self.marks)

@@ -1,21 +1,35 @@
-"""How a GPU lays out the sums over sources: what their order depends on, and what only their speed depends on."""
+"""Layout of the sums over sources on a GPU, which fixes their order, and tuning of their speed."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hybrid_nbody.backends import tuning
 from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
 
 RUN = 32
-"""Sources that a warp fetches at once; targets that it serves for each target of a lane."""
+"""Sources that a warp fetches at once, and lanes of a warp."""
 
 PIECES_WANTED = 64
-"""With few bodies, chunks are cut into pieces until there are so many, as far as a run reaches."""
+"""With few bodies, chunks are cut into pieces until there are this many, or a piece is a run."""
+
+
+def most_parts(number: int) -> int:
+    """Return the most parts of a sum over `number` sources.
+
+    For most sizes it divides the number of an H200's multiprocessors, 132: blocks then come in
+    whole waves.
+    """
+    if number <= 1 << 14:
+        return 48
+    return 33 if number <= 1 << 20 else 16
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of a sum: it depends on the number of bodies alone, so that no GPU, rank or tuning changes a bit.
+    """The order of a sum.
+
+    It depends on the number of bodies alone, so that no GPU, rank or tuning changes a bit.
 
     Attributes
     ----------
@@ -33,19 +47,16 @@ class Layout:
 
     @classmethod
     def of(cls, number: int) -> "Layout":
-        """Return the layout for `number` sources: enough parts to fill a GPU, not more than its memory bears.
-
-        For most sizes their number divides that of an H200's multiprocessors, 132: blocks then come
-        in whole waves.
-        """
+        """Return the layout for `number` sources: enough parts to fill a GPU within its memory."""
         piece = RUN
         while piece < CHUNK and 2 * piece * PIECES_WANTED <= number:
             piece *= 2
-        most = 48 if number <= 1 << 14 else 33 if number <= 1 << 20 else 16
-        return cls(piece, -(-min(number, CHUNK) // piece), max(1, min(most, -(-number // piece))))
+        pieces = -(-min(number, CHUNK) // piece)
+        parts = min(most_parts(number), -(-number // piece))
+        return cls(piece, pieces, max(1, parts))
 
     def slots(self, number: int) -> int:
-        """Return the room that the packed sources take: whole pieces of every chunk that there may be."""
+        """Return the slots of packed sources: whole pieces of every chunk that there may be."""
         return chunk_capacity(number) * self.pieces * self.piece
 
 
@@ -56,10 +67,10 @@ class Tuning:
     Attributes
     ----------
     few : int
-        Up to so many bodies, whole batches of steps run in one block of threads.
+        Most bodies of which whole batches of steps run in one block of threads.
     targets : tuple of (int, int)
-        Pairs (bodies, targets of a lane), ascending: a rank with up to so many bodies takes so many
-        targets a lane; a rank with more than the last pair says takes what that one says.
+        Pairs (most bodies, targets of a lane), ascending: a rank takes the first pair whose bound
+        it does not exceed, or the last one.
     jerk_targets : int
         Most targets of a lane where jerks are summed, too: they need twice the registers.
     """
@@ -69,13 +80,13 @@ class Tuning:
     jerk_targets: int
 
     def targets_for(self, number: int) -> int:
-        """Return how many targets a lane serves on a rank of `number` bodies."""
+        """Return the targets of a lane on a rank of `number` bodies."""
         return next(
             (targets for most, targets in self.targets if number <= most), self.targets[-1][1]
         )
 
-    def as_dict(self) -> dict:
-        """Return what is kept in a file."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of a file."""
         return {
             "few": self.few,
             "targets": [list(pair) for pair in self.targets],
@@ -83,20 +94,19 @@ class Tuning:
         }
 
     @classmethod
-    def from_dict(cls, values) -> "Tuning":
-        """Return what `as_dict` gave.
+    def from_dict(cls, values: Any) -> "Tuning":
+        """Return the tuning in the content of a file.
 
         Raises
         ------
         ValueError, TypeError, KeyError
-            If `values`, of any type, can be no such thing.
+            If `values`, of any type, is not the content of such a file.
         """
         targets = tuple(
             (_whole(most, 1), _whole(count, 1, MOST_TARGETS)) for most, count in values["targets"]
         )
-        if not targets or any(
-            low >= high for (low, _), (high, _) in zip(targets, targets[1:], strict=False)
-        ):
+        bounds = [most for most, _ in targets]
+        if not bounds or bounds != sorted(set(bounds)):
             raise ValueError("numbers of bodies do not ascend")
         return cls(
             _whole(values["few"], 0, MOST_FEW),
@@ -105,7 +115,7 @@ class Tuning:
         )
 
 
-def _whole(value, least, most=None):
+def _whole(value: Any, least: int, most: int | None = None) -> int:
     """Return `value` if it is a whole number within its bounds."""
     if type(value) is not int or value < least or (most is not None and value > most):
         raise ValueError(f"{value!r} is out of bounds")
@@ -116,8 +126,7 @@ MOST_TARGETS = 8
 """Targets of a lane beyond which no compiler keeps the sums in registers."""
 
 MOST_FEW = 128
-"""Bodies up to which one block has shared memory for all that ``pair_force.cu`` keeps there, in
-every precision."""
+"""Most bodies that fit into the shared memory of one block, in every precision."""
 
 
 DEFAULTS = {
@@ -129,7 +138,7 @@ DEFAULTS = {
 
 
 def tuning_for(device: str, precision: str) -> Tuning:
-    """Return what was measured for a model of GPU, or the defaults: also where what is kept is damaged."""
+    """Return the tuning of a model of GPU, or the defaults where none can be read."""
     try:
         return Tuning.from_dict(tuning.load(device, _entry(precision)))
     except (ValueError, TypeError, KeyError):
@@ -137,7 +146,7 @@ def tuning_for(device: str, precision: str) -> Tuning:
 
 
 def keep_tuning(device: str, precision: str, measured: Tuning) -> Path:
-    """Keep what was measured for a model of GPU, for `tuning_for` to find; return the file.
+    """Save the tuning of a model of GPU for `tuning_for`; return the file.
 
     Raises
     ------
@@ -147,5 +156,5 @@ def keep_tuning(device: str, precision: str, measured: Tuning) -> Path:
     return tuning.store(device, _entry(precision), measured.as_dict())
 
 
-def _entry(precision):
+def _entry(precision: str) -> str:
     return f"gravity-{precision}"

@@ -6,19 +6,19 @@
 // part in double; the parts of a target are added up last. This order depends on the sources alone: not on the GPU, the
 // ranks or TARGETS.
 //
-// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS, -DTARGETS and -DJERK_TARGETS (of a lane),
-// -DTHREADS (of a block, whose warps have nothing to do with each other), -DFEW_THREADS (of the block that steps a few bodies)
-// and -DUNSOFTENED (true or false).
+// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS, -DTARGETS and
+// -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do with each other), -DFEW_BODIES,
+// -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few bodies, or 0) and -DUNSOFTENED (true or false).
 
 #define RUN 32  // sources that a warp fetches at once: one for each lane
 #define ALL_LANES 0xffffffffu
 
-enum Action { KICK, DRIFT, FORCE };  // as in integrators.py
+enum Action { KICK, DRIFT, FORCE };  // ACTIONS of integrators/stages.py
 
 #if defined(DOUBLE)
 
 typedef double Real;
-#define FAR 1e150  // padding stands here: no weight, yet no overflow
+#define FAR 1e150  // where padding lies: no weight, yet no overflow
 
 __device__ inline double inverse_sqrt_seed(double x) {
     double y;
@@ -48,7 +48,7 @@ __device__ inline float scaled_inverse_cube(float scale, float x) {
 
 #endif
 
-// Keep a number in a register: the compiler would sooner compute a target's offset anew for every run.
+// Keep a number in a register: the compiler would rather compute a target's offset anew for every run.
 __device__ inline float kept(float x) {
     asm volatile("" : "+f"(x));
     return x;
@@ -107,12 +107,12 @@ __device__ inline void add(Real weight, const Vector &d, Real *sum) {
 // A target as it is kept while a lane walks through the pieces.
 struct Body { double x, y, z; Real vx, vy, vz; };
 
-// The targets. Lanes take them in the order of the sources, so that the bodies of a warp meet themselves in a few runs.
+// The targets. Lanes take them in the order of the sources: the bodies of a warp are among those of a few runs.
 struct Targets {
     int number;
     const double *position, *velocity;
-    const int *place;   // of each among the sources
-    const int *bodies;  // sorted by their places
+    const int *index;   // of each among the sources; -1 where it is none
+    const int *bodies;  // sorted by this index
     __device__ Body body(int i) const {
         const double *p = position + 3 * i, *v = velocity + 3 * i;
         return {p[0], p[1], p[2], (Real)v[0], (Real)v[1], (Real)v[2]};
@@ -123,14 +123,14 @@ __device__ inline Target about(const double *origin, const Body &b) {
     return make_target(b.x - origin[0], b.y - origin[1], b.z - origin[2]);
 }
 
-// What one source adds to the sums of one target. `leaves_out_self`: a body must not meet itself.
+// Contributions of one source to the sums of one target. `excludes_self`: a body must be left out of its own sum.
 
-template <bool EQUAL_MASSES, bool LEAVES_OUT_SELF>
+template <bool EQUAL_MASSES, bool EXCLUDES_SELF>
 struct Acceleration {
     typedef Source From;
     typedef Target To;
     static const int components = 3, unrolled = RUN;
-    static const bool leaves_out_self = LEAVES_OUT_SELF;  // with softening its force on itself is exactly zero
+    static const bool excludes_self = EXCLUDES_SELF;  // with softening its force on itself is exactly zero
     __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         Vector d = difference(s, t);
@@ -142,7 +142,7 @@ struct Potential {
     typedef Source From;
     typedef Target To;
     static const int components = 1, unrolled = RUN;
-    static const bool leaves_out_self = true;
+    static const bool excludes_self = true;
     __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         sum[0] = fma(-s.mass, inverse_sqrt(softened_square(difference(s, t), eps2)), sum[0]);
@@ -154,7 +154,7 @@ struct AccelerationAndJerk {
     typedef MovingSource From;
     typedef MovingTarget To;
     static const int components = 6, unrolled = JERK_TARGETS > 2 ? RUN / 2 : RUN;  // more would not fit in the registers
-    static const bool leaves_out_self = UNSOFTENED;
+    static const bool excludes_self = UNSOFTENED;
     __device__ static MovingTarget target(const Body &b, const double *origin) {
         return {about(origin, b), b.vx, b.vy, b.vz};
     }
@@ -202,7 +202,7 @@ __device__ inline void add_run_without_self(const typename Sum::From *tile, cons
 }
 
 template <class Sum, int N>
-__device__ inline void add_piece(const Sources<typename Sum::From> &sources, int piece, const int *place,
+__device__ inline void add_piece(const Sources<typename Sum::From> &sources, int piece, const int *index,
                                  const typename Sum::To *t, Real eps2, typename Sum::From *tile, double (*total)[Sum::components]) {
     int lane = threadIdx.x % RUN, start = sources.start(piece), size = sources.size(piece);
     const typename Sum::From *packed = sources.packed + (size_t)piece * PIECE;
@@ -213,12 +213,12 @@ __device__ inline void add_piece(const Sources<typename Sum::From> &sources, int
         __syncwarp();
         Real part[N][Sum::components] = {};
         int self[N];
-        bool meets_self = false;
+        bool finds_self = false;
         for (int k = 0; k < N; ++k) {
-            self[k] = place[k] - start - first;
-            meets_self = meets_self || (unsigned)self[k] < RUN;
+            self[k] = index[k] - start - first;
+            finds_self = finds_self || (unsigned)self[k] < RUN;
         }
-        if (Sum::leaves_out_self && __any_sync(ALL_LANES, meets_self))
+        if (Sum::excludes_self && __any_sync(ALL_LANES, finds_self))
             add_run_without_self<Sum, N>(tile, t, self, eps2, part);
         else
             add_run<Sum, N>(tile, t, eps2, part);
@@ -234,19 +234,19 @@ __device__ inline void add_piece(const Sources<typename Sum::From> &sources, int
 template <class Sum, int N>
 __device__ inline void sum_part(int part, int group, const Targets &targets, const Sources<typename Sum::From> &sources,
                                 Real eps2, typename Sum::From *tile, double *partial) {
-    int first = group * RUN * N + threadIdx.x % RUN, place[N];
+    int first = group * RUN * N + threadIdx.x % RUN, index[N];
     Body body[N];
     for (int k = 0; k < N; ++k) {
         int i = targets.bodies[min(first + k * RUN, targets.number - 1)];  // beyond the last, repeat it: lanes fetch, too
         body[k] = targets.body(i);
-        place[k] = targets.place[i];
+        index[k] = targets.index[i];
     }
     double total[N][Sum::components] = {};
     for (int piece = part, end = sources.pieces(); piece < end; piece += PARTS) {
         if (sources.size(piece) <= 0) continue;  // the chunk ends before
         typename Sum::To t[N];
         for (int k = 0; k < N; ++k) t[k] = Sum::target(body[k], sources.origin + 3 * (piece / PIECES));
-        add_piece<Sum, N>(sources, piece, place, t, eps2, tile, total);
+        add_piece<Sum, N>(sources, piece, index, t, eps2, tile, total);
     }
     for (int k = 0; k < N; ++k)
         if (first + k * RUN < targets.number)
@@ -306,13 +306,13 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
 #define BLOCKS_OF_FOUR_TARGETS(blocks) (sizeof(Source) == 16 && TARGETS == 4 ? blocks : 1)
 #define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                                                \
-        name(int number, const double *position, const double *velocity, const int *place, const int *bodies,          \
+        name(int number, const double *position, const double *velocity, const int *index, const int *bodies,          \
              Real eps2, const int *chunks, const int *starts, const double *origin, const Sum::From *packed,           \
              double *partial) {                                                                                        \
         __shared__ Sum::From tiles[THREADS];                                                                           \
         int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN, groups = (number + RUN * N - 1) / (RUN * N);            \
         if (warp < groups * PARTS)                                                                                     \
-            sum_part<Sum, N>(warp / groups, warp % groups, {number, position, velocity, place, bodies},                \
+            sum_part<Sum, N>(warp / groups, warp % groups, {number, position, velocity, index, bodies},                \
                              {chunks, starts, origin, packed}, eps2, tiles + threadIdx.x / RUN * RUN, partial);        \
     }
 
@@ -355,7 +355,7 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
     __shared__ Source packed[FEW_SLOTS], tiles[FEW_THREADS];
     Source *tile = tiles + threadIdx.x / RUN * RUN;
     int warps = (number + RUN - 1) / RUN * PARTS, body, size = 3 * number;
-    Targets targets = {number, position, velocity, all.place, all.bodies};
+    Targets targets = {number, position, velocity, all.index, all.bodies};
     copy_in(size, position, positions);
     copy_in(size, velocity, velocities);
     copy_in(size, acceleration, accelerations);
@@ -388,9 +388,9 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
     extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                                       \
         name(int steps, int stages, const int *actions, const double *lengths, int number, int slots,                  \
              double *position, double *velocity, double *acceleration, const double *mass, const int *order,           \
-             const int *place, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
+             const int *index, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
         run_stages<Sum>(steps, stages, actions, lengths, number, slots, position, velocity, acceleration, mass, order, \
-                        {number, position, velocity, place, bodies}, scale, eps2, chunks, starts);                     \
+                        {number, position, velocity, index, bodies}, scale, eps2, chunks, starts);                     \
     }
 
 RUN_KERNEL(run_steps, AnyMasses)

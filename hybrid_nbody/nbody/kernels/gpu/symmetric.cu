@@ -1,10 +1,10 @@
-// Each pair of bodies once, in float32: what the one does to the other, the other does to it.
+// The pair force on a GPU, each pair of bodies computed once, in float32: forces are equal and opposite.
 //
 // Bodies lie in slots, CHUNK for each chunk, as `pack` of pair_force.cu leaves them. A tile is the pairs of some bodies of
 // a chunk, its targets, with all bodies of the same or of another chunk, its sources. A warp takes it: each lane keeps
-// several targets, and one source of a run of 32. After every step the sums of a source move on to the next lane, where
-// it meets other targets; after 32 steps it is back. What a run adds to a source and a tile to a target is summed in
-// float32, then split into multiples of several units, whose sums in float64 are exact (`units.py`): no order of the
+// several targets, and one source of a run of 32. After every step the sums of a source move on to the next lane, with
+// other targets; after 32 steps they are back. What a run adds to a source and a tile to a target is summed in
+// float32, then split into multiples of several units, whose sums in float64 are exact (`exact_sums.py`): no order of the
 // tiles, and no share of them among GPUs, changes a bit.
 //
 // Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), and -DTHREADS (of a block, whose warps have nothing
@@ -13,17 +13,17 @@
 #define RUN 32
 #define RUNS (CHUNK / RUN)
 #define ALL_LANES 0xffffffffu
-#define FAR 1e18f  // so far that nothing pulls
+#define FAR 1e18f  // so far away that accelerations vanish
 
 struct __align__(16) Body { float x, y, z, mass; };
 struct __align__(16) MovingBody { Body at; float vx, vy, vz, unused; };
 struct Vector { float x, y, z; };
 struct Units { float length, mass, speed; };  // powers of two that bodies are multiplied with, to stay within float32
 
-__device__ inline const Body &place(const Body &b) { return b; }
-__device__ inline const Body &place(const MovingBody &b) { return b.at; }
-__device__ inline Body &place(Body &b) { return b; }
-__device__ inline Body &place(MovingBody &b) { return b.at; }
+__device__ inline const Body &body_of(const Body &b) { return b; }
+__device__ inline const Body &body_of(const MovingBody &b) { return b.at; }
+__device__ inline Body &body_of(Body &b) { return b; }
+__device__ inline Body &body_of(MovingBody &b) { return b.at; }
 
 __device__ inline Body in_units(const Body &b, const Units &u) {
     return {b.x * u.length, b.y * u.length, b.z * u.length, b.mass * u.mass};
@@ -43,13 +43,13 @@ __device__ inline void add(float weight, const Vector &d, float *sum) {
     sum[2] = fmaf(weight, d.z, sum[2]);
 }
 
-// What a pair adds to the sums of its target and of its source.
+// Contributions of a pair to the sums of its target and of its source.
 
 template <bool EQUAL_MASSES>
 struct Acceleration {
     typedef Body Kind;
     static const int components = 3, words = 3, targets = TARGETS, least_blocks = 4;
-    __device__ static Body taken(Body b) {  // where masses are left out, slots without a body are not where bodies are
+    __device__ static Body prepared(Body b) {  // where masses are left out, slots without a body are far away
         if (EQUAL_MASSES && b.mass == 0) b.x = FAR;
         return b;
     }
@@ -64,7 +64,7 @@ struct Acceleration {
 struct Potential {
     typedef Body Kind;
     static const int components = 1, words = 2, targets = TARGETS, least_blocks = 5;
-    __device__ static Body taken(const Body &b) { return b; }
+    __device__ static Body prepared(const Body &b) { return b; }
     __device__ static void add_pair(const Body &s, const Body &t, float eps2, float *to_target, float *to_source) {
         float inverse = inverse_root(difference(s, t), eps2);
         to_target[0] = fmaf(-s.mass, inverse, to_target[0]);
@@ -76,7 +76,7 @@ struct Potential {
 struct AccelerationAndJerk {
     typedef MovingBody Kind;
     static const int components = 6, words = 4, targets = JERK_TARGETS, least_blocks = 4;
-    __device__ static MovingBody taken(const MovingBody &b) { return b; }
+    __device__ static MovingBody prepared(const MovingBody &b) { return b; }
     __device__ static void add_pair(const MovingBody &s, const MovingBody &t, float eps2, float *to_target,
                                     float *to_source) {
         Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
@@ -118,15 +118,15 @@ __device__ inline void add_to_slot(const Sums &sums, int slot, int component, do
 // Move a body, stored about the origin of its chunk, to where it is from another origin; `high` + `low` lead there.
 template <class Kind>
 __device__ inline void move(Kind *body, const float *high, const float *low) {
-    Body &b = place(*body);
+    Body &b = body_of(*body);
     b.x = (b.x + low[0]) + high[0], b.y = (b.y + low[1]) + high[1], b.z = (b.z + low[2]) + high[2];
     asm volatile("" : "+f"(b.x), "+f"(b.y), "+f"(b.z));  // kept, where the compiler would sooner add again
 }
 
-// Meet a run of sources, each of which lies in `tile` twice. Sources of another chunk get their sums in `to_source`;
-// among the sources of its own chunk each target meets itself, at first, if it is number `self` of its lane.
-template <class Sum, bool APART>
-__device__ inline void meet_run(const typename Sum::Kind *tile, const typename Sum::Kind *t, int self, float eps2,
+// Sum over a run of sources, each of which lies in `tile` twice. Sources of another chunk get their sums in `to_source`.
+// Among the sources of its own chunk a target's first one is itself if it is number `self` of its lane.
+template <class Sum, bool OTHER_CHUNK>
+__device__ inline void sum_run(const typename Sum::Kind *tile, const typename Sum::Kind *t, int self, float eps2,
                                 float (*to_targets)[Sum::components], float *to_source) {
     int next_lane = threadIdx.x + 1;
 #pragma unroll 4
@@ -134,15 +134,15 @@ __device__ inline void meet_run(const typename Sum::Kind *tile, const typename S
         typename Sum::Kind s = tile[step];
 #pragma unroll
         for (int k = 0; k < Sum::targets; ++k)
-            if (APART || step > 0 || k != self) Sum::add_pair(s, t[k], eps2, to_targets[k], to_source);
-        if (APART)
+            if (OTHER_CHUNK || step > 0 || k != self) Sum::add_pair(s, t[k], eps2, to_targets[k], to_source);
+        if (OTHER_CHUNK)
             for (int c = 0; c < Sum::components; ++c) to_source[c] = __shfl_sync(ALL_LANES, to_source[c], next_lane);
     }
 }
 
-// Meet all sources of a chunk, run by run.
-template <class Sum, bool APART>
-__device__ inline void meet_chunk(int chunk, int first_target, const typename Sum::Kind *t, float eps2,
+// Sum over all sources of a chunk, run by run.
+template <class Sum, bool OTHER_CHUNK>
+__device__ inline void sum_chunk(int chunk, int first_target, const typename Sum::Kind *t, float eps2,
                                   const Units &units, const typename Sum::Kind *packed, typename Sum::Kind *tile,
                                   const Sums &sums, float (*to_targets)[Sum::components]) {
     int lane = threadIdx.x % RUN;
@@ -150,13 +150,13 @@ __device__ inline void meet_chunk(int chunk, int first_target, const typename Su
     for (int run = 0; run < RUNS; ++run) {
         int slot = chunk * CHUNK + run * RUN + lane;
         __syncwarp();
-        tile[lane] = tile[lane + RUN] = Sum::taken(in_units(packed[slot], units));
+        tile[lane] = tile[lane + RUN] = Sum::prepared(in_units(packed[slot], units));
         __syncwarp();
         float part[Sum::targets][Sum::components] = {}, to_source[Sum::components] = {};
-        meet_run<Sum, APART>(tile + lane, t, run - first_target / RUN, eps2, part, to_source);
+        sum_run<Sum, OTHER_CHUNK>(tile + lane, t, run - first_target / RUN, eps2, part, to_source);
         for (int k = 0; k < Sum::targets; ++k)
             for (int c = 0; c < Sum::components; ++c) to_targets[k][c] += part[k][c];
-        if (APART)
+        if (OTHER_CHUNK)
             for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot, c, to_source[c]);
     }
 }
@@ -168,31 +168,31 @@ __device__ inline void sum_tile(int chunk, int other, int first_target, float ep
     int slot = chunk * CHUNK + first_target + threadIdx.x % RUN;
     float high[3], low[3], to_targets[Sum::targets][Sum::components] = {};
     for (int axis = 0; axis < 3; ++axis) {
-        double way = (origin[3 * chunk + axis] - origin[3 * other + axis]) * units.length;
-        high[axis] = (float)way, low[axis] = (float)(way - high[axis]);
+        double shift = (origin[3 * chunk + axis] - origin[3 * other + axis]) * units.length;
+        high[axis] = (float)shift, low[axis] = (float)(shift - high[axis]);
     }
     typename Sum::Kind t[Sum::targets];
     for (int k = 0; k < Sum::targets; ++k)
-        t[k] = Sum::taken(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
+        t[k] = Sum::prepared(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
     if (chunk == other)
-        meet_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+        sum_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
     else
-        meet_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+        sum_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
     for (int k = 0; k < Sum::targets; ++k)
         for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
 }
 
-// Of n chunks, each meets itself and, all of them taken in a circle, the next n / 2; if n is even, only the first half
-// of them meets the last of these. Counted round after round of the circle, that is n (n + 1) / 2 pairs of chunks.
+// Of n chunks, taken in a circle, each is paired with itself and with the next n / 2; if n is even, only the first half
+// is paired with the last of these. Counted round after round of the circle, that is n (n + 1) / 2 pairs of chunks.
 __device__ inline long long pairs_of_chunks(long long chunks) { return chunks * (chunks + 1) / 2; }
 
-// Warps take the next tile whenever they are done with one.
+// Return the next tile, for a warp that is done with one.
 __device__ inline long long next_tile(unsigned long long *taken) {
     unsigned long long next = threadIdx.x % RUN == 0 ? atomicAdd(taken, 1ull) : 0;
     return __shfl_sync(ALL_LANES, next, 0);
 }
 
-// The tiles of a share [first, last) of `number`.
+// Sum over the tiles of a share [first, last) of `number`.
 template <class Sum>
 __device__ inline void sum_tiles(long long first, long long last, long long number, float eps2, const Units &units,
                                  int chunks, const double *origin, const typename Sum::Kind *packed,
@@ -224,17 +224,17 @@ PAIR_KERNEL(accelerations_of_equal_masses, EqualMasses)
 PAIR_KERNEL(accelerations_and_jerks, AccelerationAndJerk)
 PAIR_KERNEL(potentials, Potential)
 
-// Bring the sums of the slots, so many rows, into the order of the bodies, totals[body][row], and clear them.
+// Bring the sums of the slots into the order of the bodies, totals[body][row], and clear them.
 extern "C" __global__ void gather(int slots, int number_of_rows, const int *order, const int *chunks, const int *starts,
                                   unsigned long long *taken, double *rows, double *totals) {
     int slot = blockIdx.x * THREADS + threadIdx.x, chunk = slot / CHUNK;
     if (slot == 0) *taken = 0;
     if (chunk >= chunks[0]) return;  // nothing was added there
-    int place = starts[chunk] + slot % CHUNK;
-    bool filled = place < starts[chunk + 1];
+    int source_index = starts[chunk] + slot % CHUNK;
+    bool filled = source_index < starts[chunk + 1];
     for (int row = 0; row < number_of_rows; ++row) {
         double *sum = rows + (size_t)row * slots + slot;
-        if (filled) totals[(size_t)order[place] * number_of_rows + row] = *sum;
+        if (filled) totals[(size_t)order[source_index] * number_of_rows + row] = *sum;
         *sum = 0;
     }
 }
@@ -247,17 +247,17 @@ extern "C" __global__ void combine(int size, int words, double scale, const doub
     result[i] = scale * total;
 }
 
-// The largest component of all velocities; `largest` holds its bits, which are in the order of the numbers.
-extern "C" __global__ void find_largest(int size, const double *velocity, unsigned *largest) {
+// Find the largest component of all velocities; `largest` holds its bits, which are ordered as the numbers are.
+extern "C" __global__ void find_largest_speed(int size, const double *velocity, unsigned *largest) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     float speed = i < size ? (float)fabs(velocity[i]) : 0.0f;
     for (int step = RUN / 2; step > 0; step /= 2) speed = fmaxf(speed, __shfl_xor_sync(ALL_LANES, speed, step));
     if (threadIdx.x % RUN == 0) atomicMax(largest, __float_as_uint(speed));
 }
 
-// Velocities are multiplied with a power of two that makes their largest component less than 1: jerks are bounded then.
-extern "C" __global__ void set_speed(double length, unsigned *largest, float *speed, double *jerks_over_accelerations) {
+// Choose the power of two that makes the largest component of a velocity less than 1: jerks are bounded then.
+extern "C" __global__ void set_speed_unit(double length, unsigned *largest, float *unit, double *jerk_factor) {
     int power = ilogb(fmaxf(__uint_as_float(*largest), 1e-30f)) + 1;
-    *speed = ldexpf(1.0f, -power), *jerks_over_accelerations = ldexp(length, power);
+    *unit = ldexpf(1.0f, -power), *jerk_factor = ldexp(length, power);
     *largest = 0;
 }

@@ -1,30 +1,37 @@
-"""Each pair of bodies once on a GPU (CUDA through CuPy), in single precision.
+"""Gravity on a GPU that computes each pair of bodies once, in single precision.
 
 The kernels are in ``symmetric.cu``.
 """
 
-import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.nbody.kernels.contract import PairSums
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.nbody.kernels.contract import PairForce, PairSums
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import Units, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
+from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
 from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.state import State
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
 
 TARGETS = 8
+"""Targets of a lane: on an H200 as many as leave registers for four blocks a multiprocessor. They
+are part of the order in which a run is summed, so that no GPU has others."""
+
 JERK_TARGETS = 4
-"""Targets of a lane: on an H200 as many as leave room for four blocks a multiprocessor. They are
-part of the order in which a run is summed, so that no GPU has others."""
+"""The same where jerks are summed, too."""
 
 BLOCKS = 5
-"""Blocks that are started for each multiprocessor: as many as may run there at once, with
-potentials; else one more."""
+"""Blocks that are started for each multiprocessor: as many as may run there at once where
+potentials are summed, else one more."""
 
 COMPONENTS = {
     "accelerations": 3,
@@ -32,7 +39,7 @@ COMPONENTS = {
     "accelerations_and_jerks": 6,
     "potentials": 1,
 }
-"""Numbers that a kernel finds for a body."""
+"""Numbers that a kernel sums for a body, by its name."""
 
 WORDS = {
     "accelerations": 3,
@@ -40,7 +47,8 @@ WORDS = {
     "accelerations_and_jerks": 4,
     "potentials": 2,
 }
-"""Units that each of them is counted in: the smaller the softening, the wider is their range."""
+"""Words of an exact sum: multiples of how many units it is split into. The smaller the softening,
+the wider is the range of a sum."""
 
 
 def defines() -> dict[str, int]:
@@ -49,109 +57,128 @@ def defines() -> dict[str, int]:
 
 
 class Kernels(gpu.Kernels):
-    """Gravity on one GPU that computes its share of all pairs; parameters as in `nbody.kernels.gpu.kernels`.
+    """Gravity on one GPU that computes its share of all pairs.
 
-    Its share is that of its bodies among all. What it finds are sums at all bodies, `PairSums`, to
-    which those over the pairs of other ranks must be added. The methods of `gpu.Kernels` are for a
-    rank that owns every body, and need no other sums.
+    See `hybrid_nbody.nbody.kernels.contract.SymmetricKernels`; parameters as in `gpu.Kernels`. The
+    share of a rank among the pairs is that of its bodies among all. The methods of `gpu.Kernels`
+    are for a rank that owns every body, whose sums are complete.
     """
 
     times_a_pair = 1
 
-    def __init__(self, backend, state, pair_force, tuning=None):
+    def __init__(
+        self,
+        backend: GpuBackend,
+        state: State,
+        pair_force: PairForce,
+        tuning: Tuning | None = None,
+    ):
         super().__init__(backend, state, pair_force, tuning)
         softening = pair_force.softening
         self.number = len(state.mass)
         self.targets = TARGETS
         self.jerk_targets = JERK_TARGETS
-        self.blocks = BLOCKS * backend.facts()["multiprocessors"]
-        self.pair_kernel = functools.cache(backend.compile(SOURCE, defines()).get_function)
-        self.taken = backend.zeros(1, "i8")
-        self.largest = backend.zeros(1, "i4")
-        # units of jerks
-        self.speed = backend.zeros(1, "f4")
-        self.over_accelerations = backend.zeros(1, "f8")
+        self.blocks = BLOCKS * int(backend.facts()["multiprocessors"])
+        self.symmetric = CudaModule(backend, SOURCE, defines())
+        self.tiles_taken = backend.zeros(1, "i8")
+        self.largest_speed = backend.zeros(1, "i4")
+        self.speed_unit = backend.zeros(1, "f4")
+        self.jerk_factor = backend.zeros(1, "f8")
         self.units = Units.of(softening, state.heaviest)
         self.bounds = bounds(self.number, self.units.length * softening)
         eps2 = np.float32((self.units.length * softening) ** 2)
-        self.held_in = eps2, np.float32(self.units.length), np.float32(self.units.mass)
+        self.scaled = (eps2, np.float32(self.units.length), np.float32(self.units.mass))
 
-    def accelerations(self, state):
-        """Fill ``state.acceleration``, after `pack`."""
-        self._finish(self.pair_accelerations(state))
+    def _launch_symmetric(self, name: str, threads: int, *arguments: Any) -> None:
+        """Launch a kernel of ``symmetric.cu``."""
+        self.symmetric.launch(name, threads, THREADS, *arguments)
 
-    def accelerations_and_jerks(self, state, velocity, jerk):
-        """Fill ``state.acceleration`` and `jerk`, after `pack`."""
-        self._finish(self.pair_jerks(state, velocity, jerk))
+    # --- complete sums ----------------------------------------------------------------------------
 
-    def potential(self, state, result):
-        """Fill `result` with the potential, after `pack`."""
-        self._finish(self.pair_potential(state, result))
+    def accelerations(self, state: State) -> None:
+        """Fill ``state.acceleration`` from the packed sources."""
+        _finish(self.pair_accelerations(state))
 
-    def _finish(self, sums):
-        """Fill the result where no other rank has sums to add."""
-        sums.finish(sums.totals)
+    def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
+        """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
+        _finish(self.pair_jerks(state, velocity, jerk))
 
-    def pair_accelerations(self, state):
-        """See `SymmetricKernels`."""
-        held = self.units.accelerations if state.common_mass is None else self.units.weights
+    def potential(self, state: State, result: Array) -> None:
+        """Fill `result`, (n,), with the potential at this rank's bodies."""
+        _finish(self.pair_potential(state, result))
+
+    # --- sums over this rank's pairs --------------------------------------------------------------
+
+    def pair_accelerations(self, state: State) -> PairSums:
+        """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""
         name = self._accelerations(state)
-        scale = self._scale(state) / held
+        units = self.units
+        unit = units.accelerations if state.common_mass is None else units.weights
+        scale = self._scale(state) / unit
         return self._sum_pairs(name, state, self.packed, scale, state.acceleration)
 
-    def pair_jerks(self, state, velocity, jerk):
-        """See `SymmetricKernels`."""
+    def pair_jerks(self, state: State, velocity: Array, jerk: Array) -> PairSums:
+        """Sum accelerations and jerks; `finish` fills ``state.acceleration`` and `jerk`."""
         moving, relative = self._pack_moving(state, velocity)
-        self._launch_pairs(
-            "find_largest", relative.size, np.int32(relative.size), relative, self.largest
-        )
-        units = self.speed, self.over_accelerations
-        self._launch_pairs("set_speed", 1, np.float64(self.units.length), self.largest, *units)
-        both = self._room((len(jerk), 6), "f8")
+        self._choose_speed_unit(relative)
+        both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
         scale = np.float64(self.G / self.units.accelerations)
         sums = self._sum_pairs("accelerations_and_jerks", state, moving, scale, both)
 
-        def finish(own):
+        def finish(own: Array) -> None:
             sums.finish(own)
             state.acceleration[:] = both[:, :3]
-            self.backend.xp.multiply(both[:, 3:], self.over_accelerations, out=jerk)
+            self.backend.xp.multiply(both[:, 3:], self.jerk_factor, out=jerk)
 
         return replace(sums, finish=finish)
 
-    def pair_potential(self, state, result):
-        """See `SymmetricKernels`."""
+    def _choose_speed_unit(self, velocity: Array) -> None:
+        """Choose the unit in which no component of a velocity exceeds 1, on the device."""
+        size = velocity.size
+        self._launch_symmetric(
+            "find_largest_speed", size, np.int32(size), velocity, self.largest_speed
+        )
+        length = np.float64(self.units.length)
+        units = (self.speed_unit, self.jerk_factor)
+        self._launch_symmetric("set_speed_unit", 1, length, self.largest_speed, *units)
+
+    def pair_potential(self, state: State, result: Array) -> PairSums:
+        """Sum potentials; `finish` fills `result`."""
         scale = np.float64(self.G / self.units.potentials)
         return self._sum_pairs("potentials", state, self.packed, scale, result)
 
-    def _sum_pairs(self, name, state, packed, scale, result):
+    def _sum_pairs(
+        self, name: str, state: State, packed: Array, scale: np.float64, result: Array
+    ) -> PairSums:
         """Sum over this rank's pairs; `finish` scales the sums at its own bodies."""
-        components = COMPONENTS[name]
-        words = WORDS[name]
-        slots = np.int32(self.slots)
-        sums = (
-            self.taken,
-            self._room((components * words, self.slots), "f8"),
-        )  # zero before; `gather` clears them
-        share = np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number)
-        bodies = (self.speed, state.chunks, self.origin, packed)
-        counted_in = rounders(self.bounds[name])
-        self.pair_kernel(name)(
-            (self.blocks,), (THREADS,), (*share, *self.held_in, *bodies, *counted_in, slots, *sums)
-        )
-        totals = self._room((self.number, components, words), "f8")
-        room = self._room(
-            (self.owned, components * words), "f8"
-        )  # of another shape: not the same memory
-        order = slots, np.int32(components * words), state.order, state.chunks, state.starts
-        self._launch_pairs("gather", self.slots, *order, *sums, totals)
-        sizes = np.int32(result.size), np.int32(words)
+        rows = COMPONENTS[name] * WORDS[name]
+        # zero at first; `gather` clears them
+        sums = (self.tiles_taken, self.workspace.array("sums", (rows, self.slots), "f8"))
+        self._launch_tiles(name, state, packed, sums)
+        shape = (self.number, COMPONENTS[name], WORDS[name])
+        totals = self.workspace.array("totals", shape, "f8")
+        order = (state.order, state.chunks, state.starts)
+        sizes = (np.int32(self.slots), np.int32(rows))
+        self._launch_symmetric("gather", self.slots, *sizes, *order, *sums, totals)
+        result_sizes = (np.int32(result.size), np.int32(WORDS[name]))
 
-        def finish(own):
-            self._launch_pairs("combine", result.size, *sizes, scale, own, result)
+        def finish(own: Array) -> None:
+            self._launch_symmetric("combine", result.size, *result_sizes, scale, own, result)
 
-        return PairSums(totals, room, finish)
+        scratch = self.workspace.array("own totals", (self.owned, rows), "f8")
+        return PairSums(totals, scratch, finish)
 
-    def _launch_pairs(self, name, threads, *arguments):
-        """Launch a kernel of ``symmetric.cu`` as `_launch` does."""
-        if threads:
-            self.pair_kernel(name)((-(-threads // THREADS),), (THREADS,), arguments)
+    def _launch_tiles(
+        self, name: str, state: State, packed: Array, sums: tuple[Array, Array]
+    ) -> None:
+        """Launch the kernel that sums over this rank's tiles of pairs."""
+        share = (np.int32(state.own.start), np.int32(state.own.stop), np.int32(self.number))
+        bodies = (self.speed_unit, state.chunks, self.origin, packed)
+        exact = (*rounders(self.bounds[name]), np.int32(self.slots))
+        arguments = (*share, *self.scaled, *bodies, *exact, *sums)
+        self.symmetric.launch_grid(name, (self.blocks,), (THREADS,), arguments)
+
+
+def _finish(sums: PairSums) -> None:
+    """Fill the result where no other rank has sums to add."""
+    sums.finish(sums.totals)

@@ -1,8 +1,10 @@
-"""Counting where a device and its helper share the work: the main device holds the positions, and counts alone."""
+"""Counting bodies where a device and its helper share the work: the main device counts alone."""
+
+from hybrid_nbody.backends.hybrid import HybridBackend
+from hybrid_nbody.nbody.kernels import make_counter
+from hybrid_nbody.nbody.kernels.contract import ActivityCounter
 
 
-def Counter(backend, cells):
-    """Return the counter of the main device; parameters as in `hybrid_nbody.nbody.kernels.cpu.activity.Counter`."""
-    return backend.main.kernels("hybrid_nbody.nbody.kernels", "activity").Counter(
-        backend.main, cells
-    )
+def Counter(backend: HybridBackend, cells: int) -> ActivityCounter:
+    """Return the counter of the main device, which holds the positions."""
+    return make_counter(backend.main, cells)

@@ -12,7 +12,7 @@ import numpy as np
 from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.actions import KernelActions
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import suits
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.nbody.kernels.hybrid.share import (
     FORCES_BETWEEN,
     WORTHWHILE,
@@ -93,7 +93,7 @@ class Kernels:
         every = len(state.velocity) == len(state.mass)
         law = pair_force
         mass = device.download(state.mass)
-        if not every or not suits([device.kind], law.precision, mass, law.softening):
+        if not every or not is_applicable([device.kind], law.precision, mass, law.softening):
             return self.main
         return make_symmetric_kernels(device, state, pair_force)
 

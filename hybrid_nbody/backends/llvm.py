@@ -1,7 +1,9 @@
-"""Pieces of LLVM code that all vector operations are made of."""
+"""Intrinsic functions of compiled loops, and pieces of the LLVM code that they are made of."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -9,11 +11,18 @@ from numba.core import cgutils
 INT32 = ir.IntType(32)
 
 
+def intrinsic(define: Callable[..., Any]) -> Any:
+    """Return a function of compiled code from the function that generates its LLVM code.
+
+    The latter takes the typing context first, which no caller passes: the result has no type that
+    a checker could know.
+    """
+    return numba.extending.intrinsic(define)
+
+
 def declare(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Return the function ``llvm.name`` with the given types."""
-    return cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(result, arguments), f"llvm.{name}"
-    )
+    """Return the external function of that name with the given types."""
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)
 
 
 def data_address(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
