@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation: run the program, plot its output, and store the pictures small.
+"""Make the pictures of the documentation from runs of the program, stored small.
 
     python docs/pictures.py
     python docs/pictures.py output/bench-ladder/ladder.json output/bench-sizes/sizes.json
@@ -100,22 +100,13 @@ def draw_runs() -> None:
 
 
 def draw_benchmark(name: str, results: list[dict]) -> None:
-    """Draw the results of a benchmark, files such as ``ladder.json``, as it did itself, with fewer pixels."""
-    from hybrid_nbody.benchmarks.fluid import pictures as fluid_pictures
-    from hybrid_nbody.benchmarks.gravity import split_pictures
-    from hybrid_nbody.benchmarks.harness import pictures
-    from hybrid_nbody.benchmarks.scaling import pictures as scaling_pictures
-    from hybrid_nbody.benchmarks.square import pictures as flat_pictures
+    """Draw the results of a benchmark as it did itself, with fewer pixels."""
+    from hybrid_nbody.benchmarks import figure_of
+    from hybrid_nbody.benchmarks.harness.pictures import png
 
     target = FOLDER / f"bench-{name}.png"
-    modules = pictures, flat_pictures, fluid_pictures, scaling_pictures, split_pictures
-    pictures.DPI = BENCHMARK_DPI
-    draw = next(
-        vars(module)[f"{name}_figure"] for module in modules if f"{name}_figure" in vars(module)
-    )
-    pictures.write(
-        draw, [row for result in results for row in result["rows"]], results[0]["machine"], target
-    )
+    rows = [row for result in results for row in result["rows"]]
+    target.write_bytes(png(figure_of(name), rows, results[0]["machine"], BENCHMARK_DPI))
     make_small(target)
 
 
@@ -132,7 +123,7 @@ def hybrid_nbody(*arguments: str) -> None:
 
 
 def make_small(path: Path) -> None:
-    """Store a picture with a palette of 256 colours: a third of the size, and no difference to the eye."""
+    """Store a picture with 256 colours: a third of the size, and no difference to the eye."""
     with Image.open(path) as picture:
         small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     small.save(path, optimize=True)

@@ -1,1 +1,55 @@
-"""Experiments a user runs with ``hybrid-nbody bench NAME``; `command` holds the table of their names."""
+"""Experiments that users run with ``hybrid-nbody bench NAME``: the table of their names.
+
+Each package declares its benchmarks and their options, and none loads anything heavy before one is
+run, so that ``--help`` answers at once.
+"""
+
+import importlib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+
+from hybrid_nbody.benchmarks import fluid, gravity, ladder, scaling, square
+from hybrid_nbody.benchmarks.harness.options import Benchmark
+
+BENCHMARKS: tuple[Benchmark, ...] = (
+    *ladder.BENCHMARKS,
+    *gravity.BENCHMARKS,
+    *square.BENCHMARKS,
+    *fluid.BENCHMARKS,
+    *scaling.BENCHMARKS,
+)
+
+
+def add_arguments(parser: ArgumentParser, path: Callable) -> None:
+    """Add every benchmark to the parser of ``bench``; `path` reads the name of a directory."""
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    for benchmark in BENCHMARKS:
+        summary = benchmark.summary
+        command = names.add_parser(
+            benchmark.name, help=summary, description=summary, aliases=benchmark.aliases
+        )
+        benchmark.add_arguments(command, path)
+
+
+def run(arguments: Namespace, communicator) -> int:
+    """Carry out what was asked for and return the exit code.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    communicator : Communicator or None
+        The ranks of a benchmark that runs on several.
+    """
+    carry_out = _load(arguments.entry)
+    return carry_out(arguments, communicator) if arguments.mpi else carry_out(arguments)
+
+
+def figure_of(name: str) -> Callable:
+    """Return the function that draws a benchmark: it takes rows and facts and returns a figure."""
+    benchmark = next(one for one in BENCHMARKS if name in (one.name, *one.aliases))
+    return _load(benchmark.entry.replace(".run", ".draw"))
+
+
+def _load(name: str) -> Callable:
+    module, _, function = f"hybrid_nbody.benchmarks.{name}".rpartition(".")
+    return getattr(importlib.import_module(module), function)

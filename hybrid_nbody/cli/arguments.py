@@ -150,7 +150,7 @@ def _compare_arguments(command: ArgumentParser) -> None:
 
 
 def _bench_arguments(command: ArgumentParser) -> None:
-    from hybrid_nbody.benchmarks.harness.command import add_arguments
+    from hybrid_nbody.benchmarks import add_arguments
 
     add_arguments(command, _path)
 

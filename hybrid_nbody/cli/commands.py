@@ -163,7 +163,7 @@ def command_completion(arguments: Namespace) -> int:
 
 def command_bench(arguments: Namespace, communicator: "Communicator | None" = None) -> int:
     """Measure this machine."""
-    from hybrid_nbody.benchmarks.harness.command import run
+    from hybrid_nbody.benchmarks import run
 
     return run(arguments, communicator)
 

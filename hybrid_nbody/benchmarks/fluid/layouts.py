@@ -1,32 +1,28 @@
-"""``bench fluid``, layouts and blocks: a red-black iteration beyond the caches, against a copy within the memory."""
+"""``bench fluid``, layouts, blocks and convergence: red-black iterations of Poisson's equation.
 
+Layouts and blocks are far larger than the caches, and compared with a copy within the memory.
+Convergence shows what it costs to test after each iteration whether any cell has changed: on a GPU
+interleaved arrays are relaxed in two half sweeps; on one thread of a CPU colours in separate
+arrays, where the test decides whether a loop becomes vector code. No test is ever met, so that all
+do the same iterations.
+"""
+
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybrid_nbody.benchmarks.fluid.problems import SMALL, random_fields, relative_error, relaxed
-from hybrid_nbody.benchmarks.fluid.rows import measured, per
-from hybrid_nbody.benchmarks.fluid.sweeps import (
-    BEST_BLOCK,
-    CPU_PASS,
-    FusedColours,
-    InterleavedLoops,
-    ModelPasses,
-    ModelRelax,
-    ModelSweeps,
-    OnePassOnCpu,
-    PassesOnCpu,
-    PlainKernels,
-)
-from hybrid_nbody.benchmarks.harness.measure import seconds_of
-from hybrid_nbody.benchmarks.harness.peak import copy_rate
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.benchmarks.fluid import problems, sweeps
+from hybrid_nbody.benchmarks.fluid.problems import SMALL, Part, Settings, task
+from hybrid_nbody.benchmarks.harness.machine import copy_rate, fastest
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS
-
-LARGE = {"cpu": (256,), "gpu": (512,)}
-"""Cells along an edge: far more than fits in the caches."""
 
 ITERATIONS = 20
 """In a row, as a solve does them."""
@@ -34,7 +30,7 @@ ITERATIONS = 20
 CHECKED_ITERATIONS = 4
 
 BLOCKS = (
-    BEST_BLOCK,
+    sweeps.BEST_BLOCK,
     (16, 16, 1),
     (64, 4, 1),
     (128, 2, 1),
@@ -45,187 +41,192 @@ BLOCKS = (
     (32, 8, 4),
 )
 
-INTERLEAVED_BYTES = 24
-APART_BYTES = 12
+INTERLEAVED = 24
+APART = 12
+"""Bytes that an iteration moves for a cell: reads of x and b, and writes of x."""
+
 COPY_BYTES = 512 * 2**20
-COPY_TRIALS = 40
+COPY_TIMINGS = 40
 COPY = "copy"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A rung.
+    """A rung: a way to relax, or to test for convergence.
 
     Attributes
     ----------
     name : str
     device : {"cpu", "gpu"}
-    bytes_per_cell : float
-        That an iteration moves: reads of x and b, and writes of x.
     make : callable
-        Takes a backend and cells nx, ny, nz; returns sweeps, such as `InterleavedLoops`.
+        Takes a backend and cells nx, ny, nz; returns `sweeps`.
+    bytes_per_cell : float
+        That an iteration is assumed to move; 0 if it is not compared with a copy.
     """
 
     name: str
     device: str
-    bytes_per_cell: float
-    make: object
+    make: Callable[[Any, problems.Cells], Any]
+    bytes_per_cell: float = 0
+
+    def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
+        """Return times, rate and check of the iterations."""
+        edge = head["cells"]
+        cells = edge + edge % 2, edge, edge
+        checked = check(self.make, backend)
+        taken = iteration_times(self.make(backend, cells), cells, repeats, stop)
+        rate = int(np.prod(cells)) / taken.median
+        row = {**taken.columns, **checked, "updates_per_s": rate}
+        if not self.bytes_per_cell:
+            return row | problems.speedup(rows, head, taken.median, "part", "cells", "device")
+        moved = rate * self.bytes_per_cell
+        row |= {"bytes_per_cell": self.bytes_per_cell, "bytes_per_s": moved}
+        copies = [other for other in rows if other["rung"] == COPY]
+        rates = [other["bytes_per_s"] for other in copies if other["device"] == self.device]
+        return row | ({"share_of_copy": moved / rates[-1]} if rates and rates[-1] else {})
 
 
 LAYOUTS = (
-    Layout("interleaved, two half sweeps", "cpu", INTERLEAVED_BYTES, InterleavedLoops),
-    Layout("colours apart, a sweep each", "cpu", APART_BYTES, ModelSweeps),
-    Layout("both colours in one pass", "cpu", APART_BYTES, OnePassOnCpu),
+    Layout("interleaved, two half sweeps", "cpu", sweeps.InterleavedLoops, INTERLEAVED),
+    Layout("colours apart, a sweep each", "cpu", sweeps.ModelSweeps, APART),
+    Layout("both colours in one pass", "cpu", sweeps.one_pass_on_cpu, APART),
     Layout(
-        f"{CPU_PASS} iterations in one pass (model)", "cpu", APART_BYTES / CPU_PASS, PassesOnCpu
+        f"{sweeps.CPU_PASS} iterations in one pass (model)",
+        "cpu",
+        sweeps.passes_on_cpu,
+        APART / sweeps.CPU_PASS,
     ),
-    Layout("interleaved, two half sweeps", "gpu", INTERLEAVED_BYTES, PlainKernels),
-    Layout("colours apart, a sweep each", "gpu", APART_BYTES, ModelSweeps),
-    Layout("both colours in one pass", "gpu", APART_BYTES, FusedColours),
+    Layout("interleaved, two half sweeps", "gpu", sweeps.PlainKernels, INTERLEAVED),
+    Layout("colours apart, a sweep each", "gpu", sweeps.ModelSweeps, APART),
+    Layout("both colours in one pass", "gpu", sweeps.fused_colours, APART),
     Layout(
         f"{LONGEST_PASS} iterations in one pass (model)",
         "gpu",
-        APART_BYTES / LONGEST_PASS,
-        ModelPasses,
+        sweeps.model_passes,
+        APART / LONGEST_PASS,
     ),
 )
 
+STRATEGIES = (
+    Layout("never", "cpu", partial(sweeps.ColourLoops, note="nothing")),
+    Layout("changed cells counted, an integer", "cpu", partial(sweeps.ColourLoops, note="count")),
+    Layout("largest change, a float", "cpu", partial(sweeps.ColourLoops, note="largest")),
+    Layout("never", "gpu", sweeps.PlainKernels),
+    Layout("one flag, every thread writes", "gpu", partial(sweeps.OneFlag, "flag_of_threads")),
+    Layout("one flag, once a block (model)", "gpu", partial(sweeps.OneFlag, "flag_of_blocks")),
+    Layout("a flag a block, folded", "gpu", sweeps.BlockFlags),
+    Layout("largest change, read by the host", "gpu", sweeps.ReadByHost),
+)
 
-def edges(settings, device: str):
-    """Return the edge of the grid of a device, in a list."""
-    return settings.edges(settings.large and [settings.large], LARGE, device)
+PLACES = {"cpu": "one thread of the CPU", "gpu": "GPU"}
 
 
-def layout_tasks(settings):
+def layout_tasks(part: Part, settings: Settings) -> Iterator[Task]:
     """Yield a task for the copy and for each layout of each device."""
-    for device in LARGE:
-        if settings.wants(device):
-            section, head = _table("layouts", "Layouts", settings, device)
-            yield Task(section, COPY, partial(_copy_row, head | {"rung": COPY}, settings))
-            for layout in (layout for layout in LAYOUTS if layout.device == device):
-                yield Task(
-                    section,
-                    layout.name,
-                    partial(_row, head | {"rung": layout.name}, layout, settings),
-                )
+    for device in filter(settings.wants, part.sizes):
+        (edge,) = settings.edges(part, device)
+        section = f"Layouts, {edge}^3 cells, {device.upper()}: a red-black iteration"
+        head = {"part": "layouts", "cells": edge, "device": device}
+        yield task(section, head | {"rung": COPY}, copy_row, settings)
+        for layout in LAYOUTS:
+            if layout.device == device:
+                measure = partial(layout.row, settings.repeats)
+                yield task(section, head | {"rung": layout.name}, measure, settings)
 
 
-def block_tasks(settings):
+def block_tasks(part: Part, settings: Settings) -> Iterator[Task]:
     """Yield a task for each shape of block."""
-    section, head = _table("blocks", "Blocks, interleaved arrays", settings, "gpu")
+    (edge,) = settings.edges(part, "gpu")
+    section = f"Blocks, interleaved arrays, {edge}^3 cells, GPU: a red-black iteration"
     for shape in BLOCKS if settings.wants("gpu") else ():
         name = "x".join(map(str, shape))
-        make = partial(PlainKernels, block=shape)
-        row = partial(
-            _row,
-            head | {"rung": name, "block": name},
-            Layout(name, "gpu", INTERLEAVED_BYTES, make),
-            settings,
-        )
-        yield Task(section, name, row)
+        layout = Layout(name, "gpu", partial(sweeps.PlainKernels, block=shape), INTERLEAVED)
+        head = {"part": "blocks", "cells": edge, "device": "gpu", "rung": name, "block": name}
+        yield task(section, head, partial(layout.row, settings.repeats), settings)
 
 
-def _table(part, title, settings, device):
-    (edge,) = edges(settings, device)
-    section = f"{title}, {edge}^3 cells, {device.upper()}: a red-black iteration"
-    return section, {"part": part, "cells": edge, "device": device}
+def convergence_tasks(part: Part, settings: Settings) -> Iterator[Task]:
+    """Yield a task for each strategy of each device and size."""
+    for device in filter(settings.wants, part.sizes):
+        for edge in settings.edges(part, device):
+            where = f"Convergence, {edge}^3 cells, {PLACES[device]}"
+            section = f"{where}: an iteration of {ITERATIONS} in a row"
+            for strategy in STRATEGIES:
+                if strategy.device == device:
+                    head = {"part": "convergence", "cells": edge, "rung": strategy.name}
+                    head["device"] = device
+                    measure = partial(strategy.row, settings.repeats)
+                    yield task(section, head, measure, settings, threads=1)
 
 
-def _copy_row(head, settings, rows, stop):
-    if missing := settings.missing(head["device"]):
-        return head | {"note": missing}
-    stop()
-    backend = settings.open(head["device"])
-    rate = COPY_RATES[head["device"]](backend)
-    size = {"bytes_per_cell": 2 * np.dtype("f4").itemsize}
-    return head | size | {"threads": getattr(backend, "threads", None), "bytes_per_s": rate}
+LAYOUTS_PART = Part("--large", {"cpu": (256,), "gpu": (512,)}, layout_tasks)
+BLOCKS_PART = Part("--large", LAYOUTS_PART.sizes, block_tasks)
+CONVERGENCE_PART = Part("--sizes", {"cpu": (84,), "gpu": (84, 168, 336)}, convergence_tasks)
 
 
-def _row(head, layout, settings, rows, stop):
-    if missing := settings.missing(layout.device):
-        return head | {"note": missing}
-    stop()
-    backend = settings.open(layout.device)
-    edge = head["cells"]
-    cells = (edge + edge % 2, edge, edge)
-    checked = check(layout.make, backend)
-    taken = iteration_times(layout.make(backend, cells), cells, settings.repeats, stop)
-    row = head | {"threads": getattr(backend, "threads", None), **taken.columns, **checked}
-    rate = int(np.prod(cells)) / taken.median
-    moved = {"bytes_per_cell": layout.bytes_per_cell, "bytes_per_s": rate * layout.bytes_per_cell}
-    copies = [
-        other["bytes_per_s"]
-        for other in rows
-        if (other["rung"], other["device"]) == (COPY, layout.device)
-    ]
-    share = {"share_of_copy": moved["bytes_per_s"] / copies[-1]} if copies and copies[-1] else {}
-    return row | {"updates_per_s": rate, **moved, **share}
-
-
-def iteration_times(sweeps, cells, repeats, stop):
+def iteration_times(made: Any, cells: problems.Cells, repeats: int, stop: Stop):
     """Return the times of an iteration of sweeps that were made for some cells."""
-    sweeps.load(*fields(cells))
-    sweeps.iterate(2)  # compiles
-    taken = measured(
-        sweeps.backend, lambda: sweeps.iterate(ITERATIONS), repeats, stop, sweeps.captured
-    )
-    return per(taken, ITERATIONS)
+    made.load(*fields(cells))
+    made.iterate(2)  # compiles
+    iterate = partial(made.iterate, ITERATIONS)
+    taken = problems.measured(made.backend, iterate, repeats, stop, made.captured)
+    return problems.per(taken, ITERATIONS)
 
 
 @lru_cache(maxsize=1)
-def fields(cells):
+def fields(cells: problems.Cells) -> tuple[NDArray, NDArray]:
     """Return `random_fields`; the last ones are kept."""
-    return random_fields(cells)
+    return problems.random_fields(cells)
 
 
-# --- checks ---------------------------------------------------------------------------------------
-
-
-def check(make, backend) -> dict:
-    """Compare a few iterations on a small grid with the float64 reference, and with the bits of the model."""
+def check(make: Callable, backend: Backend) -> Row:
+    """Compare a few iterations on a small grid with the float64 reference and the model's bits."""
     found = _small_result(make(backend, SMALL))
-    same = np.array_equal(found, _small_result(ModelRelax(backend, SMALL)))
-    return {"error": relative_error(found, _truth()), "same_bits": "same" if same else "different"}
+    same = np.array_equal(found, _small_result(sweeps.ModelRelax(backend, SMALL)))
+    error = problems.relative_error(found, _truth())
+    return {"error": error, "same_bits": "same" if same else "different"}
 
 
-def _small_result(sweeps):
-    sweeps.load(*random_fields(SMALL))
-    sweeps.iterate(CHECKED_ITERATIONS)
-    return sweeps.result()
+def _small_result(made: Any) -> NDArray:
+    made.load(*problems.random_fields(SMALL))
+    made.iterate(CHECKED_ITERATIONS)
+    return made.result()
 
 
 @cache
-def _truth():
-    return relaxed(SMALL, CHECKED_ITERATIONS)
+def _truth() -> NDArray:
+    return problems.relaxed(SMALL, CHECKED_ITERATIONS)
 
 
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def copy_rate_of_memory(backend) -> float:
+def copy_row(backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
+    """Return what a copy within the memory moves."""
+    rate = COPY_RATES[backend.kind](backend)
+    return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
+
+
+def copy_rate_of_memory(backend: Any) -> float:
     """Return the bytes that all threads read and write a second when they copy an array."""
     source = np.ones((backend.threads, COPY_BYTES // 4 // backend.threads), np.float32)
     target = np.zeros_like(source)
-
     with ThreadPoolExecutor(backend.threads) as pool:
 
-        def copy():
+        def copy() -> None:
             list(pool.map(np.copyto, target, source))
 
         copy()
-        return 2 * source.nbytes / min(seconds_of(backend, copy) for _ in range(COPY_TRIALS))
+        return 2 * source.nbytes / fastest(backend, copy, COPY_TIMINGS)
 
 
-def copy_rate_of_gpu(backend) -> float:
-    """Return the same of a GPU's memory: by a kernel, or by CUDA's own copy, whichever is faster."""
+def copy_rate_of_gpu(backend: Any) -> float:
+    """Return the same of a GPU's memory: by a kernel, or by CUDA's own copy if that is faster."""
     source = backend.zeros(COPY_BYTES // 4, "f4")
     target = backend.zeros(COPY_BYTES // 4, "f4")
-
-    def copy():
-        backend.xp.copyto(target, source)
-
+    copy = partial(backend.xp.copyto, target, source)
     copy()
-    by_cuda = 2 * source.nbytes / min(seconds_of(backend, copy) for _ in range(COPY_TRIALS))
+    by_cuda = 2 * source.nbytes / fastest(backend, copy, COPY_TIMINGS)
     return max(by_cuda, copy_rate(backend))
 
 

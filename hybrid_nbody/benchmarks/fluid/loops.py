@@ -1,4 +1,6 @@
-"""Red-black iterations of Poisson's equation on CPU threads, in Numba: plain layouts, and ways to test for convergence.
+"""Red-black iterations of Poisson's equation on CPU threads, in Numba.
+
+They have plain layouts, or test for convergence in one way or another.
 
 Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c)
 is the cell x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that of the cell
@@ -29,7 +31,10 @@ def change_of(own, around, b, factor, six):
 
 @compiled
 def relax_interleaved_plane(colour, z, x, b, factor):
-    """Renew every other cell of a plane; those at the ends of a row apart, so that the inner loop has no condition."""
+    """Update every other cell of a plane.
+
+    Those at the ends of a row stand apart, so that the inner loop has no condition.
+    """
     planes, rows, number = x.shape
     six = x.dtype.type(6)
     last = number - 1
@@ -83,7 +88,10 @@ def largest(noted, change, tolerance):
 
 
 def relaxing_plane(note, zero):
-    """Return a function that relaxes one colour in a plane, and returns what `note` makes of `zero` and the changes."""
+    """Return a function that relaxes one colour in a plane.
+
+    It returns what `note` makes of `zero` and the changes.
+    """
 
     @inlined
     def relax_some(noted, row, around, b, factor, tolerance):

@@ -1,7 +1,27 @@
-"""What ``bench fluid`` computes: the plume of the course on one rank, random fields, and the truth they are held to."""
+"""What the parts of ``bench fluid`` share: settings, timing, the plume, random fields."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.benchmarks.harness.machine import Devices
+from hybrid_nbody.benchmarks.harness.measure import (
+    Action,
+    Row,
+    Stop,
+    Times,
+    affordable,
+    seconds_of,
+    timed,
+    timings,
+)
+from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels, reference
@@ -11,6 +31,9 @@ from hybrid_nbody.fluid.sources import Box, Event, Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange.halo import FullGrid
+
+ROW_SECONDS = 15.0
+"""About as long as the timings of a row may take: slow ones are repeated less often."""
 
 DTYPE = "f4"
 FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
@@ -42,6 +65,120 @@ fellows."""
 SMALL = (10, 8, 9)
 """Cells nx, ny, nz on which results are compared with the float64 reference."""
 
+Cells = tuple[int, int, int]
+
+
+# --- settings and rows ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, and what there is.
+
+    Attributes
+    ----------
+    devices : Devices
+    backend : {"auto", "cpu", "gpu"}
+    repeats : int
+    asked : mapping
+        The edges of grids by the option that asked for them.
+    """
+
+    devices: Devices
+    backend: str
+    repeats: int
+    asked: Mapping[str, Sequence[int]]
+
+    def edges(self, part: "Part", device: str) -> Sequence[int]:
+        """Return the edges of a part's grids; without a GPU, the default ones are the CPU's."""
+        return self.asked.get(part.option) or part.sizes[device if self.devices.gpu else "cpu"]
+
+    def wants(self, device: str) -> bool:
+        """Return whether rungs of a device belong in the table."""
+        return self.backend in ("auto", device)
+
+    def open(self, device: str, threads: int | None = None) -> Any:
+        """Return a backend to be measured: Numba's threads are those of the last one opened."""
+        if device == "gpu":
+            return self.devices.gpu
+        return CpuBackend(threads or self.devices.cpu.threads)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the benchmark.
+
+    Attributes
+    ----------
+    option : str
+        Which option says how large its grids are.
+    sizes : dict
+        Their edges by default, by device.
+    tasks : callable
+        Takes the part and `Settings`; yields its tasks.
+    """
+
+    option: str
+    sizes: Mapping[str, tuple[int, ...]]
+    tasks: Callable[["Part", Settings], Iterator[Task]]
+
+
+def task(
+    section: str, head: Row, measure: Callable, settings: Settings, threads: int | None = None
+) -> Task:
+    """Return what measures a row.
+
+    Parameters
+    ----------
+    head : dict
+        Says what the row is about; it has ``rung`` and ``device``.
+    measure : callable
+        Takes a backend, the head, the rows so far and a function that raises `Stopped`; returns
+        what is added to the head.
+    threads : int, optional
+        Of a CPU; None for all.
+    """
+
+    def row(head: Row, rows: list[Row], stop: Stop) -> Row:
+        if head["device"] == "gpu" and not settings.devices.gpu:
+            return head | {"note": "needs a GPU"}
+        stop()
+        backend = settings.open(head["device"], threads)
+        used = {"threads": getattr(backend, "threads", None)}
+        return head | used | measure(backend, head, rows, stop)
+
+    return Task(section, head["rung"], partial(row, head))
+
+
+def speedup(rows: list[Row], head: Row, seconds: float, *keys: str) -> Row:
+    """Return the speed-up over the first measured row that agrees in some columns."""
+    alike = [row for row in rows if all(row[key] == head[key] for key in keys)]
+    first = next((row["median_s"] for row in alike if row.get("median_s")), seconds)
+    return {"speedup": first / seconds}
+
+
+def measured(
+    backend: Backend, action: Action, repeats: int, stop: Stop, captured: bool = True
+) -> Times:
+    """Time `action`, fewer times if it is slow.
+
+    Where it waits for the device, it cannot be `captured` in a graph.
+    """
+    stop()
+    fitting = affordable(repeats, seconds_of(backend, action), ROW_SECONDS)
+    if captured and fitting == repeats:
+        return timed(backend, action, repeats, stop)
+    return timings(backend, action, fitting, stop)
+
+
+def per(taken: Times, number: int) -> Times:
+    """Return the times of one of `number` things that were timed in a row."""
+    seconds = tuple(one / number for one in taken.seconds)
+    return replace(taken, seconds=seconds, calls=taken.calls * number)
+
+
+# --- problems -------------------------------------------------------------------------------------
+
 
 class OneRank:
     """The ranks of a benchmark: this process alone, without MPI."""
@@ -50,31 +187,33 @@ class OneRank:
     size = 1
     is_root = True
 
-    def gather(self, value):
+    def gather(self, value: Any) -> list:
         """Return the value of every rank."""
         return [value]
 
-    def concatenate(self, rows):
+    def concatenate(self, rows: NDArray) -> NDArray:
         """Return the rows of all ranks."""
         return rows
 
 
-def make_halo(cells) -> FullGrid:
+def make_halo(cells: Cells) -> FullGrid:
     """Return the halo of a grid of cells nx, ny, nz within free-slip walls."""
     return FullGrid(cells[2], periodic=False)
 
 
-def make_slab(cells) -> Slab:
+def make_slab(cells: Cells) -> Slab:
     """Return such a grid."""
     return Slab.whole(cells, FREE_SLIP)
 
 
-def centre(cells) -> Box:
+def centre(cells: Cells) -> Box:
     """Return the cell at the centre, as the course's program numbers it."""
     return Box.cell(*(number // 2 - 1 for number in cells))
 
 
-def make_model(backend, cells, solver, physics, events) -> FluidModel:
+def make_model(
+    backend: Backend, cells: Cells, solver: Callable, physics: Physics, events: Sequence
+) -> FluidModel:
     """Return a fluid at rest.
 
     Parameters
@@ -86,37 +225,39 @@ def make_model(backend, cells, solver, physics, events) -> FluidModel:
     """
     halo = make_halo(cells)
     kernels = make_kernels(backend, make_slab(cells), DTYPE)
-    place = centre(cells)
-    sources = Sources([Event(step, step, field, values, place) for step, field, values in events])
+    box = centre(cells)
+    sources = Sources([Event(step, step, field, values, box) for step, field, values in events])
     solver = solver(kernels, halo, COURSE)
     return FluidModel(
         kernels, halo, OneRank(), solver, physics, sources, Frames(), COURSE.iterations
     )
 
 
-def random_fields(cells, seed=1):
-    """Return a first guess and a right-hand side of random numbers, (nz, ny, nx) float32; the latter has no average."""
+def random_fields(cells: Cells, seed: int = 1) -> tuple[NDArray, NDArray]:
+    """Return a first guess and a right-hand side of random numbers; the latter has no average.
+
+    Both are (nz, ny, nx) arrays of float32.
+    """
     random = np.random.default_rng(seed)
     x, b = random.standard_normal((2, *reversed(cells)), np.float32)
     return x, b - b.mean()
 
 
-def smooth_field(edge: int, waves=4, seed=1):
-    """Return a cube of random cosines, of 1 to `waves` half waves along each edge, float32; its average is zero."""
+def smooth_field(edge: int, waves: int = 4, seed: int = 1) -> NDArray:
+    """Return a cube of random cosines, 1 to `waves` half waves along each edge; average zero."""
     number = np.arange(1, waves + 1)
     cosines = np.cos(np.pi * number[:, None] * (np.arange(edge) + 0.5) / edge)
     weight = np.random.default_rng(seed).standard_normal((waves,) * 3)
-    return np.einsum("abc,az,by,cx->zyx", weight, cosines, cosines, cosines, optimize=True).astype(
-        np.float32
-    )
+    field = np.einsum("abc,az,by,cx->zyx", weight, cosines, cosines, cosines, optimize=True)
+    return field.astype(np.float32)
 
 
-def relative_error(found, expected) -> float:
+def relative_error(found: NDArray, expected: NDArray) -> float:
     """Return the largest difference over the largest value."""
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-def relaxed(cells, iterations: int):
-    """Return what red-black iterations make of `random_fields` by Poisson's equation, in float64."""
+def relaxed(cells: Cells, iterations: int) -> NDArray:
+    """Return `random_fields` after red-black iterations of Poisson's equation, in float64."""
     x, b = (field.astype(float) for field in random_fields(cells))
     return reference.relax(x, b, POISSON, FREE_SLIP, iterations)[0]

@@ -1,14 +1,18 @@
-"""Red-black iterations of Poisson's equation, made ready to run: plain kernels of this room, and those of the model.
+"""Red-black iterations of Poisson's equation, ready to run: plain kernels, and those of the model.
 
 All have ``load(x, b)`` and ``result()``, which take and return fields (nz, ny, nx) of float32 on
-the host, and ``iterate(count)``. None of their tests for convergence is ever met: `TOLERANCE`.
+the host, and ``iterate(count)``. ``captured`` says whether iterations can be captured in a graph:
+the host takes no part in them. None of their tests for convergence is ever met: `TOLERANCE`.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybrid_nbody.benchmarks.fluid.problems import DTYPE, make_halo, make_slab
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.benchmarks.fluid.problems import DTYPE, Cells, make_halo, make_slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS, TiledSolver
@@ -37,81 +41,67 @@ FOLD_THREADS = 1024
 
 
 class InterleavedLoops:
-    """Interleaved arrays on CPU threads: `hybrid_nbody.benchmarks.fluid.loops.relax_interleaved`."""
+    """Interleaved arrays on CPU threads: `hybrid_nbody.benchmarks.fluid.loops`."""
 
     captured = True
 
-    def __init__(self, backend, cells):
-        from hybrid_nbody.benchmarks.fluid import (
-            loops as fluid_loops,  # compiles for the threads and the cache of `backend`
-        )
+    def __init__(self, backend: Any, cells: Cells):
+        from hybrid_nbody.benchmarks.fluid import loops  # compiled for the backend's threads
 
         self.backend = backend
-        self.loops = fluid_loops
+        self.loops = loops
 
-    def load(self, x, b):
+    def load(self, x: NDArray, b: NDArray) -> None:
         """Take a first guess and a right-hand side."""
         self.x = x.copy()
         self.b = b
 
-    def iterate(self, count):
+    def iterate(self, count: int) -> None:
         """Do iterations."""
         self.loops.relax_interleaved(self.x, self.b, FACTOR, count)
 
-    def result(self):
+    def result(self) -> NDArray:
         """Return the solution so far."""
         return self.x
 
 
-class ColourLoops:
-    """Colours in separate arrays on CPU threads; a subclass says what is noted of the changes."""
+NOTES = {
+    "nothing": (np.int64(0), -1.0),
+    "count": (np.int64(0), 0.0),
+    "largest": (np.float32(0), float(TOLERANCE)),
+}
+"""What is noted of the changes of a plane, with its first value, and the limit up to which
+iterations end: nothing; the cells that changed, in an integer; the largest change, a float."""
 
-    captured = True
-    note = "nothing"
-    zero = np.int64(0)
-    limit = -1.0
 
-    def __init__(self, backend, cells):
-        from hybrid_nbody.benchmarks.fluid import loops as fluid_loops
+class ColourLoops(InterleavedLoops):
+    """Colours in separate arrays on CPU threads; see `NOTES`."""
 
-        self.backend = backend
-        self.loops = fluid_loops
-        self.relax = fluid_loops.relaxing(getattr(fluid_loops, self.note), self.zero)
+    def __init__(self, backend: Any, cells: Cells, note: str):
+        super().__init__(backend, cells)
+        zero, self.limit = NOTES[note]
+        self.relax = self.loops.relaxing(getattr(self.loops, note), zero)
         self.noted = np.zeros((2, cells[2]))
 
-    def load(self, x, b):
-        """See `InterleavedLoops`."""
-        self.x, self.b = self.loops.split(x), self.loops.split(b)
+    def load(self, x: NDArray, b: NDArray) -> None:
+        """Take a first guess and a right-hand side."""
+        self.x = self.loops.split(x)
+        self.b = self.loops.split(b)
 
-    def iterate(self, count):
-        """See `InterleavedLoops`."""
+    def iterate(self, count: int) -> None:
+        """Do iterations."""
         self.relax(self.x, self.b, FACTOR, TOLERANCE, count, self.noted, self.limit)
 
-    def result(self):
-        """See `InterleavedLoops`."""
+    def result(self) -> NDArray:
+        """Return the solution so far."""
         return self.loops.merge(self.x)
-
-
-class CountingLoops(ColourLoops):
-    """Cells that changed by more than the tolerance are counted, in an integer."""
-
-    note = "count"
-    limit = 0.0
-
-
-class LargestLoops(ColourLoops):
-    """The largest change is found, a float."""
-
-    note = "largest"
-    zero = np.float32(0)
-    limit = float(TOLERANCE)
 
 
 # --- on a GPU -------------------------------------------------------------------------------------
 
 
 class PlainKernels:
-    """Interleaved arrays on a GPU, by ``fluid_sweeps.cu``; nothing is noted.
+    """Interleaved arrays on a GPU, by ``sweeps.cu``; a subclass notes changes.
 
     Parameters
     ----------
@@ -120,98 +110,93 @@ class PlainKernels:
         nx, ny, nz.
     block : tuple of int
         Threads along x, y and z.
-
-    Attributes
-    ----------
-    captured : bool
-        Whether iterations can be captured in a graph: the host takes no part in them.
+    kernel : str
+        What does a half sweep.
     """
 
     captured = True
-    kernel = "plain"
+    noted: tuple[Any, ...] = ()
 
-    def __init__(self, backend, cells, block=BEST_BLOCK):
+    def __init__(
+        self,
+        backend: Any,
+        cells: Cells,
+        block: tuple[int, int, int] = BEST_BLOCK,
+        kernel: str = "plain",
+    ):
         self.backend = backend
+        self.kernel = kernel
         self.block = block
-        self.grid = tuple(
-            -(-n // width) for n, width in zip((-(-cells[0] // 2), *cells[1:]), block, strict=True)
-        )
+        half = -(-cells[0] // 2), *cells[1:]
+        self.grid = tuple(-(-n // width) for n, width in zip(half, block, strict=True))
         self.sizes = tuple(map(np.int32, cells))
-        self.function = backend.compile(SOURCE, {}).get_function
-        self.half_sweep = self.function(self.kernel)
-        self.room = ()
+        self.module = CudaModule(backend, SOURCE, {})
 
-    def load(self, x, b):
-        """See `InterleavedLoops`."""
-        self.x, self.b = self.backend.upload(x), self.backend.upload(b)
+    def load(self, x: NDArray, b: NDArray) -> None:
+        """Take a first guess and a right-hand side."""
+        self.x = self.backend.upload(x)
+        self.b = self.backend.upload(b)
 
-    def iterate(self, count):
+    def iterate(self, count: int) -> None:
         """Queue iterations."""
         for _ in range(count):
             for colour in (0, 1):
-                arguments = np.int32(colour), *self.sizes, self.x, self.b, FACTOR, *self.room
-                self.half_sweep(self.grid, self.block, arguments)
+                cells = np.int32(colour), *self.sizes, self.x, self.b, FACTOR
+                self.module.launch_grid(self.kernel, self.grid, self.block, (*cells, *self.noted))
             self.end_iteration()
 
-    def end_iteration(self):
-        """Nothing is to be done."""
+    def end_iteration(self) -> None:
+        """Look at what was noted."""
 
-    def result(self):
-        """See `InterleavedLoops`."""
+    def result(self) -> NDArray:
+        """Return the solution so far."""
         return self.backend.download(self.x)
 
 
 class OneFlag(PlainKernels):
-    """Every thread whose cell changed raises one flag in the device's memory."""
+    """One flag in the device's memory, raised by each thread whose cell changed, or once a block.
 
-    kernel = "flag_of_threads"
+    The model has one thread of a block raise it, if it is not seen up yet.
+    """
 
-    def __init__(self, backend, cells):
-        super().__init__(backend, cells)
+    def __init__(self, kernel: str, backend: Any, cells: Cells):
+        super().__init__(backend, cells, kernel=kernel)
         self.control = backend.zeros(3, "i4")
-        self.room, self.end = (TOLERANCE, self.control), self.function("end_iteration")
+        self.noted = (TOLERANCE, self.control)
 
-    def end_iteration(self):
+    def end_iteration(self) -> None:
         """Let one thread look at the flag."""
-        self.end((1,), (1,), (self.control,))
-
-
-class OneFlagOncePerBlock(OneFlag):
-    """One thread of a block raises the flag, if it is not seen up yet: so does the model."""
-
-    kernel = "flag_of_blocks"
+        self.module.launch("end_iteration", 1, 1, self.control)
 
 
 class BlockFlags(PlainKernels):
     """Each block has a flag of its own; a second kernel folds them into one."""
 
-    kernel = "block_flags"
-
-    def __init__(self, backend, cells):
-        super().__init__(backend, cells)
+    def __init__(self, backend: Any, cells: Cells):
+        super().__init__(backend, cells, kernel="block_flags")
         self.blocks = int(np.prod(self.grid))
         self.control = backend.zeros(3, "i4")
         self.flags = backend.zeros(self.blocks, "i4")
-        self.room, self.fold = (TOLERANCE, self.control, self.flags), self.function("fold")
+        self.noted = (TOLERANCE, self.control, self.flags)
 
-    def end_iteration(self):
+    def end_iteration(self) -> None:
         """Fold the flags."""
-        self.fold((1,), (FOLD_THREADS,), (np.int32(self.blocks), self.flags, self.control))
+        arguments = np.int32(self.blocks), self.flags, self.control
+        self.module.launch("fold", FOLD_THREADS, FOLD_THREADS, *arguments)
 
 
 class ReadByHost(PlainKernels):
-    """The largest change is found, and the host reads it after each iteration, as the course's program does."""
+    """The host reads the largest change after each iteration, as the course's program does."""
 
     captured = False
-    kernel = "largest"
 
-    def __init__(self, backend, cells):
-        super().__init__(backend, cells)
+    def __init__(self, backend: Any, cells: Cells):
+        super().__init__(backend, cells, kernel="largest")
         self.most = backend.zeros(1, "f4")
-        self.room = (self.most,)
+        self.noted = (self.most,)
 
-    def end_iteration(self):
-        """Wait for the largest change; that it is never small enough does not matter to the time."""
+    def end_iteration(self) -> None:
+        """Wait for the largest change; that it is never small enough does not change the time."""
         self.seen = self.backend.download(self.most)[0] > TOLERANCE
         self.most.fill(0)
 
@@ -223,26 +208,21 @@ class ModelSweeps:
     """Colours in separate arrays, a sweep for each: what ranks that share a grid do."""
 
     captured = True
-    held = {}
 
-    def __init__(self, backend, cells):
+    def __init__(self, backend: Any, cells: Cells):
         self.backend = backend
         self.kernels = make_kernels(backend, make_slab(cells), DTYPE)
-        for name, value in self.held.items():  # whatever the kernels would choose for such a grid
-            setattr(self.kernels, name, value)
-        self.x, self.b, self.field = (
-            self.kernels.colours(),
-            self.kernels.colours(),
-            self.kernels.field(),
-        )
+        self.x = self.kernels.colours()
+        self.b = self.kernels.colours()
+        self.field = self.kernels.field()
 
-    def load(self, x, b):
-        """See `InterleavedLoops`."""
+    def load(self, x: NDArray, b: NDArray) -> None:
+        """Take a first guess and a right-hand side."""
         for host, colours in ((x, self.x), (b, self.b)):
             self.field[1:-1] = self.backend.upload(host)
             self.kernels.split(self.field, colours)
 
-    def iterate(self, count):
+    def iterate(self, count: int) -> None:
         """Queue iterations."""
         kernels = self.kernels
         relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, TOLERANCE)
@@ -253,8 +233,8 @@ class ModelSweeps:
             kernels.end_iteration()
         kernels.end_solve()
 
-    def result(self):
-        """See `InterleavedLoops`."""
+    def result(self) -> NDArray:
+        """Return the solution so far."""
         self.kernels.merge(self.x, self.field)
         return self.backend.download(self.field[1:-1])
 
@@ -264,40 +244,38 @@ class ModelRelax(ModelSweeps):
 
     tolerance = TOLERANCE
 
-    def __init__(self, backend, cells):
+    def __init__(self, backend: Any, cells: Cells):
         super().__init__(backend, cells)
         self.halo = OwnGrid(make_halo(cells))
 
-    def iterate(self, count):
+    def iterate(self, count: int) -> None:
         """Queue iterations."""
         solve = Solve(POISSON, self.tolerance, count)
         run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), self.halo)
 
 
-class OnePassOnCpu(ModelRelax):
-    """Both colours in one pass over the grid, on CPU threads."""
-
-    held = {"longest_pass": 1}
-
-
-class PassesOnCpu(ModelRelax):
-    """The longest passes by which CPU threads relax a large grid, however small this one is."""
-
-    held = {"longest_pass": CPU_PASS}
-    tolerance = np.float32(NEVER_MET)
+def one_pass_on_cpu(backend: Any, cells: Cells) -> ModelRelax:
+    """Return both colours in one pass over the grid, on CPU threads."""
+    made = ModelRelax(backend, cells)
+    made.kernels.longest_pass = 1
+    return made
 
 
-class ModelPasses(ModelRelax):
-    """The passes over the grid by which a GPU relaxes a large one, however small this one is."""
-
-    longest = LONGEST_PASS
-
-    def __init__(self, backend, cells):
-        super().__init__(backend, cells)
-        self.kernels.pass_solver = TiledSolver(self.kernels, self.longest)
+def passes_on_cpu(backend: Any, cells: Cells) -> ModelRelax:
+    """Return the longest passes by which CPU threads relax a large grid, however small this is."""
+    made = ModelRelax(backend, cells)
+    made.kernels.longest_pass = CPU_PASS
+    made.tolerance = np.float32(NEVER_MET)
+    return made
 
 
-class FusedColours(ModelPasses):
-    """Both colours in one pass over the grid, on a GPU."""
+def model_passes(backend: Any, cells: Cells, longest: int = LONGEST_PASS) -> ModelRelax:
+    """Return the passes by which a GPU relaxes a large grid, however small this one is."""
+    made = ModelRelax(backend, cells)
+    made.kernels.pass_solver = TiledSolver(made.kernels, longest)
+    return made
 
-    longest = 1
+
+def fused_colours(backend: Any, cells: Cells) -> ModelRelax:
+    """Return both colours in one pass over the grid, on a GPU."""
+    return model_passes(backend, cells, longest=1)

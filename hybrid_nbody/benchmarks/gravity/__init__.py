@@ -1,1 +1,52 @@
-"""What the pair force reaches: sizes, limits, tuning, shares."""
+"""What the pair force reaches: sizes, limits, tuning, and forces that two devices share."""
+
+from hybrid_nbody.benchmarks.harness.options import (
+    BACKEND,
+    REPEATS,
+    SIZES,
+    THREADS,
+    Benchmark,
+    Option,
+    Switch,
+)
+
+ROLES = Option(
+    "--roles",
+    "",
+    "gpu: a GPU and the CPU; cpu: CPU threads play both roles, one after the other",
+    "gpu",
+    ("gpu", "cpu"),
+)
+PRECISIONS = Option("--precisions", "P,P", "single, mixed, double", "single")
+DRY_RUN = Switch("--dry-run", "measure and choose, but keep nothing for later runs")
+
+BENCHMARKS = (
+    Benchmark(
+        "sizes",
+        "gravity.sizes.run",
+        "the kernels of a run against the number of bodies, in every precision",
+        (SIZES, BACKEND, REPEATS),
+        keys=("device", "precision", "bodies"),
+    ),
+    Benchmark(
+        "limits",
+        "gravity.limits.run",
+        "the kernels of a run against what this GPU can do at most",
+        (SIZES, REPEATS),
+        keys=("precision", "kernel", "bodies"),
+    ),
+    Benchmark(
+        "tune",
+        "gravity.tune.run",
+        "choose the fastest variants of the kernels for this GPU",
+        (SIZES, REPEATS, DRY_RUN),
+        keys=("precision", "sum", "bodies", "choice"),
+    ),
+    Benchmark(
+        "split",
+        "gravity.split.run",
+        "a force shared by a GPU and the CPU, against the CPU's share",
+        (SIZES, ROLES, PRECISIONS, THREADS, REPEATS),
+        keys=("precision", "bodies", "label"),
+    ),
+)

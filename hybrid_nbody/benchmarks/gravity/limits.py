@@ -1,21 +1,48 @@
-"""``bench limits``: the GPU kernels of a run against what their arithmetic allows at most on this GPU."""
+"""``bench limits``: the GPU kernels of a run against what their arithmetic allows at most.
 
+Beside them stand accelerations with plain atomic adds, which show what a fixed order of the sums
+costs. Their last bits differ from call to call, so that no run uses them.
+"""
+
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import product
+from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from hybrid_nbody.benchmarks.gravity.atomic import ATOMIC_KERNELS
-from hybrid_nbody.benchmarks.harness import options
-from hybrid_nbody.benchmarks.harness.machine import check_memory, find_devices
-from hybrid_nbody.benchmarks.harness.measure import timed
-from hybrid_nbody.benchmarks.harness.peak import measure_peak
-from hybrid_nbody.benchmarks.harness.pictures import limits_figure, write
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness.machine import (
+    Devices,
+    Peak,
+    check_memory,
+    find_devices,
+    measure_peak,
+)
+from hybrid_nbody.benchmarks.harness.measure import (
+    BODIES,
+    PRECISION,
+    Action,
+    Column,
+    Row,
+    Stop,
+    digits,
+    percent,
+    timed,
+    times,
+    timing_columns,
+)
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.results import Column, digits, times, timing_columns
-from hybrid_nbody.benchmarks.ladder.problems import massive_box
-from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
+from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 SIZE = 131072
@@ -57,8 +84,8 @@ A pair that is computed once counts as two interactions; its sums can exceed wha
 the others."""
 
 COLUMNS = (
-    Column("precision", "of the pair force"),
-    Column("bodies", "number of bodies N", "Bodies"),
+    PRECISION,
+    BODIES.shown("Bodies"),
     Column("kernel", "what was computed", "kernel"),
     Column(
         "times_a_pair",
@@ -68,19 +95,10 @@ COLUMNS = (
     ),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
     *timing_columns(figures=4),
-    Column(
-        "instructions",
-        "least instructions of an interaction; in double those of float64",
-        "instruc-\ntions",
-    ),
-    Column(
-        "ceiling",
-        "interactions a second that these allow at most",
-        "\nceiling",
-        times(1e-9, digits(4)),
-    ),
+    Column("instructions", "least of an interaction; in double of float64", "instruc-\ntions"),
+    Column("ceiling", "interactions/s that these allow", "\nceiling", times(1e-9, digits(4))),
     Column("limited_by", "what the ceiling is: instructions, or reciprocal roots", rank=2),
-    Column("share_of_ceiling", "rate over ceiling", "of the\nceiling", "{:.1%}".format),
+    Column("share_of_ceiling", "rate over ceiling", "of the\nceiling", percent()),
 )
 
 
@@ -91,7 +109,7 @@ class Kernel:
     Attributes
     ----------
     name : str
-    counts_as : str, optional
+    counts_as : str or None
         Whose instructions it needs, by their name in `INSTRUCTIONS`; None if it has no
         interactions.
     action : callable
@@ -102,31 +120,31 @@ class Kernel:
 
     name: str
     counts_as: str | None
-    action: object
+    action: Callable[[ProductionRun], Action]
     equal: bool = False
 
 
-def _accelerations(run):
+def _accelerations(run: ProductionRun) -> Action:
     return partial(run.kernels.accelerations, run.state)
 
 
-def _potential(run):
+def _potential(run: ProductionRun) -> Action:
     return partial(run.kernels.potential, run.state, run.backend.zeros(run.problem.number, "f8"))
 
 
-def _jerks(run):
+def _jerks(run: ProductionRun) -> Action:
     jerk = run.backend.zeros((run.problem.number, 3), "f8")
     return partial(run.kernels.accelerations_and_jerks, run.state, run.state.velocity, jerk)
 
 
-def _atomic(run):
-    kernels = ATOMIC_KERNELS[type(run.kernels)]
-    run.kernels = kernels(run.backend, run.state, PairForce(run.precision, run.problem.softening))
+def _atomic(run: ProductionRun) -> Action:
+    make = ATOMIC_KERNELS[type(run.kernels)]
+    run.kernels = make(run.backend, run.state, PairForce(run.precision, run.problem.softening))
     run.kernels.pack(run.state)
-    return partial(run.kernels.accelerations, run.state)
+    return _accelerations(run)
 
 
-def _pack(run):
+def _pack(run: ProductionRun) -> Action:
     return partial(run.kernels.pack, run.state)
 
 
@@ -140,104 +158,193 @@ KERNELS = (
 )
 
 
-def run(arguments) -> int:
+def run(arguments: Namespace) -> int:
     """Carry out ``bench limits`` and return the exit code."""
-    repeats = options.number("--repeats", arguments.repeats)
+    repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
     devices = find_devices("gpu")
     check_memory(devices, asked or [SIZE])
-    peak = cache(lambda: measure_peak(devices.gpu))
-    problem = cache(massive_box)
-    tasks = [
-        Task(
-            f"{precision}: random in [-5, 5]^3, masses in [1, 10]",
-            f"{number} bodies, {kernel.name}",
-            partial(_row, devices.gpu, precision, kernel, number, problem, repeats, peak),
-        )
-        for precision, number, kernel in chosen(sorted(asked) if asked else None)
-    ]
-    conclude = partial(_conclusion, peak=peak)
-    return carry_out(
-        Plan("limits", COLUMNS, tasks, partial(write, limits_figure), conclude), devices, arguments
-    )
+    limits = Limits(devices, repeats)
+    tasks = [limits.task(*row) for row in chosen(sorted(asked))]
+    return carry_out(Plan("limits", COLUMNS, tasks, draw, limits.conclude), devices, arguments)
 
 
-def chosen(asked) -> list:
-    """Return (precision, bodies, kernel) of each row: all kernels at the sizes asked for, or what suits."""
+def chosen(asked: Sequence[int]) -> list[tuple[str, int, Kernel]]:
+    """Return (precision, bodies, kernel) of each row; without sizes asked for, the default ones."""
     few = [] if asked else [("single", number, KERNELS[0]) for number in SINGLE_SIZES]
-    return few + [
-        (precision, number, kernel)
-        for precision in PRECISIONS
-        for number in asked or [SIZE]
-        for kernel in KERNELS
-    ]
+    return few + list(product(PRECISIONS, asked or [SIZE], KERNELS))
 
 
-def _row(backend, precision, kernel, number, problem, repeats, peak, rows, stop):
-    ready = ProductionRun(backend, precision, _with_masses(problem(number), kernel.equal))
-    ready.force()
-    taken = timed(backend, kernel.action(ready), repeats, stop)
-    targets = ready.kernels.jerk_targets if kernel.name == JERKS else ready.kernels.targets
-    head = {"precision": precision, "bodies": number, "kernel": kernel.name}
-    if kernel.counts_as is None:
-        return head | taken.columns
-    reached = _against_ceiling(number**2 / taken.median, peak(), precision, kernel.counts_as)
-    return (
-        head
-        | {"times_a_pair": ready.kernels.times_a_pair, "targets": targets}
-        | taken.columns
-        | reached
-    )
+class Limits:
+    """The rows, and what they say of the GPU."""
+
+    def __init__(self, devices: Devices, repeats: int):
+        self.backend = devices.gpu
+        self.repeats = repeats
+        self.peak = cache(lambda: measure_peak(devices.gpu))
+        self.problem = cache(massive_box)
+
+    def task(self, precision: str, number: int, kernel: Kernel) -> Task:
+        """Return what measures a row."""
+        section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
+        label = f"{number} bodies, {kernel.name}"
+        return Task(section, label, partial(self._row, precision, number, kernel))
+
+    def _row(self, precision: str, number: int, kernel: Kernel, rows: list[Row], stop: Stop) -> Row:
+        problem = self.problem(number)
+        if kernel.equal:
+            problem = replace(problem, mass=np.ones_like(problem.mass))
+        run = ProductionRun(self.backend, precision, problem)
+        run.force()
+        taken = timed(self.backend, kernel.action(run), self.repeats, stop)
+        row = {"precision": precision, "bodies": number, "kernel": kernel.name} | taken.columns
+        if kernel.counts_as is None:
+            return row
+        rate = number**2 / taken.median
+        most, limited_by = ceiling(self.peak(), precision, kernel.counts_as)
+        kernels = run.kernels
+        return row | {
+            "times_a_pair": kernels.times_a_pair,
+            "targets": kernels.jerk_targets if kernel.name == JERKS else kernels.targets,
+            "interactions_per_s": rate,
+            "instructions": INSTRUCTIONS[precision][kernel.counts_as],
+            "ceiling": most,
+            "limited_by": limited_by,
+            "share_of_ceiling": rate / most,
+        }
+
+    def conclude(self, rows: Sequence[Row]) -> list[str]:
+        """Return the peak of the GPU, what a fixed order costs and what pack takes, in words."""
+        if not rows:
+            return []
+        lines = [self.peak().description]
+        for (precision, number), group in pictures.groups(rows, "precision", "bodies"):
+            seconds = {row["kernel"]: row["median_s"] for row in group}
+            compared = (seconds.get(name) for name in (ACCELERATIONS, ATOMIC, PACK))
+            lines += costs(f"{precision}, {number} bodies:", *compared)
+        return lines
 
 
-def _with_masses(problem, equal):
-    return replace(problem, mass=np.ones_like(problem.mass)) if equal else problem
+def ceiling(peak: Peak, precision: str, kernel: str) -> tuple[float, str]:
+    """Return the interactions/s that a kernel's arithmetic allows, and what limits them."""
+    slots = peak.double if precision == "double" else peak.single
+    allowed = slots / INSTRUCTIONS[precision][kernel]
+    return min((allowed, "instructions"), (peak.roots, "reciprocal roots"))
 
 
-def _against_ceiling(rate, peak, precision, kernel):
-    """Return the columns that compare a rate with its ceiling."""
-    most, limited_by = ceiling(peak, precision, kernel)
-    return {
-        "interactions_per_s": rate,
-        "instructions": INSTRUCTIONS[precision][kernel],
-        "ceiling": most,
-        "limited_by": limited_by,
-        "share_of_ceiling": rate / most,
-    }
-
-
-def ceiling(peak, precision: str, kernel: str) -> tuple[float, str]:
-    """Return the interactions a second that the arithmetic of a kernel allows at most, and what limits them."""
-    instructions = (peak.double if precision == "double" else peak.single) / INSTRUCTIONS[
-        precision
-    ][kernel]
-    return min((instructions, "instructions"), (peak.roots, "reciprocal roots"))
-
-
-def _conclusion(rows, peak):
-    """Return the peak of the GPU, what a fixed order costs and what pack takes, in words."""
-    if not rows:
-        return []
-    seconds = {(row["precision"], row["bodies"], row["kernel"]): row["median_s"] for row in rows}
-    lines = [peak().description]
-    for precision, number in dict.fromkeys(key[:2] for key in seconds):
-        lines += costs(
-            precision, number, *(seconds.get((precision, number, name)) for name in COMPARED)
-        )
-    return lines
-
-
-COMPARED = (ACCELERATIONS, ATOMIC, PACK)
-
-
-def costs(precision, number, fixed, atomic, pack) -> list[str]:
-    """Return in words what a fixed order of summation costs, and packing; nothing of what was not measured."""
-    head = f"{precision}, {number} bodies:"
+def costs(head: str, fixed: float | None, atomic: float | None, pack: float | None) -> list[str]:
+    """Return in words what a fixed order of the sums costs, and packing, if both were measured."""
     lines = []
     if fixed and atomic:
-        lines.append(
-            f"{head} a fixed order of the sums costs {fixed / atomic - 1:+.1%} over atomic adds"
-        )
+        cost = fixed / atomic - 1
+        lines.append(f"{head} a fixed order of the sums costs {cost:+.1%} over atomic adds")
     if fixed and pack:
         lines.append(f"{head} pack takes {pack / fixed:.1%} of the time of the accelerations")
     return lines
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the rate of each kernel as a bar, and its ceiling as a line across."""
+    rows = [row for row in rows if row.get("interactions_per_s")]
+    figure = pictures.new_figure(1.0 + 0.2 * len(rows))
+    axes = figure.subplots()
+    names = {}
+    for y, row in enumerate(rows):
+        rate, most = row["interactions_per_s"], row["ceiling"]
+        pictures.draw_bar(axes, y, rate, pictures.PRECISION_COLOURS[row["precision"]])
+        pictures.mark_limit(axes, most, y)
+        text = f"{pictures.rate_text(rate)}, {row['share_of_ceiling']:.0%}"
+        pictures.write_beside(axes, text, max(rate, most), y)
+        names[y] = f"{row['precision']}, {row['kernel']}, {row['bodies']}"
+    pictures.name_bars(axes, names, len(rows) - 0.4)
+    axes.margins(x=0.15)
+    pictures.ticks_text(axes.xaxis, lambda rate: pictures.rate_text(rate) if rate else "0")
+    axes.set_xlabel(f"{pictures.RATE} (line: what the instructions allow at most)")
+    figure.suptitle(pictures.machine_title(facts, "gpu"))
+    return figure
+
+
+# --- atomic adds ----------------------------------------------------------------------------------
+
+KEPT = (
+    "partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] "
+    "= total[k][c];"
+)
+ADDED = (
+    "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, "
+    "total[k][c]);"
+)
+EXACT = (
+    "add_exactly<Sum>(value, sums, sums.rows + (size_t)component * Sum::words * sums.slots + slot);"
+)
+ROUNDED = "atomicAdd(sums.rows + (size_t)component * Sum::words * sums.slots + slot, value);"
+
+
+def replaced(source: Path, old: str, new: str) -> str:
+    """Return a source with one statement replaced.
+
+    Raises
+    ------
+    RuntimeError
+        If the statement to be replaced does not stand there, once.
+    """
+    text = source.read_text()
+    if text.count(old) != 1:
+        raise RuntimeError(f"{source.name} does not hold, once, the statement that adds: {old}")
+    return text.replace(old, new)
+
+
+def atomic_text() -> str:
+    """Return ``pair_force.cu`` with the parts of a target added up at once, in any order."""
+    return replaced(gpu.SOURCE, KEPT, ADDED)
+
+
+def atomic_pairs_text() -> str:
+    """Return ``symmetric.cu`` with what tiles add to a body rounded as it comes, in any order."""
+    return replaced(pairs.SOURCE, EXACT, ROUNDED)
+
+
+@contextmanager
+def file_of(text: str) -> Iterator[Path]:
+    """Lend a file that holds a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "atomic.cu"
+        path.write_text(text)
+        yield path
+
+
+class AtomicKernels(gpu.Kernels):
+    """Accelerations of softened bodies of unequal masses, with G = 1."""
+
+    def __init__(self, backend, state, pair_force):
+        super().__init__(backend, state, pair_force)
+        number = len(state.mass)
+        macros = gpu.defines(pair_force.precision, self.layout, self.tuning, number, number)
+        with file_of(atomic_text()) as path:
+            self.module = CudaModule(backend, path, macros)
+
+    def accelerations(self, state) -> None:
+        """Fill ``state.acceleration``, after `pack`."""
+        self.result = state.acceleration
+        self.result.fill(0)
+        super().accelerations(state)
+
+    def _partial(self, components):
+        """Return what a part is added to."""
+        return self.result
+
+    def _combine(self, state, scale, partial, result) -> None:
+        """Do nothing: the parts are added up already."""
+
+
+class AtomicPairKernels(pairs.Kernels):
+    """The same of each pair once."""
+
+    def __init__(self, backend, state, pair_force):
+        super().__init__(backend, state, pair_force)
+        with file_of(atomic_pairs_text()) as path:
+            self.symmetric = CudaModule(backend, path, pairs.defines())
+
+
+ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, pairs.Kernels: AtomicPairKernels}
+"""With plain atomic adds, by the kernels that they stand beside."""

@@ -1,18 +1,40 @@
-"""``bench sizes``: the kernels of a run against the number of bodies, in every precision and on every backend."""
+"""``bench sizes``: the kernels of a run against the number of bodies, in every precision."""
 
 import math
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
-from hybrid_nbody.benchmarks.harness import options
-from hybrid_nbody.benchmarks.harness.machine import check_memory, find_devices
-from hybrid_nbody.benchmarks.harness.measure import timed
-from hybrid_nbody.benchmarks.harness.peak import measure_peak
-from hybrid_nbody.benchmarks.harness.pictures import sizes_figure, write
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.style import BLACK, SKY
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness.machine import (
+    Devices,
+    check_memory,
+    find_devices,
+    measure_peak,
+)
+from hybrid_nbody.benchmarks.harness.measure import (
+    BODIES,
+    DEVICE,
+    ERROR_MAX,
+    ERROR_MEDIAN,
+    GFLOPS,
+    POWER,
+    PRECISION,
+    Column,
+    Row,
+    Stop,
+    digits,
+    percent,
+    timed,
+    timing_columns,
+)
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.results import Column, digits, timing_columns
-from hybrid_nbody.benchmarks.ladder.ladder import check
-from hybrid_nbody.benchmarks.ladder.problems import OPERATIONS, massive_box
-from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box, rates
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.progress import duration
 
@@ -21,92 +43,89 @@ LONGEST_ROW = 60.0
 """Seconds: a row that would take longer is left out, unless its size was asked for."""
 
 COLUMNS = (
-    Column("device", "cpu or gpu"),
-    Column("precision", "of the pair force"),
-    Column("bodies", "number of bodies N", "Bodies", note="note"),
+    DEVICE,
+    PRECISION,
+    BODIES.shown("Bodies", note="note"),
     Column("note", "why a row was not measured"),
     *timing_columns(" of a force", "forces"),
-    Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", digits(3)),
+    GFLOPS.shown("\nGFLOP/s", digits(3)),
     Column(
         "share_of_ceiling",
         "share of the issue-slot ceiling of single precision on this GPU",
         "of the\nceiling",
-        "{:.1%}".format,
+        percent(),
     ),
-    Column(
-        "error_median",
-        "median error of the accelerations, each relative to its own length",
-        "relative\nerror",
-        "{:.0e}".format,
-    ),
-    Column("error_max", "largest error of the accelerations", "\nlargest", "{:.0e}".format, rank=1),
+    ERROR_MEDIAN.shown("relative\nerror", POWER),
+    ERROR_MAX.shown("\nlargest", POWER, rank=1),
 )
 
 
-def run(arguments) -> int:
+def run(arguments: Namespace) -> int:
     """Carry out ``bench sizes`` and return the exit code."""
-    repeats = options.number("--repeats", arguments.repeats)
+    repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
     check_memory(devices, asked or SIZES[:1])
-    ceiling = cache(lambda: measure_peak(devices.gpu)) if devices.gpu else None
-    longest = math.inf if asked else LONGEST_ROW
-    backends = [
-        backend
-        for backend in (devices.cpu, devices.gpu)
-        if backend and arguments.backend in ("auto", backend.kind)
-    ]
-    problem = cache(massive_box)
+    sweep = Sweep(devices, sorted(asked or SIZES), repeats, math.inf if asked else LONGEST_ROW)
     tasks = [
         task
         for precision in PRECISIONS
-        for backend in backends
-        for task in _tasks(
-            backend,
-            precision,
-            sorted(asked or SIZES),
-            problem,
-            repeats,
-            longest,
-            ceiling if (backend, precision) == (devices.gpu, "single") else None,
-        )
+        for backend in (devices.cpu, devices.gpu)
+        if backend and arguments.backend in ("auto", backend.kind)
+        for task in sweep.tasks(backend, precision)
     ]
-    conclude = partial(_conclusion, peak=ceiling)
-    return carry_out(
-        Plan("sizes", COLUMNS, tasks, partial(write, sizes_figure), conclude), devices, arguments
-    )
+    return carry_out(Plan("sizes", COLUMNS, tasks, draw, sweep.conclude), devices, arguments)
 
 
-def _tasks(backend, precision, sizes, problem, repeats, longest, peak):
-    section = f"{precision} on {backend.description}: pack and force, random in [-5, 5]^3, masses in [1, 10]"
-    for number in sizes:
-        head = {"device": backend.kind, "precision": precision, "bodies": number}
-        yield Task(
-            section,
-            f"{number} bodies",
-            partial(_row, head, backend, problem, repeats, longest, peak),
+class Sweep:
+    """All rows: those of each backend and precision at every size."""
+
+    def __init__(self, devices: Devices, sizes: Sequence[int], repeats: int, longest: float):
+        self.sizes = sizes
+        self.repeats = repeats
+        self.longest = longest
+        self.peak = cache(lambda: measure_peak(devices.gpu))
+        self.problem = cache(massive_box)
+
+    def tasks(self, backend: Backend, precision: str) -> Iterator[Task]:
+        """Yield the rows of a backend and precision."""
+        section = (
+            f"{precision} on {backend.description}: pack and force, "
+            "random in [-5, 5]^3, masses in [1, 10]"
         )
+        for number in self.sizes:
+            head = {"device": backend.kind, "precision": precision, "bodies": number}
+            yield Task(section, f"{number} bodies", partial(self._row, head, backend))
+
+    def _row(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
+        expected = expected_seconds(head, rows, self.repeats)
+        if expected > self.longest:
+            return head | {"note": f"left out: about {duration(expected)}"}
+        run = ProductionRun(backend, head["precision"], self.problem(head["bodies"]))
+        checked = check(run, head["bodies"], stop)
+        taken = timed(backend, run.force, self.repeats, stop)
+        row = head | taken.columns | checked | rates(run, taken.median, head["bodies"])
+        if (head["device"], head["precision"]) == ("gpu", "single"):
+            row["share_of_ceiling"] = row["interactions_per_s"] / self.peak().ceiling()
+        return row
+
+    def conclude(self, rows: Sequence[Row]) -> list[str]:
+        """Return the peak of the GPU and the crossovers, in words."""
+        measured = any(row.get("share_of_ceiling") for row in rows)
+        lines = [self.peak().description] if measured else []
+        for precision in PRECISIONS:
+            if series(rows, "cpu", precision) and series(rows, "gpu", precision):
+                found = crossover(rows, precision)
+                if found:
+                    text = f"is faster than the CPU from about {found[0]:.0f} bodies on"
+                else:
+                    text = "and the CPU do not cross"
+                lines.append(f"{precision}: the GPU {text}")
+        return lines
 
 
-def _row(head, backend, problem, repeats, longest, peak, rows, stop):
-    expected = expected_seconds(head, rows, repeats)
-    if expected > longest:
-        return head | {"note": f"left out: about {duration(expected)}"}
-    run = ProductionRun(backend, head["precision"], problem(head["bodies"]))
-    checked = check(run, head["bodies"], stop)
-    taken = timed(backend, run.force, repeats, stop)
-    rate = head["bodies"] ** 2 / taken.median
-    row = (
-        head
-        | taken.columns
-        | checked
-        | {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
-    )
-    return row | ({"share_of_ceiling": rate / peak().ceiling()} if peak else {})
-
-
-def expected_seconds(head, rows, repeats: int) -> float:
-    """Return how long a row will take, by the largest size before it on the same device; zero for the first."""
+def expected_seconds(head: Row, rows: Sequence[Row], repeats: int) -> float:
+    """Return how long a row will take, by the largest size before it; zero for the first."""
     earlier = series(rows, head["device"], head["precision"])
     if not earlier:
         return 0.0
@@ -114,24 +133,21 @@ def expected_seconds(head, rows, repeats: int) -> float:
     return force * (repeats + 3)
 
 
-def series(rows, device: str, precision: str) -> list[dict]:
+def series(rows: Sequence[Row], device: str, precision: str) -> list[Row]:
     """Return the measured rows of a device and a precision, in the order of their sizes."""
-    return [
-        row
-        for row in rows
-        if (row["device"], row["precision"]) == (device, precision) and "interactions_per_s" in row
-    ]
+    own = [row for row in rows if (row["device"], row["precision"]) == (device, precision)]
+    return [row for row in own if "interactions_per_s" in row]
 
 
-def crossover(rows, precision: str) -> tuple[float, float] | None:
+def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None:
     """Return the number of bodies from which the GPU is faster than the CPU, and the rate there.
 
     Between two sizes the logarithm of the ratio of rates is interpolated along that of the size;
     None if the GPU is faster, or slower, at all sizes that both have.
     """
     cpu, gpu = (
-        {row["bodies"]: row["interactions_per_s"] for row in series(rows, d, precision)}
-        for d in ("cpu", "gpu")
+        {row["bodies"]: row["interactions_per_s"] for row in series(rows, device, precision)}
+        for device in ("cpu", "gpu")
     )
     common = sorted(cpu.keys() & gpu.keys())
     for low, high in zip(common, common[1:], strict=False):
@@ -142,18 +158,53 @@ def crossover(rows, precision: str) -> tuple[float, float] | None:
     return None
 
 
-def _conclusion(rows, peak):
-    """Return the peak of the GPU and the crossovers, in words."""
-    lines = (
-        [peak().description] if peak and any(row.get("share_of_ceiling") for row in rows) else []
-    )
-    for precision in PRECISIONS:
-        if series(rows, "cpu", precision) and series(rows, "gpu", precision):
-            found = crossover(rows, precision)
-            text = (
-                f"is faster than the CPU from about {found[0]:.0f} bodies on"
-                if found
-                else "and the CPU do not cross"
-            )
-            lines.append(f"{precision}: the GPU {text}")
-    return lines
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the rate against bodies for each backend and precision, and mark the crossovers."""
+    figure = pictures.new_figure(4.0)
+    axes = figure.subplots()
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    rows = [row for row in rows if row.get("interactions_per_s")]
+    crossovers = {name: crossover(rows, name) for name in pictures.distinct(rows, "precision")}
+    for (device, precision), group in pictures.groups(rows, "device", "precision"):
+        name = f"{device.upper()}, {precision}"
+        found = crossovers[precision]
+        if device == "gpu" and found:
+            name += f": faster from {found[0]:.0f} bodies"
+        _draw_line(axes, group, "o-" if device == "gpu" else "s--", name)
+    star = {"markersize": 11, "mec": BLACK, "mew": 0.6, "zorder": 4}
+    for precision, found in crossovers.items():
+        if found:
+            axes.plot(*found, "*", color=pictures.PRECISION_COLOURS[precision], **star)
+    _draw_ceiling(axes, rows)
+    axes.set_ylim(*pictures.whole_decades(*axes.get_ylim()))
+    pictures.decades(axes.yaxis)
+    pictures.fixed_ticks(axes.xaxis, {row["bodies"] for row in rows})
+    axes.tick_params(axis="x", labelsize=6)
+    axes.set_xlabel("bodies")
+    axes.set_ylabel(pictures.RATE)
+    axes.legend(loc="lower right")
+    figure.suptitle(pictures.machine_title(facts))
+    return figure
+
+
+def _draw_line(axes: Axes, rows: list[Row], style: str, name: str) -> None:
+    bodies = [row["bodies"] for row in rows]
+    rate = [row["interactions_per_s"] for row in rows]
+    colour = pictures.PRECISION_COLOURS[rows[0]["precision"]]
+    axes.plot(bodies, rate, style, color=colour, markersize=3.5, label=name)
+
+
+def _draw_ceiling(axes: Axes, rows: list[Row]) -> None:
+    """Draw the issue-slot ceiling of single precision, if a GPU was measured."""
+    row = next((row for row in rows if row.get("share_of_ceiling")), None)
+    if row:
+        ceiling = row["interactions_per_s"] / row["share_of_ceiling"]
+        axes.axhline(ceiling, color=SKY, linewidth=1.2)
+        axes.set_ylim(top=2 * ceiling)
+        name = f"ceiling of single: {pictures.rate_text(ceiling)}"
+        above = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 7}
+        axes.annotate(name, (0.01, ceiling), xycoords=axes.get_yaxis_transform(), **above)

@@ -1,30 +1,47 @@
 """``bench split``: a force that a GPU and CPU threads share, against the share of the CPU."""
 
+import statistics
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.benchmarks.gravity.split_pictures import split_figure
-from hybrid_nbody.benchmarks.gravity.split_runs import SharedForce, ratio
-from hybrid_nbody.benchmarks.gravity.split_verdict import (
+from hybrid_nbody.benchmarks.gravity.verdict import (
     ALONE,
     AUTO,
     EVERYWHERE,
     NEAR,
     alone,
+    draw,
     expected,
-    of_problem,
     optimum,
     summary,
     verdict,
 )
 from hybrid_nbody.benchmarks.harness import options
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
-from hybrid_nbody.benchmarks.harness.pictures import write
+from hybrid_nbody.benchmarks.harness.measure import (
+    BODIES,
+    PRECISION,
+    Action,
+    Column,
+    Row,
+    Stop,
+    Times,
+    affordable,
+    calls_for,
+    milliseconds,
+    percent,
+    seconds_of,
+    timing_columns,
+    timings,
+)
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.results import Column, digits, times, timing_columns
-from hybrid_nbody.benchmarks.ladder.problems import massive_box
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.kernels.hybrid.kernels import FORCE_ALONE
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 SIZES = {"gpu": [16384, 131072], "cpu": [4096]}
@@ -35,24 +52,27 @@ MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 
 NAMES = {"gpu": "GPU alone", "cpu": "CPU in the GPU's role, alone"}
 
+ROW_SECONDS = 2.0
+"""About as long as the timings of a row may take: slow ones are repeated less often."""
+
+FEWEST = 3
+"""Timings of a slow row."""
+
 COLUMNS = (
-    Column(
-        "kind",
-        "alone: a device by itself; near: a multiple of the predicted optimum; everywhere; auto",
-    ),
-    Column("precision", "of the pair force"),
-    Column("bodies", "number of bodies N"),
+    Column("kind", "alone: a device by itself; near: near the optimum; everywhere; auto"),
+    PRECISION,
+    BODIES,
     Column("main", "what computes the rest: a GPU, or CPU threads that play its role"),
     Column("helper", "what computes the share"),
     Column("label", "where the share comes from", "Share", note="note"),
     Column("note", "why a row was not measured"),
-    Column("share", "of the bodies whose force the CPU computes", "of the\nCPU", "{:.2%}".format),
+    Column("share", "of the bodies, for the CPU to compute", "of the\nCPU", percent(2)),
     *timing_columns(" of a force", "forces"),
     Column(
         "expected_s",
-        "the longer of the times that both devices need for their parts, each at its rate alone, in s",
+        "the longer of the times of both devices for their parts, each at its rate alone, in s",
         "expected\nms",
-        times(1e3, digits(4)),
+        milliseconds(4),
     ),
     Column(
         "against_alone",
@@ -67,9 +87,9 @@ COLUMNS = (
 )
 
 
-def run(arguments) -> int:
+def run(arguments: Namespace) -> int:
     """Carry out ``bench split`` and return the exit code."""
-    repeats = options.number("--repeats", arguments.repeats)
+    repeats = options.repeats(arguments)
     sizes = options.sizes(arguments, SIZES[arguments.roles])
     precisions = options.words("--precisions", arguments.precisions, tuple(PRECISIONS))
     threads = read_threads(arguments.threads)
@@ -83,9 +103,7 @@ def run(arguments) -> int:
         for number in sizes
         for task in Problem(main, helper, precision, number, repeats).tasks()
     ]
-    plan = Plan(
-        "split", COLUMNS, tasks, partial(write, split_figure), conclude=verdict, summarise=summary
-    )
+    plan = Plan("split", COLUMNS, tasks, draw, verdict, summarise=summary)
     return carry_out(plan, Devices(helper, devices.gpu, devices.no_gpu), arguments)
 
 
@@ -95,7 +113,7 @@ def read_threads(text: str | None) -> int:
     Raises
     ------
     InputError
-        If it is no number, or there are not so many cores.
+        If it is no number, or larger than that of the cores.
     """
     threads = cores() if text is None else options.number("--threads", text)
     if threads > cores():
@@ -111,14 +129,13 @@ def find(roles: str) -> Devices:
     InputError
         If they do, and there is none.
     """
-    if roles == "cpu":
-        return find_devices("cpu")
     try:
-        return find_devices("gpu")
+        return find_devices(roles)
     except InputError as error:
-        raise InputError(
-            f"{error}; --roles cpu lets CPU threads play both roles, to see what this does"
-        ) from error
+        if roles == "cpu":
+            raise
+        remedy = "--roles cpu lets CPU threads play both roles, to see what this does"
+        raise InputError(f"{error}; {remedy}") from error
 
 
 class Problem:
@@ -135,9 +152,8 @@ class Problem:
         Most timings of a row.
     """
 
-    def __init__(self, main, helper, precision, number, repeats):
+    def __init__(self, main: Backend, helper: Backend, precision: str, number: int, repeats: int):
         self.main = main
-        self.helper = helper
         self.head = {
             "precision": precision,
             "bodies": number,
@@ -145,47 +161,47 @@ class Problem:
             "helper": helper.description,
         }
         backend = HybridBackend(main, helper, 0.0)
-        self.force = cache(lambda: SharedForce(backend, precision, massive_box(number), repeats))
+        self.force = cache(lambda: SharedForce(backend, precision, number, repeats))
 
-    def tasks(self):
-        """Yield the rows: each device alone, shares near the optimum and everywhere, and what auto chooses."""
+    def tasks(self) -> Iterator[Task]:
+        """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
         yield self._task(ALONE, NAMES[self.main.kind], lambda rows: 0.0)
         yield self._task(ALONE, "CPU alone", lambda rows: 1.0)
         for multiple in MULTIPLES:
             yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))
         for share in SHARES:
             yield self._task(EVERYWHERE, f"{share:.0%}", lambda rows, share=share: share)
-        yield Task(self.section, "auto", self._auto)
+        yield Task(self.section, AUTO, self._auto)
 
     @property
     def section(self) -> str:
         """Title of the table."""
-        bodies = self.head["bodies"]
-        precision = self.head["precision"]
-        return f"{bodies} bodies, {precision}: {self.helper.description} beside {self.main.description}"
+        head = self.head
+        devices = f"{head['helper']} beside {head['main']}"
+        return f"{head['bodies']} bodies, {head['precision']}: {devices}"
 
-    def _task(self, kind, label, share_of):
-        return Task(
-            self.section,
-            label,
-            partial(self._fixed, self.head | {"kind": kind, "label": label}, share_of),
-        )
+    def _task(self, kind: str, label: str, share_of: Callable[[list[Row]], float]) -> Task:
+        head = self.head | {"kind": kind, "label": label}
+        return Task(self.section, label, partial(self._fixed, head, share_of))
 
-    def _fixed(self, head, share_of, rows, stop):
+    def _fixed(self, head: Row, share_of: Callable, rows: list[Row], stop: Stop) -> Row:
         """Measure a share; ``share_of(rows)`` says which."""
-        own = of_problem(rows, head)
+        own = self._own(rows)
         share = share_of(own)
         if share > 1:
             return head | {"note": "more than all"}
         taken = self.force().timed(share, stop)
         row = head | self._columns(share, taken)
-        return row | (against(own, share, taken) if head["kind"] != ALONE else {})
+        if head["kind"] == ALONE:
+            return row
+        seconds = alone(own)
+        against_alone = min(seconds) / taken.median
+        return row | {"expected_s": expected(share, *seconds), "against_alone": against_alone}
 
-    def _auto(self, rows, stop):
+    def _auto(self, rows: list[Row], stop: Stop) -> Row:
         """Let the program choose, and compare its choice with the better device alone."""
         force = self.force()
-        own = of_problem(rows, self.head)
-        main, cpu = alone(own)
+        main, cpu = alone(self._own(rows))
         stop()
         choice = force.kernels.choose(force.state)
         better, taken = force.in_turn(0.0 if main <= cpu else 1.0, choice.share, stop)
@@ -199,20 +215,69 @@ class Problem:
             "helper_rate": choice.rates.helper,
         }
 
-    def _columns(self, share, taken):
-        return {
-            "share": share,
-            **taken.columns,
-            "interactions_per_s": self.head["bodies"] ** 2 / taken.median,
-        }
+    def _own(self, rows: list[Row]) -> list[Row]:
+        """Return the rows of the same precision and number of bodies."""
+        return [row for row in rows if self.head.items() <= row.items()]
+
+    def _columns(self, share: float, taken: Times) -> Row:
+        rate = self.head["bodies"] ** 2 / taken.median
+        return {"share": share, **taken.columns, "interactions_per_s": rate}
 
 
-def near(multiple: float, own) -> float:
+def near(multiple: float, own: list[Row]) -> float:
     """Return a multiple of the predicted optimum; `own` are the rows of the problem so far."""
     return multiple * optimum(*alone(own))
 
 
-def against(own, share: float, taken) -> dict:
-    """Return the columns that compare a time with those of both devices alone."""
-    times = alone(own)
-    return {"expected_s": expected(share, *times), "against_alone": min(times) / taken.median}
+class SharedForce:
+    """The force on all bodies of a problem, computed as runs do it, with one share or another."""
+
+    def __init__(self, backend: HybridBackend, precision: str, number: int, repeats: int):
+        self.backend = backend
+        self.repeats = repeats
+        run = ProductionRun(backend, precision, massive_box(number))
+        self.state = run.state
+        self.kernels = run.kernels
+
+    def timed(self, share: float, stop: Stop) -> Times:
+        """Return the times of a force with a share of the helper's."""
+        batch, calls, repeats = self._prepared(share, stop)
+        return timings(self.backend, batch, repeats, stop, calls)
+
+    def in_turn(self, first: float, second: float, stop: Stop) -> tuple[Times, Times]:
+        """Return the times of a force with two shares, measured one after the other, repeatedly.
+
+        A clock that drifts is then the same for both.
+        """
+        _, calls, repeats = self._prepared(first, stop)
+        found: tuple[list[float], list[float]] = [], []
+        for _ in range(repeats):
+            for share, seconds in zip((first, second), found, strict=True):
+                stop()
+                batch = self._batch(share, calls)
+                batch()  # a share is prepared at its first force
+                seconds.append(seconds_of(self.backend, batch) / calls)
+        return Times(tuple(found[0]), calls), Times(tuple(found[1]), calls)
+
+    def _prepared(self, share: float, stop: Stop) -> tuple[Action, int, int]:
+        """Return a warm batch of forces, their number, and how often it can be timed."""
+        stop()
+        self._batch(share, 1)()  # compiles, and prepares the share
+        stop()
+        seconds = seconds_of(self.backend, self._batch(share, 1))
+        calls = calls_for(seconds)
+        batch = self._batch(share, calls)
+        if calls > 1:
+            batch()
+        return batch, calls, affordable(self.repeats, seconds * calls, ROW_SECONDS, FEWEST)
+
+    def _batch(self, share: float, calls: int) -> Action:
+        """Return a function that does some forces, after which the bodies are where they were."""
+        self.kernels.fix(share)
+        return lambda: self.kernels.run(self.state, FORCE_ALONE, calls)
+
+
+def ratio(first: Times, second: Times) -> float:
+    """Return the speed of the second over that of the first, timed in turn: a median over turns."""
+    turns = zip(first.seconds, second.seconds, strict=True)
+    return statistics.median(one / other for one, other in turns)

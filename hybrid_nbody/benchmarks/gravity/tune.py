@@ -4,22 +4,38 @@ A variant changes the speed of a sum and never a bit of it: see
 `hybrid_nbody.nbody.kernels.gpu.layout`.
 """
 
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache, partial
+from typing import Any
 
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from rich.table import Table
-from rich.text import Text
 
+from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.tuning import tuning_file
-from hybrid_nbody.benchmarks.harness import options
+from hybrid_nbody.benchmarks.harness import options, pictures
 from hybrid_nbody.benchmarks.harness.machine import check_memory, find_devices
-from hybrid_nbody.benchmarks.harness.measure import timed, timings
-from hybrid_nbody.benchmarks.harness.pictures import tune_figure, write
-from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.results import Column, digits, file_errors, timing_columns
-from hybrid_nbody.benchmarks.ladder.ladder import check
-from hybrid_nbody.benchmarks.ladder.problems import massive_box
-from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.benchmarks.harness.measure import (
+    BODIES,
+    ERROR_MEDIAN,
+    PRECISION,
+    Column,
+    Row,
+    Stop,
+    Times,
+    pivot_table,
+    timed,
+    timing_columns,
+    timings,
+)
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out, file_errors
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box
 from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
@@ -43,90 +59,105 @@ ONE_BLOCK = "one block"
 GRAPH = "graph of kernels"
 
 COLUMNS = (
-    Column("precision", "of the pair force"),
+    PRECISION,
     Column("sum", "what was computed"),
-    Column("bodies", "number of bodies N"),
+    BODIES,
     Column("choice", "targets of a lane, or how steps of few bodies are launched"),
     *timing_columns(),
-    Column("error_median", "median error of the accelerations, each relative to its own length"),
+    ERROR_MEDIAN,
 )
 
 
-def run(arguments) -> int:
+def run(arguments: Namespace) -> int:
     """Carry out ``bench tune`` and return the exit code."""
-    repeats = options.number("--repeats", arguments.repeats)
+    repeats = options.repeats(arguments)
     sizes = sorted(options.sizes(arguments, SIZES))
     devices = find_devices("gpu")
     check_memory(devices, sizes)
-    problem = cache(massive_box)
-    tasks = [
-        task
-        for precision in PRECISIONS
-        for task in _tasks(devices.gpu, precision, sizes, problem, repeats)
-    ]
-    chosen = {}
-    conclude = partial(_conclusion, tasks=tasks, chosen=chosen)
-    code = carry_out(
-        Plan("tune", COLUMNS, tasks, partial(write, tune_figure), conclude, pivot),
-        devices,
-        arguments,
-    )
+    calibration = Calibration(devices.gpu, sizes, repeats)
+    plan = Plan("tune", COLUMNS, calibration.tasks, draw, calibration.conclude, pivot)
+    code = carry_out(plan, devices, arguments)
     if not arguments.dry_run:
-        _keep(chosen, devices.gpu.model)
+        calibration.keep()
     return code
 
 
-# ---- Measuring -----------------------------------------------------------------------------------
+class Calibration:
+    """All rows, and what is chosen once those of a precision are there."""
+
+    def __init__(self, backend: GpuBackend, sizes: Sequence[int], repeats: int):
+        self.backend = backend
+        self.repeats = repeats
+        self.problem = cache(massive_box)
+        self.tasks = [task for precision in PRECISIONS for task in self._tasks(precision, sizes)]
+        self.chosen: dict[str, Tuning] = {}
+
+    def _tasks(self, precision: str, sizes: Sequence[int]) -> Iterator[Task]:
+        """Yield accelerations, jerks at the largest size, and steps of few bodies."""
+        rows: list[tuple[str, int, Any]]
+        rows = [(ACCELERATIONS, size, targets) for size in sizes for targets in TARGETS]
+        rows += [(JERKS, sizes[-1], targets) for targets in JERK_TARGETS]
+        rows += [(STEP, size, how) for size in FEW for how in (ONE_BLOCK, GRAPH)]
+        rows += [(STEP, size, GRAPH) for size in MORE]
+        for what, number, choice in rows:
+            head = {"precision": precision, "sum": what, "bodies": number, "choice": str(choice)}
+            heading = "" if what == STEP else ", by targets of a lane"
+            section = f"{precision}, {what}{heading}: G interactions/s"
+            yield Task(section, f"{number} bodies, {choice}", partial(self._row, head))
+
+    def _row(self, head: Row, rows: list[Row], stop: Stop) -> Row:
+        number = head["bodies"]
+        made = self.backend, head["precision"], self.problem(number)
+        run = ProductionRun(*made, symmetric=False, tuning=variant(head))
+        checked = {"error_median": check(run, number, stop)["error_median"]}
+        taken = MEASURES[head["sum"]](run, self.repeats, stop)
+        return head | taken.columns | {"interactions_per_s": number**2 / taken.median} | checked
+
+    def conclude(self, rows: Sequence[Row]) -> list[str]:
+        """Note what is chosen of the precisions of which no row is missing, and describe it."""
+        lines = []
+        for precision, default in DEFAULTS.items():
+            own = [row for row in rows if row["precision"] == precision]
+            all_rows = sum(task.section.startswith(f"{precision},") for task in self.tasks)
+            texts = ["not finished, so nothing is chosen"]
+            if len(own) == all_rows:
+                self.chosen[precision] = choose(own)
+                texts = differences(self.chosen[precision], default)
+            lines += [f"{precision}: {text}" for text in texts]
+        return lines
+
+    def keep(self) -> None:
+        """Keep what was chosen for later runs, and say where."""
+        model = self.backend.model
+        with file_errors(tuning_file(model)):
+            paths = {keep_tuning(model, *found) for found in self.chosen.items()}
+        for path in paths:
+            said = f"kept for runs on {model}: {path}"
+            open_console().print(said, highlight=False, soft_wrap=True)
 
 
-def _tasks(backend, precision, sizes, problem, repeats):
-    """Yield the rows of one precision: accelerations, jerks at the largest size, and steps of few bodies."""
-    pairs = [(ACCELERATIONS, size, targets) for size in sizes for targets in TARGETS]
-    pairs += [(JERKS, sizes[-1], targets) for targets in JERK_TARGETS]
-    pairs += [(STEP, size, how) for size in FEW for how in (ONE_BLOCK, GRAPH)]
-    pairs += [(STEP, size, GRAPH) for size in MORE]
-    for what, number, choice in pairs:
-        head = {"precision": precision, "sum": what, "bodies": number, "choice": str(choice)}
-        heading = "" if what == STEP else ", by targets of a lane"
-        section = f"{precision}, {what}{heading}: G interactions/s"
-        yield Task(
-            section, f"{number} bodies, {choice}", partial(_row, head, backend, problem, repeats)
-        )
-
-
-def _row(head, backend, problem, repeats, rows, stop):
-    number = head["bodies"]
-    tuning = variant(head)
-    run = ProductionRun(backend, head["precision"], problem(number), symmetric=False, tuning=tuning)
-    checked = {"error_median": check(run, number, stop)["error_median"]}
-    taken = MEASURES[head["sum"]](run, repeats, stop)
-    return head | taken.columns | {"interactions_per_s": number**2 / taken.median} | checked
-
-
-def variant(row) -> Tuning:
+def variant(row: Row) -> Tuning:
     """Return the tuning under which a row is measured."""
     number = row["bodies"]
     choice = row["choice"]
     if row["sum"] == STEP:
         return Tuning(number if choice == ONE_BLOCK else 0, ((number, 1),), 1)
-    return Tuning(
-        0, ((number, int(choice)),), min(int(choice), JERK_TARGETS[-1])
-    )  # so both sums share a module
+    jerk_targets = min(int(choice), JERK_TARGETS[-1])  # so both sums share a module
+    return Tuning(0, ((number, int(choice)),), jerk_targets)
 
 
-def _time_accelerations(run, repeats, stop):
+def _time_accelerations(run: ProductionRun, repeats: int, stop: Stop) -> Times:
     return timed(run.backend, run.force, repeats, stop)
 
 
-def _time_jerks(run, repeats, stop):
-    state = run.state
+def _time_jerks(run: ProductionRun, repeats: int, stop: Stop) -> Times:
     jerk = run.backend.zeros((run.problem.number, 3), "f8")
-    both = partial(run.kernels.accelerations_and_jerks, state, state.velocity, jerk)
+    both = partial(run.kernels.accelerations_and_jerks, run.state, run.state.velocity, jerk)
     return timed(run.backend, both, repeats, stop)
 
 
-def _time_steps(run, repeats, stop):
-    """Time whole batches as a run does them: they launch graphs of their own, which no graph can capture."""
+def _time_steps(run: ProductionRun, repeats: int, stop: Stop) -> Times:
+    """Time whole batches as a run does them: they launch graphs, which no graph can capture."""
     batch = partial(run.kernels.run, run.state, StepPlan(LEAPFROG, run.problem.dt), STEPS)
     batch()
     return timings(run.backend, batch, repeats, stop, STEPS)
@@ -135,17 +166,17 @@ def _time_steps(run, repeats, stop):
 MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
 
 
-# ---- Choosing ------------------------------------------------------------------------------------
+# --- choosing -------------------------------------------------------------------------------------
 
 
-def fastest(rows, what: str) -> dict[int, str]:
+def fastest(rows: Sequence[Row], what: str) -> dict[int, str]:
     """Return the fastest choice for each size, ascending, from the rows of a precision."""
-    rows = sorted((row for row in rows if row["sum"] == what), key=lambda row: row["median_s"])
-    best = {row["bodies"]: row["choice"] for row in reversed(rows)}
+    own = sorted((row for row in rows if row["sum"] == what), key=lambda row: row["median_s"])
+    best = {row["bodies"]: row["choice"] for row in reversed(own)}
     return dict(sorted(best.items()))
 
 
-def choose(rows) -> Tuning:
+def choose(rows: Sequence[Row]) -> Tuning:
     """Return the tuning that the rows of a precision show to be the fastest."""
     few = 0
     for number, choice in fastest(rows, STEP).items():
@@ -156,24 +187,14 @@ def choose(rows) -> Tuning:
     return Tuning(few, _merged(fastest(rows, ACCELERATIONS)), int(jerk_targets))
 
 
-def _merged(choices):
+def _merged(choices: dict[int, str]) -> tuple[tuple[int, int], ...]:
     """Return pairs (bodies, targets), one for neighbouring sizes with the same choice."""
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     for number, choice in choices.items():
         if pairs and pairs[-1][1] == int(choice):
             pairs.pop()
         pairs.append((number, int(choice)))
     return tuple(pairs)
-
-
-def differences(found: Tuning, default: Tuning) -> list[str]:
-    """Return in words how a tuning differs from the default one."""
-    changed = [
-        f"{TITLES[field.name]} {_shown(getattr(found, field.name))} (default: {_shown(getattr(default, field.name))})"
-        for field in fields(Tuning)
-        if getattr(found, field.name) != getattr(default, field.name)
-    ]
-    return changed or ["as the defaults"]
 
 
 TITLES = {
@@ -183,68 +204,61 @@ TITLES = {
 }
 
 
-def _shown(value):
-    return (
-        ", ".join(f"{targets} up to {most}" for most, targets in value)
-        if isinstance(value, tuple)
-        else str(value)
-    )
+def differences(found: Tuning, default: Tuning) -> list[str]:
+    """Return in words how a tuning differs from the default one."""
+    changed = []
+    for field in fields(Tuning):
+        new, old = (_shown(getattr(tuning, field.name)) for tuning in (found, default))
+        if new != old:
+            changed.append(f"{TITLES[field.name]} {new} (default: {old})")
+    return changed or ["as the defaults"]
 
 
-def finished(rows, tasks) -> dict[str, Tuning]:
-    """Return what was chosen for each precision of which no row is missing."""
-    found = {}
-    for precision in PRECISIONS:
-        mine = [row for row in rows if row["precision"] == precision]
-        if len(mine) == sum(task.section.startswith(f"{precision},") for task in tasks):
-            found[precision] = choose(mine)
-    return found
+def _shown(value: int | tuple) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return ", ".join(f"{targets} up to {most}" for most, targets in value)
 
 
-def _conclusion(rows, tasks, chosen):
-    """Note what was chosen, and say how it differs from the defaults."""
-    chosen |= finished(rows, tasks)
-    lines = []
-    for precision, default in DEFAULTS.items():
-        done = precision in chosen
-        words = (
-            differences(chosen[precision], default)
-            if done
-            else ["not finished, so nothing is chosen"]
-        )
-        lines += [f"{precision}: {text}" for text in words]
-    return lines
+# --- showing --------------------------------------------------------------------------------------
 
 
-def _keep(chosen, model):
-    """Keep what was chosen for later runs, and say where."""
-    with file_errors(tuning_file(model)):
-        paths = {keep_tuning(model, precision, found) for precision, found in chosen.items()}
-    for path in paths:
-        open_console().print(f"kept for runs on {model}: {path}", highlight=False, soft_wrap=True)
-
-
-# ---- Showing -------------------------------------------------------------------------------------
-
-
-def pivot(columns, rows, width: int) -> Table:
-    """Return the rates of a section: a row a size, a column a choice, the fastest of each row in bold."""
-    choices = list(dict.fromkeys(row["choice"] for row in rows))
+def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
+    """Return the rates of a section: a row a size, a column a choice, the fastest in bold."""
     best = fastest(rows, rows[0]["sum"])
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("bodies", *choices):
-        table.add_column(title, justify="right")
-    for number in dict.fromkeys(row["bodies"] for row in rows):
-        rates = {
-            row["choice"]: row["interactions_per_s"] * 1e-9
-            for row in rows
-            if row["bodies"] == number
-        }
-        table.add_row(str(number), *(_cell(rates, choice, best[number]) for choice in choices))
-    return table
+    lines = []
+    for (number,), group in pictures.groups(rows, "bodies"):
+        rates = {row["choice"]: row["interactions_per_s"] for row in group}
+        lines.append((str(number), rates, best[number]))
+    return pivot_table("bodies", pictures.distinct(rows, "choice"), lines)
 
 
-def _cell(rates, choice, best):
-    return Text(
-        digits(3)(rates[choice]) if choice in rates else "", "bold" if choice == best else ""
-    )
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the rate against the targets of a lane: a panel a precision, a line a size."""
+    rows = [row for row in rows if row["sum"] == ACCELERATIONS]
+    sizes = pictures.distinct(rows, "bodies")
+    colours = dict(zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True))
+    precisions = pictures.groups(rows, "precision")
+    figure = pictures.new_figure(3.6)
+    panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
+    for axes, ((precision,), own) in zip(panels, precisions, strict=False):
+        for (size,), group in pictures.groups(own, "bodies"):
+            _draw_choices(axes, group, colours[size])
+        axes.set_xlabel("targets of a lane")
+        axes.set_title(precision, loc="left")
+    panels[0].set_yscale("log")
+    pictures.decades(panels[0].yaxis)
+    panels[0].set_ylabel(pictures.RATE)
+    handles = [Line2D([], [], color=colour, label=f"{size}") for size, colour in colours.items()]
+    title = "bodies; a ring marks the fastest"
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, title=title)
+    figure.suptitle(pictures.machine_title(facts, "gpu"))
+    return figure
+
+
+def _draw_choices(axes: Axes, rows: list[Row], colour: Any) -> None:
+    """Draw one size, with a ring around the fastest choice."""
+    points = {int(row["choice"]): row["interactions_per_s"] for row in rows}
+    best = max(points, key=points.__getitem__)
+    axes.plot(points.keys(), points.values(), "o-", color=colour, markersize=2.5)
+    axes.plot(best, points[best], "o", markersize=8, mfc="none", mec=colour)

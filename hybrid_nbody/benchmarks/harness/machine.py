@@ -1,17 +1,24 @@
-"""The machine that is measured: its devices, its memory, and what figures measured on it depend on."""
+"""The machine that is measured: its devices, its memory, and what its GPU can do at most."""
 
 import os
 import platform
 import re
+import shutil
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.benchmarks.ladder.openmp import compiler_version
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.benchmarks.harness.measure import Action, seconds_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.gpu.layout import Layout
 
@@ -22,15 +29,30 @@ LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 HOST_BYTES_PER_BODY = 512
 DEVICE_BYTES_PER_BODY = 512
 """Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources,
-work space."""
+workspace."""
 
 COMPONENTS = 6
 """Most sums of a target, of which a GPU keeps one for each part: an acceleration and a jerk."""
 
+PEAK_SOURCE = Path(__file__).with_name("peak.cu")
+CHAINS = 8
+LENGTH = 64
+PEAK_MACROS = {"CHAINS": CHAINS, "LENGTH": LENGTH}
+BLOCK = 256
+BLOCKS_PER_MULTIPROCESSOR = 8
+COPY_BYTES = 512 * 2**20
+PEAK_TIMINGS = 5
+PEAK_SECONDS = 0.02
+"""Length of a timing: long enough that the clock settles as it does under a real kernel."""
+
+INSTRUCTIONS = 13
+"""Issue slots of an interaction in single precision, unequal masses; ``limits.py`` derives those of
+every kernel."""
+
 
 @dataclass(frozen=True)
 class Devices:
-    """What there is to measure.
+    """The devices that there are to measure.
 
     Attributes
     ----------
@@ -47,8 +69,8 @@ class Devices:
     no_gpu: str = ""
 
     @cached_property
-    def facts(self) -> dict:
-        """Hardware and versions; asking the machine takes a moment, the C compiler's name above all."""
+    def facts(self) -> dict[str, Any]:
+        """Hardware and versions; it takes a moment to find them, the C compiler's above all."""
         return {**_cpu_facts(self.cpu), **(self.gpu.facts() if self.gpu else {}), **_versions()}
 
     @property
@@ -62,7 +84,7 @@ class Devices:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may run on; ``NUMBA_NUM_THREADS`` can lower it."""
+    """Return the cores that this process may use; ``NUMBA_NUM_THREADS`` can lower them."""
     available = len(os.sched_getaffinity(0))
     allowed = os.environ.get("NUMBA_NUM_THREADS", "")
     return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
@@ -91,13 +113,13 @@ def find_devices(asked: str = "auto") -> Devices:
         reason = str(error).split(";")[0].removeprefix("no GPU can be used: ")
         if asked == "gpu":
             raise InputError(
-                f"no GPU can be used: {reason}; this needs an NVIDIA GPU, its driver and the extra cuda12 or cuda13 "
-                "(hybrid-nbody doctor says more)"
+                f"no GPU can be used: {reason}; this needs an NVIDIA GPU, its driver and the "
+                "extra cuda12 or cuda13 (hybrid-nbody doctor says more)"
             ) from error
         return Devices(cpu, None, reason)
 
 
-def _refuse_ranks():
+def _refuse_ranks() -> None:
     words = [os.environ.get(name, "") for name in LAUNCHERS]
     ranks = max([1, *(int(word) for word in words if word.isdecimal())])
     if ranks > 1:
@@ -106,8 +128,13 @@ def _refuse_ranks():
         )
 
 
-def check_memory(devices: Devices, sizes, option: str = "--sizes", ranks: int = 1) -> None:
-    """Check that the largest size fits in memory.
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def check_memory(
+    devices: Devices, sizes: Sequence[int], option: str = "--sizes", ranks: int = 1
+) -> None:
+    """Check that the largest of some numbers of bodies fits in memory.
 
     Parameters
     ----------
@@ -125,34 +152,37 @@ def check_memory(devices: Devices, sizes, option: str = "--sizes", ranks: int = 
         If it does not, saying how much is needed and how much there is.
     """
     largest = max(sizes)
-    _check_fit(largest, HOST_BYTES_PER_BODY * ranks, host_memory(), "in memory", option)
+    partial_sums = Layout.of(largest).parts * COMPONENTS * 8
+    places = [("in memory", HOST_BYTES_PER_BODY * ranks, host_memory())]
     if devices.gpu:
-        partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-        _check_fit(
-            largest,
-            DEVICE_BYTES_PER_BODY + partial_sums,
-            devices.gpu.free_memory(),
-            "on the GPU",
-            option,
-        )
+        free = devices.gpu.free_memory()
+        places.append(("on the GPU", DEVICE_BYTES_PER_BODY + partial_sums, free))
+    for where, bytes_per_body, free in places:
+        needed = largest * bytes_per_body
+        if needed > free:
+            raise InputError(
+                f"{option}: {largest} bodies need {gibibytes(needed)} {where}, and "
+                f"{gibibytes(free)} are free; at most {free // bytes_per_body} bodies fit"
+            )
 
 
-def _check_fit(bodies, bytes_per_body, free, where, option):
-    needed = bodies * bytes_per_body
-    if needed > free:
-        raise InputError(
-            f"{option}: {bodies} bodies need {needed / 2**30:.3g} GiB {where}, and {free / 2**30:.3g} GiB are free; "
-            f"at most {free // bytes_per_body} bodies fit"
-        )
+def gibibytes(size: float) -> str:
+    """Return a size in GiB, with its unit."""
+    return f"{size / 2**30:.3g} GiB"
 
 
 def host_memory() -> int:
     """Return the bytes that are available on the host (Linux)."""
     lines = Path("/proc/meminfo").read_text()
-    return int(re.search(r"MemAvailable:\s+(\d+) kB", lines)[1]) * 1024
+    found = re.search(r"MemAvailable:\s+(\d+) kB", lines)
+    assert found, "Linux says in /proc/meminfo what is available"
+    return int(found[1]) * 1024
 
 
-def _cpu_facts(cpu):
+# --- facts ----------------------------------------------------------------------------------------
+
+
+def _cpu_facts(cpu: CpuBackend) -> dict[str, Any]:
     return {
         "cpu": _processor(),
         "cores": cores(),
@@ -169,9 +199,103 @@ def _processor() -> str:
     return found[1].strip() if found else platform.machine()
 
 
-def _versions():
-    return {
-        "hybrid_nbody": __version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in PACKAGES},
-    }
+def _versions() -> dict[str, str]:
+    packages = {name: metadata.version(name) for name in PACKAGES}
+    return {"hybrid_nbody": __version__, "python": platform.python_version(), **packages}
+
+
+def compiler() -> str | None:
+    """Return the C compiler of the machine: ``$CC``, gcc or cc; None where there is none."""
+    names = filter(None, (os.environ.get("CC"), "gcc", "cc"))
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def compiler_version() -> str:
+    """Return the first line of what the compiler says of itself; empty where there is none."""
+    found = compiler()
+    if found is None:
+        return ""
+    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
+    return said.partition("\n")[0]
+
+
+# --- the peak of a GPU ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most that a GPU can do, as measured in this process.
+
+    Attributes
+    ----------
+    single, double : float
+        Multiply-adds a second in float32 and float64; twice that are floating-point operations.
+    roots : float
+        Reciprocal roots a second in float32.
+    copy : float
+        Bytes read and written a second by a copy within the device's memory.
+    """
+
+    single: float
+    double: float
+    roots: float
+    copy: float
+
+    def ceiling(self, instructions: int = INSTRUCTIONS) -> float:
+        """Return interactions a second in single precision if every issue slot did useful work."""
+        return self.single / instructions
+
+    @property
+    def description(self) -> str:
+        """The figures in one line."""
+        return (
+            f"peak: {self.single * 2e-12:.1f} TFLOP/s float32, {self.double * 2e-12:.1f} float64, "
+            f"{self.roots * 1e-12:.2f} T reciprocal roots/s, copies {self.copy * 1e-12:.2f} TB/s; "
+            f"ceiling of single: {self.ceiling() * 1e-9:.0f} G interactions/s"
+        )
+
+
+def measure_peak(backend: GpuBackend) -> Peak:
+    """Return the peak of a GPU; takes about a second."""
+    module = CudaModule(backend, PEAK_SOURCE, PEAK_MACROS)
+    return Peak(
+        _rate(backend, module, "single_multiply_add", "f4"),
+        _rate(backend, module, "double_multiply_add", "f8"),
+        _rate(backend, module, "reciprocal_roots", "f4"),
+        copy_rate(backend),
+    )
+
+
+def _rate(backend: GpuBackend, module: CudaModule, name: str, dtype: str) -> float:
+    """Return the instructions of a kernel, counted a thread, that the device does in a second."""
+    threads = BLOCK * BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]
+    result = backend.zeros(1, dtype)
+
+    def launch(rounds: int) -> None:
+        module.launch(name, threads, BLOCK, np.int32(rounds), result)
+
+    launch(1)
+    short = seconds_of(backend, lambda: launch(100))
+    rounds = max(100, int(100 * PEAK_SECONDS / short))
+    best = fastest(backend, lambda: launch(rounds))
+    return threads * rounds * CHAINS * LENGTH / best
+
+
+def fastest(backend: Any, action: Action, timings: int = PEAK_TIMINGS) -> float:
+    """Return the seconds of the fastest of several calls."""
+    return min(seconds_of(backend, action) for _ in range(timings))
+
+
+def copy_rate(backend: GpuBackend) -> float:
+    """Return the bytes a second that a GPU reads and writes to copy an array within its memory."""
+    module = CudaModule(backend, PEAK_SOURCE, PEAK_MACROS)
+    numbers = min(COPY_BYTES, backend.free_memory() // 8) // 16 * 4
+    source = backend.zeros(numbers, "f4")
+    target = backend.zeros(numbers, "f4")
+    threads = BLOCK * BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]
+
+    def launch() -> None:
+        module.launch("copy", threads, BLOCK, np.int32(numbers // 4), source, target)
+
+    launch()
+    return 2 * source.nbytes / fastest(backend, launch)

@@ -1,9 +1,19 @@
-"""Timing: what a device does in a row, again and again, the first time left out."""
+"""Timing, and the columns of the tables that show it.
+
+A device does the same in a row, again and again, the first time left out.
+"""
 
 import math
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybrid_nbody.backends.base import Backend
 
 SHORTEST = 2e-3
 """Seconds that a timing lasts at least, unless `MOST_CALLS` take less: short calls are repeated
@@ -17,22 +27,24 @@ say so."""
 
 FIRST_TARGETS = 32
 
+Row = dict[str, Any]
+"""A row of results, by the keys of its columns."""
+
+Action = Callable[[], Any]
+Stop = Callable[[], None]
+"""Queues work on a device; raises `Stopped` once a person has asked to stop."""
+
+Show = Callable[[Any], str]
+"""Returns the text of a value in a table."""
+
 
 class Stopped(Exception):
-    """The person asked to stop; what has been measured is kept."""
+    """A person asked to stop; what has been measured is kept."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Repeated timings of a call.
-
-    Attributes
-    ----------
-    seconds : tuple of float
-        One number a timing: seconds a call.
-    calls : int
-        Calls in a row that a timing is the mean of.
-    """
+    """Repeated timings: seconds a call in each, and the calls in a row that each is the mean of."""
 
     seconds: tuple[float, ...]
     calls: int = 1
@@ -53,7 +65,7 @@ class Times:
         return statistics.median(self.seconds)
 
     @property
-    def columns(self) -> dict[str, float]:
+    def columns(self) -> Row:
         """What a row of a table says of them."""
         return {
             "mean_s": self.mean,
@@ -64,15 +76,15 @@ class Times:
         }
 
 
-def seconds_of(backend, action: Callable) -> float:
+def seconds_of(backend: Backend, action: Action) -> float:
     """Return the seconds from the start of `action` to the end of its work on the device."""
     start = backend.mark()
     action()
     return backend.elapsed(start, backend.mark())
 
 
-def timings(backend, batch: Callable, repeats: int, stop, calls: int = 1) -> Times:
-    """Time `batch`, which is warm and does `calls` calls in a row, again and again; parameters as in `timed`."""
+def timings(backend: Backend, batch: Action, repeats: int, stop: Stop, calls: int = 1) -> Times:
+    """Time `batch`, which is warm and does `calls` calls in a row; parameters as in `timed`."""
     seconds = []
     for _ in range(repeats):
         stop()
@@ -80,7 +92,7 @@ def timings(backend, batch: Callable, repeats: int, stop, calls: int = 1) -> Tim
     return Times(tuple(seconds), calls)
 
 
-def timed(backend, action: Callable, repeats: int, stop) -> Times:
+def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
     """Time `action` on the device of `backend`, after calls that are not counted.
 
     Parameters
@@ -92,7 +104,7 @@ def timed(backend, action: Callable, repeats: int, stop) -> Times:
     repeats : int
         Timings.
     stop : callable
-        Raises `Stopped` when the person asked for it; called before each timing.
+        Called before each timing.
     """
     stop()
     action()
@@ -106,33 +118,37 @@ def timed(backend, action: Callable, repeats: int, stop) -> Times:
 
 
 def calls_for(seconds: float) -> int:
-    """Return how many calls of that many seconds make a timing."""
+    """Return the number of calls, each of that many seconds, that make a timing."""
     return min(max(1, math.ceil(SHORTEST / max(seconds, 1e-9))), MOST_CALLS)
 
 
-def _one_after_another(backend, action, calls):
-    def batch():
+def affordable(repeats: int, seconds: float, most_seconds: float, fewest: int = 1) -> int:
+    """Return how many of `repeats` timings fit into a row's time; at least the fewest."""
+    return max(min(repeats, fewest), min(repeats, int(most_seconds / max(seconds, 1e-9))))
+
+
+def _one_after_another(backend: Backend, action: Action, calls: int) -> Action:
+    def batch() -> None:
         for _ in range(calls):
             action()
 
     return batch
 
 
-def _captured(backend, action, calls):
-    """Return one launch of a captured graph: the host's time to launch small kernels does not count."""
+def _captured(backend: Any, action: Action, calls: int) -> Action:
+    """Return one launch of a captured graph: the host's time to launch kernels does not count."""
     return backend.capture(_one_after_another(backend, action, calls))
 
 
 BATCHES = {"cpu": _one_after_another, "gpu": _captured}
 
 
-def targets_within(backend, step: Callable, number: int, stop, longest: float = LONGEST) -> int:
-    """Return how many of `number` targets a call can do within `longest` seconds; compiles on the way.
+def targets_within(
+    backend: Backend, step: Callable, number: int, stop: Stop, longest: float = LONGEST
+) -> int:
+    """Return how many of `number` targets a call of ``step(targets)`` can do in `longest` seconds.
 
-    Parameters
-    ----------
-    step : callable
-        Takes a number of targets.
+    It compiles on the way.
     """
     step(1)
     targets = min(FIRST_TARGETS, number)
@@ -142,3 +158,160 @@ def targets_within(backend, step: Callable, number: int, stop, longest: float = 
         if targets == number or seconds > longest / 8:
             return min(number, max(1, int(targets * longest / seconds)))
         targets = min(8 * targets, number)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def digits(count: int) -> Show:
+    """Return a function that shows that many significant digits, and never powers of ten."""
+
+    def show(value: float) -> str:
+        exponent = int(f"{value:.{count - 1}e}".split("e")[1]) if value else 0
+        return f"{value:.{min(max(count - 1 - exponent, 0), 9)}f}"
+
+    return show
+
+
+def times(factor: float, show: Show) -> Show:
+    """Return a function that shows a number times `factor`."""
+    return lambda value: show(value * factor)
+
+
+def milliseconds(count: int) -> Show:
+    """Return a function that shows seconds in milliseconds, with that many significant digits."""
+    return times(1e3, digits(count))
+
+
+def percent(decimals: int = 1) -> Show:
+    """Return a function that shows a share in per cent."""
+    return f"{{:.{decimals}%}}".format
+
+
+POWER = "{:.0e}".format
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a benchmark's results.
+
+    Attributes
+    ----------
+    key : str
+        Its name in CSV and JSON.
+    meaning : str
+        What it is, with its unit, for the JSON.
+    title : str
+        Its head in the terminal's table; a column without one is left out there.
+    show : callable
+        Returns the text of a value in the table.
+    rank : int
+        Where a terminal is too narrow for all columns, those of the highest rank are left out
+        first.
+    note : str
+        Key of what is added to the text in brackets, if the row has it.
+    """
+
+    key: str
+    meaning: str
+    title: str = ""
+    show: Show = str
+    rank: int = 0
+    note: str = ""
+
+    def cell(self, row: Row) -> str:
+        """Return the text of a row in this column."""
+        value = row.get(self.key)
+        text = "" if value is None or value == "" else self.show(value)
+        return f"{text} ({row[self.note]})" if row.get(self.note) else text
+
+    def shown(self, title: str, show: Show = str, rank: int = 0, note: str = "") -> "Column":
+        """Return the same column with a head in the table."""
+        return replace(self, title=title, show=show, rank=rank, note=note)
+
+
+BODIES = Column("bodies", "number of bodies N")
+DEVICE = Column("device", "cpu or gpu")
+PRECISION = Column("precision", "of the pair force")
+BLOCK = Column("block", "threads of a block")
+UNROLL = Column("unroll", "unroll factor")
+TARGETS = Column("targets", "bodies moved in a step: N, or fewer where a step would take too long")
+GFLOPS = Column("gflops", "GFLOP/s at 20 operations an interaction")
+CHECKED = Column("checked", "bodies compared with the float64 reference")
+WITHIN = Column("within_tolerance", "share of them that a step moved to within 0.005 of it")
+POSITION_ERROR = Column("position_error", "largest difference of their coordinates after a step")
+ERROR_MEDIAN = Column("error_median", "median error of accelerations, each relative to its length")
+ERROR_MAX = Column("error_max", "largest error of accelerations, relative to its length")
+"""Columns that several benchmarks have."""
+
+
+def timing_columns(
+    of: str = "", several: str = "calls", rank: int = 3, figures: int = 3
+) -> tuple[Column, ...]:
+    """Return the columns of `measure.Times` and of the rate at their median.
+
+    Parameters
+    ----------
+    of : str
+        What was timed, such as ``" of a step"``.
+    several : str
+        What a timing is the mean of.
+    rank : int
+        That of the mean; see `Column`.
+    figures : int
+        Significant digits of the rate.
+    """
+    rate = times(1e-9, digits(figures))
+    return (
+        Column("mean_s", f"mean time{of} in s", "mean\nms", milliseconds(4), rank),
+        Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", milliseconds(2), 2),
+        Column("median_s", f"median time{of} in s", "median\nms", milliseconds(4)),
+        Column("repeats", "timings"),
+        Column("calls", f"{several} in a row that a timing is the mean of"),
+        Column("interactions_per_s", "interactions/s at the median", "G inter-\nactions/s", rate),
+    )
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
+    """Return the table of some rows, with the columns for which `width` characters have room."""
+    shown = [column for column in columns if column.title and any(column.cell(row) for row in rows)]
+    while _width(result := _table(shown, rows)) > width and max(column.rank for column in shown):
+        shown.remove(max(reversed(shown), key=lambda column: column.rank))
+    return result
+
+
+def _width(result: Table) -> int:
+    return Console(width=1000).measure(result).maximum
+
+
+def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
+    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for k, column in enumerate(shown):
+        side = "right" if k else "left"
+        result.add_column(column.title, justify=side, no_wrap=k > 0, vertical="bottom")
+    for row in rows:
+        cells = [Text(column.cell(row)) for column in shown]
+        result.add_row(*cells, style="" if row.get("median_s") else "dim")
+    return result
+
+
+def pivot_table(first: str, titles: Sequence[object], lines: Sequence[Sequence]) -> Table:
+    """Return a table of rates in two dimensions.
+
+    Parameters
+    ----------
+    first : str
+        Head of the first column.
+    titles : sequence
+        Heads of the others.
+    lines : sequence of (str, dict, object)
+        The name of a line, its rates by title, and the title of the rate that stands out.
+    """
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (first, *titles):
+        result.add_column(str(title), justify="right")
+    for name, rates, best in lines:
+        texts = [digits(3)(rates[title] * 1e-9) if title in rates else "" for title in titles]
+        styles = ["bold" if title == best else "" for title in titles]
+        result.add_row(name, *map(Text, texts, styles))
+    return result

@@ -1,70 +1,151 @@
-"""What a person asks for on the command line of a benchmark, checked before anything is measured or written."""
+"""Options of benchmarks: how each is declared, and how its text is read before anything starts.
+
+Every function that reads a text raises `InputError` with the name of the option if it is wrong.
+"""
 
 import math
 import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from hybrid_nbody.errors import InputError
 
 SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 BYTES_PER_SECOND = {"": 1.0, "B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "Gbit/s": 1.25e8}
-"""What a number may be followed by, and what it is multiplied by then."""
+SHARE = {"": 1.0, "%": 0.01}
+"""Units that may follow a number, and the factor of each."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a benchmark.
+
+    The default, in the words of the command line, follows the help; allowed words take the place of
+    `metavar`.
+    """
+
+    flag: str
+    metavar: str
+    help: str
+    default: str | None = None
+    choices: tuple[str, ...] | None = None
+
+    def add(self, parser: ArgumentParser) -> None:
+        """Add the option to a parser."""
+        text = self.help if self.default is None else f"{self.help} (default: {self.default})"
+        parser.add_argument(
+            self.flag,
+            metavar=None if self.choices else self.metavar,
+            help=text.replace("%", "%%"),
+            default=self.default,
+            choices=self.choices,
+        )
+
+
+@dataclass(frozen=True)
+class Switch:
+    """An option without a value."""
+
+    flag: str
+    help: str
+
+    def add(self, parser: ArgumentParser) -> None:
+        """Add the option to a parser."""
+        parser.add_argument(self.flag, action="store_true", help=self.help)
+
+
+SIZES = Option("--sizes", "N,N,…", "numbers of bodies (default: what suits the machine)")
+REPEATS = Option("--repeats", "R", "timings of each row", "10")
+BACKEND = Option(
+    "--backend", "B", "what to measure; auto: all there is", "auto", ("auto", "cpu", "gpu")
+)
+THREADS = Option("--threads", "T", "CPU threads (default: all cores)")
+OVERWRITE = Switch("--overwrite", "replace earlier results in that directory")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark.
+
+    Attributes
+    ----------
+    name : str
+        As in ``bench NAME``.
+    entry : str
+        What carries it out, by its name below `hybrid_nbody.benchmarks`: it takes the arguments and
+        returns the exit code. What draws the rows stands beside it: ``draw`` in place of ``run``.
+    summary : str
+        One line for ``--help``.
+    options : tuple of Option
+        Those for the output are added to all.
+    keys : tuple of str
+        The columns that tell rows apart.
+    mpi : bool
+        Whether it runs on several ranks: the function takes their communicator, too.
+    aliases : tuple of str
+        Other names.
+    """
+
+    name: str
+    entry: str
+    summary: str
+    options: tuple[Option | Switch, ...]
+    keys: tuple[str, ...]
+    mpi: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def add_arguments(self, parser: ArgumentParser, path: Callable) -> None:
+        """Add all options; `path` reads the name of a directory."""
+        folder = Path("output") / f"bench-{self.name}"
+        for option in (*self.options, OVERWRITE):
+            option.add(parser)
+        parser.add_argument(
+            "--output",
+            type=path,
+            metavar="DIR",
+            default=folder,
+            help=f"where results go (default: {folder})",
+        )
+        parser.set_defaults(mpi=self.mpi, entry=self.entry)
 
 
 def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> list[int]:
-    """Return the whole numbers of a list such as ``1024,4096``, each once, in the order given.
-
-    Raises
-    ------
-    InputError
-        If it is no such list, or a number is out of bounds.
-    """
+    """Return the whole numbers of a list such as ``1024,4096``, each once, in the order given."""
     bounds = f"at least {least}" + (f" and at most {most}" if most is not None else "")
     try:
         found = [int(word) for word in text.split(",")]
     except ValueError:
         found = []
-    if not found or any(number < least or (most is not None and number > most) for number in found):
+    if not found or min(found) < least or (most is not None and max(found) > most):
         raise InputError(
             f"{option}: must be whole numbers separated by commas, {bounds} (got '{text}')"
         )
     return list(dict.fromkeys(found))
 
 
-def sizes(arguments, default: list[int] | None = None) -> list[int] | None:
-    """Return the numbers of bodies that ``--sizes`` asks for, or `default` if it was not given.
-
-    Raises
-    ------
-    InputError
-        If it is no list of numbers from 2 on.
-    """
+def sizes(arguments: Namespace, default: Sequence[int] = ()) -> Sequence[int]:
+    """Return the numbers of bodies that ``--sizes`` asks for, or `default` if it was not given."""
     return default if arguments.sizes is None else numbers("--sizes", arguments.sizes, least=2)
 
 
 def number(option: str, text: str, least: int = 1) -> int:
-    """Return a whole number.
-
-    Raises
-    ------
-    InputError
-        If it is none, or too small.
-    """
+    """Return a whole number."""
     if not text.isdecimal() or int(text) < least:
         raise InputError(f"{option}: must be a whole number, at least {least} (got '{text}')")
     return int(text)
 
 
-def words(option: str, text: str, allowed) -> list[str]:
-    """Return the words of a list such as ``A,C``, each once, in the order given.
+def repeats(arguments: Namespace) -> int:
+    """Return the number of timings that ``--repeats`` asks for."""
+    return number("--repeats", arguments.repeats)
 
-    Raises
-    ------
-    InputError
-        If one is not allowed.
-    """
+
+def words(option: str, text: str, allowed: Sequence[str]) -> list[str]:
+    """Return the words of a list such as ``A,C``, each once, in the order given."""
     found = text.split(",")
-    unknown = [word for word in found if word not in allowed]
-    if unknown:
+    if not set(found) <= set(allowed):
         raise InputError(
             f"{option}: allowed are {', '.join(allowed)}, separated by commas (got '{text}')"
         )
@@ -74,22 +155,14 @@ def words(option: str, text: str, allowed) -> list[str]:
 def quantity(option: str, text: str, units: dict[str, float]) -> float:
     """Return a number greater than 0 in the unit that follows it, such as ``2us``.
 
-    Parameters
-    ----------
-    units : dict
-        The number by which one in each unit is multiplied; ``""`` is for none.
-
-    Raises
-    ------
-    InputError
-        If it is none.
+    `units` has the factor of each unit; ``""`` is for none.
     """
     found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?\d+)?) ?([^0-9]*)", text.strip())
     try:
-        value = float(found[1]) * units[found[2]]
+        value = float(found[1]) * units[found[2]] if found else 0.0
         if 0 < value < math.inf:
             return value
-    except (TypeError, KeyError, ValueError):
+    except (KeyError, ValueError):
         pass
     allowed = ", ".join(filter(None, units))
     raise InputError(

@@ -1,17 +1,189 @@
-"""Carrying out a benchmark: task after task, with progress, each row kept at once, stopped whenever asked."""
+"""Carrying out a benchmark: task after task, stopped whenever asked, and what it leaves behind.
 
-from collections.abc import Callable
+Each row is in the CSV at once; the JSON with the machine and the picture follow at the end.
+"""
+
+import csv
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
-from hybrid_nbody.benchmarks.harness.measure import Stopped
-from hybrid_nbody.benchmarks.harness.results import Results, table
-from hybrid_nbody.errors import STOPPED_EARLY
+from hybrid_nbody.benchmarks.harness.machine import Devices
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Stopped, table
+from hybrid_nbody.benchmarks.harness.pictures import Draw, png
+from hybrid_nbody.errors import STOPPED_EARLY, FileError, InputError
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.progress import BarProgress, LineProgress, Progress, each_part
 from hybrid_nbody.simulation.signals import StopSignals
+
+PROGRAM = "hybrid_nbody"
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class Results:
+    """The directory of one benchmark, claimed and kept up to date.
+
+    Parameters
+    ----------
+    name : str
+        The benchmark's name, and that of its files.
+    folder : Path
+        Made if need be.
+    columns : sequence of Column
+    facts : dict
+        Hardware and versions.
+    overwrite : bool
+        Whether earlier results of the same benchmark may be replaced.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be used, or holds anything that is not to be replaced.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, columns: Sequence[Column], facts: Row, overwrite: bool
+    ):
+        self.folder = folder
+        self.columns = columns
+        self.rows: list[Row] = []
+        self.csv, self.json, self.picture = (folder / f"{name}.{end}" for end in ENDINGS)
+        self.header = {
+            "program": PROGRAM,
+            "benchmark": name,
+            "command": " ".join(["hybrid-nbody", *sys.argv[1:]]),
+            "started": _now(),
+            "machine": facts,
+            "columns": {column.key: column.meaning for column in columns},
+        }
+        claim(folder, name, overwrite)
+        self.write_json("running")
+        self._append([column.key for column in columns], mode="w")
+
+    def add(self, row: Row) -> None:
+        """Keep a row, on disk at once."""
+        self.rows.append(row)
+        self._append([row.get(column.key, "") for column in self.columns])
+
+    def _append(self, values: Sequence, mode: str = "a") -> None:
+        with file_errors(self.csv), open(self.csv, mode, newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(values)
+
+    def write_json(self, outcome: str) -> None:
+        """Write everything, replacing the file as a whole."""
+        content = {**self.header, "ended": _now(), "outcome": outcome, "rows": self.rows}
+        part = self.json.with_suffix(".json.part")
+        with file_errors(self.json):
+            part.write_text(compact_json(content), encoding="utf-8")
+            part.replace(self.json)
+
+
+ENDINGS = ("csv", "json", "png")
+
+
+def compact_json(content: dict[str, Any]) -> str:
+    """Return results as JSON with one line a row, and one an entry otherwise."""
+    return "".join(_pieces(content))
+
+
+def _pieces(content: dict[str, Any]) -> Iterator[str]:
+    separator = "{"
+    for key, value in content.items():
+        yield f"{separator}\n {json.dumps(key)}: "
+        separator = ","
+        if key == "rows":
+            yield "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        else:
+            yield json.dumps(value)
+    yield "\n}\n"
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals to write a file into a `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def claim(folder: Path, name: str, overwrite: bool) -> None:
+    """Make `folder` for the results of a benchmark, and remove earlier ones from it.
+
+    Raises
+    ------
+    InputError
+        It is a file, cannot be written, or holds anything that is not to be replaced; nothing is
+        changed then.
+    """
+    check(folder, name, overwrite)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in _files(folder, name):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"--output: {folder} cannot be written: {reason}") from error
+
+
+def check(folder: Path, name: str, overwrite: bool) -> None:
+    """Check that `claim` will succeed; raise the same errors and change nothing."""
+    full = folder.absolute()
+    existing = next(path for path in (full, *full.parents) if path.exists())
+    if not existing.is_dir():
+        file = folder if existing == full else existing
+        raise InputError(f"--output: {file} is a file, not a directory")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"--output: {folder} cannot be written: no permission")
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    foreign = [path for path in entries if path not in _files(folder, name)]
+    if entries and not _is_ours(folder / f"{name}.json", name):
+        foreign = foreign or entries
+    if foreign:
+        raise InputError(
+            f"--output: {folder} holds {foreign[0].name}, which is not of `bench {name}`; "
+            "choose another directory"
+        )
+    if entries and not overwrite:
+        raise InputError(
+            f"--output: {folder} holds results of `bench {name}` already; "
+            "choose another directory, or give --overwrite"
+        )
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.{ending}" for ending in (*ENDINGS, "json.part")]
+
+
+def _is_ours(path: Path, name: str) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return bool(content["program"] == PROGRAM and content["benchmark"] == name)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+Agree = Callable[[bool], bool]
+"""Takes whether this rank was asked to stop; returns whether any was."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +202,7 @@ class Task:
 
     section: str
     label: str
-    measure: Callable
+    measure: Callable[[list[Row], Stop], Row]
 
 
 @dataclass(frozen=True)
@@ -43,7 +215,7 @@ class Plan:
     columns : sequence of Column
     tasks : list of Task
     draw : callable
-        Takes the rows, the facts of the machine and a path; draws the picture there.
+        Takes the rows and the facts of the machine; returns a figure.
     conclude : callable, optional
         Takes the rows; returns lines, or tables, to show at the end.
     tabulate : callable, optional
@@ -53,15 +225,15 @@ class Plan:
     """
 
     name: str
-    columns: tuple
-    tasks: list
-    draw: Callable
+    columns: Sequence[Column]
+    tasks: Sequence[Task]
+    draw: Draw
     conclude: Callable = lambda rows: []
     tabulate: Callable = table
     summarise: Callable = lambda rows: {}
 
 
-def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
+def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree = bool) -> int:
     """Measure all tasks, write everything, and return the exit code: 0, or 75 if it was stopped.
 
     Parameters
@@ -72,8 +244,7 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     arguments : Namespace
         Where results go.
     agree : callable, optional
-        Takes whether this rank was asked to stop; returns whether any was, where several measure
-        (see `follow`).
+        For several ranks that measure together; see `follow`.
 
     Raises
     ------
@@ -84,9 +255,8 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     """
     results = Results(plan.name, arguments.output, plan.columns, devices.facts, arguments.overwrite)
     console = open_console()
-    console.print(
-        f"bench {plan.name}: {len(plan.tasks)} rows; {devices.description}", highlight=False
-    )
+    said = f"bench {plan.name}: {len(plan.tasks)} rows; {devices.description}"
+    console.print(said, highlight=False)
     with StopSignals() as signals:
         finished = _measure(plan, results, console, _stopper(signals, agree))
     console.print()
@@ -96,22 +266,22 @@ def carry_out(plan: Plan, devices, arguments, agree=bool) -> int:
     results.header |= plan.summarise(results.rows)
     results.write_json(outcome)
     if results.rows:
-        plan.draw(results.rows, devices.facts, results.picture)
+        picture = png(plan.draw, results.rows, devices.facts)
+        with file_errors(results.picture):
+            results.picture.write_bytes(picture)
     kept = "" if finished else f"{outcome}: {len(results.rows)} of {len(plan.tasks)} rows kept; "
-    names = ", ".join(
-        path.name for path in (results.csv, results.json, results.picture) if path.exists()
-    )
-    console.print(f"{kept}results in {results.folder}: {names}", highlight=False, soft_wrap=True)
+    files = [path.name for path in (results.csv, results.json, results.picture) if path.exists()]
+    said = f"{kept}results in {results.folder}: {', '.join(files)}"
+    console.print(said, highlight=False, soft_wrap=True)
     return 0 if finished else STOPPED_EARLY
 
 
-def follow(plan: Plan, agree) -> int:
-    """Take part in the tasks that the root carries out, on another rank, and return the exit code.
+def follow(plan: Plan, agree: Agree) -> int:
+    """Take part in the tasks that the root carries out, on another rank; return the exit code.
 
-    A task is measured by all ranks together and gives each the same row; `agree` as for
-    `carry_out`.
+    All ranks measure a task together, and each gets the same row.
     """
-    rows = []
+    rows: list[Row] = []
     with StopSignals() as signals:
         stop = _stopper(signals, agree)
         try:
@@ -123,63 +293,39 @@ def follow(plan: Plan, agree) -> int:
     return 0
 
 
-def _stopper(signals, agree):
-    def stop():
+def _stopper(signals: Any, agree: Agree) -> Stop:
+    def stop() -> None:
         if agree(bool(signals.received)):
             raise Stopped
 
     return stop
 
 
-def _measure(plan, results, console, stop) -> bool:
+def _measure(plan: Plan, results: Results, console: Console, stop: Stop) -> bool:
     """Do the tasks, a table after each section; return whether all were done."""
-    show = Report(console, len(plan.tasks))
+    progress = _progress_on(console)
     try:
         for section, tasks in groupby(plan.tasks, key=lambda task: task.section):
             first = len(results.rows)
             try:
                 for task in tasks:
                     stop()
-                    show.begin(task)
+                    details = f"now {section.split(':')[0]}: {task.label}"
+                    progress.update(len(results.rows), len(plan.tasks), details)
                     results.add(task.measure(results.rows, stop))
             finally:
-                show.section(section, results.rows[first:], plan)
+                if rows := results.rows[first:]:
+                    shown = plan.tabulate(plan.columns, rows, console.width)
+                    console.print("", Text(section, "bold"), shown, sep="\n")
         return True
     except (Stopped, KeyboardInterrupt):
         return False
     finally:
-        show.close()
+        progress.close()
 
 
-class Report:
-    """Shows which row is being measured, and a table after each section."""
-
-    def __init__(self, console, total: int):
-        self.console = console
-        self.total = total
-        self.done = 0
-        self.progress = self._progress()
-
-    def _progress(self) -> Progress:
-        if self.console.is_terminal:
-            return BarProgress("rows done", self.console, transient=True, steady=False)
-        return LineProgress("rows done", self._write, each_part, steady=False)
-
-    def _write(self, line):
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def begin(self, task):
-        """Show which row is being measured."""
-        section = task.section.split(":")[0]
-        self.progress.update(self.done, self.total, f"now {section}: {task.label}")
-        self.done += 1
-
-    def section(self, title, rows, plan):
-        """Show the table of a section, if it has rows."""
-        if rows:
-            table = plan.tabulate(plan.columns, rows, self.console.width)
-            self.console.print("", Text(title, "bold"), table, sep="\n")
-
-    def close(self):
-        """Take the bar away."""
-        self.progress.close()
+def _progress_on(console: Console) -> Progress:
+    if console.is_terminal:
+        return BarProgress("rows done", console, transient=True, steady=False)
+    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    return LineProgress("rows done", write, each_part, steady=False)

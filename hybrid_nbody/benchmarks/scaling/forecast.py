@@ -1,21 +1,34 @@
-"""From the rows of ``bench scaling`` to the fitted model, and to what it says of more ranks."""
+"""A model of the time of a step, fitted to rows, and what it says of more ranks and networks.
 
+Measured on p ranks that share a problem, a step takes
+
+    t = a + b * bytes + work / rate
+
+a is what a step costs however little there is to do: launches, and the beginning of messages. bytes
+is what a rank receives in a step, b the time of each; work is that of the rank with the largest
+share, rate what a rank does a second. On another network the exchange is counted anew, with its
+latency and its bandwidth in the place of b:
+
+    t = a + latency * messages in a row + bytes / bandwidth + work / rate           (allgather,
+    halo) t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)  (ring)
+
+It assumes that ranks are alike and have equal shares, that a kernel is as fast on a small share as
+on the measured ones, that messages of one exchange travel side by side while their bytes share one
+link, that links do not disturb each other, and that nothing is hidden behind computation but the
+messages of a ring.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
 from rich.table import Table
+from scipy.optimize import nnls
 
-from hybrid_nbody.benchmarks.harness.results import digits
-from hybrid_nbody.benchmarks.scaling.model import (
-    SCHEMES,
-    Demand,
-    Fit,
-    Network,
-    Point,
-    Scheme,
-    doublings,
-    fit,
-)
-from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity
+from hybrid_nbody.benchmarks.harness.measure import Row, digits
+from hybrid_nbody.benchmarks.scaling.problems import Network, Series, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
 RANKS = (64, 512, 4096)
@@ -24,12 +37,127 @@ BYTES_OF_A_BODY = 24
 """A position in float64: what ranks exchange, where it could not be counted."""
 
 
-def points_of(rows, model: str, exchange: str) -> list[Point]:
-    """Return what the model is fitted to: all rows of a model with one exchange, the same measurement once."""
-    chosen = [row for row in rows if (row["model"], row["exchange"]) == (model, exchange)]
-    return list(
-        dict.fromkeys(Point(row["median_s"], row["bytes"], row["largest_share"]) for row in chosen)
-    )
+@dataclass(frozen=True)
+class Point:
+    """A measurement: seconds of a step, bytes that a rank receives, work of the largest share."""
+
+    seconds: float
+    bytes: float
+    work: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The coefficients of the model; see the module.
+
+    Attributes
+    ----------
+    fixed : float
+        a, in seconds.
+    per_byte : float or None
+        b, in seconds; None where nothing was exchanged.
+    rate : float
+        Work a second.
+    points : int
+        Measurements that it was fitted to.
+    worst : float
+        Largest relative difference of a measured time from the fitted one.
+    """
+
+    fixed: float
+    per_byte: float | None
+    rate: float
+    points: int
+    worst: float
+
+
+def fit(points: Sequence[Point]) -> Fit | None:
+    """Fit the model by least squares of relative differences, no coefficient less than zero.
+
+    Returns
+    -------
+    Fit or None
+        None where the points do not tell the coefficients apart: too few of them, or too much
+        alike.
+    """
+    rows = np.array([(1.0, point.bytes, point.work) for point in points]).reshape(-1, 3)
+    used = [0, 2] if not rows[:, 1].any() else [0, 1, 2]
+    rows = rows[:, used] / np.array([point.seconds for point in points])[:, None]
+    scale = np.abs(rows).max(axis=0, initial=np.finfo(float).tiny)
+    if np.linalg.matrix_rank(rows / scale, tol=1e-6) < len(used):
+        return None
+    found, _ = nnls(rows / scale, np.ones(len(rows)))
+    coefficients = dict(zip(used, found / scale, strict=True))
+    if coefficients[2] == 0:
+        return None  # more work took no longer
+    worst = float(np.abs(rows @ (found / scale) - 1).max())
+    return Fit(coefficients[0], coefficients.get(1), 1 / coefficients[2], len(points), worst)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a step asks of each of several ranks.
+
+    The work of the largest share, the bytes that a rank receives, and messages one after another.
+    """
+
+    ranks: int
+    work: float
+    bytes: float
+    messages: float
+
+
+def in_a_row(fit: Fit, network: Network, demand: Demand) -> float:
+    """Return the seconds of a step that exchanges first and computes then."""
+    return fit.fixed + network.seconds(demand.messages, demand.bytes) + demand.work / fit.rate
+
+
+def hidden(fit: Fit, network: Network, demand: Demand) -> float:
+    """Return the seconds of a step that computes a block of sources while the next one arrives."""
+    block = demand.work / demand.ranks / fit.rate
+    others = demand.ranks - 1
+    message = network.seconds(demand.messages, demand.bytes) / max(others, 1)
+    return fit.fixed + block + others * max(block, message)
+
+
+def doublings(ranks: int) -> int:
+    """Return how often the ranks of a tree double until there are as many: its messages."""
+    return math.ceil(math.log2(ranks))
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A way to exchange.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    messages : callable
+        Takes the number of ranks; returns the messages in a row for what all ranks gather from each
+        other.
+    seconds : callable
+        Takes `Fit`, `Network` and `Demand`; returns those of a step.
+    """
+
+    name: str
+    messages: Callable[[int], int]
+    seconds: Callable[[Fit, Network, Demand], float]
+
+
+SCHEMES = {
+    "allgather": (
+        Scheme("allgather, log2 p messages", doublings, in_a_row),
+        Scheme("allgather, p - 1 messages", lambda ranks: ranks - 1, in_a_row),
+    ),
+    "ring": (Scheme("ring, behind computation", lambda ranks: ranks - 1, hidden),),
+    "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
+}
+"""For each exchange of a run, what it may become on a network; those of halos are counted, not
+derived."""
+
+
+# --- from rows to predictions ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,11 +177,11 @@ class Forecast:
         The row of the problem on the most ranks that were measured.
     """
 
-    series: object
+    series: Series
     scheme: Scheme
     fit: Fit
     network: Network
-    last: dict
+    last: Row
 
     def seconds(self, ranks: int) -> float | None:
         """Return the time of a step; None where the problem cannot be shared among so many."""
@@ -61,43 +189,35 @@ class Forecast:
             return None
         if ranks == 1:
             return self.fit.fixed + self.series.work(1) / self.fit.rate
-        return self.scheme.seconds(self.fit, self.network, self._demand(ranks))
+        received = self._gathered if self.series.model == "gravity" else self._beside
+        size, messages = received(ranks)
+        messages += self.last["reductions"] * doublings(ranks)
+        demand = Demand(ranks, self.series.share(ranks), size, messages)
+        return self.scheme.seconds(self.fit, self.network, demand)
 
     def efficiency(self, ranks: int) -> float | None:
         """Return the work a second and rank, over that of one rank."""
-        seconds = self.seconds(ranks)
-        if seconds is None:
+        seconds, alone = self.seconds(ranks), self.seconds(1)
+        if seconds is None or alone is None:
             return None
-        share = self.series.work(ranks) / ranks
-        return share / seconds * self.seconds(1) / self.series.work(1)
+        return self.series.work(ranks) / ranks / seconds * alone / self.series.work(1)
 
-    def _demand(self, ranks):
-        size, in_a_row = DEMANDS[self.series.model](self, ranks)
-        return Demand(
-            ranks,
-            self.series.share(ranks),
-            size,
-            in_a_row + self.last["reductions"] * doublings(ranks),
-        )
-
-    def gathered(self, ranks: int) -> tuple[float, float]:
+    def _gathered(self, ranks: int) -> tuple[float, float]:
         """Return bytes and messages in a row where every rank needs every body once a step."""
         measured = self.last["ranks"]
+        per_body: float = BYTES_OF_A_BODY
+        if measured > 1:
+            received = self.series.bodies(measured) * (measured - 1) / measured
+            per_body = self.last["bytes"] / received
         others = (ranks - 1) / ranks
-        if measured == 1:
-            per_body = BYTES_OF_A_BODY
-        else:
-            per_body = self.last["bytes"] / (
-                self.series.bodies(measured) * (measured - 1) / measured
-            )
         return per_body * self.series.bodies(ranks) * others, self.scheme.messages(ranks)
 
-    def beside(self, ranks: int) -> tuple[float, float]:
+    def _beside(self, ranks: int) -> tuple[float, float]:
         """Return the same for planes of two neighbours, as they were counted."""
         neighbours = min(self.last["ranks"] - 1, 2)
         return self.last["bytes"] / neighbours * min(ranks - 1, 2), self.last["exchanges"]
 
-    def row(self, ranks: int) -> dict:
+    def row(self, ranks: int) -> Row:
         """Return a prediction for the JSON."""
         return {
             "model": self.series.model,
@@ -110,34 +230,11 @@ class Forecast:
         }
 
 
-DEMANDS = {"gravity": Forecast.gathered, "fluid": Forecast.beside}
-
-
-def problem_of(row):
-    """Return the problem that a row is about."""
-    if row["model"] == "gravity":
-        return Gravity(row["kind"], row["size"], row["exchange"])
-    return Fluid(row["kind"], row["size"], row["sweeps"])
-
-
-def largest(rows, kind: tuple[str, str, str]) -> dict | None:
-    """Return the row of the largest problem on the most ranks.
-
-    Parameters
-    ----------
-    rows : list of dict
-    kind : tuple of str
-        Model, exchange and kind of scaling.
-
-    Returns
-    -------
-    dict or None
-        None if there is none, or if it is a fluid's on one rank alone, whose messages could not be
-        counted.
-    """
-    own = [row for row in rows if (row["model"], row["exchange"], row["kind"]) == kind]
-    last = max(own, key=lambda row: (row["size"], row["ranks"]), default=None)
-    return None if last is None or (last["model"] == "fluid" and last["ranks"] == 1) else last
+def points_of(rows: Sequence[Row], model: str, exchange: str) -> list[Point]:
+    """Return what is fitted: the rows of a model with one exchange, the same measurement once."""
+    own = [row for row in rows if (row["model"], row["exchange"]) == (model, exchange)]
+    points = [Point(row["median_s"], row["bytes"], row["largest_share"]) for row in own]
+    return list(dict.fromkeys(points))
 
 
 class Conclusion:
@@ -152,26 +249,29 @@ class Conclusion:
     def __init__(self, network: Network):
         self.network = network
 
-    def fits(self, rows) -> dict[tuple[str, str], Fit | None]:
+    def fits(self, rows: Sequence[Row]) -> dict[tuple[str, str], Fit | None]:
         """Return the fitted model for each model and exchange of the rows."""
         kinds = dict.fromkeys((row["model"], row["exchange"]) for row in rows)
         return {kind: fit(points_of(rows, *kind)) for kind in kinds}
 
-    def forecasts(self, rows) -> list[Forecast]:
-        """Return what can be predicted: of each kind of scaling the largest problem."""
+    def forecasts(self, rows: Sequence[Row]) -> list[Forecast]:
+        """Return what can be predicted: of each kind of scaling the largest problem.
+
+        A fluid on one rank alone, whose messages could not be counted, predicts nothing.
+        """
         found = []
         for (model, exchange), fitted in self.fits(rows).items():
             for kind in dict.fromkeys(row["kind"] for row in rows):
-                last = largest(rows, (model, exchange, kind))
-                if fitted and last:
+                head = {"model": model, "exchange": exchange, "kind": kind}
+                own = [row for row in rows if head.items() <= row.items()]
+                last = max(own, key=lambda row: (row["size"], row["ranks"]), default=None)
+                if fitted and last and (model != "fluid" or last["ranks"] > 1):
+                    about = fitted, self.network, last
                     series = problem_of(last)
-                    found += [
-                        Forecast(series, way, fitted, self.network, last)
-                        for way in SCHEMES[exchange]
-                    ]
+                    found += [Forecast(series, scheme, *about) for scheme in SCHEMES[exchange]]
         return found
 
-    def summary(self, rows) -> dict:
+    def summary(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return the fits and the predictions, for the JSON."""
         fits = [
             {"model": model, "exchange": exchange} | (asdict(fitted) if fitted else {})
@@ -180,19 +280,17 @@ class Conclusion:
         predictions = [forecast.row(ranks) for forecast in self.forecasts(rows) for ranks in RANKS]
         return {"network": asdict(self.network), "fits": fits, "predictions": predictions}
 
-    def lines(self, rows) -> list[str | Table]:
+    def lines(self, rows: Sequence[Row]) -> list[str | Table]:
         """Return the same in words and a table."""
-        lines = []
+        lines: list[str | Table] = []
         for kind, fitted in self.fits(rows).items():
             lines += fit_lines(*kind, fitted)
         forecasts = self.forecasts(rows)
         if forecasts:
-            latency = digits(3)(self.network.latency * 1e6)
-            bandwidth = with_prefix(self.network.bandwidth).rstrip()
-            lines.append(
-                f"predicted, on a network of {latency} µs and {bandwidth}B/s, ranks as fast as here:"
-            )
-            lines.append(forecast_table(forecasts))
+            latency = f"{digits(3)(self.network.latency * 1e6)} µs"
+            bandwidth = f"{with_prefix(self.network.bandwidth).rstrip()}B/s"
+            network = f"on a network of {latency} and {bandwidth}"
+            lines += [f"predicted, {network}, ranks as fast as here:", forecast_table(forecasts)]
         return lines
 
 
@@ -200,24 +298,26 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
     """Return the coefficients of a model and what they mean."""
     name = f"{model}, {exchange}: a step takes a + b * bytes + work / rate"
     if fitted is None:
-        return [
-            f"{name}; the points do not tell these apart: measure several sizes, on one rank and on more"
-        ]
-    lines = [f"{name}; fitted to {fitted.points} points, at most {fitted.worst:.1%} off"]
-    lines.append(
-        f"  a = {digits(3)(fitted.fixed * 1e6)} µs, whatever the size: launches, beginnings of messages"
-    )
+        remedy = "measure several sizes, on one rank and on more"
+        return [f"{name}; the points do not tell these apart: {remedy}"]
+    fixed = f"{digits(3)(fitted.fixed * 1e6)} µs"
+    rate = f"{with_prefix(fitted.rate)}{UNITS[model]}/s"
     if fitted.per_byte is None:
-        lines.append("  b is not known: nothing was exchanged")
+        exchanged = "b is not known: nothing was exchanged"
     elif fitted.per_byte == 0:
-        lines.append("  b = 0: the bytes cost nothing that can be told from the rest")
+        exchanged = "b = 0: the bytes cost nothing that can be told from the rest"
     else:
         speed = f"the exchange does {with_prefix(1 / fitted.per_byte).rstrip()}B/s"
-        lines.append(f"  b = {digits(3)(fitted.per_byte * 1e9)} ns: {speed}")
-    return [*lines, f"  rate = {with_prefix(fitted.rate)}{UNITS[model]}/s: what one rank computes"]
+        exchanged = f"b = {digits(3)(fitted.per_byte * 1e9)} ns: {speed}"
+    return [
+        f"{name}; fitted to {fitted.points} points, at most {fitted.worst:.1%} off",
+        f"  a = {fixed}, whatever the size: launches, beginnings of messages",
+        f"  {exchanged}",
+        f"  rate = {rate}: what one rank computes",
+    ]
 
 
-def forecast_table(forecasts) -> Table:
+def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     """Return what a step takes on each number of ranks, with its efficiency."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("model", "scaling", "size", "exchange"):
@@ -232,7 +332,7 @@ def forecast_table(forecasts) -> Table:
     return table
 
 
-def _prediction(forecast, ranks):
+def _prediction(forecast: Forecast, ranks: int) -> str:
     seconds = forecast.seconds(ranks)
     if seconds is None:
         return "too few planes"

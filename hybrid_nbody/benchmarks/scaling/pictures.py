@@ -1,120 +1,97 @@
-"""The picture of ``bench scaling``: efficiency against ranks with what is predicted, and what a step is made of."""
+"""The picture of ``bench scaling``: efficiency against ranks, and what a step is made of."""
 
-from itertools import groupby
+from collections.abc import Sequence
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import PercentFormatter
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
-from hybrid_nbody.benchmarks.harness.pictures import WIDTH, machine_title
-from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion
-from hybrid_nbody.benchmarks.scaling.model import Network
-from hybrid_nbody.benchmarks.scaling.problems import STRONG, WEAK
+from hybrid_nbody.benchmarks.harness import pictures
+from hybrid_nbody.benchmarks.harness.measure import Row
+from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion, Forecast
+from hybrid_nbody.benchmarks.scaling.problems import STRONG, WEAK, Network
 
 LINES = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
 PARTS = (("compute", BLUE), ("exchange", ORANGE), ("wait", GREY))
 TITLES = {STRONG: "Strong: one problem", WEAK: "Weak: as much work a rank"}
 
 
-def scaling_figure(rows, facts) -> Figure:
-    """Draw efficiency against ranks, a panel a kind of scaling, above the parts of a step on each rank."""
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw efficiency against ranks, a panel a kind of scaling, above the parts of a step."""
     shared = [row for row in rows if row["ranks"] > 1]
     bars = sum(row["ranks"] for row in shared) + len(shared)
     heights = [2.6] + ([0.5 + 0.085 * bars] if shared else [])
-    figure = Figure(figsize=(WIDTH, 1.2 + sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = pictures.new_figure(1.2 + sum(heights))
     above, *below = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_efficiencies(above, rows, Conclusion(Network(**facts["network"])))
     for part in below:
         _draw_parts(part.subplots(), shared)
     number = facts["ranks"]
-    title = machine_title(facts, "gpu" if "gpu" in facts else "cpu")
+    title = pictures.machine_title(facts, "gpu" if "gpu" in facts else "cpu")
     figure.suptitle(f"{number} rank{'s' if number > 1 else ''} of {title}")
     return figure
 
 
-def _draw_efficiencies(figure, rows, conclusion):
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Conclusion) -> None:
+    kinds = pictures.distinct(rows, "kind")
     forecasts = conclusion.forecasts(rows)
-    colours = dict(zip(dict.fromkeys(_name(row) for row in rows), LINES, strict=False))
+    colours = dict(zip(dict.fromkeys(map(_name, rows)), LINES, strict=False))
     panels = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
     for axes, kind in zip(panels, kinds, strict=True):
-        _draw_measured(axes, [row for row in rows if row["kind"] == kind], colours)
+        own = [row for row in rows if row["kind"] == kind]
+        for name in dict.fromkeys(map(_name, own)):
+            points = [(row["ranks"], row["efficiency"]) for row in own if _name(row) == name]
+            style = {"color": colours.get(name, BLACK), "markersize": 4, "label": name}
+            axes.plot(*zip(*points, strict=True), "o-", **style)
         for forecast in forecasts:
             if forecast.series.kind == kind:
-                _draw_forecast(axes, forecast, colours)
-        _style(axes, kind, rows, forecasts)
+                _draw_forecast(axes, forecast, colours.get(_name(forecast.last), BLACK))
+        _style(axes, rows, {row["ranks"] for row in rows} | (set(RANKS) if forecasts else set()))
+        axes.set_title(TITLES[kind], loc="left")
     panels[0].set_ylabel("efficiency")
-    handles = {
-        text: line
-        for axes in panels
-        for line, text in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    labels = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    handles = {text: line for pairs in labels for line, text in pairs}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=7)
 
 
-def _name(row):
+def _name(row: Row) -> str:
     """Return what a line is called."""
     if row["model"] == "gravity":
         return f"gravity, {row['size']} bodies, {row['exchange']}"
     return f"fluid, {row['size']}³ cells"
 
 
-def _draw_measured(axes, rows, colours):
-    for name, group in groupby(rows, key=_name):
-        points = [(row["ranks"], row["efficiency"]) for row in group]
-        axes.plot(
-            *zip(*points, strict=True),
-            "o-",
-            color=colours.get(name, BLACK),
-            markersize=4,
-            label=name,
-        )
-
-
-def _draw_forecast(axes, forecast, colours):
+def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
     counts = [2**k for k in range(RANKS[-1].bit_length())]
-    points = [
-        (ranks, forecast.efficiency(ranks))
-        for ranks in counts
-        if forecast.seconds(ranks) is not None
-    ]
+    points = [(ranks, forecast.efficiency(ranks)) for ranks in counts]
+    points = [point for point in points if point[1] is not None]
     style = ":" if "p - 1" in forecast.scheme.name else "--"
     name = f"predicted: {forecast.scheme.name}"
-    colour = colours.get(_name(forecast.last), BLACK)
     axes.plot(*zip(*points, strict=True), style, color=colour, linewidth=1.1, label=name)
 
 
-def _style(axes, kind, rows, forecasts):
-    counts = sorted({row["ranks"] for row in rows} | (set(RANKS) if forecasts else set()))
+def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(counts))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, place: f"{count:.0f}"))
+    pictures.fixed_ticks(axes.xaxis, counts)
     axes.axhline(1, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, max(1.1, 1.05 * max(row["efficiency"] for row in rows)))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_xlabel("ranks")
-    axes.set_title(TITLES[kind], loc="left")
 
 
-def _draw_parts(axes, rows):
-    """Draw a bar a rank: the shares of what it does by itself, of the exchange, and of waiting for others."""
-    place = 0
-    places = []
-    names = []
+def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw a bar a rank: the shares of its own work, of the exchange, and of waiting for others."""
+    y = 0
+    names = {}
     for row in rows:
-        places.append(place + (row["ranks"] - 1) / 2)
-        names.append(f"{row['kind']}, {_name(row)}, {row['ranks']} ranks")
-        for rank in range(row["ranks"]):
-            _draw_bar(axes, place, row["compute_s"][rank], row["exchange_s"], row["wait_s"][rank])
-            place += 1
-        place += 1
-    axes.set_yticks(places, names)
-    axes.set_ylim(place - 1.4, -0.6)
+        names[y + (row["ranks"] - 1) / 2] = f"{row['kind']}, {_name(row)}, {row['ranks']} ranks"
+        for compute, wait in zip(row["compute_s"], row["wait_s"], strict=True):
+            _draw_bar(axes, y, compute, row["exchange_s"], wait)
+            y += 1
+        y += 1
+    pictures.name_bars(axes, names, y - 1.4, size=6.5)
     axes.set_xlim(0, 1)
-    axes.tick_params(axis="y", length=0, labelsize=6.5)
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_xlabel("of a step, a bar a rank")
     for name, colour in PARTS:
@@ -122,11 +99,10 @@ def _draw_parts(axes, rows):
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
 
 
-def _draw_bar(axes, place, *seconds):
+def _draw_bar(axes: Axes, y: float, *seconds: float) -> None:
     start = 0.0
     total = sum(seconds)
     for part, (_, colour) in zip(seconds, PARTS, strict=True):
-        axes.barh(
-            place, part / total, left=start, height=0.8, color=colour, alpha=0.85, linewidth=0
-        )
-        start += part / total
+        width = part / total
+        axes.barh(y, width, left=start, height=0.8, color=colour, **pictures.BAR)
+        start += width

@@ -1,7 +1,17 @@
-"""What ``bench scaling`` computes: a problem that stays as it is on more ranks, or grows with their number."""
+"""What ``bench scaling`` computes, and what was asked for.
+
+A problem stays as it is on more ranks, or grows with their number.
+"""
 
 import math
+from argparse import Namespace
 from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+from hybrid_nbody.benchmarks.harness import options
+from hybrid_nbody.benchmarks.harness.measure import Row
+from hybrid_nbody.errors import InputError
 
 ENDLESS = 10**9
 """Steps of a run that is stepped by a benchmark."""
@@ -12,6 +22,14 @@ of another rank."""
 
 STRONG = "strong"
 WEAK = "weak"
+MODELS = ("gravity", "fluid")
+KINDS = (STRONG, WEAK)
+EXCHANGES = ("allgather", "ring")
+ONLY_FOR = {"bodies": "gravity", "exchange": "gravity", "cells": "fluid", "sweeps": "fluid"}
+
+SMALLEST = 4
+MOST_CELLS = 4096
+"""Cells along an axis, as ``grid.cells`` allows."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +51,7 @@ class Gravity:
     size: int
     exchange: str
 
-    model = "gravity"
+    model: ClassVar[str] = "gravity"
 
     def bodies(self, ranks: int) -> int:
         """Return the number of bodies."""
@@ -52,7 +70,7 @@ class Gravity:
         """Return how many ranks can share the problem."""
         return math.inf
 
-    def columns(self, ranks: int) -> dict:
+    def columns(self, ranks: int) -> dict[str, Any]:
         """Return how a row calls the size."""
         return {"bodies": self.bodies(ranks)}
 
@@ -62,7 +80,7 @@ class Gravity:
         start = "" if self.kind == STRONG else " on one rank, times the root of their number"
         return f"gravity, {self.kind} scaling, {self.exchange}: {self.size} bodies{start}"
 
-    def config(self, ranks: int) -> dict:
+    def config(self, ranks: int) -> dict[str, Any]:
         """Return the configuration without its section ``compute``."""
         return {
             "model": "nbody",
@@ -90,8 +108,8 @@ class Fluid:
     size: int
     sweeps: int
 
-    model = "fluid"
-    exchange = "halo"
+    model: ClassVar[str] = "fluid"
+    exchange: ClassVar[str] = "halo"
 
     def cells(self, ranks: int) -> tuple[int, int, int]:
         """Return the cells along x, y and z."""
@@ -110,7 +128,7 @@ class Fluid:
         """Return how many ranks can share the problem: each needs a plane."""
         return self.size if self.kind == STRONG else math.inf
 
-    def columns(self, ranks: int) -> dict:
+    def columns(self, ranks: int) -> dict[str, Any]:
         """Return how a row calls the size."""
         return {"cells": " x ".join(map(str, self.cells(ranks))), "sweeps": self.sweeps}
 
@@ -118,21 +136,125 @@ class Fluid:
     def title(self) -> str:
         """The problem in words."""
         planes = "" if self.kind == STRONG else " a rank"
-        return f"fluid, {self.kind} scaling, halo: {self.size}^3 cells{planes}, {self.sweeps} sweeps a solve"
+        solve = f"{self.sweeps} sweeps a solve"
+        return f"fluid, {self.kind} scaling, halo: {self.size}^3 cells{planes}, {solve}"
 
-    def config(self, ranks: int) -> dict:
+    def config(self, ranks: int) -> dict[str, Any]:
         """Return the configuration without its section ``compute``."""
         cells = self.cells(ranks)
         ball = {"centre": [number / 2 for number in cells], "radius": self.size / 4}
+        events = [
+            {"step": 0, "density": 1.0, "sphere": ball},
+            {"step": 0, "velocity": [0.0, 0.0, 1.0], "sphere": ball},
+        ]
         return {
             "model": "fluid",
             "grid": {"cells": list(cells)},
             "solver": {"method": "red-black", "max_iterations": self.sweeps, "tolerance": 0},
-            "sources": {
-                "events": [
-                    {"step": 0, "density": 1.0, "sphere": ball},
-                    {"step": 0, "velocity": [0.0, 0.0, 1.0], "sphere": ball},
-                ]
-            },
+            "sources": {"events": events},
             "time": {"dt": COURANT / max(cells), "steps": ENDLESS},
         }
+
+
+Series = Gravity | Fluid
+
+
+def problem_of(row: Row) -> Series:
+    """Return the problem that a row is about."""
+    if row["model"] == "gravity":
+        return Gravity(row["kind"], row["size"], row["exchange"])
+    return Fluid(row["kind"], row["size"], row["sweeps"])
+
+
+@dataclass(frozen=True)
+class Network:
+    """What connects ranks: seconds of the shortest message, and bytes a second into a rank."""
+
+    latency: float
+    bandwidth: float
+
+    def seconds(self, messages: float, size: float) -> float:
+        """Return what `messages` one after another take that bring `size` bytes in all."""
+        return messages * self.latency + size / self.bandwidth
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for; sizes that were not are None.
+
+    `counts` are the numbers of ranks, in ascending order, and `compute` is the section of the
+    configurations, without threads if none were asked for.
+    """
+
+    models: list[str]
+    kinds: list[str]
+    exchanges: list[str]
+    counts: list[int]
+    bodies: list[int] | None
+    cells: list[int] | None
+    sweeps: int
+    repeats: int
+    compute: dict[str, Any]
+    network: Network
+
+    def series(self, default: dict[str, list[int]]) -> list[Series]:
+        """Return all problems; `default` has the sizes that were not asked for."""
+        found: list[Series] = []
+        for model, kind in product(self.models, self.kinds):
+            if model == "gravity":
+                sizes = product(self.exchanges, self.bodies or default["bodies"])
+                found += [Gravity(kind, size, exchange) for exchange, size in sizes]
+            else:
+                found += [Fluid(kind, size, self.sweeps) for size in self.cells or default["cells"]]
+        return found
+
+    def values(self, series: Series, ranks: int) -> dict[str, Any]:
+        """Return the configuration of a problem on some ranks."""
+        return series.config(ranks) | {"compute": self.compute | {"exchange": series.exchange}}
+
+
+def read(arguments: Namespace, size: int) -> Settings:
+    """Return what was asked for of `size` ranks.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, or of no use for the models that were chosen.
+    """
+    latency = options.quantity("--latency", arguments.latency, options.SECONDS)
+    bandwidth = options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND)
+    return Settings(
+        models=_models(arguments),
+        kinds=options.words("--kinds", arguments.kinds, KINDS),
+        exchanges=options.words("--exchange", arguments.exchange or EXCHANGES[0], EXCHANGES),
+        counts=_counts(arguments.ranks, size),
+        bodies=arguments.bodies and options.numbers("--bodies", arguments.bodies, 2),
+        cells=arguments.cells and options.numbers("--cells", arguments.cells, SMALLEST, MOST_CELLS),
+        sweeps=options.number("--sweeps", arguments.sweeps or "20"),
+        repeats=options.repeats(arguments),
+        compute=_compute(arguments),
+        network=Network(latency, bandwidth),
+    )
+
+
+def _models(arguments: Namespace) -> list[str]:
+    """Return the models, all of which or one of which the other options are for."""
+    models = options.words("--models", arguments.models, MODELS)
+    for name, model in ONLY_FOR.items():
+        if getattr(arguments, name) is not None and model not in models:
+            raise InputError(f"--{name}: is for {model} alone (got --models {arguments.models})")
+    return models
+
+
+def _compute(arguments: Namespace) -> dict[str, Any]:
+    compute: dict[str, Any] = {"backend": arguments.backend, "transport": arguments.transport}
+    if arguments.threads is not None:
+        compute["threads"] = options.number("--threads", arguments.threads)
+    return compute
+
+
+def _counts(asked: str | None, size: int) -> list[int]:
+    """Return the numbers of ranks: 1, 2, 4, … and all unless others are asked for."""
+    if asked is None:
+        return [*(2**k for k in range(size.bit_length()) if 2**k < size), size]
+    return sorted(options.numbers("--ranks", asked, 1, size))

@@ -1,21 +1,23 @@
-"""A step on some of the ranks, timed and taken apart; the other ranks wait without taking a core."""
+"""A step on some of the ranks, timed and taken apart; the others wait without taking a core."""
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybrid_nbody.benchmarks.harness.measure import Stopped, Times, seconds_of
-from hybrid_nbody.benchmarks.harness.watched import Watch, WatchedNumbers, WatchedTransport
+from hybrid_nbody.benchmarks.harness.measure import Stop, Stopped, Times, seconds_of
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.parallel.shares import Devices
+from hybrid_nbody.parallel.transport.base import MESSAGES, Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
 from hybrid_nbody.run.start import build
 
@@ -55,26 +57,24 @@ class Team:
         `choose_transport`, which returns the same transport for the same device, ranks and choice.
     """
 
-    def __init__(self, world, ranks: int):
+    def __init__(self, world: Communicator, ranks: int):
         self.world = world
         self.ranks = ranks
         self.belongs = world.rank < ranks
-        self.group = (
-            Communicator(world.comm.Split(int(not self.belongs), world.rank))
-            if ranks < world.size
-            else world
-        )
+        self.group = world
+        if ranks < world.size:
+            self.group = Communicator(world.comm.Split(int(not self.belongs), world.rank))
         self.connect = cache(choose_transport)
         self._placed = cache(assign_device)
 
     def place(self, asked, threads, communicator, cpu_share="auto"):
-        """Return the same placement as before for the same choice, on a device that is in use again; see `assign_device`."""
+        """Return the same placement as before for the same choice, its device in use again."""
         placement = self._placed(asked, threads, communicator, cpu_share)
         placement.backend.use()
         return placement
 
-    def do(self, action: Callable):
-        """Return what `action` gives on the ranks of the team, None on the others, which wait for the root.
+    def do(self, action: Callable) -> Any:
+        """Return the result of `action` on the team; None on the others, which wait for the root.
 
         Raises
         ------
@@ -95,14 +95,13 @@ class Team:
 
 
 class Run:
-    """A model as a run has it, ready to be stepped by a team.
+    """A model as a run has it, ready to be stepped by a team, whose ranks call together.
 
     Parameters
     ----------
     values : dict
         Its configuration.
     team : Team
-        Its ranks call together.
     """
 
     def __init__(self, values: dict, team: Team):
@@ -150,75 +149,10 @@ class Run:
         self.group.barrier()
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a step is made of, the mean over steps.
-
-    Attributes
-    ----------
-    total, exchange : array
-        Seconds of each rank.
-    exchanges, reductions, messages, bytes : float
-        Of the rank that has most; see `Traffic`.
-    """
-
-    total: np.ndarray
-    exchange: np.ndarray
-    exchanges: float = 0.0
-    reductions: float = 0.0
-    messages: float = 0.0
-    bytes: float = 0.0
-
-    @property
-    def compute(self) -> np.ndarray:
-        """What a rank does by itself."""
-        return self.total - self.exchange
-
-    @property
-    def transfer(self) -> float:
-        """What the exchange takes of the rank that came last and waited for nobody."""
-        return float(self.exchange.min())
-
-    @property
-    def wait(self) -> np.ndarray:
-        """What a rank waits for others."""
-        return self.exchange - self.transfer
-
-
-class WatchedRun(Run):
-    """The same with a watched transport.
-
-    Steps are queued one by one, and planes travel as messages where kernels else write into the
-    memory of other GPUs; so they may be slower.
-    """
-
-    def __init__(self, values: dict, team: Team):
-        super().__init__(values, team)
-        exchange = self.built.exchange
-        if isinstance(exchange, HaloExchange):
-            exchange.communicator = WatchedNumbers(exchange.communicator, self.watch)
-
-    def connect(self, asked, backend, communicator, gpus_shared):
-        """Return the same transport, watched."""
-        self.watch = Watch(backend)
-        carrier = super().connect(asked, backend, communicator, gpus_shared)
-        return WatchedTransport(carrier, self.watch, communicator.rank)
-
-    def parts(self, steps: int) -> list[tuple]:
-        """Return for each rank the seconds of a step and those within exchanges, and the counts of `Traffic`."""
-        self.watch.restart()
-        total = self.seconds(steps)
-        traffic = self.watch.traffic
-        counts = traffic.exchanges, traffic.reductions, traffic.messages, traffic.bytes
-        return self.group.gather(
-            (total, *(number / steps for number in (self.watch.seconds(), *counts)))
-        )
-
-
 @contextmanager
-def opened(team: Team, kind, values: dict):
-    """Lend a run of a team, of class `kind`, and close it on all ranks at once, also where all were asked to stop."""
-    run = team.do(lambda: kind(values, team))
+def opened(team: Team, make: Callable[[dict, Team], Run], values: dict) -> Iterator[Run]:
+    """Lend a run of a team, and close it on all ranks at once, also where all are stopped."""
+    run = team.do(lambda: make(values, team))
     stopped = None
     try:
         yield run
@@ -230,9 +164,9 @@ def opened(team: Team, kind, values: dict):
 
 
 def timed_steps(
-    team: Team, values: dict, steps: int | None, repeats: int, stop
+    team: Team, values: dict, steps: int | None, repeats: int, stop: Stop
 ) -> tuple[str, Times]:
-    """Return the name of the transport and the times of a step; they mean nothing on other ranks than the team's.
+    """Return the name of the transport and the times of a step; they count on the team alone.
 
     Parameters
     ----------
@@ -257,7 +191,197 @@ def timed_steps(
     return name, Times(tuple(seconds), steps)
 
 
-def parts_of_a_step(team: Team, values: dict, steps: int, repeats: int, stop) -> Parts | None:
+# --- a step taken apart ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a step is made of, the mean over steps.
+
+    Attributes
+    ----------
+    total, exchange : array
+        Seconds of each rank.
+    exchanges, reductions, messages, bytes : float
+        Of the rank that has most; see `Traffic`.
+    """
+
+    total: NDArray
+    exchange: NDArray
+    exchanges: float = 0.0
+    reductions: float = 0.0
+    messages: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def compute(self) -> NDArray:
+        """What a rank does by itself."""
+        return self.total - self.exchange
+
+    @property
+    def transfer(self) -> float:
+        """What the exchange takes of the rank that came last and waited for nobody."""
+        return float(self.exchange.min())
+
+    @property
+    def wait(self) -> NDArray:
+        """What a rank waits for others."""
+        return self.exchange - self.transfer
+
+
+@dataclass
+class Traffic:
+    """What a rank received.
+
+    Attributes
+    ----------
+    exchanges : int
+        Calls that bring rows, each of which waits for its messages.
+    reductions : int
+        Calls after which all ranks know a number.
+    messages, bytes : int
+        Of rows of other ranks.
+    """
+
+    exchanges: int = 0
+    reductions: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+    def note(self, sizes: list[int]) -> None:
+        """Count an exchange of messages of these bytes."""
+        self.exchanges += 1
+        self.messages += len(sizes)
+        self.bytes += sum(sizes)
+
+
+class Watch:
+    """Marks in the queue of a device, before and after it waits for other ranks; and `Traffic`."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything."""
+        self.spans: list[tuple] = []
+        self.traffic = Traffic()
+
+    @contextmanager
+    def span(self) -> Iterator[None]:
+        """Mark the beginning and the end of what is done within."""
+        start = self.backend.mark()
+        yield
+        self.spans.append((start, self.backend.mark()))
+
+    def seconds(self) -> float:
+        """Return the time between all marks, in seconds; waits for the device."""
+        return sum(self.backend.elapsed(start, end) for start, end in self.spans)
+
+
+class WatchedTransport(Transport):
+    """A transport that times and counts what another one carries for this rank."""
+
+    recordable = False  # marks are the host's
+
+    def __init__(self, carrier: Transport, watch: Watch, rank: int):
+        self.carrier = carrier
+        self.watch = watch
+        self.rank = rank
+        self.name = carrier.name
+        self.warning = carrier.warning
+
+    def allgather(self, array, partition):
+        """See `Transport`."""
+        row = array.nbytes // max(len(array), 1)
+        others = [count * row for k, count in enumerate(partition.counts) if k != self.rank]
+        self.watch.traffic.note(list(filter(None, others)))
+        with self.watch.span():
+            self.carrier.allgather(array, partition)
+
+    def reduce_scatter(self, array, out, partition):
+        """See `Transport`; each of the others sends its part of the sum."""
+        self.watch.traffic.note((partition.size - 1) * [out.nbytes])
+        with self.watch.span():
+            self.carrier.reduce_scatter(array, out, partition)
+
+    def begin(self, sends, receives, what=MESSAGES):
+        """See `Transport`; what messages take beside computation is not counted."""
+        self.watch.traffic.note([rows.nbytes for _, rows in receives])
+        with self.watch.span():
+            return WatchedMessages(self.carrier.begin(sends, receives, what), self.watch)
+
+    def send_receive(self, sends, receives, what=MESSAGES):
+        """See `Transport`."""
+        self.watch.traffic.note([rows.nbytes for _, rows in receives])
+        with self.watch.span():
+            self.carrier.send_receive(sends, receives, what)
+
+    def maximum(self, array):
+        """See `Transport`."""
+        self.watch.traffic.reductions += 1
+        with self.watch.span():
+            self.carrier.maximum(array)
+
+
+class WatchedMessages:
+    """Messages on their way, watched."""
+
+    def __init__(self, messages, watch: Watch):
+        self.messages = messages
+        self.watch = watch
+
+    def finish(self):
+        """See `hybrid_nbody.parallel.transport.base.Messages`."""
+        with self.watch.span():
+            self.messages.finish()
+
+
+class WatchedNumbers:
+    """What a `HaloExchange` asks of its communicator between two kernels, watched."""
+
+    def __init__(self, communicator, watch: Watch):
+        self.communicator = communicator
+        self.watch = watch
+
+    def __getattr__(self, name):
+        return getattr(self.communicator, name)
+
+    def maximum(self, values):
+        """See `Communicator`."""
+        self.watch.traffic.reductions += 1
+        with self.watch.span():
+            return self.communicator.maximum(values)
+
+
+class WatchedRun(Run):
+    """The same with a watched transport.
+
+    Steps are queued one by one, and planes travel as messages where kernels else write into the
+    memory of other GPUs; so they may be slower.
+    """
+
+    def __init__(self, values: dict, team: Team):
+        super().__init__(values, team)
+        exchange = self.built.exchange
+        if isinstance(exchange, HaloExchange):
+            exchange.communicator = WatchedNumbers(exchange.communicator, self.watch)
+
+    def connect(self, asked, backend, communicator, gpus_shared):
+        """Return the same transport, watched."""
+        self.watch = Watch(backend)
+        carrier = super().connect(asked, backend, communicator, gpus_shared)
+        return WatchedTransport(carrier, self.watch, communicator.rank)
+
+    def parts(self, steps: int) -> list[tuple]:
+        """Return for each rank the seconds of a step, those within exchanges, and its traffic."""
+        self.watch.restart()
+        total = self.seconds(steps)
+        counts = self.watch.seconds(), *astuple(self.watch.traffic)
+        return self.group.gather((total, *(number / steps for number in counts)))
+
+
+def parts_of_a_step(team: Team, values: dict, steps: int, repeats: int, stop: Stop) -> Parts | None:
     """Return what a step of a team is made of, the median over timings; None on other ranks.
 
     Parameters are those of `timed_steps`.

@@ -13,24 +13,14 @@ import yaml
 from support.bodies import make_backend
 from support.command import ROOT, call, refused
 
-from hybrid_nbody.benchmarks.fluid import (
-    fluid,
+from hybrid_nbody.benchmarks.fluid import experiment, layouts, model, sweeps
+from hybrid_nbody.benchmarks.fluid.problems import (
+    PLUME_EVENTS,
+    Settings,
+    measured,
+    per,
+    smooth_field,
 )
-from hybrid_nbody.benchmarks.fluid import (
-    layouts as fluid_layouts,
-)
-from hybrid_nbody.benchmarks.fluid import (
-    phases as fluid_phases,
-)
-from hybrid_nbody.benchmarks.fluid import (
-    solvers as fluid_solvers,
-)
-from hybrid_nbody.benchmarks.fluid import (
-    sweeps as fluid_sweeps,
-)
-from hybrid_nbody.benchmarks.fluid.pictures import fluid_figure
-from hybrid_nbody.benchmarks.fluid.problems import PLUME_EVENTS, smooth_field
-from hybrid_nbody.benchmarks.fluid.rows import Settings, measured, per
 from hybrid_nbody.benchmarks.harness.measure import Stopped
 from hybrid_nbody.errors import InputError
 
@@ -59,17 +49,17 @@ def of(rows, part, device="cpu"):
 
 def test_every_part_and_rung_has_a_row(finished):
     text, rows = finished
-    assert list(dict.fromkeys(row["part"] for row in rows)) == list(fluid.PARTS)
+    assert list(dict.fromkeys(row["part"] for row in rows)) == list(experiment.PARTS)
     without = [row for row in rows if row["device"] == "gpu"]
     assert {row["note"] for row in without} == {"needs a GPU"}
-    assert len(without) == 1 + 5 + 5 + len(fluid_layouts.BLOCKS) + 3
+    assert len(without) == 1 + 5 + 5 + len(layouts.BLOCKS) + 3
     assert "red-black, GPU (needs a GPU)" in text
 
 
 def test_phases(finished):
     rows = of(finished[1], "phases")
     assert [row["rung"] for row in rows] == [
-        phase.name for phase in fluid_phases.PHASES if phase.device == "cpu"
+        phase.name for phase in model.PHASES if phase.device == "cpu"
     ]
     for row in rows:
         assert row["cells_per_s"] == pytest.approx(12**3 / row["median_s"])
@@ -88,23 +78,23 @@ def test_the_passes_on_a_cpu_are_those_of_the_model():
     make_backend("cpu")
     from hybrid_nbody.fluid.kernels.cpu import red_black as cpu_sweeps
 
-    assert fluid_sweeps.CPU_PASS == cpu_sweeps.LONGEST_PASS
+    assert sweeps.CPU_PASS == cpu_sweeps.LONGEST_PASS
 
 
 def test_layouts_and_convergence_have_the_bits_of_the_model(finished):
-    copy, *layouts = of(finished[1], "layouts")
-    for row in layouts:
+    copy, *rows = of(finished[1], "layouts")
+    for row in rows:
         assert row["bytes_per_s"] == pytest.approx(row["updates_per_s"] * row["bytes_per_cell"])
         assert row["share_of_copy"] == pytest.approx(row["bytes_per_s"] / copy["bytes_per_s"])
         assert row["updates_per_s"] == pytest.approx(16 * 15 * 15 / row["median_s"])
-    for row in layouts + of(finished[1], "convergence"):
+    for row in rows + of(finished[1], "convergence"):
         assert row["error"] < 1e-6
         assert row["same_bits"] == "same"
 
 
 def test_solvers_reach_the_residual(finished):
     iterations = {row["rung"]: row["iterations"] for row in of(finished[1], "solvers")}
-    assert all(row["residual"] <= fluid_solvers.RESIDUAL for row in of(finished[1], "solvers"))
+    assert all(row["residual"] <= model.RESIDUAL for row in of(finished[1], "solvers"))
     assert iterations["multigrid"] < iterations["sor"] < iterations["red-black"]
 
 
@@ -133,8 +123,8 @@ def test_chosen_parts_and_devices_alone(tmp_path):
     [
         (
             ["--parts", "phases,speed"],
-            "--parts: allowed are phases, layouts, convergence, blocks, solvers, separated by commas "
-            "(got 'phases,speed')",
+            "--parts: allowed are phases, layouts, convergence, blocks, solvers, "
+            "separated by commas (got 'phases,speed')",
         ),
         (
             ["--sizes", "3"],
@@ -174,16 +164,16 @@ def test_a_grid_larger_than_memory_says_what_fits(tmp_path):
 
 
 def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
-    monkeypatch.setattr(fluid, "host_memory", lambda: 128 * 100**3 + 1)
+    monkeypatch.setattr(experiment, "host_memory", lambda: 128 * 100**3 + 1)
     devices = SimpleNamespace(gpu=None)
-    fluid.check_memory(devices, "--sizes", [42, 84])
+    experiment.check_memory(devices, "--sizes", [42, 84])
     with pytest.raises(
         InputError,
         match=r"^--large: 256\^3 cells need 2 GiB in memory, .* at most \d+\^3 cells fit$",
     ):
-        fluid.check_memory(
-            devices, "--large", fluid.PARTS["layouts"].edges(Settings(devices, "auto", 1), "gpu")
-        )
+        settings = Settings(devices, "auto", 1, {})
+        edges = settings.edges(experiment.PARTS["layouts"], "gpu")
+        experiment.check_memory(devices, "--large", edges)
 
 
 # ---- Loops ---------------------------------------------------------------------------------------
@@ -244,9 +234,9 @@ def vector_operations(relax):
 
 
 def test_runs_do_as_many_steps_as_time_allows():
-    assert fluid_phases.steps_within(1e-4) == 100
-    assert fluid_phases.steps_within(fluid_phases.LONGEST_RUN / 50.5) == 50
-    assert fluid_phases.steps_within(100.0) == fluid_phases.FEWEST_STEPS
+    assert model.steps_within(1e-4) == 100
+    assert model.steps_within(model.LONGEST_RUN / 50.5) == 50
+    assert model.steps_within(100.0) == model.FEWEST_STEPS
 
 
 def test_the_events_are_those_of_the_input_file():
@@ -278,9 +268,9 @@ def test_a_stop_ends_a_solve():
     def stop():
         raise Stopped(signal.SIGINT)
 
-    problem = fluid_solvers.Problem(make_backend("cpu"), 12)
+    problem = model.Poisson(make_backend("cpu"), 12)
     with pytest.raises(Stopped):
-        problem.iterations(fluid_solvers.SOLVERS[0], stop)
+        problem.iterations("red-black", stop)
 
 
 def test_a_smooth_field_has_no_average_and_is_flat_at_walls():
@@ -294,10 +284,12 @@ def test_a_smooth_field_has_no_average_and_is_flat_at_walls():
     ("backend", "devices"), [("auto", {"cpu", "gpu"}), ("cpu", {"cpu"}), ("gpu", {"gpu"})]
 )
 def test_rungs_of_one_device_are_left_out_where_the_other_is_asked_for(backend, devices):
-    settings = Settings(SimpleNamespace(gpu=None, cpu=None), backend, 1)
-    for name, part in fluid.PARTS.items():
+    settings = Settings(SimpleNamespace(gpu=None, cpu=None), backend, 1, {})
+    for name, part in experiment.PARTS.items():
         known = {"gpu"} if name == "blocks" else {"cpu", "gpu"}
-        assert {task.measure.args[0]["device"] for task in part.tasks(settings)} == devices & known
+        assert {
+            task.measure.args[0]["device"] for task in part.tasks(part, settings)
+        } == devices & known
 
 
 def test_the_picture_takes_whatever_was_measured():
@@ -319,12 +311,12 @@ def test_the_picture_takes_whatever_was_measured():
         "note": "needs a GPU",
     }
     for rows, panels in (([], 1), ([lacking], 1), ([phase, lacking], 1), ([phase, bar], 2)):
-        assert len(fluid_figure(rows, facts).axes) == panels
+        assert len(experiment.draw(rows, facts).axes) == panels
 
 
 def test_best_lines_name_what_was_measured():
     row = {"part": "blocks", "device": "gpu", "rung": "32x8x1", "updates_per_s": 1.2e11}
-    lines = fluid.best_lines(
+    lines = experiment.best_lines(
         [row, row | {"rung": "8x8x8", "updates_per_s": 1e11}, {"part": "blocks", "device": "gpu"}]
     )
     assert lines == ["fastest block, GPU: 32x8x1, 120 G cell-iterations/s"]

@@ -1,7 +1,8 @@
-"""The GPU kernels of ``bench fluid``: they compile, get the arguments that they declare, and give the model's bits."""
+"""The GPU kernels of ``bench fluid`` compile, get their arguments, and give the model's bits."""
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,19 +14,17 @@ from support.paper import check_argument, declared
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.fluid import layouts as fluid_layouts
-from hybrid_nbody.benchmarks.fluid.convergence import STRATEGIES
-from hybrid_nbody.benchmarks.fluid.layouts import LAYOUTS, check
+from hybrid_nbody.benchmarks.fluid.layouts import LAYOUTS, STRATEGIES, check
 from hybrid_nbody.benchmarks.fluid.problems import random_fields
 from hybrid_nbody.benchmarks.fluid.sweeps import (
     SOURCE,
     BlockFlags,
-    FusedColours,
-    ModelPasses,
     ModelRelax,
     OneFlag,
-    OneFlagOncePerBlock,
     PlainKernels,
     ReadByHost,
+    fused_colours,
+    model_passes,
 )
 
 KERNELS = (
@@ -37,7 +36,9 @@ KERNELS = (
     "fold",
     "largest",
 )
-INTERLEAVED = (PlainKernels, OneFlag, OneFlagOncePerBlock, BlockFlags, ReadByHost)
+FLAG_OF_THREADS = partial(OneFlag, "flag_of_threads")
+FLAG_OF_BLOCKS = partial(OneFlag, "flag_of_blocks")
+INTERLEAVED = (PlainKernels, FLAG_OF_THREADS, FLAG_OF_BLOCKS, BlockFlags, ReadByHost)
 
 
 @pytest.mark.parametrize("architecture", architectures())
@@ -48,7 +49,7 @@ def test_the_sweeps_compile(architecture):
 
 
 class PaperBackend:
-    """A GPU on paper: its kernels compare their arguments with their declaration, and note their launch."""
+    """A GPU on paper: its kernels compare arguments with declarations, and note their launches."""
 
     kind = "gpu"
     kernels = Backend.kernels
@@ -104,13 +105,13 @@ def test_kernels_get_the_arguments_that_they_declare(make):
     sweeps = make(backend, cells)
     sweeps.load(*random_fields(cells))
     sweeps.iterate(3)
-    halves = [launch for launch in backend.launches if launch[0] == make.kernel]
-    assert halves == [(make.kernel, (2, 3, 7), (32, 8, 1))] * 6
+    halves = [launch for launch in backend.launches if launch[0] == sweeps.kernel]
+    assert halves == [(sweeps.kernel, (2, 3, 7), (32, 8, 1))] * 6
     ends = {"flag_of_threads": 3, "flag_of_blocks": 3, "block_flags": 3}
-    assert len(backend.launches) - len(halves) == ends.get(make.kernel, 0)
+    assert len(backend.launches) - len(halves) == ends.get(sweeps.kernel, 0)
 
 
-@pytest.mark.parametrize(("make", "passes"), [(FusedColours, 4), (ModelPasses, 2)])
+@pytest.mark.parametrize(("make", "passes"), [(fused_colours, 4), (model_passes, 2)])
 def test_passes_are_kernels_of_the_model(make, passes):
     backend = PaperBackend()
     make(backend, (66, 20, 7)).iterate(4)
@@ -148,7 +149,7 @@ def test_every_rung_gives_the_bits_of_the_model(rung):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("make", [OneFlag, OneFlagOncePerBlock, BlockFlags])
+@pytest.mark.parametrize("make", [FLAG_OF_THREADS, FLAG_OF_BLOCKS, BlockFlags])
 def test_a_solve_ends_on_the_device(make):
     sweeps = make(make_backend("gpu"), (16, 12, 9))
     sweeps.load(np.ones((9, 12, 16), np.float32), np.zeros((9, 12, 16), np.float32))

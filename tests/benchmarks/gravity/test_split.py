@@ -1,4 +1,4 @@
-"""``bench split``: with stand-ins that tell the time of devices of known speed, and as a user calls it on a CPU."""
+"""``bench split`` with stand-ins of devices of known speed, and as a user calls it on a CPU."""
 
 import argparse
 import csv
@@ -9,11 +9,16 @@ import pytest
 from support.command import call, refused
 from support.devices import Clock, Helper, Main
 
-from hybrid_nbody.benchmarks.gravity.split import MULTIPLES, SHARES, Problem, find, read_threads
-from hybrid_nbody.benchmarks.gravity.split_pictures import split_figure
-from hybrid_nbody.benchmarks.gravity.split_runs import ratio
-from hybrid_nbody.benchmarks.gravity.split_verdict import conclusions, expected, optimum, verdict
-from hybrid_nbody.benchmarks.harness.command import add_arguments
+from hybrid_nbody.benchmarks import add_arguments
+from hybrid_nbody.benchmarks.gravity.split import (
+    MULTIPLES,
+    SHARES,
+    Problem,
+    find,
+    ratio,
+    read_threads,
+)
+from hybrid_nbody.benchmarks.gravity.verdict import conclusions, draw, expected, optimum, verdict
 from hybrid_nbody.benchmarks.harness.measure import Times
 from hybrid_nbody.errors import InputError
 
@@ -87,15 +92,20 @@ def test_a_choice_below_the_promise_is_said(rows):
 
 def test_stopped_before_both_devices_were_measured_nothing_is_concluded(rows):
     assert conclusions(rows[:1]) == []
-    assert split_figure(rows[:1], {"cpu": "a processor", "threads": 2}).get_axes()
+    assert draw(rows[:1], {"cpu": "a processor", "threads": 2}).get_axes()
 
 
 def test_the_picture_marks_prediction_best_and_choice(rows):
-    figure = split_figure(rows, {"cpu": "a processor", "threads": 2})
+    figure = draw(rows, {"cpu": "a processor", "threads": 2})
     labels = set(figure.get_axes()[0].get_legend_handles_labels()[1])
     assert labels == {
-        "expected", "measured", "predicted optimum", "the better device alone", "best measured", "chosen by auto",
-    }  # fmt: skip
+        "expected",
+        "measured",
+        "predicted optimum",
+        "the better device alone",
+        "best measured",
+        "chosen by auto",
+    }
     whole, near = figure.get_axes()
     assert whole.get_xlim()[1] == pytest.approx(1.02)
     assert near.get_xlim()[1] == pytest.approx(1.02 * 0.35)

@@ -1,4 +1,4 @@
-"""``bench tune``: it chooses what is fastest on a GPU on paper, keeps it, and leaves no trace where it should not."""
+"""``bench tune`` chooses what is fastest on a GPU on paper, and keeps it where it should."""
 
 import json
 from types import SimpleNamespace
@@ -14,8 +14,7 @@ from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks.gravity import tune
 from hybrid_nbody.benchmarks.harness.machine import Devices
-from hybrid_nbody.benchmarks.ladder.problems import massive_box
-from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Layout, Tuning, tuning_for

@@ -1,4 +1,4 @@
-"""``bench`` as a user calls it: what it leaves behind, refusals word by word; stopped, it keeps what is done."""
+"""``bench`` as a user calls it: its results, its refusals, and what a stop leaves."""
 
 import csv
 import json
@@ -11,15 +11,15 @@ import time
 import pytest
 from support.command import ROOT, call, refused
 
+from hybrid_nbody.benchmarks import BENCHMARKS
 from hybrid_nbody.benchmarks.gravity.sizes import crossover, expected_seconds
-from hybrid_nbody.benchmarks.harness.command import BENCHMARKS
-from hybrid_nbody.benchmarks.ladder.ladders import LADDERS
+from hybrid_nbody.benchmarks.ladder.rungs import LADDERS
 
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 def measured(folder, name, *arguments):
-    """Run a benchmark; return its text and the rows of its CSV and JSON, compared with each other."""
+    """Run a benchmark; return its text and its rows, which CSV and JSON hold alike."""
     result = call(
         folder, "bench", name, "--output", "out", "--repeats", 2, *arguments, environment=NO_GPU
     )
@@ -91,7 +91,8 @@ def test_sizes(tmp_path):
         ),
         (
             ["blocks", "--unrolls", "0"],
-            "--unrolls: must be whole numbers separated by commas, at least 1 and at most 1024 (got '0')",
+            "--unrolls: must be whole numbers separated by commas, at least 1 and at most 1024 "
+            "(got '0')",
         ),
     ],
 )
@@ -102,7 +103,8 @@ def test_refusals(tmp_path, arguments, message):
 def test_more_threads_than_cores_are_refused(tmp_path):
     cores = len(os.sched_getaffinity(0))
     assert refused(tmp_path, "bench", "threads", "--threads", cores + 1) == (
-        f"--threads: must be whole numbers separated by commas, at least 1 and at most {cores} (got '{cores + 1}')"
+        "--threads: must be whole numbers separated by commas, "
+        f"at least 1 and at most {cores} (got '{cores + 1}')"
     )
 
 
@@ -118,7 +120,8 @@ def test_blocks_without_a_gpu(tmp_path):
     message = refused(tmp_path, "bench", "blocks", environment=NO_GPU)
     assert message.startswith("no GPU can be used: ")
     assert message.endswith(
-        "this needs an NVIDIA GPU, its driver and the extra cuda12 or cuda13 (hybrid-nbody doctor says more)"
+        "this needs an NVIDIA GPU, its driver and the extra cuda12 or cuda13 "
+        "(hybrid-nbody doctor says more)"
     )
 
 

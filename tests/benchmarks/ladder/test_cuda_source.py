@@ -1,4 +1,4 @@
-"""Every CUDA source of the benchmarks compiles as each rung compiles it, and gets the arguments that it declares."""
+"""Every CUDA source of the benchmarks compiles as each rung compiles it, and gets its arguments."""
 
 import re
 from functools import cache
@@ -14,10 +14,17 @@ from support.nvrtc import (
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
-from hybrid_nbody.benchmarks.harness import peak
-from hybrid_nbody.benchmarks.ladder.gpu_rungs import DRIFT, Kernel, KernelRun
-from hybrid_nbody.benchmarks.ladder.ladders import FLUSH, LADDERS
-from hybrid_nbody.benchmarks.ladder.layouts import Arrays, Structs, Vectors3, Vectors4
+from hybrid_nbody.benchmarks.harness.machine import PEAK_MACROS, PEAK_SOURCE
+from hybrid_nbody.benchmarks.ladder.rungs import FLUSH, LADDERS
+from hybrid_nbody.benchmarks.ladder.runs import (
+    ARRAYS,
+    DRIFT,
+    STRUCTS,
+    VECTORS3,
+    VECTORS4,
+    Kernel,
+    KernelRun,
+)
 
 RUNGS = [
     pytest.param(ladder, rung, id=f"{name}: {rung.name}")
@@ -59,9 +66,9 @@ def test_the_smallest_and_the_largest_block_compile(kernel):
 @pytest.mark.parametrize("architecture", architectures())
 def test_drift_and_peak_compile(architecture):
     drifts = cubin(DRIFT, (), FLUSH_DENORMALS, architecture)
-    for layout in (Arrays, Structs, Vectors3, Vectors4):
+    for layout in (ARRAYS, STRUCTS, VECTORS3, VECTORS4):
         assert layout.drift.encode() in drifts
-    peaks = cubin(peak.SOURCE, tuple(peak.DEFINES.items()), FLUSH_DENORMALS, architecture)
+    peaks = cubin(PEAK_SOURCE, tuple(PEAK_MACROS.items()), FLUSH_DENORMALS, architecture)
     for kernel in (b"single_multiply_add", b"double_multiply_add", b"reciprocal_roots", b"copy"):
         assert kernel in peaks
 
@@ -70,7 +77,7 @@ def test_drift_and_peak_compile(architecture):
 
 
 class PaperBackend(Backend):
-    """A GPU on paper: its arrays are NumPy's, and its kernels check their arguments and note their launch."""
+    """A GPU on paper: NumPy's arrays, and kernels that check their arguments and note launches."""
 
     kind, xp = "gpu", np
     description = ""
@@ -84,7 +91,7 @@ class PaperBackend(Backend):
     def download(self, array):
         return array.copy()
 
-    def compile(self, source, defines, options=FLUSH_DENORMALS):
+    def compile(self, source, defines, options=FLUSH_DENORMALS, cooperative=False):
         return PaperModule(self, source.read_text())
 
     on_host = to_host = from_host = synchronize = mark = elapsed = None
@@ -98,7 +105,7 @@ class PaperModule:
     def get_function(self, name):
         declared = re.search(rf"\b{name}\(([^)]*)\)\s*\{{", self.text)[1].split(",")
 
-        def launch(grid, block, arguments):
+        def launch(grid, block, arguments, shared_mem=0):
             assert len(arguments) == len(declared), (name, declared)
             for argument, text in zip(arguments, declared, strict=True):
                 check_argument(argument, text.strip())
@@ -146,10 +153,10 @@ def test_kernels_get_the_arguments_that_they_declare(ladder, rung):
 def test_padding_has_no_mass():
     run = KernelRun(
         PaperBackend(),
-        Kernel("ladder_a.cu", "tiles", Vectors4, block=256),
+        Kernel("ladder_a.cu", "tiles", VECTORS4, block=256),
         LADDERS["A"].problem(1000),
     )
-    (position, _) = run.layout.buffers
+    (position, _) = run.arrays
     assert position.shape == (1024, 4)
     assert position[:1000, 3].min() > 0
     assert not position[1000:].any()

@@ -1,4 +1,4 @@
-"""The model of ``bench scaling``, t = a + b * bytes + work / rate: fits to known coefficients, predictions by hand."""
+"""The model of ``bench scaling``: fits to known coefficients, and predictions by hand."""
 
 import math
 
@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid_nbody.benchmarks.scaling.forecast import Conclusion, Forecast
-from hybrid_nbody.benchmarks.scaling.model import (
+from hybrid_nbody.benchmarks.scaling.forecast import (
     SCHEMES,
+    Conclusion,
     Demand,
     Fit,
-    Network,
+    Forecast,
     Point,
     doublings,
     fit,
     hidden,
     in_a_row,
 )
-from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity
+from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity, Network
 
 RANKS = (1, 2, 4)
 NETWORK = Network(latency=1e-6, bandwidth=1e10)
@@ -26,7 +26,7 @@ FIT = Fit(fixed=1e-4, per_byte=1e-9, rate=1e12, points=6, worst=0.0)
 
 
 def points(fixed, per_byte, rate, sizes=(10_000, 40_000)):
-    """Return what gravity with an allgather takes exactly as the model says, strong scaling of several sizes."""
+    """Return strong scaling of gravity with an allgather, exactly as the model says."""
     found = []
     for number in sizes:
         for ranks in RANKS:
@@ -101,7 +101,7 @@ def test_an_exchange_comes_before_the_work():
 
 
 def test_a_ring_hides_the_shorter_of_message_and_block():
-    """Four blocks of 0.5 ms each: three of them beside messages of 1 us and a third of the bytes."""
+    """Four blocks of 0.5 ms, three beside messages of 1 us and a third of the bytes each."""
     short = Demand(ranks=4, work=2e9, bytes=3e6, messages=3)
     assert hidden(FIT, NETWORK, short) == pytest.approx(1e-4 + 4 * 5e-4, rel=1e-12)
     long = Demand(ranks=4, work=2e9, bytes=3e8, messages=3)

@@ -1,4 +1,4 @@
-"""Teams of ranks: devices and transports are made once, whatever their ranks run one after another."""
+"""Teams of ranks make devices and transports once, whatever they run one after another."""
 
 import pytest
 

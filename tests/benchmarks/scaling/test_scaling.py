@@ -14,12 +14,12 @@ import pytest
 from support.bodies import make_backend
 from support.command import ROOT, call
 
-from hybrid_nbody.benchmarks.harness.command import add_arguments
+from hybrid_nbody.benchmarks import add_arguments
 from hybrid_nbody.benchmarks.harness.machine import Devices
+from hybrid_nbody.benchmarks.scaling.experiment import SIZES, check, check_threads
 from hybrid_nbody.benchmarks.scaling.forecast import points_of
-from hybrid_nbody.benchmarks.scaling.model import Network
-from hybrid_nbody.benchmarks.scaling.pictures import scaling_figure
-from hybrid_nbody.benchmarks.scaling.scaling import SIZES, check, check_threads, read
+from hybrid_nbody.benchmarks.scaling.pictures import draw
+from hybrid_nbody.benchmarks.scaling.problems import Network, read
 from hybrid_nbody.errors import InputError
 
 SETTINGS = {"PYTHONPATH": ROOT, "CUDA_VISIBLE_DEVICES": ""}
@@ -41,7 +41,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The text, the rows and everything that the JSON says of small problems on one and two ranks."""
+    """The text, the rows and the whole JSON of small problems on one and two ranks."""
     from conftest import _run_on_ranks
 
     folder = tmp_path_factory.mktemp("bench")
@@ -62,10 +62,14 @@ def test_every_problem_has_a_row_on_one_rank_and_on_two(finished):
         (row["model"], row["exchange"], row["kind"], row["size"], row["ranks"]) for row in rows
     ]
     expected = [
-        *(("gravity", exchange, kind, size, ranks) for kind in ("strong", "weak") for exchange in ("allgather", "ring")
-          for size in (128,) for ranks in (1, 2)),
-        *(("fluid", "halo", kind, 8, ranks) for kind in ("strong", "weak") for ranks in (1, 2)),
-    ]  # fmt: skip
+        ("gravity", exchange, kind, 128, ranks)
+        for kind in ("strong", "weak")
+        for exchange in ("allgather", "ring")
+        for ranks in (1, 2)
+    ]
+    expected += [
+        ("fluid", "halo", kind, 8, ranks) for kind in ("strong", "weak") for ranks in (1, 2)
+    ]
     assert found == expected
 
 
@@ -139,7 +143,7 @@ def test_the_machine_says_where_each_rank_computes(finished):
 
 
 def test_the_picture_can_be_drawn_from_the_json(finished):
-    figure = scaling_figure(finished[1], finished[2]["machine"])
+    figure = draw(finished[1], finished[2]["machine"])
     titles = [axes.get_title(loc="left") for axes in figure.get_axes()]
     assert titles[:2] == ["Strong: one problem", "Weak: as much work a rank"]
     bars = [patch for patch in figure.get_axes()[2].patches if patch.get_width() > 0]
@@ -208,7 +212,8 @@ def settings(*words, size=1):
         ),
         (
             ["--ranks", "1,2"],
-            "--ranks: must be whole numbers separated by commas, at least 1 and at most 1 (got '1,2')",
+            "--ranks: must be whole numbers separated by commas, at least 1 and at most 1 "
+            "(got '1,2')",
         ),
         (
             ["--models", "fluid", "--bodies", "64"],

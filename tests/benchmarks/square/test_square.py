@@ -1,4 +1,4 @@
-"""``bench flat``: its rungs against the float64 reference, its conclusions, and its kernels compiled without a GPU."""
+"""``bench square``: its rungs against the reference, its conclusions, its kernels compiled."""
 
 import json
 from argparse import Namespace
@@ -9,16 +9,16 @@ from support.command import call
 from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.launch import compile_options
-from hybrid_nbody.benchmarks.ladder.ladder import check
-from hybrid_nbody.benchmarks.square import flat
-from hybrid_nbody.benchmarks.square.runs import SOURCE, Kernel, LoopRun, square
+from hybrid_nbody.benchmarks.harness.runs import check
+from hybrid_nbody.benchmarks.square import experiment
+from hybrid_nbody.benchmarks.square.experiment import SOURCE, Kernel, LoopRun, square
 from hybrid_nbody.errors import InputError
 
-RUNGS = {rung.kernel: rung for rung in (*flat.MEMORY_RUNGS, *flat.BLOCK_RUNGS)}
+RUNGS = {rung.kernel: rung for rung in (*experiment.MEMORY_RUNGS, *experiment.BLOCK_RUNGS)}
 
 
 def agrees(run):
-    """Whether a step agrees with the reference to the rounding of float32, in any order of the sum."""
+    """Whether a step agrees with the reference to the rounding of float32, in any order of sums."""
     found = check(run, run.problem.number, stop=lambda: None)
     return (
         found["error_median"] < 1e-5
@@ -27,13 +27,13 @@ def agrees(run):
     )
 
 
-@pytest.mark.parametrize("function", ["serial", "threads"])
+@pytest.mark.parametrize("function", ["plane_serial", "plane_threads"])
 def test_a_step_of_the_loops(function):
     assert agrees(LoopRun(make_backend("cpu", threads=2), function, square(301)))
 
 
 def test_a_loop_that_leaves_a_body_out_is_found(monkeypatch):
-    run = LoopRun(make_backend("cpu"), "serial", square(40))
+    run = LoopRun(make_backend("cpu"), "plane_serial", square(40))
     kick = run.kick
     run.kick = lambda bodies, *physics: kick(bodies[:, :39], *physics)
     assert not agrees(run)
@@ -79,8 +79,8 @@ def test_the_crossover_lies_between_the_sizes():
     The fastest rung counts.
     """
     measured = [*rows(bodies=(2, 4), pairs=(1, 8)), *rows(bodies=(9, 9), pairs=(9, 9))]
-    assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
-    assert flat.conclude(measured)[0].startswith(
+    assert experiment.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
+    assert experiment.conclude(measured)[0].startswith(
         "N x N threads are faster up to about 2000 bodies, N threads above"
     )
 
@@ -91,7 +91,7 @@ def test_devices_do_not_move_the_crossover():
         *rows(bodies=(2, 4), pairs=(1, 8)),
         *rows(part="devices", bodies=(1, 9), pairs=(9, 1)),
     ]
-    assert flat.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
+    assert experiment.crossover(measured) == pytest.approx(2000, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_devices_do_not_move_the_crossover():
     ],
 )
 def test_no_crossover_is_said(times, line):
-    assert flat.crossover(rows(**times)) is None
-    assert flat.conclude(rows(**times))[0].startswith(line)
+    assert experiment.crossover(rows(**times)) is None
+    assert experiment.conclude(rows(**times))[0].startswith(line)
 
 
 def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
@@ -122,10 +122,10 @@ def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
         "--output",
         "out",
     )
-    result = call(tmp_path, "bench", "flat", *words)
+    result = call(tmp_path, "bench", "square", *words)
     assert result.returncode == 0, result.stderr
     assert "N threads against N x N threads: not measured, it needs a GPU" in result.stdout
-    summary = json.loads((tmp_path / "out" / "flat.json").read_text())
+    summary = json.loads((tmp_path / "out" / "square.json").read_text())
     assert summary["crossover_bodies"] is None
     assert len(summary["conclusions"]) == 3
     found = summary["rows"]
@@ -137,14 +137,14 @@ def test_without_a_gpu_the_command_says_what_needs_one(tmp_path):
         "CPU, as a run computes",
     ]
     assert all(row["error_median"] < 3e-6 and row["speedup"] > 0 for row in measured)
-    assert (tmp_path / "out" / "flat.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "square.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("option", ["sizes", "compare"])
 def test_sizes_are_bounded(option):
     """A grid has no more blocks along y."""
     asked = Namespace(
-        **{"repeats": "1", "sizes": None, "compare": "500", "backend": "cpu"} | {option: "70000"}
+        **{"repeats": "1", "sizes": "250", "compare": "500", "backend": "cpu"} | {option: "70000"}
     )
     with pytest.raises(InputError, match=f"^--{option}: must be whole numbers .* at most 65535 "):
-        flat.run(asked)
+        experiment.run(asked)

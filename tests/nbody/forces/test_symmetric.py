@@ -13,8 +13,7 @@ from support.paper import PaperGpu
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.benchmarks.ladder.problems import massive_box
-from hybrid_nbody.benchmarks.ladder.production import ProductionRun
+from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
-from hybrid_nbody.benchmarks.ladder import openmp
-from hybrid_nbody.benchmarks.ladder.ladder import check
-from hybrid_nbody.benchmarks.ladder.ladders import LADDERS, PRODUCTION, SYMMETRIC
-from hybrid_nbody.benchmarks.ladder.problems import box, massive_box, plummer_sphere
+from hybrid_nbody.benchmarks.harness.machine import compiler
+from hybrid_nbody.benchmarks.harness.runs import box, check, massive_box, plummer_sphere
+from hybrid_nbody.benchmarks.ladder import runs
+from hybrid_nbody.benchmarks.ladder.rungs import LADDERS, PRODUCTION, SYMMETRIC
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels import reference
 
@@ -33,7 +33,7 @@ def made(rung, backend, problem):
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("name", RUNGS)
 def test_a_step_of_every_rung(cpu, name, problem):
-    """Accelerations to the rounding of 500 float32 terms, relative to their own length; positions to that of x."""
+    """Accelerations to the rounding of 500 float32 terms, relative to their length."""
     bodies = problem(500)
     run = made(RUNGS[name], cpu, bodies)
     run.step(500)
@@ -92,38 +92,38 @@ def test_the_check_finds_a_wrong_step(cpu):
 # ---- The loop in C -------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(openmp.compiler() is None, reason="needs a C compiler")
+@pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
 def test_the_library_is_compiled_once_and_leaves_denormals_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(openmp, "node_local_cache", lambda: tmp_path)
-    openmp.load.cache_clear()
-    library = openmp.load("double")
+    monkeypatch.setattr(runs, "node_local_cache", lambda: tmp_path)
+    runs.load.cache_clear()
+    library = runs.load("double")
     assert isinstance(library, ctypes.CDLL)
     (path,) = tmp_path.iterdir()
     written = path.stat().st_mtime_ns
-    openmp.load.cache_clear()
-    openmp.load("double")
+    runs.load.cache_clear()
+    runs.load("double")
     assert path.stat().st_mtime_ns == written
-    openmp.load.cache_clear()
+    runs.load.cache_clear()
     tiny = np.array([np.finfo(float).tiny])
     assert (tiny / 2 > 0).all()
 
 
 def test_a_machine_without_a_compiler(monkeypatch, tmp_path):
-    monkeypatch.setattr(openmp, "node_local_cache", lambda: tmp_path)
+    monkeypatch.setattr(runs, "node_local_cache", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    openmp.load.cache_clear()
+    runs.load.cache_clear()
     assert RUNGS["struct of arrays in C, OpenMP"].missing(None) == "needs a C compiler"
     with pytest.raises(InputError, match="^no C compiler: neither"):
-        openmp.load("float")
+        runs.load("float")
 
 
 def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path):
     fake = tmp_path / "gcc"
     fake.write_text("#!/bin/sh\necho 'no space left' >&2\nexit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr(openmp, "node_local_cache", lambda: tmp_path)
+    monkeypatch.setattr(runs, "node_local_cache", lambda: tmp_path)
     monkeypatch.setenv("CC", str(fake))
-    openmp.load.cache_clear()
+    runs.load.cache_clear()
     with pytest.raises(InputError, match=r"gcc cannot compile openmp_loop\.c: no space left$"):
-        openmp.load("float")
+        runs.load("float")

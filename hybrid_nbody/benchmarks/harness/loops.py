@@ -1,7 +1,10 @@
-"""The CPU loops of the ladders, in Numba: plain code, float32, no fast math, an array of structs.
+"""CPU loops of gravity in Numba: plain code, float32, no fast math; in space, and in a plane.
 
-Each does the kick of a step, v += dt a(x), for bodies 0 to targets - 1; `drift` then does x += dt
-v. A row of `bodies`, an (N, 7) array of float32, is a struct: x, y, z, vx, vy, vz, mass.
+In space each does the kick of a step, v += dt a(x), for bodies 0 to targets - 1; `drift` then does
+x += dt v. A row of `bodies`, an (N, 7) array of float32, is a struct: x, y, z, vx, vy, vz, mass.
+
+In a plane (``plane_...``) each does the same for all bodies. The rows of `bodies`, a (5, N) array
+of float32, are x, y, vx, vy and mass, with the gravitational constant in it: a struct of arrays.
 """
 
 import math
@@ -14,7 +17,7 @@ compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 @compiled
 def kick_body(bodies, i, eps2, dt):
-    """Sum the pull of every body on body i, and kick it."""
+    """Sum the accelerations of body i by every body, and kick it."""
     real = bodies.dtype.type
     ax = ay = az = real(0)
     for j in range(bodies.shape[0]):
@@ -33,21 +36,21 @@ def kick_body(bodies, i, eps2, dt):
 
 @compiled
 def serial(bodies, targets, eps2, dt):
-    """One thread, one target after another."""
+    """Kick one target after another, on one thread."""
     for i in range(targets):
         kick_body(bodies, i, eps2, dt)
 
 
 @compiled_parallel
 def threads(bodies, targets, eps2, dt):
-    """Threads over the outer loop, in equal shares (a static schedule)."""
+    """Kick with threads over the outer loop, in equal shares (a static schedule)."""
     for i in prange(targets):
         kick_body(bodies, i, eps2, dt)
 
 
 @compiled
 def symmetric(bodies, targets, eps2, dt):
-    """One thread; each pair once, with F_ij = -F_ji: half the work."""
+    """Compute each pair once, with F_ij = -F_ji, on one thread: half the work."""
     real = bodies.dtype.type
     for i in range(targets):
         ax = ay = az = real(0)
@@ -76,3 +79,45 @@ def drift(bodies, targets, dt):
     for i in range(targets):
         for axis in range(3):
             bodies[i, axis] += dt * bodies[i, 3 + axis]
+
+
+# --- in a plane -----------------------------------------------------------------------------------
+
+
+@compiled
+def plane_kick_body(bodies, i, eps2, dt):
+    """Sum the accelerations of body i by every body, and kick it."""
+    x, y, vx, vy, mass = bodies
+    real = bodies.dtype.type
+    ax = ay = real(0)
+    for j in range(bodies.shape[1]):
+        dx = x[j] - x[i]
+        dy = y[j] - y[i]
+        inverse = real(1) / math.sqrt(dx * dx + dy * dy + eps2)
+        weight = mass[j] * inverse * inverse * inverse
+        ax += weight * dx
+        ay += weight * dy
+    vx[i] += dt * ax
+    vy[i] += dt * ay
+
+
+@compiled
+def plane_serial(bodies, eps2, dt):
+    """Kick one body after another, on one thread."""
+    for i in range(bodies.shape[1]):
+        plane_kick_body(bodies, i, eps2, dt)
+
+
+@compiled_parallel
+def plane_threads(bodies, eps2, dt):
+    """Kick with threads over the outer loop, in equal shares."""
+    for i in prange(bodies.shape[1]):
+        plane_kick_body(bodies, i, eps2, dt)
+
+
+@compiled
+def plane_drift(bodies, dt):
+    """Move the bodies by their velocities."""
+    for i in range(bodies.shape[1]):
+        bodies[0, i] += dt * bodies[2, i]
+        bodies[1, i] += dt * bodies[3, i]

@@ -1,4 +1,4 @@
-"""GPU rungs against the float64 reference, the peak, and ``bench blocks``; all of it needs a GPU."""
+"""GPU rungs against the float64 reference, the peak, and ``bench blocks``, on a GPU."""
 
 import json
 
@@ -6,9 +6,9 @@ import pytest
 from support.bodies import make_backend
 from support.command import call, refused
 
-from hybrid_nbody.benchmarks.harness.peak import measure_peak
-from hybrid_nbody.benchmarks.ladder.ladder import check
-from hybrid_nbody.benchmarks.ladder.ladders import LADDERS
+from hybrid_nbody.benchmarks.harness.machine import measure_peak
+from hybrid_nbody.benchmarks.harness.runs import check
+from hybrid_nbody.benchmarks.ladder.rungs import LADDERS
 
 pytestmark = pytest.mark.gpu
 

@@ -1,12 +1,11 @@
-"""A watched transport carries what any other does, and counts exactly that; time is that between its marks."""
+"""A watched transport counts exactly what it carries; time is that between its marks."""
 
 import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.ranks import transport_of
 
-from hybrid_nbody.benchmarks.harness.watched import Watch, WatchedNumbers, WatchedTransport
-from hybrid_nbody.benchmarks.scaling.runs import Parts
+from hybrid_nbody.benchmarks.scaling.runs import Parts, Watch, WatchedNumbers, WatchedTransport
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange

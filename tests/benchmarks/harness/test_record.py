@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: rows at once, tables that fit, and folders that are not its own left alone."""
+"""What a benchmark leaves behind: rows at once, tables that fit, and no foreign folder changed."""
 
 import csv
 import json
@@ -6,7 +6,8 @@ import json
 import pytest
 from rich.console import Console
 
-from hybrid_nbody.benchmarks.harness.results import Column, Results, claim, digits, table, times
+from hybrid_nbody.benchmarks.harness.measure import Column, digits, table, times
+from hybrid_nbody.benchmarks.harness.record import Results, claim
 from hybrid_nbody.errors import FileError, InputError
 
 COLUMNS = (
@@ -76,7 +77,8 @@ def test_a_foreign_folder_is_left_alone(tmp_path, name):
     with pytest.raises(InputError) as error:
         claim(tmp_path, "ladder", overwrite=True)
     assert str(error.value) == (
-        f"--output: {tmp_path} holds {name}, which is not of `bench ladder`; choose another directory"
+        f"--output: {tmp_path} holds {name}, which is not of `bench ladder`; "
+        "choose another directory"
     )
     assert (tmp_path / name).read_text() == "{}"
 

@@ -1,0 +1,260 @@
+"""``bench fluid``: the fluid model and the steps that led to it, from one thread to a GPU."""
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILLION
+from hybrid_nbody.benchmarks.fluid.layouts import BLOCKS_PART, CONVERGENCE_PART, LAYOUTS_PART
+from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
+from hybrid_nbody.benchmarks.fluid.problems import Settings
+from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness.machine import Devices, find_devices, gibibytes, host_memory
+from hybrid_nbody.benchmarks.harness.measure import (
+    DEVICE,
+    POWER,
+    Column,
+    Row,
+    digits,
+    percent,
+    times,
+    timing_columns,
+)
+from hybrid_nbody.benchmarks.harness.pictures import rate_text, time_text
+from hybrid_nbody.benchmarks.harness.record import Plan, carry_out
+from hybrid_nbody.errors import InputError
+
+COLUMNS = (
+    Column("part", "part of the benchmark"),
+    DEVICE,
+    Column("cells", "cells along an edge; along x an even number, but for phases and solvers"),
+    Column("rung", "what was measured", "Rung", note="note"),
+    Column("note", "what the machine lacks for this rung, or what was cut short"),
+    Column("threads", "threads of a CPU"),
+    Column("block", "threads of a block along x, y and z"),
+    Column("steps", "steps of the run, from the first one on"),
+    *timing_columns(" of a step, an iteration or a solve", "of these", rank=4)[:-1],
+    Column("cells_per_s", "cells of a step a second", "M cells\n/s", times(1e-6, digits(3))),
+    Column("updates_per_s", "cell-iterations a second", "G cells\n/s", times(1e-9, digits(3))),
+    Column("iterations", "of the solver: of a step, or of a solve", "itera-\ntions", digits(3)),
+    Column("speedup", "speed-up over the first rung of the table", "× first", digits(3)),
+    Column("bytes_per_cell", "assumed to move in an iteration", "bytes a\ncell", "{:g}".format),
+    Column("bytes_per_s", "bytes a second, as assumed", "GB/s", times(1e-9, digits(3))),
+    Column("share_of_copy", "of the bytes/s of a copy in the same run", "of a\ncopy", percent(0)),
+    Column("residual", "largest, over the largest right-hand side", "residual", "{:.1e}".format),
+    Column("total", "total density at the end, with ghosts", "total\ndensity", digits(7), 2),
+    Column("total_error", "its relative difference from the known total", "off by", POWER, 2),
+    Column("error", "difference from float64 on a small grid, over the largest", "error", POWER, 1),
+    Column("same_bits", "whether the model gives the same bits on a small grid", "bits", str, 3),
+)
+
+PARTS = {
+    "phases": PHASES_PART,
+    "layouts": LAYOUTS_PART,
+    "convergence": CONVERGENCE_PART,
+    "blocks": BLOCKS_PART,
+    "solvers": SOLVERS_PART,
+}
+
+SMALLEST = 4
+
+BYTES_PER_CELL = 128
+"""Upper bound on what a cell needs: the arrays of a run in float32 or a few in float64, and copies
+on the host."""
+
+
+def run(arguments: Namespace) -> int:
+    """Carry out ``bench fluid`` and return the exit code."""
+    parts = options.words("--parts", arguments.parts, tuple(PARTS))
+    check_used(arguments, parts)
+    asked = {
+        option: options.numbers(option, text, SMALLEST)
+        for option, text in (("--sizes", arguments.sizes), ("--poisson", arguments.poisson))
+        if text is not None
+    }
+    if arguments.large is not None:
+        asked["--large"] = [options.number("--large", arguments.large, SMALLEST)]
+    repeats = options.repeats(arguments)
+    devices = find_devices(arguments.backend)
+    settings = Settings(devices, arguments.backend, repeats, asked)
+    chosen = [PARTS[part] for part in parts]
+    for part in chosen:
+        check_memory(devices, part.option, settings.edges(part, "gpu"))
+    tasks = [task for part in chosen for task in part.tasks(part, settings)]
+    if not tasks:
+        left = f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}"
+        raise InputError(f"{left}: it needs a GPU")
+    return carry_out(Plan("fluid", COLUMNS, tasks, draw, best_lines), devices, arguments)
+
+
+def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
+    """Check that each option for the edges of grids is of use to one of the chosen parts.
+
+    Raises
+    ------
+    InputError
+        If one was given and is not, saying which parts use it.
+    """
+    for option in sorted({part.option for part in PARTS.values()}):
+        users = [name for name, part in PARTS.items() if part.option == option]
+        given = getattr(arguments, option.removeprefix("--")) is not None
+        if given and not set(users) & set(parts):
+            chosen = ",".join(parts)
+            raise InputError(f"{option}: is for {' and '.join(users)} alone (got --parts {chosen})")
+
+
+def check_memory(devices: Devices, option: str, edges: Sequence[int]) -> None:
+    """Check that the largest grid fits in memory.
+
+    Raises
+    ------
+    InputError
+        If it does not, saying how much is needed and how much there is.
+    """
+    edge = max(edges)
+    needed = BYTES_PER_CELL * edge**3
+    places = [("in memory", host_memory())]
+    if devices.gpu:
+        places.append(("on the GPU", devices.gpu.free_memory()))
+    for where, free in places:
+        if needed > free:
+            fits = int((free / BYTES_PER_CELL) ** (1 / 3))
+            raise InputError(
+                f"{option}: {edge}^3 cells need {gibibytes(needed)} {where}, and "
+                f"{gibibytes(free)} are free; at most {fits}^3 cells fit"
+            )
+
+
+def best_lines(rows: Sequence[Row]) -> list[str]:
+    """Return in words which shape of block was the fastest, and what the best layout reaches."""
+    lines = []
+    for part, what in (("blocks", "block"), ("layouts", "layout")):
+        for device in ("cpu", "gpu"):
+            own = [row for row in rows if (row["part"], row["device"]) == (part, device)]
+            own = [row for row in own if row.get("updates_per_s")]
+            if own:
+                best = max(own, key=lambda row: row["updates_per_s"])
+                rate = f"{best['updates_per_s'] * 1e-9:.3g} G cell-iterations/s"
+                lines.append(f"fastest {what}, {device.upper()}: {best['rung']}, {rate}")
+    return lines
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+LINE_COLOURS = (VERMILLION, ORANGE, GREEN, BLUE, SKY, BLACK)
+PHASES_HEIGHT = 2.3
+LABEL_SIZE = 6.5
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the parts that have rows, one below the other: phases as lines, all else as bars."""
+    parts = pictures.groups([row for row in rows if row.get("median_s")], "part")
+    heights = [_height(part, group) for (part,), group in parts] or [1.0]
+    figure = pictures.new_figure(0.6 + sum(heights) + 0.45 * len(heights))
+    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, ((part,), group) in zip(panels, parts, strict=False):
+        PANELS[part](axes, group)
+    figure.suptitle(pictures.machine_title(facts))
+    return figure
+
+
+def _height(part: str, rows: list[Row]) -> float:
+    """Return the height of a panel: one line a bar, and one between tables."""
+    tables = len(pictures.groups(rows, "device", "cells"))
+    return PHASES_HEIGHT if part == "phases" else 0.3 + 0.19 * (len(rows) + tables - 1)
+
+
+def _draw_phases(axes: Axes, rows: list[Row]) -> None:
+    """Draw the time of a step against the size, a line a phase."""
+    for name, colour in zip(pictures.distinct(rows, "rung"), LINE_COLOURS, strict=False):
+        points = [(row["cells"], row["median_s"]) for row in rows if row["rung"] == name]
+        axes.plot(*zip(*points, strict=True), "o-", color=colour, markersize=3.5, label=name)
+        edge, seconds = points[-1]
+        pictures.write_beside(axes, time_text(seconds), edge, seconds, LABEL_SIZE)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    exponents = np.log10([row["median_s"] for row in rows])
+    top = np.floor(exponents.max() + 0.1) + 1
+    axes.set_ylim(10.0 ** np.floor(exponents.min()), 10.0**top)
+    axes.margins(x=0.2)
+    pictures.fixed_ticks(axes.xaxis, {row["cells"] for row in rows}, "{:.0f}³")
+    pictures.decades(axes.yaxis, time_text)
+    axes.set_xlabel("cells")
+    axes.set_title("Phases: time of a step of the plume", loc="left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Callable) -> None:
+    """Draw a bar a row, the tables apart, with a line across where a row has a limit.
+
+    ``text(row)`` stands beside each, and ``label(value)`` at the ticks.
+    """
+    names = {}
+    y = 0
+    for _, table in pictures.groups(rows, "device", "cells"):
+        for row in table:
+            colour = pictures.DEVICE_COLOURS[row["device"]]
+            pictures.draw_bar(axes, y, row[key], colour, height=0.75)
+            end = max(row[key], row.get("limit", 0))
+            pictures.write_beside(axes, text(row), end, y, LABEL_SIZE)
+            if "limit" in row:
+                pictures.mark_limit(axes, row["limit"], y)
+            names[y] = f"{row['rung']}, {row['cells']}³"
+            y += 1
+        y += 1
+    least = min(row[key] for row in rows)
+    most = max(max(row[key], row.get("limit", 0)) for row in rows)
+    if most < 20 * least:
+        axes.set_xlim(0, 1.45 * most)
+        pictures.ticks_text(axes.xaxis, lambda value: label(value) if value else "0")
+    else:  # they differ too much to start at zero
+        axes.set_xscale("log")
+        axes.set_xlim(least / 2, most * (most / (least / 2)) ** 0.5)
+        pictures.decades(axes.xaxis, label)
+    pictures.name_bars(axes, names, y - 1.4, size=7)
+
+
+def _draw_layouts(axes: Axes, rows: list[Row]) -> None:
+    """Draw the rate of each layout, with a line where copying its bytes would end."""
+    compared = [row for row in rows if row.get("share_of_copy")]
+    limited = [row | {"limit": row["updates_per_s"] / row["share_of_copy"]} for row in compared]
+
+    def text(row: Row) -> str:
+        return f"{rate_text(row['updates_per_s'])}, {row['share_of_copy']:.0%}"
+
+    _draw_bars(axes, limited, "updates_per_s", rate_text, text)
+    axes.set_title("Layouts: cell-iterations/s (line: a copy of as many bytes)", loc="left")
+
+
+def _draw_rates(title: str) -> Callable:
+    """Return a panel of cell-iterations a second."""
+
+    def panel(axes: Axes, rows: list[Row]) -> None:
+        key = "updates_per_s"
+        _draw_bars(axes, rows, key, rate_text, lambda row: rate_text(row[key]))
+        axes.set_title(f"{title}: cell-iterations/s", loc="left")
+
+    return panel
+
+
+def _draw_solvers(axes: Axes, rows: list[Row]) -> None:
+    """Draw the time of each solve, with its iterations."""
+
+    def text(row: Row) -> str:
+        count = row["iterations"]
+        return f"{time_text(row['median_s'])}, {count} iteration{'s' if count > 1 else ''}"
+
+    _draw_bars(axes, rows, "median_s", time_text, text)
+    axes.set_title("Solvers: time to a relative residual of 0.001", loc="left")
+
+
+PANELS = {
+    "phases": _draw_phases,
+    "layouts": _draw_layouts,
+    "convergence": _draw_rates("Convergence tests"),
+    "blocks": _draw_rates("Shapes of blocks, interleaved arrays"),
+    "solvers": _draw_solvers,
+}

@@ -1,0 +1,271 @@
+"""``bench fluid``, phases and solvers: runs of the plume, and solves of Poisson's equation.
+
+Whole runs by one thread, by all threads and by a GPU; and a random smooth right-hand side within
+walls, solved to a given residual.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.benchmarks.fluid import problems
+from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings, task
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, seconds_of
+from hybrid_nbody.benchmarks.harness.record import Task
+from hybrid_nbody.fluid.kernels import make_kernels, reference
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
+from hybrid_nbody.fluid.solvers.multigrid import Multigrid
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.stencil import POISSON
+
+# --- phases ---------------------------------------------------------------------------------------
+
+LONGEST_RUN = 12.0
+"""Seconds: longer runs do fewer steps, but at least `FEWEST_STEPS`, after which the fluid moves."""
+
+FEWEST_STEPS = 8
+
+TOTALS = {
+    ("lexicographic", 42): 160074.0,
+    ("red-black", 42): 162887.8,
+    ("red-black", 84): 119693.7,
+    ("red-black", 168): 134588.8,
+}
+"""Total density at the end of a whole run, from a program of the course's method in float32, summed
+in float64."""
+
+CHECK_STEPS = 3
+CHECK_EVENTS = ((0, "density", (8.0,)), (0, "velocity", (1.0, -2.0, 0.5)))
+CHECK_ITERATIONS = 3
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase of the course's work: a solver on a device, with some of its threads or all."""
+
+    solver: str
+    device: str
+    name: str
+    threads: int | None = None
+
+    def row(self, repeats: int, backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
+        """Return what a run of the plume takes, and how far its results are off."""
+        edge = head["cells"]
+        error = CHECKS[self.solver](backend)
+        run = PlumeRun(backend, (edge,) * 3, self.solver)
+        steps = steps_within(run.seconds_of_a_step())
+        taken = run.timings(steps, repeats, stop)
+        iterations = run.model.kernels.statistics()["iterations"]
+        total = run.model.diagnostics()["total_density_with_ghosts"]
+        row = {
+            "steps": steps,
+            **taken.columns,
+            "error": error,
+            "note": "" if steps == problems.PLUME_STEPS else f"{steps} steps",
+            "total": total,
+            "cells_per_s": edge**3 / taken.median,
+            "iterations": iterations / steps,
+        }
+        if steps == problems.PLUME_STEPS and (self.solver, edge) in TOTALS:
+            row["total_error"] = abs(total / TOTALS[self.solver, edge] - 1)
+        return row | problems.speedup(rows, head, taken.median, "part", "cells")
+
+
+PHASES = (
+    Phase("lexicographic", "cpu", "lexicographic, one thread", 1),
+    Phase("red-black", "cpu", "red-black, one thread", 1),
+    Phase("red-black", "cpu", "red-black, all threads"),
+    Phase("red-black", "gpu", "red-black, GPU"),
+)
+
+RELAXATIONS = {"lexicographic": Lexicographic, "red-black": RedBlack}
+
+
+class PlumeRun:
+    """A run of the plume that can be done again and again."""
+
+    def __init__(self, backend: Backend, cells: problems.Cells, solver: str):
+        relaxation = RELAXATIONS[solver]
+        plume = problems.PLUME, problems.PLUME_EVENTS
+        self.model = problems.make_model(backend, cells, relaxation, *plume)
+        self.backend = backend
+        self.rest = np.zeros(tuple(reversed(cells)), self.model.kernels.dtype)
+        self.start = self.model.scalars()
+
+    def restart(self) -> None:
+        """Go back to the fluid at rest."""
+        self.model.restore(lambda name: self.rest, self.start)
+        self.model.kernels.reset_statistics()
+        self.backend.synchronize()
+
+    def timings(self, steps: int, repeats: int, stop: Stop) -> Times:
+        """Time whole runs, fewer if they are slow."""
+        seconds: list[float] = []
+        while len(seconds) < repeats and sum(seconds) * steps < problems.ROW_SECONDS:
+            stop()
+            self.restart()
+            taken = seconds_of(self.backend, lambda: self.model.advance(steps))
+            seconds.append(taken / steps)
+        return Times(tuple(seconds), steps)
+
+    def seconds_of_a_step(self) -> float:
+        """Return the seconds of a step of the moving fluid, the shorter of two; it compiles."""
+        self.restart()
+        self.model.advance(FEWEST_STEPS - 2)
+        return min(seconds_of(self.backend, lambda: self.model.advance(1)) for _ in range(2))
+
+
+def phase_tasks(part: Part, settings: Settings) -> Iterator[Task]:
+    """Yield a task for each phase of each size."""
+    edges = {device: settings.edges(part, device) for device in part.sizes}
+    for edge in sorted(set().union(*edges.values())):
+        most = problems.COURSE.iterations
+        section = f"Phases, {edge}^3 cells: a step of the plume, at most {most} iterations a solve"
+        for phase in PHASES:
+            if settings.wants(phase.device) and edge in edges[phase.device]:
+                head = {"part": "phases", "cells": edge, "rung": phase.name}
+                head["device"] = phase.device
+                measure = partial(phase.row, settings.repeats)
+                yield task(section, head, measure, settings, phase.threads)
+
+
+def steps_within(seconds_of_a_step: float) -> int:
+    """Return the steps of a run: all, or as many as `LONGEST_RUN` allows."""
+    return max(FEWEST_STEPS, min(problems.PLUME_STEPS, int(LONGEST_RUN / seconds_of_a_step)))
+
+
+def error_of_steps(backend: Backend) -> float:
+    """Return how far a few steps on a small grid, of red-black solves, are from the reference."""
+    solver = RedBlack
+    model = problems.make_model(backend, SMALL, solver, problems.CLEARED, CHECK_EVENTS)
+    model.advance(CHECK_STEPS)
+    arrays = (*model.state.velocity, model.state.density)
+    found = [backend.download(array[1:-1]) for array in arrays]
+    return max(map(problems.relative_error, found, _reference_steps()))
+
+
+def _reference_steps() -> tuple:
+    """Return velocity and density, in float64, after the same."""
+    *velocity, density = np.zeros((4, *reversed(SMALL)))
+    x0, _, y0, _, z0, _ = problems.centre(SMALL).edges
+    for array, value in zip((density, *velocity), (8.0, 1.0, -2.0, 0.5), strict=True):
+        array[z0, y0, x0] = value
+    physics, course = problems.CLEARED, problems.COURSE
+    moving = physics.dt, physics.viscosity, physics.diffusivity, FREE_SLIP, 0.5 * max(SMALL)
+    accuracy = {"iterations": course.iterations, "tolerance": course.tolerance}
+    for _ in range(CHECK_STEPS):
+        velocity, density = reference.step(velocity, density, *moving, **accuracy)
+    return *velocity, density
+
+
+def error_in_order(backend: Backend) -> float:
+    """Return how far a few lexicographic iterations on a small grid are from the reference."""
+    kernels = make_kernels(backend, problems.make_slab(SMALL), problems.DTYPE)
+    x, b = problems.random_fields(SMALL)
+    field = kernels.field()
+    right_side = kernels.field()
+    field[1:-1] = x
+    right_side[1:-1] = b
+    kernels.relax_lexicographic(field, right_side, POISSON, CHECK_ITERATIONS)
+    truth = x.astype(float), b.astype(float), POISSON, FREE_SLIP, CHECK_ITERATIONS
+    return problems.relative_error(field[1:-1], reference.relax_in_order(*truth))
+
+
+CHECKS = {"lexicographic": error_in_order, "red-black": error_of_steps}
+
+# --- solvers --------------------------------------------------------------------------------------
+
+RESIDUAL = 1e-3
+"""The largest, relative to the largest right-hand side, at which a solve ends."""
+
+DTYPE = "f8"
+"""Of the numbers: in float32 the solution of a large grid is not exact enough for smaller
+residuals."""
+
+CHUNK = 500
+"""Iterations after which a request to stop is heard."""
+
+MOST_ITERATIONS = 40000
+
+SOLVERS: Mapping[str, Callable] = {
+    "red-black": RedBlack,
+    "sor": Sor,
+    "multigrid": Multigrid,
+}
+"""What makes each of kernels, halo and `Accuracy`."""
+
+
+class Poisson:
+    """Poisson's equation on a cube of cells."""
+
+    def __init__(self, backend: Backend, edge: int):
+        cells = (edge,) * 3
+        self.backend = backend
+        self.kernels = make_kernels(backend, problems.make_slab(cells), DTYPE)
+        self.halo = problems.make_halo(cells)
+        self.x = self.kernels.colours()
+        self.b = self.kernels.colours()
+        self.field = self.kernels.field()
+        self.workspace = backend.zeros(2 * self.field.size, DTYPE)
+        self.right_side = problems.smooth_field(edge).astype(DTYPE)
+        self.field[1:-1] = backend.upload(self.right_side)
+        self.kernels.split(self.field, self.b)
+
+    def solver(self, name: str, iterations: int):
+        """Return a solver that does no more iterations than these."""
+        accuracy = Accuracy(iterations, RESIDUAL, "residual")
+        return SOLVERS[name](self.kernels, self.halo, accuracy)
+
+    def iterations(self, name: str, stop: Stop) -> int:
+        """Solve from zero; return the iterations needed, or `MOST_ITERATIONS`."""
+        self.kernels.fill(self.x, 0.0)
+        self.kernels.reset_statistics()
+        part = self.solver(name, CHUNK)
+        while True:
+            stop()
+            part.solve(self.x, self.b, POISSON, self.workspace)
+            counts = self.kernels.statistics()
+            if counts["early"] or counts["iterations"] >= MOST_ITERATIONS:
+                return counts["iterations"]
+
+    def residual(self) -> float:
+        """Return the largest residual over the largest right-hand side, in float64."""
+        self.kernels.merge(self.x, self.field)
+        x = self.backend.download(self.field[1:-1]).astype(float)
+        b = self.right_side.astype(float)
+        return float(np.abs(reference.residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max())
+
+
+def solver_tasks(part: Part, settings: Settings) -> Iterator[Task]:
+    """Yield a task for each solver of each device and size."""
+
+    def measure(backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
+        problem = Poisson(backend, head["cells"])
+        needed = problem.iterations(head["rung"], stop)
+        whole = problem.solver(head["rung"], needed)
+
+        def solve() -> None:
+            problem.kernels.fill(problem.x, 0.0)
+            whole.solve(problem.x, problem.b, POISSON, problem.workspace)
+
+        taken = problems.measured(backend, solve, settings.repeats, stop)
+        row = {**taken.columns, "iterations": needed, "residual": problem.residual()}
+        return row | problems.speedup(rows, head, taken.median, "part", "cells", "device")
+
+    for device in filter(settings.wants, part.sizes):
+        for edge in settings.edges(part, device):
+            section = (
+                f"Solvers, {edge}^3 cells, {device.upper()}: "
+                f"Poisson's equation to a relative residual of {RESIDUAL:g}"
+            )
+            for name in SOLVERS:
+                head = {"part": "solvers", "cells": edge, "rung": name, "device": device}
+                yield task(section, head, measure, settings)
+
+
+PHASES_PART = Part("--sizes", {"cpu": (42, 84), "gpu": (42, 84, 168, 336)}, phase_tasks)
+SOLVERS_PART = Part("--poisson", {"cpu": (64,), "gpu": (64, 128)}, solver_tasks)

@@ -1,0 +1,256 @@
+"""Bodies that benchmarks move by a step, what moves them, and the check of that step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, targets_within, timed
+from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
+from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels, reference
+from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
+from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.state import make_state, set_order
+
+OPERATIONS = 20
+"""Floating-point operations counted for an interaction."""
+
+POSITION_TOLERANCE = 0.005
+"""Largest difference of a coordinate after a step at which it still agrees with the reference."""
+
+FIRST = 32
+SPREAD = 96
+"""Bodies that are checked: the first ones, which every rung moves, and others spread over the
+rest."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Bodies at rest, and one step of semi-implicit Euler: v += dt a(x), then x += dt v (G = 1).
+
+    Attributes
+    ----------
+    position : (N, 3) array of float32
+    mass : (N,) array of float32
+    softening, dt : float
+    """
+
+    position: NDArray
+    mass: NDArray
+    softening: float
+    dt: float
+
+    @property
+    def number(self) -> int:
+        """Number of bodies."""
+        return len(self.mass)
+
+    @property
+    def eps2(self) -> np.float32:
+        """Softening squared."""
+        return np.float32(self.softening**2)
+
+    @cached_property
+    def sample(self) -> NDArray:
+        """The bodies that are checked, in order."""
+        first = np.arange(min(FIRST, self.number))
+        return np.unique(np.concatenate([first, np.arange(SPREAD) * self.number // SPREAD]))
+
+    @cached_property
+    def acceleration(self) -> NDArray:
+        """True accelerations of the sample."""
+        bodies = self.position.astype(float), self.mass.astype(float)
+        return reference.accelerations(*bodies, self.softening, targets=self.sample)
+
+    def check(self, position: NDArray, velocity: NDArray, targets: int) -> dict[str, float]:
+        """Compare a step of the first `targets` bodies with the reference.
+
+        Parameters
+        ----------
+        position, velocity : (N, 3) array
+            After the step.
+
+        Returns
+        -------
+        dict
+            Largest difference of a coordinate and the share of bodies within `POSITION_TOLERANCE`;
+            median and largest error of the acceleration, relative to its own length.
+        """
+        done = self.sample[self.sample < targets]
+        true = self.acceleration[: len(done)]
+        moved = self.position[done].astype(float) + self.dt**2 * true
+        offset = np.abs(position[done] - moved).max(axis=1)
+        difference = np.linalg.norm(velocity[done] / self.dt - true, axis=1)
+        error = difference / np.linalg.norm(true, axis=1)
+        return {
+            "checked": len(done),
+            "position_error": float(offset.max()),
+            "within_tolerance": float(np.mean(offset < POSITION_TOLERANCE)),
+            "error_median": float(np.median(error)),
+            "error_max": float(error.max()),
+        }
+
+
+def box(number: int) -> Problem:
+    """Return the bodies of ladder A: random in [-1, 1]^3, unit masses, softening^2 1e-9."""
+    return as_problem(random_box(number, seed=1), 1e-9**0.5, 0.01)
+
+
+def massive_box(number: int) -> Problem:
+    """Return the bodies of ladder C: random in [-5, 5]^3, masses in [1, 10], dt = 1e-5."""
+    bodies = random_box(number, seed=1, half_width=5.0)
+    bodies.mass[:] = np.random.default_rng(2).uniform(1, 10, number)
+    return as_problem(bodies, 0.01, 1e-5)
+
+
+def plummer_sphere(number: int) -> Problem:
+    """Return the bodies of ladder E: a Plummer sphere of total mass 1, softening 0.01."""
+    return as_problem(plummer(number, seed=1), 0.01, 0.01)
+
+
+def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Problem:
+    """Return a problem of bodies, with the gravitational constant in their masses."""
+    return Problem(bodies.position.astype("f4"), (G * bodies.mass).astype("f4"), softening, dt)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+class BodyRun:
+    """A problem made ready to be stepped on a device: the bodies, and the kernels that move them.
+
+    A subclass has ``restart()``, which puts the bodies back at rest, ``step(targets)``, which moves
+    the first ones, and ``result()``, which returns positions and velocities, (N, 3) arrays.
+
+    Attributes
+    ----------
+    divisible : bool
+        Whether a step can be done for the first bodies alone.
+    """
+
+    divisible = False
+    restart: Callable[[], None]
+    step: Callable[[int], None]
+    result: Callable[[], tuple[NDArray, NDArray]]
+
+    def __init__(self, backend: Any, problem: Problem):
+        self.backend = backend
+        self.problem = problem
+
+    def interactions(self, targets: int) -> int:
+        """Return the interactions of a step of the first bodies."""
+        return targets * self.problem.number
+
+
+class LoopRun(BodyRun):
+    """A step by two of the CPU loops of `hybrid_nbody.benchmarks.harness.loops`, by their names."""
+
+    def __init__(self, backend: Backend, kick: str, drift: str, problem: Problem):
+        from hybrid_nbody.benchmarks.harness import loops  # compiled for the backend's threads
+
+        super().__init__(backend, problem)
+        self.kick = getattr(loops, kick)
+        self.drift = getattr(loops, drift)
+        self.dt = np.float32(problem.dt)
+        self.restart()
+
+
+class ProductionRun(BodyRun):
+    """A step by the kernels of a run.
+
+    Parameters
+    ----------
+    backend : Backend
+    precision : {"single", "mixed", "double"}
+    problem : Problem
+    symmetric : bool, optional
+        Whether each pair is computed once; by default where runs would do so for such bodies.
+    **options
+        More arguments of ``Kernels``, such as ``tuning``.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        precision: str,
+        problem: Problem,
+        symmetric: bool | None = None,
+        **options,
+    ):
+        super().__init__(backend, problem)
+        self.precision = precision
+        mass = problem.mass.astype("f8")
+        self.state = make_state(backend, slice(0, problem.number), mass)
+        if PRECISIONS[precision].local:
+            order = spatial_order(problem.position.astype("f8"))
+        else:
+            order = given_order(problem.number)
+        set_order(backend, self.state, order)
+        if symmetric is None:
+            symmetric = is_applicable([backend.kind], precision, mass, problem.softening)
+        make = make_symmetric_kernels if symmetric else make_kernels
+        pair_force = PairForce(precision, problem.softening)
+        self.kernels = make(backend, self.state, pair_force, **options)
+        self.restart()
+
+    def restart(self) -> None:
+        """Put the bodies back at rest."""
+        self.state.position[:] = self.backend.upload(self.problem.position.astype("f8"))
+        self.state.velocity[:] = 0
+
+    def force(self) -> None:
+        """Compute the accelerations of all bodies."""
+        self.kernels.pack(self.state)
+        self.kernels.accelerations(self.state)
+
+    def step(self, targets: int) -> None:
+        """Do a step of all bodies."""
+        self.force()
+        self.kernels.kick(self.state, self.problem.dt)
+        self.kernels.drift(self.state, self.problem.dt)
+
+    def result(self) -> tuple[NDArray, NDArray]:
+        """Return positions and velocities."""
+        download = self.backend.download
+        return download(self.state.position), download(self.state.velocity)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def check(run: BodyRun, targets: int, stop: Stop) -> Row:
+    """Do a step of the bodies at rest, compare it with the reference, and put the bodies back."""
+    stop()
+    run.restart()
+    run.step(targets)
+    run.backend.synchronize()
+    result = run.problem.check(*run.result(), targets)
+    run.restart()
+    return result
+
+
+def rates(run: BodyRun, seconds: float, targets: int) -> Row:
+    """Return the rates of a step that takes so many seconds."""
+    rate = run.interactions(targets) / seconds
+    return {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
+
+
+def measured(run: BodyRun, repeats: int, stop: Stop) -> Row:
+    """Return times, rates and check of a run."""
+    number = run.problem.number
+    targets = targets_within(run.backend, run.step, number, stop) if run.divisible else number
+    checked = check(run, targets, stop)
+    taken = timed(run.backend, lambda: run.step(targets), repeats, stop)
+    return {
+        "targets": targets,
+        "note": f"{targets} targets" if targets < number else "",
+        **taken.columns,
+        **rates(run, taken.median, targets),
+        **checked,
+    }

@@ -1,0 +1,250 @@
+"""``bench ladder``: every rung of the ladders A, C and E in order, timed and checked."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hybrid_nbody.analysis.style import BLACK, GREEN, GREY
+from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
+from hybrid_nbody.benchmarks.harness.measure import (
+    BLOCK,
+    BODIES,
+    CHECKED,
+    DEVICE,
+    ERROR_MAX,
+    ERROR_MEDIAN,
+    GFLOPS,
+    POSITION_ERROR,
+    POWER,
+    TARGETS,
+    UNROLL,
+    WITHIN,
+    Column,
+    Row,
+    Stop,
+    digits,
+    percent,
+    times,
+    timing_columns,
+    timings,
+)
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.harness.runs import Problem, measured
+from hybrid_nbody.benchmarks.ladder.rungs import LADDERS, Ladder, Rung
+
+COLUMNS = (
+    Column("ladder", "ladder: A, C or E"),
+    BODIES,
+    Column("rung", "what was measured", "Rung", note="note"),
+    DEVICE,
+    Column("note", "what the machine lacks for this rung, or how many targets a step was cut to"),
+    TARGETS,
+    *timing_columns(" of a step", "steps", rank=4),
+    GFLOPS.shown("\nGFLOP/s", digits(3), rank=1),
+    Column(
+        "speedup_before",
+        "speed-up over the rung before; production: over the last on its device",
+        "× rung\nbefore",
+        digits(3),
+    ),
+    Column("speedup_serial", "speed-up over the serial loop", "×\nserial", digits(3)),
+    CHECKED,
+    WITHIN.shown("within\n0.005", percent(), rank=3),
+    POSITION_ERROR.shown("largest\ndiff.", POWER, rank=5),
+    ERROR_MEDIAN.shown("relative\nerror", POWER),
+    ERROR_MAX.shown("\nlargest", POWER, rank=5),
+    Column("kernel", "function and file of a GPU rung"),
+    BLOCK,
+    UNROLL,
+    Column("options", "more options of the CUDA compiler"),
+    Column("bytes_per_s", "bytes copied a second", "GB/s", times(1e-9, digits(3))),
+    Column("share_of_step", "of the last rung on the GPU, in time", "of a\nstep", percent()),
+)
+
+
+def run(arguments: Namespace) -> int:
+    """Carry out ``bench ladder`` and return the exit code."""
+    repeats = options.repeats(arguments)
+    ladders = [
+        LADDERS[name] for name in options.words("--ladders", arguments.ladders, tuple(LADDERS))
+    ]
+    asked = options.sizes(arguments)
+    devices = find_devices(arguments.backend)
+    sizes = {
+        ladder.name: asked or (ladder.gpu_sizes if devices.gpu else ladder.cpu_sizes)
+        for ladder in ladders
+    }
+    check_memory(devices, [number for numbers in sizes.values() for number in numbers])
+    tasks = [
+        task
+        for ladder in ladders
+        for number in sizes[ladder.name]
+        for task in Climb(ladder, number, devices, repeats).tasks(arguments.backend)
+    ]
+    return carry_out(Plan("ladder", COLUMNS, tasks, draw), devices, arguments)
+
+
+class Climb:
+    """The rows of a ladder at one number of bodies."""
+
+    def __init__(self, ladder: Ladder, number: int, devices: Devices, repeats: int):
+        self.ladder = ladder
+        self.head = {"ladder": ladder.name, "bodies": number}
+        self.devices = devices
+        self.repeats = repeats
+        self.problem: Callable[[], Problem] = cache(lambda: ladder.problem(number))
+
+    def tasks(self, asked: str) -> Iterator[Task]:
+        """Yield a task a rung of the backends asked for, and those of the copies."""
+        number = self.head["bodies"]
+        section = f"Ladder {self.ladder.name}, {number} bodies: {self.ladder.title}"
+        for rung in self.ladder.rungs:
+            if asked != "gpu" or rung.device == "gpu" or rung is self.ladder.rungs[0]:
+                yield Task(section, rung.name, partial(self._rung, rung))
+        if self.ladder.name == "A" and self.devices.gpu:
+            section = (
+                f"Copies, {number} bodies: 28 bytes each, beside a step of the fastest kernel "
+                "of ladder A"
+            )
+            for copy in COPIES:
+                yield Task(section, copy.name, partial(self._copy, copy))
+
+    def _rung(self, rung: Rung, rows: list[Row], stop: Stop) -> Row:
+        kernel = rung.kernel.columns if rung.kernel else {}
+        row = self.head | {"rung": rung.name, "device": rung.device} | kernel
+        missing = rung.missing(self.devices)
+        if missing:
+            return row | {"note": missing}
+        made = rung.make(getattr(self.devices, rung.device), self.problem())
+        row |= measured(made, self.repeats, stop)
+        return row | _speedups(row["interactions_per_s"], rung, self._peers(rows))
+
+    def _copy(self, copy: "Copy", rows: list[Row], stop: Stop) -> Row:
+        step = min(row["median_s"] for row in self._peers(rows) if row["device"] == "gpu")
+        return self.head | copy.row(self.devices.gpu, self.head["bodies"], self.repeats, stop, step)
+
+    def _peers(self, rows: list[Row]) -> list[Row]:
+        """Return the rungs of the same ladder and size that have been measured."""
+        head = self.head.items()
+        return [row for row in rows if head <= row.items() and "interactions_per_s" in row]
+
+
+def _speedups(rate: float, rung: Rung, peers: list[Row]) -> Row:
+    before = [row for row in peers if not rung.production or row["device"] == rung.device]
+    return {
+        "speedup_before": rate / before[-1]["interactions_per_s"] if before else None,
+        "speedup_serial": rate / peers[0]["interactions_per_s"] if peers else 1.0,
+    }
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+NUMBERS_PER_BODY = 7
+"""x, y, z, vx, vy, vz, mass, in float32."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the bodies to or from a GPU, in pageable or in pinned memory of the host."""
+
+    up: bool
+    pinned: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the row."""
+        where = "pinned" if self.pinned else "pageable"
+        return f"{'to' if self.up else 'from'} the device, {where} memory"
+
+    def row(self, backend, number: int, repeats: int, stop: Stop, step: float) -> Row:
+        """Return the row of a copy of `number` bodies, beside a step of `step` seconds."""
+        count = NUMBERS_PER_BODY * number
+        host = np.zeros(count, np.float32)
+        if self.pinned:
+            memory = backend.cupy.cuda.alloc_pinned_memory(4 * count)
+            host = np.frombuffer(memory, np.float32, count)
+        device = backend.zeros(count, "f4")
+        host[:] = 1
+
+        def copy() -> None:
+            if self.up:
+                device.set(host, stream=backend.stream)
+            else:
+                device.get(out=host, stream=backend.stream)
+
+        copy()
+        taken = timings(backend, copy, repeats, stop)
+        rates = {"bytes_per_s": host.nbytes / taken.median, "share_of_step": taken.median / step}
+        return {"rung": self.name, "device": backend.kind, **taken.columns, **rates}
+
+
+COPIES = tuple(Copy(up, pinned) for up in (True, False) for pinned in (False, True))
+
+# --- the picture ----------------------------------------------------------------------------------
+
+PRODUCTION_COLOUR = GREEN
+SIZE_MARKERS = "o^sDv"
+SMALL_MARK = {"color": BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw each ladder as bars: a rung's rate at the largest size, marks for smaller ones."""
+    rungs = [row for row in rows if row.get("bytes_per_s") is None]
+    ladders = pictures.groups(rungs, "ladder")
+    counts = [len(pictures.distinct(group, "rung")) for _, group in ladders]
+    figure = pictures.new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
+    heights = [count + 1 for count in counts]
+    panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=heights)
+    for axes, ((name,), group) in zip(panels[:, 0], ladders, strict=True):
+        _draw_ladder(axes, name, group)
+    rates = [row["interactions_per_s"] for row in rungs if row.get("interactions_per_s")]
+    if rates:  # leave room for the labels
+        low, high = min(rates), max(rates)
+        panels[0, 0].set_xlim(low / 3, high * (high / low * 3) ** 0.25)
+    panels[-1, 0].set_xlabel(f"{pictures.RATE} (×: speed-up over the serial loop)")
+    figure.suptitle(pictures.machine_title(facts))
+    return figure
+
+
+def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
+    *smaller, largest = sorted({row["bodies"] for row in rows})
+    names = pictures.distinct(rows, "rung")
+    axes.set_xscale("log")
+    for y, rung in enumerate(names):
+        _draw_rung(axes, y, [row for row in rows if row["rung"] == rung], largest)
+    for size, marker in zip(smaller, SIZE_MARKERS, strict=False):
+        points = [row for row in rows if row["bodies"] == size and row.get("interactions_per_s")]
+        rates = [row["interactions_per_s"] for row in points]
+        heights = [names.index(row["rung"]) for row in points]
+        axes.plot(rates, heights, marker, label=f"{size}", **SMALL_MARK)
+    pictures.name_bars(axes, dict(enumerate(names)), len(names) - 0.4)
+    pictures.decades(axes.xaxis)
+    axes.set_title(f"Ladder {name}: {largest} bodies", loc="left")
+    if smaller:
+        beside_title = {"loc": "lower right", "bbox_to_anchor": (1, 0.985)}
+        axes.legend(**beside_title, ncols=len(smaller), fontsize=7, handletextpad=0)
+
+
+def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
+    """Draw the bar of a rung, or say why there is none."""
+    rates = {row["bodies"]: row.get("interactions_per_s") for row in rows}
+    if not rates.get(largest):
+        style = {"va": "center", "color": GREY, "fontsize": 7}
+        note = rows[-1].get("note", "")
+        axes.text(0.01, y, note, transform=axes.get_yaxis_transform(), **style)
+        return
+    row = next(row for row in rows if row["bodies"] == largest)
+    production = row["rung"].startswith("production")
+    colour = PRODUCTION_COLOUR if production else pictures.DEVICE_COLOURS[row["device"]]
+    pictures.draw_bar(axes, y, rates[largest], colour)
+    speedup = row.get("speedup_serial") or 1
+    text = pictures.rate_text(rates[largest])
+    if speedup != 1:
+        text += f"  ×{digits(3)(speedup)}"
+    pictures.write_beside(axes, text, max(filter(None, rates.values())), y)

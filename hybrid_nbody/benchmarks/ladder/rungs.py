@@ -1,0 +1,188 @@
+"""The rungs of the ladders, in order: what each is called, where it runs, and what makes it.
+
+A rung that differs from another by how it is compiled alone has the same kernel and says so in its
+options here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hybrid_nbody.benchmarks.harness.machine import Devices, compiler
+from hybrid_nbody.benchmarks.harness.runs import (
+    BodyRun,
+    Problem,
+    ProductionRun,
+    box,
+    massive_box,
+    plummer_sphere,
+)
+from hybrid_nbody.benchmarks.ladder.runs import (
+    ARRAYS,
+    STRUCTS,
+    VECTORS3,
+    VECTORS4,
+    Kernel,
+    KernelRun,
+    OpenMPRun,
+    StructLoopRun,
+    SymmetricRun,
+)
+
+FLUSH = ("-ftz=true",)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rung.
+
+    Attributes
+    ----------
+    name : str
+        What tables and pictures call it.
+    device : {"cpu", "gpu"}
+        Where it runs; also which attribute of `Devices` that is.
+    make : callable
+        Takes the backend and the problem; returns a run.
+    kernel : Kernel or None
+        What a GPU rung compiles.
+    in_c : bool
+        Whether it needs a C compiler.
+    production : bool
+        Whether it is no step of the ladder but what a run uses, compared with the last rung on its
+        own device.
+    """
+
+    name: str
+    device: str
+    make: Callable[[Any, Problem], BodyRun]
+    kernel: Kernel | None = None
+    in_c: bool = False
+    production: bool = False
+
+    def missing(self, devices: Devices) -> str:
+        """Return what the machine lacks for this rung, or an empty string."""
+        if self.in_c and compiler() is None:
+            return "needs a C compiler"
+        return "needs a GPU" if self.device == "gpu" and devices.gpu is None else ""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A ladder: its bodies, its rungs, and its sizes on a machine without and with a GPU.
+
+    `title` says what its bodies are, and `problem` makes a number of them.
+    """
+
+    name: str
+    title: str
+    problem: Callable[[int], Problem]
+    rungs: tuple[Rung, ...]
+    cpu_sizes: tuple[int, ...]
+    gpu_sizes: tuple[int, ...]
+
+
+def on_cpu(name: str, function: str, run: Callable[..., BodyRun] = StructLoopRun) -> Rung:
+    """Return a rung that is a loop of `loops`."""
+    return Rung(name, "cpu", lambda backend, problem: run(backend, function, problem))
+
+
+def in_c(name: str, real: str) -> Rung:
+    """Return a rung that is the loop in C."""
+    make = lambda backend, problem: OpenMPRun(backend, real, problem)  # noqa: E731
+    return Rung(name, "cpu", make, in_c=True)
+
+
+def on_gpu(name: str, kernel: str, source: str, **how: Any) -> Rung:
+    """Return a rung that is a kernel of a ``.cu`` file."""
+    compiled = Kernel(source, kernel, **how)
+    make = lambda backend, problem: KernelRun(backend, compiled, problem)  # noqa: E731
+    return Rung(name, "gpu", make, compiled)
+
+
+def in_production(device: str, precision: str = "single") -> Rung:
+    """Return a rung that is what a run computes."""
+    make = lambda backend, problem: ProductionRun(backend, precision, problem)  # noqa: E731
+    return Rung(f"production ({precision}), {device.upper()}", device, make, production=True)
+
+
+SERIAL = on_cpu("serial loop", "serial")
+SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", SymmetricRun)
+THREADS = on_cpu("threads over the outer loop", "threads")
+IN_C = in_c("struct of arrays in C, OpenMP", "float")
+IN_C_DOUBLE = in_c("struct of arrays in C, float64", "double")
+PRODUCTION = (in_production("cpu"), in_production("gpu"))
+PRODUCTION_DOUBLE = in_production("cpu", "double")
+
+_a = partial(on_gpu, source="ladder_a.cu")
+_c = partial(on_gpu, source="ladder_c.cu", layout=VECTORS4, options=FLUSH)
+_e = partial(on_gpu, source="ladder_e.cu", layout=ARRAYS, parameters="constant")
+
+A = Ladder(
+    "A",
+    "random in [-1, 1]^3, unit masses, softening^2 1e-9, dt 0.01",
+    box,
+    (
+        SERIAL,
+        THREADS,
+        IN_C,
+        _a("one thread a body, structs", "structs", layout=STRUCTS),
+        _a("own position in registers", "registers", layout=STRUCTS),
+        _a("struct of arrays", "arrays", layout=ARRAYS),
+        _a("float3", "float3_vectors", layout=VECTORS3),
+        _a("float4", "float4_vectors", layout=VECTORS4),
+        _a("tiles in shared memory", "tiles", layout=VECTORS4),
+        _a("unrolled tiles", "tiles", layout=VECTORS4, unroll=32),
+        _a("fast math", "fast_tiles", layout=VECTORS4, unroll=32, options=FLUSH),
+        _a("plain floats, not float4", "fast_plain_tiles", layout=ARRAYS, unroll=32, options=FLUSH),
+        *PRODUCTION,
+    ),
+    (16384,),
+    (32768, 131072),
+)
+
+C = Ladder(
+    "C",
+    "random in [-5, 5]^3, masses in [1, 10], softening 0.01, dt 1e-5",
+    massive_box,
+    (
+        SERIAL,
+        SYMMETRIC,
+        _c("float4, no tiles", "untiled"),
+        _c("p x p tiles, p = 256", "tiles"),
+        _c("unroll 4", "tiles", unroll=4),
+        _c("unroll 32", "tiles", unroll=32),
+        _c("4 threads a body, atomic adds", "split_tiles", unroll=32, parts=4),
+        _c("16 threads a body", "split_tiles", unroll=32, parts=16),
+        *PRODUCTION,
+    ),
+    (16384,),
+    (4096, 65536),
+)
+
+E = Ladder(
+    "E",
+    "Plummer sphere at rest, softening 0.01, dt 0.01",
+    plummer_sphere,
+    (
+        SERIAL,
+        _e("one GPU thread", "one_thread", layout=STRUCTS, parameters="global", blocks=1),
+        _e("N threads", "thread_a_body", layout=STRUCTS, parameters="global"),
+        _e("scalar arrays", "scalar_arrays", parameters="global"),
+        _e("parameters in constant memory", "constant_parameters"),
+        _e("rsqrt", "reciprocal_root"),
+        _e("two loops, no `if i != j`", "two_loops"),
+        _e("blocks in shared memory", "blocked"),
+        _e("unroll 8", "blocked", unroll=8),
+        _e("without the `if`", "blocked_without_if", unroll=8),
+        _e("terms in multiply-adds", "blocked_fused", unroll=8),
+        _e("unroll 128", "blocked_fused", unroll=128),
+        _e("flush denormals", "blocked_fused", unroll=128, options=FLUSH),
+        *PRODUCTION,
+    ),
+    (1000, 10000),
+    (1000, 10000, 100000),
+)
+
+LADDERS = {ladder.name: ladder for ladder in (A, C, E)}

@@ -1,0 +1,287 @@
+"""``bench threads`` and ``bench blocks``: rungs of the ladders against their parameters.
+
+The CPU loops of ladder A on 1 to all cores; tiles of ladder C, block size against unroll factor.
+"""
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
+from hybrid_nbody.benchmarks.harness.measure import (
+    BODIES,
+    ERROR_MEDIAN,
+    GFLOPS,
+    POSITION_ERROR,
+    TARGETS,
+    UNROLL,
+    Column,
+    Row,
+    Stop,
+    digits,
+    percent,
+    pivot_table,
+    timing_columns,
+)
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.harness.runs import box, massive_box, measured
+from hybrid_nbody.benchmarks.ladder.rungs import (
+    FLUSH,
+    IN_C,
+    IN_C_DOUBLE,
+    PRODUCTION,
+    PRODUCTION_DOUBLE,
+    THREADS,
+)
+from hybrid_nbody.benchmarks.ladder.runs import Kernel, KernelRun
+from hybrid_nbody.errors import InputError
+
+# --- threads --------------------------------------------------------------------------------------
+
+LOOPS = (THREADS, IN_C, PRODUCTION[0], IN_C_DOUBLE, PRODUCTION_DOUBLE)
+LOOP_COLOURS = (VERMILLION, BLUE, GREEN, SKY, BLACK)
+SEVERAL = 8
+"""Cores up to which every number of threads is measured; beyond that powers of two, and all."""
+
+THREADS_COLUMNS = (
+    BODIES,
+    Column("loop", "what was measured", "Loop", note="note"),
+    Column("threads", "threads", "threads"),
+    Column("note", "what the machine lacks for this loop, or how many targets a step was cut to"),
+    TARGETS,
+    *timing_columns(" of a step", "steps"),
+    GFLOPS.shown("\nGFLOP/s", digits(3), rank=1),
+    Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", digits(3)),
+    Column("efficiency", "rate a thread, relative to these", "effi-\nciency", percent(0)),
+    POSITION_ERROR,
+    ERROR_MEDIAN,
+)
+
+
+def run_threads(arguments: Namespace) -> int:
+    """Carry out ``bench threads`` and return the exit code."""
+    repeats = options.repeats(arguments)
+    most = cores()
+    if arguments.threads is not None:
+        counts = options.numbers("--threads", arguments.threads, 1, most)
+    elif most <= SEVERAL:
+        counts = list(range(1, most + 1))
+    else:
+        counts = [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
+    sizes = options.sizes(arguments, [16384 if most <= SEVERAL else 65536])
+    devices = find_devices("cpu")
+    check_memory(devices, sizes)
+    tasks = [task for number in sizes for task in _threads_tasks(number, sorted(counts), repeats)]
+    plan = Plan("threads", THREADS_COLUMNS, tasks, draw_threads)
+    return carry_out(plan, devices, arguments)
+
+
+def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Task]:
+    problem = cache(lambda: box(number))
+    section = f"Threads, {number} bodies: random in [-1, 1]^3, unit masses"
+
+    def measure(loop, count: int, rows: list[Row], stop: Stop) -> Row:
+        head = {"bodies": number, "loop": loop.name, "threads": count}
+        backend = CpuBackend(count)
+        missing = loop.missing(Devices(backend, None))
+        if missing:
+            return head | {"note": missing}
+        row = head | measured(loop.make(backend, problem()), repeats, stop)
+        alike = [other for other in rows if (other["bodies"], other["loop"]) == (number, loop.name)]
+        fewest = alike[0] if alike else row
+        speedup = row["interactions_per_s"] / fewest["interactions_per_s"]
+        return row | {"speedup": speedup, "efficiency": speedup * fewest["threads"] / count}
+
+    for loop in LOOPS:
+        for count in counts:
+            yield Task(section, f"{loop.name}, {count}", partial(measure, loop, count))
+
+
+def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw rate and efficiency against threads for each loop at the largest size."""
+    rows = [row for row in rows if row.get("interactions_per_s")]
+    number = max((row["bodies"] for row in rows), default=0)
+    figure = pictures.new_figure(3.2)
+    left, right = figure.subplots(1, 2)
+    loops = pictures.groups((row for row in rows if row["bodies"] == number), "loop")
+    for ((name,), group), colour in zip(loops, LOOP_COLOURS, strict=False):
+        _draw_loop(left, right, name, group, colour)
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        pictures.fixed_ticks(axes.xaxis, {row["threads"] for row in rows})
+        axes.set_xlabel("threads")
+    left.set_yscale("log")
+    pictures.decades(left.yaxis)
+    left.margins(y=0.15)
+    left.set_ylabel(pictures.RATE)
+    left.plot([], [], ":", color=GREY, linewidth=1, label="ideal")
+    figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
+    right.axhline(1, color=GREY, linewidth=1, linestyle=":")
+    right.set_ylim(0, 1.15)
+    right.set_ylabel("parallel efficiency")
+    figure.suptitle(f"{number} bodies; {pictures.machine_title(facts, 'cpu')}")
+    return figure
+
+
+def _draw_loop(left: Axes, right: Axes, name: str, rows: list[Row], colour: str) -> None:
+    threads = np.array([row["threads"] for row in rows])
+    rate = np.array([row["interactions_per_s"] for row in rows])
+    left.plot(threads, rate, "o-", color=colour, markersize=4, label=name)
+    left.plot(threads, rate[0] * threads / threads[0], ":", color=colour, linewidth=1)
+    below = {"xytext": (0, -11), "textcoords": "offset points", "ha": "center", "fontsize": 7}
+    left.annotate(pictures.rate_text(rate[-1]), (threads[-1], rate[-1]), **below)
+    right.plot(threads, [row["efficiency"] for row in rows], "o-", color=colour, markersize=4)
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+BLOCK_SIZES = (1024, 4096, 16384, 65536)
+MOST_UNROLLED = 1024
+
+BLOCKS_COLUMNS = (
+    BODIES,
+    Column("block", "threads of a block, p"),
+    UNROLL,
+    Column("fills", "whether N / p is at least the number of multiprocessors"),
+    Column("note", "how many targets a step was cut to"),
+    *timing_columns(" of a step", "steps"),
+    GFLOPS,
+    ERROR_MEDIAN,
+)
+
+
+def run_blocks(arguments: Namespace) -> int:
+    """Carry out ``bench blocks`` and return the exit code."""
+    repeats = options.repeats(arguments)
+    sizes = options.sizes(arguments, BLOCK_SIZES)
+    blocks = options.numbers("--blocks", arguments.blocks)
+    unrolls = options.numbers("--unrolls", arguments.unrolls, 1, MOST_UNROLLED)
+    devices = find_devices("gpu")
+    check_blocks(blocks, devices.facts["threads_per_block_limit"])
+    check_memory(devices, sizes)
+    shapes = [(block, unroll) for block in sorted(blocks) for unroll in sorted(unrolls)]
+    tasks = [task for number in sizes for task in _block_tasks(number, shapes, repeats, devices)]
+    plan = Plan("blocks", BLOCKS_COLUMNS, tasks, draw_blocks, best_lines, pivot)
+    return carry_out(plan, devices, arguments)
+
+
+def check_blocks(blocks: Sequence[int], limit: int) -> None:
+    """Check that the device can launch blocks of these sizes.
+
+    Raises
+    ------
+    InputError
+        If it cannot, naming its limit.
+    """
+    if max(blocks) > limit:
+        raise InputError(
+            f"--blocks: {max(blocks)} threads are too many: "
+            f"this GPU launches at most {limit} a block"
+        )
+
+
+def _block_tasks(
+    number: int, shapes: list[tuple[int, int]], repeats: int, devices: Devices
+) -> Iterator[Task]:
+    problem = cache(lambda: massive_box(number))
+    fewest = devices.facts["multiprocessors"]
+    section = (
+        f"{number} bodies: G interactions/s; "
+        f"* marks fewer blocks than multiprocessors, N / p < {fewest}"
+    )
+
+    def measure(block: int, unroll: int, rows: list[Row], stop: Stop) -> Row:
+        kernel = Kernel("ladder_c.cu", "tiles", block=block, unroll=unroll, options=FLUSH)
+        head = {"bodies": number, "block": block, "unroll": unroll}
+        fills = {"fills": number / block >= fewest}
+        return head | fills | measured(KernelRun(devices.gpu, kernel, problem()), repeats, stop)
+
+    for block, unroll in shapes:
+        yield Task(section, f"block {block}, unroll {unroll}", partial(measure, block, unroll))
+
+
+def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
+    """Return the rates of one size: a row a block size, a column an unroll factor."""
+    best = max(rows, key=lambda row: row["interactions_per_s"])
+    lines = []
+    for block, fills in sorted({(row["block"], row["fills"]) for row in rows}):
+        own = [row for row in rows if row["block"] == block]
+        rates = {f"unroll {row['unroll']}": row["interactions_per_s"] for row in own}
+        bold = f"unroll {best['unroll']}" if best["block"] == block else None
+        lines.append((f"{block}{' ' if fills else '*'}", rates, bold))
+    return pivot_table("block", [f"unroll {u}" for u in sorted({r["unroll"] for r in rows})], lines)
+
+
+def best_lines(rows: Sequence[Row]) -> list[str]:
+    """Return the best block size and unroll factor of each size, in words."""
+    lines = []
+    for number in pictures.distinct(rows, "bodies"):
+        own = [row for row in rows if row["bodies"] == number]
+        best = max(own, key=lambda row: row["interactions_per_s"])
+        rate = digits(3)(best["interactions_per_s"] * 1e-9)
+        shape = f"blocks of {best['block']}, unroll {best['unroll']}"
+        lines.append(f"{number} bodies: best with {shape}: {rate} G interactions/s")
+    return lines
+
+
+def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw a heat map a size, with the rule N / p >= multiprocessors marked."""
+    sizes = pictures.distinct(rows, "bodies")
+    across = min(2, len(sizes))
+    down = -(-len(sizes) // across)
+    figure = pictures.new_figure(0.5 + 2.9 * down)
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes, size in zip(panels, sizes, strict=False):
+        own = [row for row in rows if row["bodies"] == size]
+        _draw_map(axes, own)
+        _mark_rule(axes, sorted({row["block"] for row in own}), size, facts["multiprocessors"])
+    for axes in panels[len(sizes) :]:
+        axes.set_axis_off()
+    figure.suptitle(f"G interactions/s; {pictures.machine_title(facts, 'gpu')}")
+    return figure
+
+
+def _draw_map(axes: Axes, rows: list[Row]) -> None:
+    blocks, unrolls = (sorted({row[key] for row in rows}) for key in ("block", "unroll"))
+    rates = np.full((len(blocks), len(unrolls)), np.nan)
+    for row in rows:
+        place = blocks.index(row["block"]), unrolls.index(row["unroll"])
+        rates[place] = row["interactions_per_s"] * 1e-9
+    norm = LogNorm(np.nanmin(rates) * 0.999, np.nanmax(rates) * 1.001)
+    axes.imshow(rates, norm=norm, cmap="viridis", aspect="auto", origin="lower")
+    best = np.unravel_index(np.nanargmax(rates), rates.shape)
+    for y, x in np.argwhere(~np.isnan(rates)):
+        _label_cell(axes, (x, y), rates[y, x], norm(rates[y, x]) < 0.6, best=(y, x) == best)
+    axes.set_xticks(range(len(unrolls)), unrolls)
+    axes.set_yticks(range(len(blocks)), blocks)
+    axes.tick_params(length=0)
+    axes.set_xlabel("unroll factor")
+    axes.set_ylabel("block size p")
+    axes.set_title(f"{rows[0]['bodies']} bodies", loc="left")
+
+
+def _label_cell(axes: Axes, place: tuple[int, int], value: float, dark: bool, best: bool) -> None:
+    colour = "white" if dark else BLACK
+    text = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    weight = "bold" if best else "normal"
+    axes.text(*place, text, ha="center", va="center", fontsize=6.5, color=colour, weight=weight)
+    if best:
+        axes.plot(*place, "o", markersize=20, mfc="none", mec=colour, mew=1.2)
+
+
+def _mark_rule(axes: Axes, blocks: list[int], number: int, multiprocessors: int) -> None:
+    """Draw a line above the last block size that gives every multiprocessor a block."""
+    filling = sum(number / block >= multiprocessors for block in blocks)
+    axes.axhline(filling - 0.5, color=VERMILLION, linewidth=2.5, clip_on=False)
+    rule = f"N/p {'≥' if filling else '<'} {multiprocessors}"
+    where = "below the line" if 0 < filling < len(blocks) else "everywhere"
+    axes.set_title(f"{rule} {where}", loc="right", fontsize=7, color=VERMILLION)

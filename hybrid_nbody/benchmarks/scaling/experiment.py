@@ -1,0 +1,345 @@
+"""``bench scaling``: both models on 1, 2, 4, … ranks, and what to expect of many more."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.benchmarks.harness import machine, record
+from hybrid_nbody.benchmarks.harness.measure import (
+    Column,
+    Row,
+    Show,
+    Stop,
+    Times,
+    digits,
+    milliseconds,
+    percent,
+    times,
+)
+from hybrid_nbody.benchmarks.harness.pictures import rate_text
+from hybrid_nbody.benchmarks.scaling.forecast import Conclusion
+from hybrid_nbody.benchmarks.scaling.pictures import draw
+from hybrid_nbody.benchmarks.scaling.problems import MOST_CELLS, WEAK, Fluid, Series, Settings, read
+from hybrid_nbody.benchmarks.scaling.runs import Parts, Run, Team, parts_of_a_step, timed_steps
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import Communicator, library_name
+from hybrid_nbody.parallel.placement import free_cores
+
+SIZES = {"gpu": {"bodies": [131072], "cells": [256]}, "cpu": {"bodies": [8192], "cells": [64]}}
+"""What is computed unless other sizes are asked for, by the device of a rank."""
+
+REHEARSED = {"bodies": [64], "cells": [8]}
+"""Sizes of the short runs that find out, before anything is written, whether all ranks can do what
+is asked for."""
+
+BYTES_OF_A_CELL = 64
+"""Upper bound on what a cell of a float32 grid needs: ten arrays, windows and padding."""
+
+
+def each(show: Show) -> Show:
+    """Return a function that shows the range of a list, one number a rank."""
+
+    def text(values: Sequence[float]) -> str:
+        low, high = show(min(values)), show(max(values))
+        return low if low == high else f"{low}-{high}"
+
+    return text
+
+
+def most(show: Show) -> Show:
+    """Return a function that shows the largest of a list."""
+    return lambda values: show(max(values))
+
+
+COLUMNS = (
+    Column("ranks", "ranks that took part", "Ranks"),
+    Column("model", "gravity or fluid"),
+    Column("kind", "strong: one problem on more ranks; weak: as much work a rank"),
+    Column("exchange", "how ranks see each other's data"),
+    Column("transport", "what carries it"),
+    Column("size", "bodies, or cells along an edge, on one rank"),
+    Column("bodies", "number of bodies", "bodies", rank=1),
+    Column("cells", "cells along x, y and z", "cells", rank=1),
+    Column("sweeps", "red-black iterations of a solve"),
+    Column("median_s", "median time of a step, on the slowest rank", "step\nms", milliseconds(4)),
+    Column("mean_s", "mean time of a step on the slowest rank in s"),
+    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", milliseconds(2), 4),
+    Column("repeats", "timings"),
+    Column("calls", "steps in a row of a timing; the same on all numbers of ranks"),
+    Column("work", "interactions or cells of a step, of all ranks"),
+    Column("largest_share", "the same of the rank that has most"),
+    Column("rate", "interactions or cells a second, of all ranks", "a second", rate_text, 2),
+    Column("efficiency", "rate of a rank over that on fewest ranks", "effi-\nciency", percent()),
+    Column(
+        "watched_s",
+        "of a step with a watched transport on the slowest rank in s, which the parts add up to",
+        "watched\nms",
+        milliseconds(3),
+        rank=2,
+    ),
+    Column("compute_s", "of each rank by itself in s", "compute\nms", each(milliseconds(3))),
+    Column(
+        "exchange_s",
+        "what the exchange takes of a rank that waits for nobody in s",
+        "exchange\nms",
+        milliseconds(3),
+    ),
+    Column("wait_s", "waits of each rank in s, a list", "wait\nms, most", most(milliseconds(2))),
+    Column("exchanges", "of a step, on the rank that has most", "exch.", "{:g}".format, 3),
+    Column("reductions", "numbers of a step that all ranks agree on"),
+    Column("messages", "of a step that a rank receives", "mess-\nages", "{:g}".format, 3),
+    Column("bytes", "bytes of a step that a rank receives", "MB", times(1e-6, digits(3)), 3),
+)
+
+
+def run(arguments: Namespace, communicator: Communicator) -> int:
+    """Carry out ``bench scaling`` on all ranks and return the exit code."""
+    settings = communicator.on_root(lambda: read(arguments, communicator.size))
+    settings.compute.setdefault("threads", free_cores(communicator))
+    everyone = Team(communicator, communicator.size)
+    devices = rehearse(settings, everyone)
+    series = settings.series(SIZES["gpu" if devices.gpu else "cpu"])
+
+    def check_all() -> None:
+        check_threads(arguments.threads, devices.kind)
+        check(settings, series, devices, communicator.local_size)
+        record.check(arguments.output, "scaling", arguments.overwrite)
+
+    communicator.only_on_root(check_all)
+    plan = _plan(settings, series, everyone)
+    if communicator.is_root:
+        return record.carry_out(plan, devices, arguments, communicator.any)
+    return record.follow(plan, communicator.any)
+
+
+def _plan(settings: Settings, series: list[Series], everyone: Team) -> record.Plan:
+    world = everyone.world
+    teams = [
+        everyone if count == everyone.ranks else Team(world, count) for count in settings.counts
+    ]
+    tasks = [
+        record.Task(
+            one.title,
+            f"{team.ranks} rank{'s' if team.ranks > 1 else ''}",
+            partial(measured, settings, one, team),
+        )
+        for one in series
+        for team in teams
+        if team.ranks <= one.most_ranks()
+    ]
+    conclusion = Conclusion(settings.network)
+
+    def conclude(rows: Sequence[Row]) -> list:
+        alone = ["one rank alone; for more: mpirun -n 4 hybrid-nbody bench scaling"]
+        return [*conclusion.lines(rows), *(alone if world.size == 1 else [])]
+
+    return record.Plan("scaling", COLUMNS, tasks, draw, conclude, summarise=conclusion.summary)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+SAME_SERIES = ("model", "kind", "exchange", "size", "sweeps")
+
+SAME_RUN = ("ranks", "model", "size", "sweeps")
+"""On one rank: there the kinds of scaling are the same, and nothing is exchanged."""
+
+
+def measured(settings: Settings, series: Series, team: Team, rows: list[Row], stop: Stop) -> Row:
+    """Return the row of a problem on a team, the same on every rank.
+
+    Parameters
+    ----------
+    settings : Settings
+    series : Gravity or Fluid
+    team : Team
+        Every rank of all calls together.
+    rows : list of dict
+        Those before it, the same on every rank.
+    stop : callable
+        Raises `Stopped` on all ranks when one was asked to stop.
+    """
+    head = {"ranks": team.ranks}
+    head |= {name: getattr(series, name) for name in ("model", "kind", "exchange", "size")}
+    head |= series.columns(team.ranks)
+    same = alike(rows, head, SAME_RUN)
+    if team.ranks == 1 and same:
+        return same[0] | head
+    earlier = alike(rows, head, SAME_SERIES)
+    values = settings.values(series, team.ranks)
+    known = earlier[0]["calls"] if earlier else None
+    transport, taken = timed_steps(team, values, known, settings.repeats, stop)
+    if team.ranks > 1:
+        parts = parts_of_a_step(team, values, taken.calls, settings.repeats, stop)
+    else:
+        parts = team.do(lambda: Parts(np.array([taken.median]), np.zeros(1)))
+    head["transport"] = transport
+    row = team.do(lambda: head | figures(series, team.ranks, taken, parts, earlier))
+    return team.world.broadcast(row)
+
+
+def alike(rows: list[Row], head: Row, keys: Sequence[str]) -> list[Row]:
+    """Return the rows that agree with `head` in some columns."""
+    return [row for row in rows if all(row.get(key) == head.get(key) for key in keys)]
+
+
+def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: list[Row]) -> Row:
+    """Return the numbers of a row; `earlier` are the rows of the same problem on fewer ranks."""
+    rate = series.work(ranks) / taken.median
+    first = earlier[0] if earlier else {"rate": rate, "ranks": ranks}
+    return taken.columns | {
+        "work": series.work(ranks),
+        "largest_share": series.share(ranks),
+        "rate": rate,
+        "efficiency": rate / ranks / (first["rate"] / first["ranks"]),
+        "watched_s": float(parts.total.max()),
+        "compute_s": parts.compute.tolist(),
+        "exchange_s": parts.transfer,
+        "wait_s": parts.wait.tolist(),
+        "exchanges": parts.exchanges,
+        "reductions": parts.reductions,
+        "messages": parts.messages,
+        "bytes": parts.bytes,
+    }
+
+
+# --- devices and checks ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankDevices(machine.Devices):
+    """The devices of the root, and what else the figures of several ranks depend on.
+
+    Attributes
+    ----------
+    kind : str
+        That of the backends.
+    ranks : dict
+        How many, where each computes, what carries their messages, and the network that is
+        predicted for.
+    """
+
+    kind: str = "cpu"
+    ranks: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Hardware and versions."""
+        return super().facts | self.ranks
+
+    @property
+    def description(self) -> str:
+        """The machine in one line."""
+        number = self.ranks["ranks"]
+        sharing = ", which share GPUs" if self.ranks["shared_gpus"] else ""
+        ranks = f"{number} rank{'s' if number > 1 else ''}"
+        return f"{ranks}, {self.ranks['transport']}{sharing}; {super().description}"
+
+
+def rehearse(settings: Settings, everyone: Team) -> RankDevices:
+    """Do a step of every model with every exchange on all ranks; return their devices.
+
+    Raises
+    ------
+    InputError
+        On every rank, if the ranks cannot do what is asked for.
+    """
+    small = replace(settings, bodies=None, cells=None, kinds=[WEAK])
+    for series in small.series(REHEARSED):
+        run = Run(small.values(series, everyone.ranks), everyone)
+        transport = run.transport
+        placement = run.built.placement
+        run.close()
+    if len(set(placement.backends)) > 1:
+        raise InputError(
+            f"ranks that differ ({', '.join(placement.backends)}) do not show how a step scales; "
+            "start as many ranks as there are GPUs, or give --backend cpu"
+        ).on_all_ranks()
+    backend = placement.backend
+    gpu = next((device for device in backend.devices if device.kind == "gpu"), None)
+    ranks = {
+        "ranks": everyone.ranks,
+        "placement": [list(line) for line in placement.table],
+        "shared_gpus": placement.shared_gpus,
+        "transport": transport,
+        "mpi": library_name(),
+        "network": asdict(settings.network),
+    }
+    cpu = CpuBackend(settings.compute["threads"])
+    return RankDevices(cpu, gpu, "no rank asked for one", backend.kind, ranks)
+
+
+def check_threads(asked: str | None, kind: str) -> None:
+    """Check that threads are of use to backends of a kind, if they were asked for.
+
+    Raises
+    ------
+    InputError
+        If they are not.
+    """
+    if asked is not None and kind == "gpu":
+        raise InputError(
+            "--threads: these ranks compute on GPUs alone; "
+            "leave it out, or give --backend hybrid or cpu"
+        )
+
+
+def check(
+    settings: Settings, series: list[Series], devices: machine.Devices, local_size: int
+) -> None:
+    """Check that problems can be shared among the ranks, and that they fit in memory.
+
+    Raises
+    ------
+    InputError
+        If they do not, naming the option.
+    """
+    bodies = []
+    for one in series:
+        if isinstance(one, Fluid):
+            _check_planes(one, settings.counts)
+            _check_memory(one, settings.counts, devices, local_size)
+        else:
+            bodies += [one.bodies(count) for count in settings.counts]
+    if bodies:
+        machine.check_memory(devices, bodies, "--bodies", local_size)
+
+
+def _check_planes(series: Fluid, counts: list[int]) -> None:
+    """Check that a grid has enough planes for the fewest ranks, and not too many on the most."""
+    scaling = f"({series.kind} scaling)"
+    if series.most_ranks() < counts[0]:
+        shared = f"cannot be shared among {counts[0]} ranks {scaling}"
+        raise InputError(f"--cells: {series.size} {shared}: at most {series.most_ranks()}")
+    ranks = _most(series, counts)
+    longest = max(series.cells(ranks))
+    if longest > MOST_CELLS:
+        along = f"{longest} along z on {ranks} ranks {scaling}"
+        raise InputError(f"--cells: {series.size} a rank are {along}, more than {MOST_CELLS}")
+
+
+def _check_memory(
+    series: Fluid, counts: list[int], devices: machine.Devices, local_size: int
+) -> None:
+    """Check that a grid fits in memory: most ranks of a node, or the GPU of one of the fewest."""
+    if devices.gpu:
+        where, cells, free = "on a GPU", series.share(counts[0]), devices.gpu.free_memory()
+    else:
+        ranks = _most(series, counts)
+        cells = min(ranks, local_size) * series.share(ranks)
+        where, free = "in memory", machine.host_memory()
+    if cells * BYTES_OF_A_CELL > free:
+        needed = f"needs {machine.gibibytes(cells * BYTES_OF_A_CELL)} {where}"
+        raise InputError(
+            f"--cells: {series.size} {needed} ({series.kind} scaling), and "
+            f"{machine.gibibytes(free)} are free"
+        )
+
+
+def _most(series: Series, counts: list[int]) -> int:
+    """Return the largest number of ranks that can share a problem."""
+    return max(count for count in counts if count <= series.most_ranks())

@@ -1,0 +1,423 @@
+"""``bench square``: gravity in a plane by N threads and by N x N threads.
+
+The memories and layouts of the kernels are those of a course.
+"""
+
+import math
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+from numpy.typing import NDArray
+
+from hybrid_nbody.analysis.style import BLACK, BLUE, BODY_COLOURS, GREY, VERMILLION
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
+from hybrid_nbody.nbody.initial_conditions import random_square
+
+G = 9.8
+SOFTENING = 2.0
+DT = 0.01
+MOST_BODIES = 65535
+"""Blocks that a grid may have along y: N x N threads have one a body there."""
+
+LAYOUTS = ("structs", "arrays")
+MEMORIES = ("global", "read-only", "texture", "shared")
+BLOCKS = (16, 32, 64)
+UNROLLS = (1, 4, 16)
+ONE_THREAD = "CPU, one thread"
+
+COLUMNS = (
+    Column("part", "memory, blocks or devices"),
+    measure.BODIES,
+    Column("rung", "what was measured", "Rung", note="note"),
+    measure.DEVICE,
+    Column("note", "what the machine lacks for this rung"),
+    Column("threads", "threads of a GPU rung: N, one a body, or N x N, one a pair"),
+    Column("layout", "structs: an array of structs; arrays: a struct of arrays"),
+    Column("memory", "where sources are read from; N x N, shared: where results are staged"),
+    measure.BLOCK,
+    measure.UNROLL,
+    measure.TARGETS,
+    *measure.timing_columns(" of a step", "steps", rank=4),
+    measure.GFLOPS,
+    Column("speedup", "speed-up over the first rung of its part and size", "×\nfirst", digits(3)),
+    measure.CHECKED,
+    measure.WITHIN,
+    measure.POSITION_ERROR,
+    measure.ERROR_MEDIAN.shown("relative\nerror", measure.POWER),
+    measure.ERROR_MAX.shown("\nlargest", measure.POWER, rank=5),
+)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+SOURCE = Path(__file__).with_name("square.cu")
+
+
+def square(number: int) -> runs.Problem:
+    """Return bodies at rest in the unit square, their masses times G."""
+    return runs.as_problem(random_square(number, seed=1), SOFTENING, DT, G)
+
+
+class PlaneRun(runs.BodyRun):
+    """A step of bodies in a plane; subclasses have ``rows()``, which returns what `put` takes."""
+
+    def restart(self) -> None:
+        """Put the bodies back at rest, as the rows x, y, vx, vy and mass of an array of float32."""
+        mass = self.problem.mass
+        at_rest = np.zeros_like(mass)
+        self.put(np.stack([*self.problem.position.T[:2], at_rest, at_rest, mass]))
+
+    def result(self) -> tuple[NDArray, NDArray]:
+        """Return positions and velocities in space."""
+        rows = self.rows()
+        zero = np.zeros_like(rows[0])
+        return np.stack([*rows[:2], zero], axis=1), np.stack([*rows[2:4], zero], axis=1)
+
+
+class LoopRun(PlaneRun, runs.LoopRun):
+    """A step by one of the CPU loops in a plane."""
+
+    def __init__(self, backend: Any, kick: str, problem: runs.Problem):
+        super().__init__(backend, kick, "plane_drift", problem)
+
+    def put(self, rows: NDArray) -> None:
+        """Take the bodies."""
+        self.bodies = rows
+
+    def rows(self) -> NDArray:
+        """Return the bodies."""
+        return self.bodies
+
+    def step(self, targets: int) -> None:
+        """Do a step of all bodies."""
+        self.kick(self.bodies, self.problem.eps2, self.dt)
+        self.drift(self.bodies, self.dt)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of ``square.cu``, and how it is compiled and launched.
+
+    Attributes
+    ----------
+    threads : {"N", "N x N"}
+        One a body, or one a pair.
+    layout : {"structs", "arrays"}
+        An array of structs, or a struct of arrays.
+    memory : {"global", "read-only", "texture", "shared"}
+        Where sources are read from; with N x N threads ``shared`` is where results are staged.
+    block, unroll : int
+        Threads of a block, a power of two, and unroll factor of the loop over sources.
+    """
+
+    threads: str
+    layout: str = "arrays"
+    memory: str = "read-only"
+    block: int = 64
+    unroll: int = 1
+
+    @property
+    def name(self) -> str:
+        """The function."""
+        start = {"N": "threads", "N x N": "pairs"}[self.threads]
+        return f"{start}_{self.layout}_{self.memory.replace('-', '_')}"
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """The macros it is compiled with."""
+        return {"BLOCK": self.block, "UNROLL": self.unroll}
+
+    def grid(self, number: int) -> tuple[int, int]:
+        """Return the blocks of a launch along x and y."""
+        return -(-number // self.block), {"N": 1, "N x N": number}[self.threads]
+
+
+class KernelRun(PlaneRun):
+    """A step by a kernel of ``square.cu``."""
+
+    def __init__(self, backend: Any, kernel: Kernel, problem: runs.Problem):
+        super().__init__(backend, problem)
+        self.kernel = kernel
+        self.dt = np.float32(problem.dt)
+        self.module = CudaModule(backend, SOURCE, kernel.defines)
+        self.restart()
+
+    def put(self, rows: NDArray) -> None:
+        """Take the bodies; sources can be read through textures, too."""
+        if self.kernel.layout == "structs":
+            self.arrays = [self.backend.upload(rows.T)]
+            self.moving = read = self.arrays
+        else:
+            self.arrays = [self.backend.upload(row) for row in rows]
+            x, y, vx, vy, mass = self.arrays
+            self.moving = [x, y, vx, vy]
+            read = [x, y, mass]
+        self.textures = [texture(self.backend, array) for array in read]
+
+    def rows(self) -> NDArray:
+        """Return the bodies."""
+        host = [self.backend.download(array) for array in self.arrays]
+        return host[0].T if self.kernel.layout == "structs" else np.stack(host)
+
+    def step(self, targets: int) -> None:
+        """Queue a step of all bodies."""
+        kernel = self.kernel
+        number = np.int32(self.problem.number)
+        arguments = (number, self.problem.eps2, self.dt, *self.arrays, *self.textures)
+        self.module.launch_grid(kernel.name, kernel.grid(number), (kernel.block,), arguments)
+        drift = f"drift_{kernel.layout}"
+        self.module.launch(drift, number, kernel.block, number, self.dt, *self.moving)
+
+
+def texture(backend: Any, array: Array) -> Any:
+    """Return a texture that reads the float32 numbers of an array one by one."""
+    runtime = backend.xp.cuda.runtime
+    texture = backend.xp.cuda.texture
+    channel = texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
+    linear = runtime.cudaResourceTypeLinear
+    memory = {"arr": array, "chDesc": channel, "sizeInBytes": array.nbytes}
+    resource = texture.ResourceDescriptor(linear, **memory)
+    return texture.TextureObject(resource, texture.TextureDescriptor())
+
+
+# --- rungs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One row: its name and device, what makes its run, and the kernel where it has one."""
+
+    name: str
+    device: str
+    make: Callable[[Any, runs.Problem], runs.BodyRun]
+    kernel: Kernel | None = None
+
+
+def on_gpu(name: str, *how: Any) -> Rung:
+    """Return a rung that is a kernel of ``square.cu``."""
+    kernel = Kernel(*how)
+    return Rung(name, "gpu", lambda backend, problem: KernelRun(backend, kernel, problem), kernel)
+
+
+def in_production(device: str) -> Rung:
+    """Return a rung that is what a run computes."""
+    make = lambda backend, problem: runs.ProductionRun(backend, "single", problem)  # noqa: E731
+    return Rung(f"{device.upper()}, as a run computes", device, make)
+
+
+MEMORY_RUNGS = tuple(
+    on_gpu(f"{threads} threads, {layout}, {memory}", threads, layout, memory)
+    for threads in ("N", "N x N")
+    for layout in LAYOUTS
+    for memory in MEMORIES
+)
+BLOCK_RUNGS = tuple(
+    on_gpu(
+        f"N threads, {memory}, block {block}, unroll {unroll}", "N", "arrays", memory, block, unroll
+    )
+    for memory in ("read-only", "shared")
+    for block in BLOCKS
+    for unroll in UNROLLS
+) + tuple(
+    on_gpu(f"N x N threads, {memory}, block {block}", "N x N", "arrays", memory, block)
+    for memory in ("read-only", "shared")
+    for block in BLOCKS
+)
+RUNGS = (
+    Rung(ONE_THREAD, "cpu", lambda backend, of: LoopRun(CpuBackend(1), "plane_serial", of)),
+    Rung("CPU, all threads", "cpu", lambda backend, of: LoopRun(backend, "plane_threads", of)),
+    in_production("cpu"),
+    on_gpu("GPU, N threads", "N", "arrays", "texture"),
+    on_gpu("GPU, N x N threads", "N x N"),
+    in_production("gpu"),
+)
+
+TITLES = {
+    "memory": "{} bodies: threads, layout and memory, blocks of 64",
+    "blocks": "{} bodies: block size and unrolling, struct of arrays",
+    "devices": "{} bodies: one thread, all threads and a GPU",
+}
+
+
+def run(arguments: Namespace) -> int:
+    """Carry out ``bench square`` and return the exit code."""
+    repeats = options.repeats(arguments)
+    sizes = options.numbers("--sizes", arguments.sizes, 2, MOST_BODIES)
+    compared = options.numbers("--compare", arguments.compare, 2, MOST_BODIES)
+    devices = machine.find_devices(arguments.backend)
+    machine.check_memory(devices, [*sizes, *compared])
+    parts = [
+        part
+        for number in sizes
+        for part in (("memory", number, MEMORY_RUNGS), ("blocks", number, BLOCK_RUNGS))
+    ]
+    parts += [("devices", number, RUNGS) for number in compared]
+    tasks = [task for part in parts for task in _tasks(*part, devices, repeats)]
+    plan = Plan("square", COLUMNS, tasks, draw, conclude, summarise=summary)
+    return carry_out(plan, devices, arguments)
+
+
+def _tasks(
+    part: str, number: int, rungs: Sequence[Rung], devices: machine.Devices, repeats: int
+) -> Iterator[Task]:
+    problem = cache(partial(square, number))
+
+    def row_of(rung: Rung, rows: list[Row], stop: Stop) -> Row:
+        row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
+        row |= asdict(rung.kernel) if rung.kernel else {}
+        if rung.device == "gpu" and devices.gpu is None:
+            return row | {"note": "needs a GPU"}
+        made = rung.make(getattr(devices, rung.device), problem())
+        row |= runs.measured(made, repeats, stop)
+        devices.cpu.use()  # one rung takes a single thread
+        peers = [peer for peer in rows if (peer["part"], peer["bodies"]) == (part, number)]
+        timed = [peer["median_s"] for peer in [*peers, row] if peer.get("median_s")]
+        return row | {"speedup": timed[0] / row["median_s"]}
+
+    for rung in rungs:
+        yield Task(TITLES[part].format(number), rung.name, partial(row_of, rung))
+
+
+# --- the conclusion -------------------------------------------------------------------------------
+
+
+def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
+    """Return the seconds of the fastest rung with N, or with N x N threads, by number of bodies.
+
+    The comparison of devices is left out: it times one rung of each, another at each size would be
+    the fastest.
+    """
+    found: dict[int, float] = {}
+    for row in rows:
+        if row["part"] != "devices" and row.get("threads") == threads and row.get("median_s"):
+            found[row["bodies"]] = min(row["median_s"], found.get(row["bodies"], math.inf))
+    return dict(sorted(found.items()))
+
+
+def crossover(rows: Sequence[Row]) -> float | None:
+    """Return the bodies above which N threads are faster than N x N threads; None if there is none.
+
+    Between two sizes the logarithm of the ratio of times is interpolated along that of the size.
+    """
+    bodies = fastest(rows, "N")
+    pairs = fastest(rows, "N x N")
+    sizes = sorted(bodies.keys() & pairs.keys())
+    for low, high in zip(sizes, sizes[1:], strict=False):
+        before, after = (math.log(bodies[size] / pairs[size]) for size in (low, high))
+        if before > 0 >= after:
+            return low * (high / low) ** (before / (before - after))
+    return None
+
+
+def conclude(rows: Sequence[Row]) -> list[str]:
+    """Return where N x N threads stop to pay, and what threads and a GPU bring, in words."""
+    return [_crossing(rows), *_gains(rows)]
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the same for the JSON."""
+    return {"crossover_bodies": crossover(rows), "conclusions": conclude(rows)}
+
+
+def _crossing(rows: Sequence[Row]) -> str:
+    bodies = fastest(rows, "N")
+    pairs = fastest(rows, "N x N")
+    if not bodies or not pairs:
+        return "N threads against N x N threads: not measured, it needs a GPU"
+    found = crossover(rows)
+    if found:
+        ranges = f"up to about {found:.0f} bodies, N threads above"
+        return f"N x N threads are faster {ranges}; the course found about 1000"
+    size = max(bodies.keys() & pairs.keys())
+    faster = "N threads" if bodies[size] <= pairs[size] else "N x N threads"
+    return f"no crossover: {faster} are faster at {size} bodies; the course found one near 1000"
+
+
+def _gains(rows: Sequence[Row]) -> Iterator[str]:
+    rows = [row for row in rows if row["part"] == "devices" and row.get("median_s")]
+    number = max((row["bodies"] for row in rows), default=0)
+    for row in rows:
+        if row["bodies"] == number and row["rung"] != ONE_THREAD:
+            speedup = digits(3)(row["speedup"])
+            yield f"{number} bodies: {row['rung']}: {speedup} times as fast as one thread"
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+MARKERS = "os^Dv*"
+
+CLOSEST = 1.2
+"""The least ratio of two sizes that are both labelled."""
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the time of a step against the number of bodies, in two panels."""
+    rows = [row for row in rows if row.get("median_s")]
+    figure = pictures.new_figure(4.0)
+    left, right = figure.subplots(1, 2)
+    _draw_threads(left, rows)
+    _draw_devices(right, [row for row in rows if row["part"] == "devices"])
+    figure.suptitle(pictures.machine_title(facts))
+    return figure
+
+
+def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw the fastest rung with N and with N x N threads, and where they cross."""
+    axes.set_title("the fastest rung on the GPU", loc="left")
+    found = {threads: fastest(rows, threads) for threads in ("N", "N x N")}
+    for (threads, times), style, colour in zip(
+        found.items(), ("o-", "s-"), (BLUE, VERMILLION), strict=True
+    ):
+        if times:
+            name = f"{threads} threads"
+            axes.plot(times.keys(), times.values(), style, color=colour, markersize=4, label=name)
+    if not all(found.values()):
+        axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=GREY)
+        axes.set(xticks=[], yticks=[])
+        return
+    _style(axes, found["N"])
+    equal = crossover(rows)
+    if equal:
+        axes.axvline(equal, color=BLACK, linewidth=1, linestyle=":", label=f"equal at {equal:.0f}")
+    axes.legend()
+
+
+def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw a line for each device."""
+    axes.set_title("one thread, all threads and a GPU", loc="left")
+    lines = pictures.groups(sorted(rows, key=lambda row: row["rung"]), "rung")
+    for ((name,), group), colour, marker in zip(lines, BODY_COLOURS, MARKERS, strict=False):
+        points = sorted((row["bodies"], row["median_s"]) for row in group)
+        axes.plot(*zip(*points, strict=True), f"{marker}-", color=colour, markersize=4, label=name)
+    if rows:
+        _style(axes, {row["bodies"] for row in rows})
+        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+
+
+def _style(axes: Axes, sizes: Any) -> None:
+    """Scale and label the axes; only sizes that are far enough apart have labels."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    labelled: list[int] = []
+    for size in sorted(sizes):
+        if not labelled or size >= labelled[-1] * CLOSEST:
+            labelled.append(size)
+    pictures.fixed_ticks(axes.xaxis, labelled)
+    axes.tick_params(axis="x", labelsize=7, labelrotation=45)
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
+    pictures.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e6:g}")
+    axes.set_xlabel("bodies")
+    axes.set_ylabel("µs a step")
