@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
 from hybrid_nbody.benchmarks import fluid, gravity, ladder, scaling, square
-from hybrid_nbody.benchmarks.harness.options import Benchmark
+from hybrid_nbody.benchmarks.harness.options import Benchmark, Option
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     *ladder.BENCHMARKS,
@@ -18,6 +18,9 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     *fluid.BENCHMARKS,
     *scaling.BENCHMARKS,
 )
+
+COMPARE = "the ratios of all rows of two JSON files of one benchmark; fails if a row is slower"
+SLOWER = Option("--slower", "SHARE", "how much slower a row may be", "5%")
 
 
 def add_arguments(parser: ArgumentParser, path: Callable) -> None:
@@ -29,6 +32,12 @@ def add_arguments(parser: ArgumentParser, path: Callable) -> None:
             benchmark.name, help=summary, description=summary, aliases=benchmark.aliases
         )
         benchmark.add_arguments(command, path)
+    compare = names.add_parser("compare", help=COMPARE, description=COMPARE)
+    compare.add_argument("old", type=path, metavar="OLD.json", help="results to compare with")
+    compare.add_argument("new", type=path, metavar="NEW.json", help="results to be compared")
+    SLOWER.add(compare)
+    keys = {name: one.keys for one in BENCHMARKS for name in (one.name, *one.aliases)}
+    compare.set_defaults(mpi=False, entry="harness.compare.run", keys=keys)
 
 
 def run(arguments: Namespace, communicator) -> int:
