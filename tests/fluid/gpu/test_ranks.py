@@ -5,7 +5,9 @@ from support.bodies import make_backend
 from support.fluids import DEFAULT, FREE_SLIP, PERIODIC, make_model, state, stirring
 from support.ranks import communicator, same_bits, this_rank
 
+from hybrid_nbody.fluid.kernels.gpu import peers
 from hybrid_nbody.fluid.solvers.halos import ExchangedPlanes, PushedPlanes
+from hybrid_nbody.parallel.waiting import LostRankError
 
 __all__ = ["communicator"]
 
@@ -40,3 +42,28 @@ def test_planes_of_others_are_the_same_however_they_come(
     expected = state(whole)
     for name, found in state(shared).items():
         assert same_bits(found, expected[name]), name
+
+
+def test_a_rank_that_does_not_answer_is_named(backend, communicator, monkeypatch):
+    """All other GPUs give up after the time limit; the hosts learn it where they wait for them."""
+    monkeypatch.setattr(peers, "PEER_SECONDS", 0.5)
+    model = make_model(CELLS, DEFAULT, communicator, stirring(CELLS), backend, FREE_SLIP, "f4")
+    halo = model.halo
+    if halo.transport.peers is None:
+        pytest.skip("the GPUs cannot write into each other's memory")
+    planes = model.kernels.peer_planes(halo.transport.peers, halo.rank, halo.partition.counts)
+    silent = communicator.size - 1
+
+    def wait_for_peers():
+        planes._launch("barrier", 1, *planes._at_barrier(*peers.NO_LAUNCH))
+        backend.synchronize()
+
+    try:
+        if communicator.rank != silent:
+            with pytest.raises(LostRankError, match=f"rank {silent} did not answer"):
+                wait_for_peers()
+            planes.alarm.word[0] = 0
+            wait_for_peers()  # nobody waits at later barriers, and nothing more is reported
+    finally:
+        backend.host_wait.alarms.remove(planes.alarm)
+        communicator.barrier()

@@ -56,6 +56,7 @@ __device__ inline Signal wait_for_signal(const PeerBarrier &barrier, unsigned nu
 __device__ inline void give_up(const PeerBarrier &barrier, Signal signal) {
     barrier.state->failed = 1;
     *barrier.missing_rank = 1 + (int)(signal & ~(Signal)FAILED & 0xffffffff);
+#pragma unroll 1
     for (int rank = 0; rank < barrier.ranks; ++rank)
         for (int odd = 0; odd < 2; ++odd)
             barrier.signals[rank][odd * barrier.ranks + barrier.rank] = signal;
