@@ -58,11 +58,10 @@ class Advection:
 
     def _advect_components(self, depth):
         state = self.state
-        slab = self.kernels.slab
-        pairs = zip(state.next_velocity, state.velocity, strict=True)
-        for component, (source, target) in enumerate(pairs):
-            ghosts = slab.velocity_ghosts(component)
-            forward = state.next_density
+        forward = state.next_density
+        all_ghosts = self.kernels.slab.velocity_ghosts
+        fields = zip(state.next_velocity, state.velocity, all_ghosts, strict=True)
+        for source, target, ghosts in fields:
             self._advect(source, target, state.next_velocity, ghosts, depth, forward)
 
     def advect_density(self, depth: int) -> None:

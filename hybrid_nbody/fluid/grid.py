@@ -1,6 +1,7 @@
 """The grid: its boundary, and the planes of it that one rank owns."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 AXES = "xyz"
@@ -104,11 +105,8 @@ class Face:
 
         A component that the wall imposes has its value halfway between the cell and the ghost.
         """
-        imposed = {
-            "free-slip": axis == component,
-            "no-slip": True,
-            "periodic": False,
-        }
+        normal = axis == component
+        imposed = {"free-slip": normal, "no-slip": True, "periodic": False}
         if not imposed[self.condition]:
             return COPY
         return Ghost(-1, 2.0 * self.velocity[component])
@@ -153,9 +151,9 @@ class Boundary:
         x_low, x_high, y_low, y_high, z_low, z_high = self.faces
         return (x_low, x_high), (y_low, y_high), (z_low, z_high)
 
-    @property
+    @cached_property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Return which axes wrap around."""
+        """Which axes wrap around."""
         x, y, z = (low.condition == "periodic" for low, _ in self.axes)
         return x, y, z
 
@@ -164,8 +162,13 @@ class Boundary:
         """Return the ghosts of density and pressure."""
         return SCALAR
 
-    def velocity_ghosts(self, component: int) -> Ghosts:
-        """Return the ghosts of a component (0, 1, 2) of the velocity."""
+    @cached_property
+    def velocity_ghosts(self) -> tuple[Ghosts, Ghosts, Ghosts]:
+        """The ghosts of u, v and w."""
+        u, v, w = (self._ghosts_of(component) for component in range(3))
+        return u, v, w
+
+    def _ghosts_of(self, component: int) -> Ghosts:
         return Ghosts(*(face.ghost(i // 2, component) for i, face in enumerate(self.faces)))
 
 
@@ -231,6 +234,7 @@ class Slab:
         last = self.first + self.planes == self.cells[2]
         return not self.periodic[2] and self.first == 0, not self.periodic[2] and last
 
-    def velocity_ghosts(self, component: int) -> Ghosts:
-        """Return the ghosts of a component (0, 1, 2) of the velocity."""
-        return self.boundary.velocity_ghosts(component)
+    @property
+    def velocity_ghosts(self) -> tuple[Ghosts, Ghosts, Ghosts]:
+        """Return the ghosts of u, v and w."""
+        return self.boundary.velocity_ghosts

@@ -6,14 +6,13 @@ order this is.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from hybrid_nbody.fluid.advection import Advection
-from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 from hybrid_nbody.fluid.solvers.base import Solver
-from hybrid_nbody.fluid.stencil import POISSON, diffusion
+from hybrid_nbody.fluid.stencil import POISSON, Stencil, diffusion
 from hybrid_nbody.fluid.workspace import DIFFUSION, FIRST_PROJECTION, SECOND_PROJECTION, State
 
 
@@ -54,6 +53,26 @@ Watch = Callable[[Array], None]
 """Called after the last projection of a step with the right-hand side of its equation, a field."""
 
 
+@dataclass(frozen=True)
+class Diffusion:
+    """The diffusion of a field.
+
+    Attributes
+    ----------
+    equation : Stencil
+    scratch : flat array
+        Memory that is free meanwhile.
+    """
+
+    equation: Stencil
+    scratch: Array
+
+    @cached_property
+    def has_offsets(self) -> bool:
+        """Whether ghosts of the field have offsets, which belong to the right-hand side."""
+        return any(self.equation.ghosts.offsets)
+
+
 class Stepper:
     """A step on the planes of all ranks.
 
@@ -80,8 +99,9 @@ class Stepper:
         self.advection = Advection(kernels, halo, state, physics.dt, physics.advection)
         self.spacing = kernels.slab.spacing
         self.gradient_factor = {"exact": 0.5 / self.spacing, "course": 0.5}[physics.projection]
-        self.viscous_ratio = physics.dt * physics.viscosity / self.spacing**2
-        self.diffusive_ratio = physics.dt * physics.diffusivity / self.spacing**2
+        self.velocity_diffusions, self.density_diffusion = self._diffusions()
+        self.first_scratch = state.workspace.scratch(FIRST_PROJECTION)
+        self.second_scratch = state.workspace.scratch(SECOND_PROJECTION)
         self.start_diffusion = self._diffusion_start()
         self._record()
 
@@ -141,21 +161,19 @@ class Stepper:
         """Add forces, diffuse and project: the result is the next velocity."""
         self._add_forces()
         state = self.state
-        fields = zip("uvw", state.velocity, state.next_velocity, strict=True)
-        for component, (name, field, target) in enumerate(fields):
-            ghosts = self.kernels.slab.velocity_ghosts(component)
-            self._diffuse(name, field, target, self.viscous_ratio, ghosts)
-        self._project(state.next_velocity, state.workspace.scratch(FIRST_PROJECTION))
+        fields = zip(state.velocity, state.next_velocity, self.velocity_diffusions, strict=True)
+        for field, target, setup in fields:
+            self._diffuse(field, target, setup)
+        self._project(state.next_velocity, self.first_scratch)
         self.halo.fill(*state.next_velocity)
 
     def _project_velocity_and_diffuse_density(self, watch: Watch | None = None):
         """Project the velocity after advection, and diffuse the density: the result is the next density."""
         state = self.state
         self.halo.fill(state.velocity.w)  # of u and v, no difference is along z
-        self._project(state.velocity, state.workspace.scratch(SECOND_PROJECTION))
+        self._project(state.velocity, self.second_scratch)
         self._keep_projection(watch)
-        ghosts = self.kernels.slab.boundary.scalar_ghosts
-        self._diffuse("density", state.density, state.next_density, self.diffusive_ratio, ghosts)
+        self._diffuse(state.density, state.next_density, self.density_diffusion)
 
     def _keep_projection(self, watch: Watch | None):
         """Store pressure and divergence where the next step, or somebody who watches, finds them."""
@@ -192,15 +210,32 @@ class Stepper:
 
     # --- diffusion --------------------------------------------------------------------------------
 
-    def _diffuse(self, name: str, field: Array, target: Array, ratio: float, ghosts: Ghosts):
-        """Fill `target` with what a field becomes, halo planes included; it may hold what is carried over."""
-        state = self.state
-        equation = diffusion(ratio, ghosts)
+    def _diffusions(self):
+        """Return the diffusion of the components of the velocity, and that of the density."""
+        physics = self.physics
+        slab = self.kernels.slab
+        scratch = self.state.workspace.scratch
+        ratio = physics.dt * physics.viscosity / self.spacing**2
+        velocity = [
+            Diffusion(diffusion(ratio, ghosts), scratch(DIFFUSION[name]))
+            for name, ghosts in zip("uvw", slab.velocity_ghosts, strict=True)
+        ]
+        ratio = physics.dt * physics.diffusivity / self.spacing**2
+        equation = diffusion(ratio, slab.boundary.scalar_ghosts)
+        return velocity, Diffusion(equation, scratch(DIFFUSION["density"]))
+
+    def _diffuse(self, field: Array, target: Array, diffusion: Diffusion) -> None:
+        """Fill `target` with what a field becomes, halo planes included.
+
+        In a run that carries over, `target` holds what is carried over.
+        """
+        x = self.state.x
+        b = self.state.b
         self.start_diffusion(field, target)
-        if any(ghosts.offsets):
-            self.kernels.impose(equation, state.b)
-        self.solver.solve(state.x, state.b, equation, state.workspace.scratch(DIFFUSION[name]))
-        self.kernels.merge(state.x, target)
+        if diffusion.has_offsets:
+            self.kernels.impose(diffusion.equation, b)
+        self.solver.solve(x, b, diffusion.equation, diffusion.scratch)
+        self.kernels.merge(x, target)
 
     def _diffusion_start(self):
         """Return what prepares right-hand side and first guess of a diffusion."""

@@ -27,6 +27,6 @@ def test_ranks_of_several_kinds_are_measured_as_they_run(monkeypatch, alone, kin
         return [3.0]
 
     monkeypatch.setattr(fluid, "measured_weights", measured)
-    placement = SimpleNamespace(backend="a device", kinds=kinds)
+    placement = SimpleNamespace(backend="a device", backends=kinds)
     builder = fluid.FluidBuilder(configs.loads(CONFIG, "test.yaml"), alone)
     assert builder.speeds(SimpleNamespace(placement=placement), [1.0]) == [3.0]

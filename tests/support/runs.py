@@ -1,4 +1,4 @@
-"""FullGrid runs, and what they wrote."""
+"""Whole runs, and what they wrote."""
 
 import subprocess
 import sys

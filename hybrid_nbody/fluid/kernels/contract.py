@@ -102,14 +102,14 @@ class Pass(NamedTuple):
 
     Attributes
     ----------
-    index : int
+    number : int
         Its place among the passes of the solve.
     iterations : int
     source, target : array by colour
         Solution before and after it; they may be the same array.
     """
 
-    index: int
+    number: int
     iterations: int
     source: Array
     target: Array

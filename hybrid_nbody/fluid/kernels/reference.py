@@ -166,7 +166,7 @@ def divergence(velocity: Components, boundary: Boundary, factor: float) -> np.nd
     """Return `factor` times the sum of the central differences f[i + 1] - f[i - 1] of (u, v, w)."""
     total = np.zeros_like(velocity[0])
     for axis, component in enumerate(velocity):
-        total = total + difference(component, axis, boundary, boundary.velocity_ghosts(axis))
+        total = total + difference(component, axis, boundary, boundary.velocity_ghosts[axis])
     return factor * total
 
 
@@ -228,7 +228,7 @@ def curl(velocity: Components, boundary: Boundary, spacing: float) -> Components
     """Return the vorticity, three components."""
 
     def change(component: int, axis: int) -> np.ndarray:
-        ghosts = boundary.velocity_ghosts(component)
+        ghosts = boundary.velocity_ghosts[component]
         return difference(velocity[component], axis, boundary, ghosts) / (2 * spacing)
 
     return tuple(
@@ -297,7 +297,7 @@ def step(
     starts.
     """
     cells = max(density.shape)
-    ghosts = [boundary.velocity_ghosts(component) for component in range(3)]
+    ghosts = boundary.velocity_ghosts
     ratio = dt * viscosity * cells**2
     velocity = [
         diffuse(c, guess(c), ratio, boundary, g, **options)

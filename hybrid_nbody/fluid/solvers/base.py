@@ -1,6 +1,7 @@
 """The contract of the solvers of a step's linear systems, when a solve ends, and the loop of iterations."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -111,7 +112,10 @@ class ResidualCriterion:
         self.halo.maximum(self.kernels.changed)
 
 
-CRITERIA = {"change": ChangeCriterion, "residual": ResidualCriterion}
+CRITERIA: dict[str, Callable[[Kernels, Any, float], Criterion]] = {
+    "change": ChangeCriterion,
+    "residual": ResidualCriterion,
+}
 
 
 class IterativeSolver:
@@ -133,7 +137,7 @@ class IterativeSolver:
         self.kernels = kernels
         self.halo = halo
         self.accuracy = accuracy
-        self.criterion: Criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
+        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
 
     def improve(self, x: Array, b: Array, equation: Stencil) -> None:
         """Do one iteration; the halo planes of the second colour of `x` are valid before it."""

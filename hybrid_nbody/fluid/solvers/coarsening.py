@@ -28,13 +28,13 @@ class Averaging(NamedTuple):
 
     Attributes
     ----------
-    index : (3, m) array of uint32
+    cells : (3, m) array of uint32
         The cells.
     weight : (3, m) array
         Which part of the coarse cell each covers.
     """
 
-    index: np.ndarray
+    cells: np.ndarray
     weight: np.ndarray
 
 

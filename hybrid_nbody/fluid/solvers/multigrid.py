@@ -139,7 +139,7 @@ class Transfer:
     def _averaging(self):
         sizes = zip(self.fine.cells, self.coarse.cells, strict=True)
         x, y, z = (averaging(*axis) for axis in sizes)
-        z = type(z)(z.index[:, self.own] - self.fine.first + 1, z.weight[:, self.own])
+        z = type(z)(z.cells[:, self.own] - self.fine.first + 1, z.weight[:, self.own])
         return x, y, z
 
     def _upload_interpolation(self, ghosts: Ghosts) -> Tables:
@@ -197,7 +197,7 @@ class FinestTransfer(Transfer):
     def _averaging(self):
         x, y, z = super()._averaging()
         half = (self.fine.cells[0] + 1) // 2
-        return type(x)(x.index % 2 * half + x.index // 2, x.weight), y, z
+        return type(x)(x.cells % 2 * half + x.cells // 2, x.weight), y, z
 
     def _interpolation(self, signs):
         x, y, z = super()._interpolation(signs)

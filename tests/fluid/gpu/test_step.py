@@ -79,7 +79,7 @@ def test_a_velocity_that_carries_itself(backend, case, dtype, scale):
     )
     kernels.advect_velocity(Velocity(*outs), Flow(Velocity(*fields), scale))
     for component, (found, single) in enumerate(zip(outs, velocity, strict=True)):
-        ghosts = kernels.slab.velocity_ghosts(component)
+        ghosts = kernels.slab.velocity_ghosts[component]
         close(
             inner(kernels, found),
             reference.advect(single, velocity, scale, case[1], ghosts),

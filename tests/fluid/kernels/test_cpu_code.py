@@ -28,21 +28,26 @@ def kernels(request):
     )
 
 
+def addressed(kind):
+    """Return a type with addresses in the place of arrays, also in a named tuple."""
+    from numba import types
+
+    if isinstance(kind, types.Array):
+        return types.CPointer(kind.dtype)
+    if isinstance(kind, types.NamedTuple):
+        return types.NamedTuple([addressed(part) for part in kind.types], kind.instance_class)
+    return kind
+
+
 def assembly_of(function, *arguments):
     """Return the assembly of a function compiled afresh: code from the cache cannot be looked at.
 
     It is compiled as loops over planes call it, with addresses in the place of flat arrays.
     """
     import numba
-    from numba import types
 
     fresh = numba.njit(error_model="numpy")(function.py_func)
-    kinds = [numba.typeof(argument) for argument in arguments]
-    fresh.compile(
-        tuple(
-            types.CPointer(kind.dtype) if isinstance(kind, types.Array) else kind for kind in kinds
-        )
-    )
+    fresh.compile(tuple(addressed(numba.typeof(argument)) for argument in arguments))
     (assembly,) = fresh.inspect_asm().values()
     return assembly
 
@@ -99,7 +104,7 @@ def test_a_row_is_relaxed_in_vector_code(kernels):
     system = kernels.compiled_system(
         kernels.colours(), kernels.colours(), stencil, stencil.fixed_ghost_factors
     )
-    assembly = assembly_of(red_black.sweep_plane, 0, 1, *system, kernels.grid)
+    assembly = assembly_of(red_black.sweep_plane, 0, 1, system, kernels.grid)
     assert_vector_code(assembly, 16)
 
 
@@ -122,7 +127,7 @@ def test_no_references_are_counted_plane_by_plane(kernels):
     system = kernels.compiled_system(
         kernels.colours(), kernels.colours(), stencil, stencil.fixed_ghost_factors
     )
-    assembly = assembly_of(red_black.sweep_planes, 0, 1, 4, *system, kernels.grid)
+    assembly = assembly_of(red_black.sweep_planes, 0, 1, 4, system, kernels.grid)
     assert "sweep_plane" in assembly
     assert "NRT_incref" not in assembly
 

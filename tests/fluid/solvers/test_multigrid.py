@@ -140,7 +140,7 @@ def test_one_halo_plane_is_enough_wherever_slabs_are_cut(fine, coarse, periodic)
     table = coarsening.interpolation(fine, coarse, periodic, 1)
     owners = coarsening.centre_planes(fine, coarse)
     for plane, (index, weight) in enumerate(
-        zip(averaging.index.T, averaging.weight.T, strict=True)
+        zip(averaging.cells.T, averaging.weight.T, strict=True)
     ):
         assert np.abs(index[weight > 0].astype(int) - owners[plane]).max() <= 1
     for cut in range(1, fine):
@@ -225,7 +225,7 @@ def test_a_cycle_leaves_a_fifth_of_diffusion_with_mirrored_walls(
     backend, alone, boundary, ratio, component
 ):
     cells = (22, 33, 17)
-    stencil = diffusion(ratio, boundary.velocity_ghosts(component))
+    stencil = diffusion(ratio, boundary.velocity_ghosts[component])
     found = factors(
         Problem(backend, alone, cells, boundary, stencil), noise(cells, 0.5), boundary, cycles=6
     )
@@ -315,7 +315,7 @@ def test_a_solve_without_tolerance_does_all_cycles(backend, alone):
 CASES = [
     ((20, 18, 22), FREE_SLIP, POISSON, None),
     ((20, 18, 22), PERIODIC, POISSON, "uneven"),
-    ((13, 9, 31), NO_SLIP, diffusion(5.0, NO_SLIP.velocity_ghosts(2)), "uneven"),
+    ((13, 9, 31), NO_SLIP, diffusion(5.0, NO_SLIP.velocity_ghosts[2]), "uneven"),
     ((5, 4, 17), FREE_SLIP, diffusion(5.0, SCALAR), None),
 ]
 

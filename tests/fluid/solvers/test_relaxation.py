@@ -93,7 +93,7 @@ def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(
     """The factor is 1 / (1 + nu dt L), L = sum over the axes of (4 / h^2) sin^2(k h / 2)."""
     only_where_it_runs(name, backend)
     boundary, ratio = Boundary.of_axes((kind,) * 3), 2.0
-    ghosts = boundary.velocity_ghosts(0)
+    ghosts = boundary.velocity_ghosts[0]
     parity = ghosts.axis_signs
     x, y, z = (np.pi * (np.arange(number) + 0.5) / number for number in CELLS)
     along = {1: np.cos, -1: np.sin}
@@ -131,7 +131,7 @@ def test_mirrored_walls_never_make_a_solve_diverge(backend, alone, method, ratio
         backend,
         alone,
         b,
-        diffusion(ratio, boundary.velocity_ghosts(0)),
+        diffusion(ratio, boundary.velocity_ghosts[0]),
         (5, 5, 5),
         boundary,
     )

@@ -37,13 +37,13 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
+    first_column,
     inlined,
-    place_of,
     plane_above,
     plane_below,
     row_after,
     row_before,
-    shift_of,
+    row_offset,
 )
 
 
@@ -53,8 +53,8 @@ def even_and_odd(z, y, grid):
 
     and x = 1, 3, 5 ... of a row start, in the flat array of both colours.
     """
-    even = shift_of(0, z, y, grid)
-    return place_of(even, z, y, grid), place_of(1 - even, z, y, grid)
+    even = first_column(0, z, y, grid)
+    return row_offset(even, z, y, grid), row_offset(1 - even, z, y, grid)
 
 
 @inlined
@@ -105,8 +105,8 @@ def together(even, odd):
 def clear_around(colours, grid):
     """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
     for colour in range(2):
-        colours[place_of(colour, 1, 0, grid) - 1] = colours[
-            place_of(colour, grid.planes + 1, 0, grid)
+        colours[row_offset(colour, 1, 0, grid) - 1] = colours[
+            row_offset(colour, grid.planes + 1, 0, grid)
         ] = 0
 
 

@@ -27,7 +27,7 @@ from hybrid_nbody.fluid.kernels.cpu.linear_systems import LinearSystems
 
 def flat(*arrays: Array) -> tuple[Array, ...]:
     """Return views of arrays as compiled loops index them."""
-    return tuple(array.reshape(-1) for array in arrays)
+    return tuple([array.reshape(-1) for array in arrays])
 
 
 class Kernels(LinearSystems):
@@ -41,7 +41,7 @@ class Kernels(LinearSystems):
         self.box = ghosts.make_box(slab)
         self.copies = np.zeros(0, self.dtype)
         self.images = functools.cache(functools.partial(make_images, number=self.number))
-        components = [slab.velocity_ghosts(component) for component in range(3)]
+        components = slab.velocity_ghosts
         normal = Ghosts(*(components[face // 2][face] for face in range(len(FACES))))
         self.normal_images = self.images(normal)
         self.image_table = make_image_table([*components, SCALAR], self.dtype)
@@ -122,9 +122,9 @@ class Kernels(LinearSystems):
 
     def advect_velocity(self, out: Velocity, flow: Flow, scratch: Array | None = None) -> None:
         """See `Kernels`."""
-        for component, (cells, target) in enumerate(zip(flow.velocity, out, strict=True)):
-            source = Source(cells, 1, self.slab.velocity_ghosts(component))
-            self.advect(source, target, flow, scratch)
+        fields = zip(flow.velocity, self.slab.velocity_ghosts, out, strict=True)
+        for cells, field_ghosts, target in fields:
+            self.advect(Source(cells, 1, field_ghosts), target, flow, scratch)
 
     def correct(
         self, source: Source, forward: Array, out: Array, flow: Flow, scratch: Array | None = None

@@ -1,19 +1,21 @@
-"""Where the cells of a slab lie in memory, for the compiled loops of the CPU.
+"""The layout of a slab in memory, for the compiled loops of the CPU.
 
 Rows of one colour are padded to whole vectors, so that no loop has a remainder: the vectors beyond
-a row's last cell are computed with it, times zero. Two of the padded places stand for the
+a row's last cell are computed with it, times zero. Two elements of the padding stand for the
 neighbours of a row behind its ends: the one after its last cell, and, for the first cell of the
 next row, the last one. Where x is periodic, these are stored there. Between walls they are 0, as
-all padding is, and the places before the first row and after the last one: nothing else is ever
-stored there, and what is mirrored at a wall is added to a cell apart.
+all padding is, and so are the elements before the first row and after the last one: nothing else is
+ever stored there, and the ghost behind a wall is added to a cell apart.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from hybrid_nbody.backends.simd import LANES
+from hybrid_nbody.fluid.grid import Slab
 
 ENDS = 2
 """Least padding of a row of one colour."""
@@ -22,23 +24,27 @@ ALIGNMENT = 64
 """Bytes of a cache line."""
 
 compiled = njit(cache=True, error_model="numpy")
+"""Compiles a function for one thread."""
+
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+"""Compiles a loop over planes for all threads."""
+
 inlined = njit(
     forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""For what compiled code alone calls: ways in for others would take an eighth of all
-compilation."""
+"""Compiles a function that only compiled code calls: entry points for others would take an eighth
+of all compilation."""
 
 
 class Grid(NamedTuple):
-    """A slab, as compiled loops need it: numbers alone, since arrays would be counted at every call.
+    """A slab as compiled loops take it: numbers alone, since references to arrays are counted at every call.
 
     Attributes
     ----------
     planes, rows, columns : int
         Cells of this slab along z, y and x.
     pitch : int
-        Places in a row of one colour.
+        Elements of a row of one colour.
     first : int
         Global number of the slab's first plane.
     wraps : bool
@@ -61,27 +67,38 @@ class Grid(NamedTuple):
     back: int
 
 
-def make_grid(slab):
-    """Return the `Grid` of a slab; a slab that holds a whole periodic axis needs no halo planes along it."""
-    columns, rows, planes = *slab.cells[:2], slab.planes
-    pitch = -(-(slab.half + ENDS) // LANES) * LANES
-    around = planes, 1
-    beyond = int(slab.walls[0]), planes + 1 - slab.walls[1]
-    below, above = around if slab.complete and slab.periodic[2] else beyond
-    front, back = (rows - 1, 0) if slab.periodic[1] else (0, rows - 1)
+def make_grid(slab: Slab) -> Grid:
+    """Return the `Grid` of a slab; one that holds a whole periodic axis needs no halo planes along it."""
+    columns, rows, _ = slab.cells
+    planes = slab.planes
+    periodic_x, periodic_y, periodic_z = slab.periodic
+    wall_below, wall_above = slab.walls
+    wraps_z = slab.complete and periodic_z
     return Grid(
-        planes, rows, columns, pitch, slab.first, slab.periodic[0], below, above, front, back
+        planes=planes,
+        rows=rows,
+        columns=columns,
+        pitch=-(-(slab.half + ENDS) // LANES) * LANES,
+        first=slab.first,
+        wraps=periodic_x,
+        below=planes if wraps_z else int(wall_below),
+        above=1 if wraps_z else planes + 1 - wall_above,
+        front=rows - 1 if periodic_y else 0,
+        back=0 if periodic_y else rows - 1,
     )
 
 
-def aligned(table):
-    """Return a flat copy that starts at a cache line: no vector of a table is then loaded from two lines."""
-    copy = aligned_zeros(table.size, table.dtype)
+# ---- Tables --------------------------------------------------------------------------------------
+
+
+def aligned(table: np.ndarray) -> np.ndarray:
+    """Return a flat copy that starts at a cache line: no vector of it is then loaded from two lines."""
+    copy = aligned_zeros(table.shape, table.dtype).reshape(-1)
     copy[:] = table.reshape(-1)
     return copy
 
 
-def aligned_zeros(shape, dtype):
+def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Return zeros that start at a cache line."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(size + ALIGNMENT, np.uint8)
@@ -89,14 +106,20 @@ def aligned_zeros(shape, dtype):
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def cells_of_rows(columns, pitch, dtype):
-    """Return 1 for each place of a row that is a cell and 0 for padding, (2, pitch): of rows from x = 0 and x = 1."""
-    place = np.arange(pitch)
-    return np.array([place < (columns + 1) // 2, place < columns // 2], dtype)
+def cells_of_rows(columns: int, pitch: int, dtype: np.dtype) -> np.ndarray:
+    """Return 1 for each element of a row that is a cell and 0 for padding.
+
+    The shape is (2, pitch): rows from x = 0 and from x = 1.
+    """
+    element = np.arange(pitch)
+    return np.array([element < (columns + 1) // 2, element < columns // 2], dtype)
 
 
-def walls_of_rows(columns, pitch, wraps):
-    """Return 1 where a wall of x lies beside a cell, (2, 2, pitch): at x- and x+, of rows from x = 0 and x = 1."""
+def walls_of_rows(columns: int, pitch: int, wraps: bool) -> np.ndarray:
+    """Return 1 for each element of a row that is a cell beside a wall of x.
+
+    The shape is (2, 2, pitch): for the walls x- and x+, rows from x = 0 and from x = 1.
+    """
     walls = np.zeros((2, 2, pitch), int)
     if not wraps:
         walls[0, 0, 0] = 1
@@ -104,11 +127,14 @@ def walls_of_rows(columns, pitch, wraps):
     return walls
 
 
-def tables_of_rows(cells, walls, signs, factors):
-    """Return what sweeps multiply with, flat, (5, 2, pitch): of rows from x = 0 and x = 1.
+def tables_of_rows(
+    cells: np.ndarray, walls: np.ndarray, signs: Sequence[int], factors: np.ndarray
+) -> np.ndarray:
+    """Return what sweeps multiply with, flat, (5, 2, pitch): rows from x = 0 and from x = 1.
 
-    First how many times a cell is one of its own neighbours along x, as a ghost behind a wall. Then what a place changes by, over what its equation lacks: in rows beside no other
-    wall, beside one of y, of z, of both.
+    The first of the five tables is what a cell counts as a neighbour of its own, being a ghost
+    behind a wall of x. The others hold the change of an element over its residual: in rows beside
+    no other wall, beside one of y, of z, of both.
 
     Parameters
     ----------
@@ -128,15 +154,18 @@ def tables_of_rows(cells, walls, signs, factors):
     return aligned(np.concatenate([ghosts[None], changes]).astype(cells.dtype))
 
 
+# ---- Rows and planes -----------------------------------------------------------------------------
+
+
 @inlined
-def place_of(colour, z, y, grid):
+def row_offset(colour, z, y, grid):
     """Return where a row of one colour starts in the flat array of both."""
     return ((colour * (grid.planes + 2) + z) * grid.rows + y) * grid.pitch
 
 
 @inlined
-def shift_of(colour, z, y, grid):
-    """Return 1 if the cells of a colour in a row are x = 1, 3, 5 ..., 0 if they are x = 0, 2, 4 ..."""
+def first_column(colour, z, y, grid):
+    """Return the x of the first cell of a colour in a row: 0 of x = 0, 2, 4 ..., 1 of x = 1, 3, 5 ..."""
     return (colour + y + grid.first + z - 1) & 1
 
 
@@ -165,6 +194,6 @@ def row_after(y, grid):
 
 
 @inlined
-def bounds_of(block, blocks, grid):
+def block_bounds(block, blocks, grid):
     """Return the planes of a block, [start, stop)."""
     return 1 + grid.planes * block // blocks, 1 + grid.planes * (block + 1) // blocks

@@ -14,6 +14,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     tables_of_rows,
     walls_of_rows,
 )
+from hybrid_nbody.fluid.kernels.cpu.residual import System
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 BYTES_IN_CACHE = 12 << 20
@@ -161,9 +162,10 @@ class LinearSystems:
         largest = residual.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
         limit[0] = self.number(factor) * largest
 
-    def compiled_system(self, x, b, equation: Stencil, factors: Factors):
-        """Return a system as compiled loops take it: flat arrays, a rule and tables."""
-        return x.reshape(-1), b.reshape(-1), *self._compiled_equation(equation, factors)
+    def compiled_system(self, x, b, equation: Stencil, factors: Factors) -> System:
+        """Return a system as compiled loops take it, of flat arrays."""
+        rule, tables = self._compiled_equation(equation, factors)
+        return System(x.reshape(-1), b.reshape(-1), rule, tables)
 
     def _compiled_rule(self, equation):
         numbers = equation.shift, equation.neighbour, *equation.ghosts.signs
@@ -223,8 +225,8 @@ class WholeSolve:
         equation = self.solve.equation
         system = systems.compiled_system(self.x, self.b, equation, equation.fixed_ghost_factors)
         tolerance = systems.number(self.solve.tolerance)
-        memory = red_black.Memory(self.longest, self.kept, systems.blocks)
-        done = red_black.relax(*system, step.iterations, tolerance, memory, systems.grid)
+        memory = red_black.Scratch(self.longest, self.kept, systems.blocks)
+        done = red_black.relax(system, step.iterations, tolerance, memory, systems.grid)
         systems.count(done, done < step.iterations)
 
     def changed(self, step: Pass) -> Array:

@@ -121,7 +121,7 @@ def restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
             if along_y.weight[tap, k] > 0:
-                residual_row(z, int(along_y.index[tap, k]), x, b, rule, couplings, line, missing)
+                residual_row(z, int(along_y.cells[tap, k]), x, b, rule, couplings, line, missing)
                 add_average(along_y.weight[tap, k], missing, along_x, rows[z, k])
 
 
@@ -201,7 +201,7 @@ def restrict_finest_plane(z, x, b, rule, signs, grid, along_x, along_y, rows):
             if along_y.weight[tap, k] > 0:
                 for colour in range(2):
                     residual_of_colour(
-                        colour, z, along_y.index[tap, k], x, b, rule, signs, grid, line, missing
+                        colour, z, along_y.cells[tap, k], x, b, rule, signs, grid, line, missing
                     )
                 add_average(along_y.weight[tap, k], missing.reshape(-1), along_x, rows[z, k])
 

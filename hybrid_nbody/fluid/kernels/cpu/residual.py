@@ -1,4 +1,7 @@
-"""The equations of the cells of one colour on CPU threads: what surrounds a row, and what its cells' equations lack."""
+"""The residuals of the cells of one colour on CPU threads, and their largest values.
+
+What is called for every plane gets the addresses of arrays in its `System`, not arrays.
+"""
 
 from typing import Any, NamedTuple
 
@@ -16,16 +19,17 @@ from hybrid_nbody.backends.simd import (
     reduce_max,
     store_scalar,
 )
+from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost_vector, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
+    first_column,
     inlined,
-    place_of,
     plane_above,
     plane_below,
     row_after,
     row_before,
-    shift_of,
+    row_offset,
 )
 
 
@@ -50,6 +54,47 @@ class Rule(NamedTuple):
     z_high: Any
 
 
+class System(NamedTuple):
+    """A linear system as loops over the cells of a plane take it.
+
+    Attributes
+    ----------
+    x, b : address
+        Unknowns and right-hand side, both colours.
+    rule : Rule
+        The stencil.
+    tables : address
+        From `layout.tables_of_rows`.
+    """
+
+    x: Any
+    b: Any
+    rule: Rule
+    tables: Any
+
+
+class Rows(NamedTuple):
+    """What surrounds a row of one colour.
+
+    Attributes
+    ----------
+    own, other : int
+        Offsets of the row, and of the other colour's row beside it.
+    front, back, below, above : (int, Image)
+        Offsets of the neighbouring rows, and what their cells stand for.
+    factors : int
+        Offset of the factors of such a row in the tables, if it starts at x = 0.
+    """
+
+    own: int
+    other: int
+    front: tuple[int, Image]
+    back: tuple[int, Image]
+    below: tuple[int, Image]
+    above: tuple[int, Image]
+    factors: int
+
+
 # ---- What surrounds a row ------------------------------------------------------------------------
 
 
@@ -57,92 +102,108 @@ class Rule(NamedTuple):
 def fill_ends(colour, z, x, grid):
     """Store, in the padding of the other colour, what lies around a periodic axis beside the rows of a plane.
 
-    Not row by row: a vector that is loaded from where a number was stored just before has to wait.
+    Not row by row: loading a vector has to wait if a part of it was stored just before.
     """
     for y in range(grid.rows):
-        other = place_of(1 - colour, z, y, grid)
-        shift = shift_of(colour, z, y, grid)
-        others = (grid.columns + shift) // 2
-        if shift == 0:
+        other = row_offset(1 - colour, z, y, grid)
+        first = first_column(colour, z, y, grid)
+        others = (grid.columns + first) // 2
+        if first == 0:
             store_scalar(x, other - 1, load_scalar(x, other + others - 1))
-        if (grid.columns - shift) & 1:
+        if (grid.columns - first) & 1:
             store_scalar(x, other + others, load_scalar(x, other))
 
 
 @inlined
-def beside(own, other, distance, sign):
-    """Return place and sign of a row at a distance from one of the other colour; a wall, at none, mirrors its own."""
-    return (own, sign) if distance == 0 else (other + distance, sign * sign)
+def neighbouring_row(own, other, distance, sign):
+    """Return offset and image of the row at a distance from one of the other colour.
+
+    At a wall there is none: the distance is 0, and the ghosts are those of the row itself.
+    """
+    at_wall = distance == 0
+    offset = own if at_wall else other + distance
+    return offset, image_if(at_wall, Image(sign, None))
 
 
 @inlined
 def rows_around(colour, z, y, rule, grid):
-    """Return the places of a row, of the other colour's row beside it, and of those around, these with their signs."""
-    own = place_of(colour, z, y, grid)
-    other = place_of(1 - colour, z, y, grid)
+    """Return the `Rows` of a row."""
+    own = row_offset(colour, z, y, grid)
+    other = row_offset(1 - colour, z, y, grid)
     size = grid.rows * grid.pitch
-    front = beside(own, other, (row_before(y, grid) - y) * grid.pitch, rule.y_low)
-    back = beside(own, other, (row_after(y, grid) - y) * grid.pitch, rule.y_high)
-    below = beside(own, other, (plane_below(z, grid) - z) * size, rule.z_low)
-    above = beside(own, other, (plane_above(z, grid) - z) * size, rule.z_high)
-    return own, other, (front, back, below, above)
-
-
-@inlined
-def missing_in(rows, shift, table, i, x, b, rule, tables):
-    """Return LANES cells, and what their equations lack: b - own * x + neighbour * (sum - 6 x).
-
-    Parameters
-    ----------
-    rows : tuple
-        From `rows_around`, of the row or of another one, from where `i` is counted.
-    shift : int
-        1 if the row starts at x = 1.
-    table : int
-        Where the row would start in the tables, if it were the one that `rows` are around.
-    i : int
-        The cells.
-    """
-    (
+    to_front = (row_before(y, grid) - y) * grid.pitch
+    to_back = (row_after(y, grid) - y) * grid.pitch
+    to_below = (plane_below(z, grid) - z) * size
+    to_above = (plane_above(z, grid) - z) * size
+    return Rows(
         own,
         other,
-        ((front, front_sign), (back, back_sign), (below, below_sign), (above, above_sign)),
-    ) = rows
-    cell = load(x, own + i)
-    start = other + shift + i
-    x_part = (load(x, start - 1) + load(x, start)) + load(tables, table + i) * cell
-    y_part = broadcast(front_sign) * load(x, front + i) + broadcast(back_sign) * load(x, back + i)
-    z_part = broadcast(below_sign) * load(x, below + i) + broadcast(above_sign) * load(x, above + i)
-    left = load(b, own + i) - broadcast(rule.shift) * cell
-    six = broadcast(type(rule.shift)(6))
-    return cell, left + broadcast(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
+        neighbouring_row(own, other, to_front, rule.y_low),
+        neighbouring_row(own, other, to_back, rule.y_high),
+        neighbouring_row(own, other, to_below, rule.z_low),
+        neighbouring_row(own, other, to_above, rule.z_high),
+        factors_offset(z, y, grid),
+    )
 
 
 @inlined
-def kind_of(z, y, grid):
+def factors_offset(z, y, grid):
     """Return where the factors of a row start: see `layout.tables_of_rows`."""
     at_y = (row_before(y, grid) == y) | (row_after(y, grid) == y)
     at_z = (plane_below(z, grid) == z) | (plane_above(z, grid) == z)
     return 2 * grid.pitch * (1 + at_y + 2 * at_z)
 
 
+@inlined
+def load_images(x, row, i):
+    """Return what LANES cells of a neighbouring row stand for."""
+    return ghost_vector(load(x, row[0] + i), row[1])
+
+
+@inlined
+def residual_of_cells(rows, first, table, i, system):
+    """Return LANES cells, and their residuals ``b - shift * x + neighbour * (sum - 6 x)``.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the row, or of another one from which `i` is counted.
+    first : int
+        1 if the row starts at x = 1.
+    table : int
+        Where the row would start in the tables, if it were the one that `rows` are around.
+    i : int
+        The cells.
+    system : System
+    """
+    x, b, rule, tables = system
+    cell = load(x, rows.own + i)
+    start = rows.other + first + i
+    x_part = (load(x, start - 1) + load(x, start)) + load(tables, table + i) * cell
+    y_part = load_images(x, rows.front, i) + load_images(x, rows.back, i)
+    z_part = load_images(x, rows.below, i) + load_images(x, rows.above, i)
+    left = load(b, rows.own + i) - broadcast(rule.shift) * cell
+    six = broadcast(type(rule.shift)(6))
+    return cell, left + broadcast(rule.neighbour) * (((x_part + y_part) + z_part) - six * cell)
+
+
 # ---- Largest values ------------------------------------------------------------------------------
 
 
 @compiled
-def missing_in_plane(colour, z, x, b, rule, tables, grid):
+def max_residual_of_plane(colour, z, system, grid):
     """Return the largest residual of the cells of one colour in a plane."""
     if grid.wraps:
-        fill_ends(colour, z, x, grid)
-    largest = broadcast(type(rule.shift)(0))
+        fill_ends(colour, z, system.x, grid)
+    largest = broadcast(type(system.rule.shift)(0))
     for y in range(grid.rows):
-        rows = rows_around(colour, z, y, rule, grid)
-        shift = shift_of(colour, z, y, grid)
-        table = shift * grid.pitch
-        kind = kind_of(z, y, grid)
-        for c in range(0, grid.pitch, LANES):
-            _, missing = missing_in(rows, shift, table, c, x, b, rule, tables)
-            largest = maximum(fabs(load(tables, kind + table + c) * missing), largest)
+        rows = rows_around(colour, z, y, system.rule, grid)
+        first = first_column(colour, z, y, grid)
+        table = first * grid.pitch
+        for i in range(0, grid.pitch, LANES):
+            _, residual = residual_of_cells(rows, first, table, i, system)
+            weight = load(system.tables, rows.factors + table + i)
+            largest = maximum(fabs(weight * residual), largest)
     return reduce_max(largest)
 
 
@@ -151,21 +212,21 @@ def max_residual(x, b, rule, tables, grid):
     """Return the largest residual of a slab; the factors in `tables` are 1."""
     result = np.zeros(grid.planes + 2, x.dtype)
     for z in prange(1, grid.planes + 1):
-        system = address_of(x), address_of(b), rule, address_of(tables)
-        first = missing_in_plane(0, z, *system, grid)
-        result[z] = max(first, missing_in_plane(1, z, *system, grid))
+        system = System(address_of(x), address_of(b), rule, address_of(tables))
+        first = max_residual_of_plane(0, z, system, grid)
+        result[z] = max(first, max_residual_of_plane(1, z, system, grid))
     return result.max()
 
 
 @compiled
-def largest_in_plane(colour, z, b, cells, grid):
+def largest_of_plane(colour, z, b, cells, grid):
     """Return the largest absolute value of the cells of one colour in a plane."""
     largest = broadcast(b.dtype.type(0))
     for y in range(grid.rows):
-        row = place_of(colour, z, y, grid)
-        real = shift_of(colour, z, y, grid) * grid.pitch
-        for c in range(0, grid.pitch, LANES):
-            largest = maximum(fabs(load(cells, real + c) * load(b, row + c)), largest)
+        row = row_offset(colour, z, y, grid)
+        table = first_column(colour, z, y, grid) * grid.pitch
+        for i in range(0, grid.pitch, LANES):
+            largest = maximum(fabs(load(cells, table + i) * load(b, row + i)), largest)
     return reduce_max(largest)
 
 
@@ -174,7 +235,6 @@ def largest_cell(b, cells, grid):
     """Return the largest absolute value of a slab, by colour; `cells`, (2, pitch), are 1, and 0 for padding."""
     result = np.zeros(grid.planes + 2, b.dtype)
     for z in prange(1, grid.planes + 1):
-        result[z] = max(
-            largest_in_plane(0, z, b, cells, grid), largest_in_plane(1, z, b, cells, grid)
-        )
+        first = largest_of_plane(0, z, b, cells, grid)
+        result[z] = max(first, largest_of_plane(1, z, b, cells, grid))
     return result.max()

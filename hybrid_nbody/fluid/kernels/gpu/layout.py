@@ -64,7 +64,7 @@ def halo_of(slab: Slab) -> int:
 
 def faces_of(boundary: Boundary) -> int:
     """Return how many ghosts describe a field: `AXIS_FACES`, or `ALL_FACES` if walls need them."""
-    velocity = [boundary.velocity_ghosts(component) for component in range(3)]
+    velocity = boundary.velocity_ghosts
     at_rest = not any(any(ghosts.offsets) for ghosts in velocity)
     alike = all(ghosts.signs[0::2] == ghosts.signs[1::2] for ghosts in velocity)
     return AXIS_FACES if at_rest and alike else ALL_FACES
@@ -93,7 +93,7 @@ def defines(slab: Slab, dtype: DTypeLike) -> dict[str, int | str]:
 
 def _listed(boundary: Boundary, component: int) -> str:
     """Return the numbers of a component's ghosts, as ``boundary.cuh`` takes them."""
-    ghosts = boundary.velocity_ghosts(component)
+    ghosts = boundary.velocity_ghosts[component]
     if faces_of(boundary) == AXIS_FACES:
         return ",".join(map(str, ghosts.axis_signs))
     return ",".join(f"{ghost.sign},{float(ghost.offset)!r}" for ghost in ghosts)

@@ -159,17 +159,17 @@ class Peers:
             result["to"] = self._without(step.target, "above")
             result["complete_tiles"] = self.state.data.ptr + 4 * STATE.index("complete_tiles")
             result["pushers"] = pushers
-            result["first"], result["second"] = planes_read(self.counts[step.index + 1])
+            result["first"], result["second"] = planes_read(self.counts[step.number + 1])
         return result
 
     def after(self, step: Pass) -> None:
         """See `PeerPlanes`."""
         early = self.pushers[step.iterations] > 0
         to = self._without(step.target, "below") if early else self.halos[step.target.data.ptr]
-        first, second = planes_read(self.counts[step.index + 1])
+        first, second = planes_read(self.counts[step.number + 1])
         reported = step.iterations if self.watched else 0
         planes = (step.target, np.int32(first), np.int32(second), to)
-        barrier = self._at_barrier(step.index, reported)
+        barrier = self._at_barrier(step.number, reported)
         self._launch("push_and_barrier", PUSH_BLOCKS, *planes, *barrier)
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:

@@ -237,11 +237,11 @@ class TiledSolve:
 
     def run(self, step: Pass) -> None:
         """Queue a pass, with a row of blocks more if planes are to be pushed meanwhile."""
-        previous = self.passes[step.index - 1].iterations if step.index else 0
+        previous = self.passes[step.number - 1].iterations if step.number else 0
         early = self.peers.early_push(step) if self.peers else np.zeros(1, EARLY_PUSH)
         across, rows = self.solver.grid(step.iterations)
         grid = (across, rows + (early["pushers"].item() > 0))
-        words = (np.int32(step.index), np.int32(previous))
+        words = (np.int32(step.number), np.int32(previous))
         self._launch("relax", step.iterations, grid, words, early)
 
     def _launch(self, name: str, count: int, grid: tuple[int, int], words: tuple, *more) -> None:
@@ -251,7 +251,7 @@ class TiledSolve:
 
     def changed(self, step: Pass) -> Array:
         """See `PassSolve`."""
-        return self.systems.flags(step.index, step.iterations)
+        return self.systems.flags(step.number, step.iterations)
 
     def finish(self) -> None:
         """Queue a part of the last pass again, if that did too many iterations; see `PassSolve`."""
