@@ -1,4 +1,4 @@
-"""The progress of a long job: lines in a pipe, a bar on a terminal, and streams without a reader."""
+"""Progress: lines in a pipe, a bar on a terminal, and streams without a reader."""
 
 import io
 from types import SimpleNamespace

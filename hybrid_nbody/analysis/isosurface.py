@@ -59,7 +59,8 @@ def _cubes_cut(inside: Array) -> Array:
         for z, y, x in CORNERS
     )
     cubes = np.argwhere((counts > 0) & (counts < 8))
-    return np.ravel_multi_index(tuple((cubes[:, None] + CORNERS).transpose(2, 0, 1)), inside.shape)
+    corners = (cubes[:, None] + CORNERS).transpose(2, 0, 1)
+    return np.asarray(np.ravel_multi_index(tuple(corners), inside.shape))
 
 
 def _edges_of_triangles(tetrahedra: Array, inside: Array) -> Array:

@@ -79,7 +79,8 @@ class View:
 
     def contains(self, points: Array) -> Array:
         """Return which of the points (N, 3) are in the cube: (N,) bool."""
-        return (np.abs(points - self.centre) <= self.half).all(axis=1)
+        inside: Array = np.abs(points - self.centre) <= self.half
+        return np.asarray(inside.all(axis=1))
 
     def extent(self, plane: tuple[int, int]) -> tuple[float, float, float, float]:
         """Return left, right, bottom and top of a plane (two axes), in scaled units."""
@@ -213,7 +214,8 @@ def density_at(points: Array, view: View, plane: tuple[int, int]) -> Array:
     """
     density, columns, rows = surface_density(points, view, plane)
     width = np.clip(CELLS * np.sqrt(20 / (4 * np.pi * max(len(rows), 1))), 1.5, 8.0)
-    return gaussian_filter(density, width)[columns, rows]
+    smooth: Array = gaussian_filter(density, width)
+    return smooth[columns, rows]
 
 
 def density_norm(points: Array, view: View, planes: Sequence[tuple[int, int]]) -> LogNorm | None:

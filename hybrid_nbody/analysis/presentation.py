@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hybrid_nbody.progress import Step
-
 if TYPE_CHECKING:  # `info` must not wait for matplotlib
     import h5py
     from matplotlib.figure import Figure
 
     from hybrid_nbody.analysis.scenes import Scene
     from hybrid_nbody.files.run import Run
+    from hybrid_nbody.progress import Step
 
 Say = Callable[[str], None]
 """Takes a line for the user, such as why something is left out."""
@@ -43,14 +42,16 @@ class Picture:
         Whether it is drawn if no kind is named.
     """
 
-    draw: Callable[["Run", int, Step], "Figure"]
+    draw: Callable[["Run", int, "Step"], "Figure"]
     reason: Callable[["Run"], str]
     caption: str
     frames: Callable[["Run"], Sequence[int]] = no_frames
     by_default: bool = True
 
 
-def of_one_frame(draw: Callable[["Run", int], "Figure"]) -> Callable[["Run", int, Step], "Figure"]:
+def of_one_frame(
+    draw: Callable[["Run", int], "Figure"],
+) -> Callable[["Run", int, "Step"], "Figure"]:
     """Return the `draw` of a picture that reads one frame."""
     return lambda run, frame, step: draw(run, frame)
 
@@ -87,7 +88,7 @@ class SpaceView:
 
     reason: Callable[["Run"], str]
     frames: Callable[["Run"], Sequence[int]]
-    data: Callable[["Run", Step], dict[str, Any]]
+    data: Callable[["Run", "Step"], dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def _colours(points: Array, view: View) -> list[Any]:
         return [to_rgb(BODY_COLOURS[body % len(BODY_COLOURS)]) for body in range(len(points))]
     distance = np.linalg.norm(points - view.centre, axis=1)
     rank = np.argsort(np.argsort(-distance, kind="stable")) / len(points)
-    return np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
+    colours: list[Any] = np.round(colormaps[DENSITY_MAP](rank)[:, :3], 2).tolist()
+    return colours
 
 
 def surface_data(run: Run, name: str, step: Step = no_step) -> dict[str, Any]:

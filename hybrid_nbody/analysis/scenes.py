@@ -45,7 +45,7 @@ class Scene:
         self.run = run
         self.frames = frames
         self.figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
-        self.canvas = FigureCanvasAgg(self.figure)
+        self.canvas: Any = FigureCanvasAgg(self.figure)  # matplotlib does not type its methods
         self.axes = self.figure.subplots()
         self.times = run.time
         self.moving = [*self.build(samples_of(frames)), self._clock()]

@@ -182,4 +182,4 @@ def column_along_z(run: Run, name: str, frame: int) -> Array:
     """Integrate a field of a frame along z, as `columns` does: (ny, nx) float64."""
     volume = volume_of(run, name)
     total = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(run, name, frame))
-    return total * (volume.edge(2) / len(volume.stored[2]))
+    return np.asarray(total * (volume.edge(2) / len(volume.stored[2])))

@@ -1,4 +1,4 @@
-"""Differences of two runs are those that were put there, whatever the order of their bodies and the times they have."""
+"""Differences of two runs are found, whatever the order of their bodies and their times."""
 
 from pathlib import Path
 
@@ -151,7 +151,8 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
     write_run("a")
     write_run("more", bodies=5)
     assert refused(InputError, compare, "a", "more") == (
-        "a/trajectory.h5 has 4 bodies, more/trajectory.h5 5; only runs of the same bodies can be compared"
+        "a/trajectory.h5 has 4 bodies, more/trajectory.h5 5; only runs of the same bodies "
+        "can be compared"
     )
     change(write_run("others"), "bodies/id", 0, 7)
     assert refused(InputError, compare, "a", "others") == (
@@ -163,11 +164,13 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
     )
     write_fluid("finer", cells=(12, 16, 9))
     assert refused(InputError, compare, "smoke", "finer") == (
-        "smoke/trajectory.h5 has 12 x 16 x 8 cells, finer/trajectory.h5 12 x 16 x 9; they cannot be compared"
+        "smoke/trajectory.h5 has 12 x 16 x 8 cells, finer/trajectory.h5 12 x 16 x 9; they "
+        "cannot be compared"
     )
     write_run("none", frames=0, rows=0)
     assert refused(InputError, compare, "a", "none") == (
-        "a/trajectory.h5 and none/trajectory.h5: no frame and no row of diagnostics at the same time"
+        "a/trajectory.h5 and none/trajectory.h5: no frame and no row of diagnostics at the "
+        "same time"
     )
     assert refused(InputError, compare, "a", "nowhere") == "nowhere: no such file or directory"
     assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith(

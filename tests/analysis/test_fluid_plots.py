@@ -1,4 +1,4 @@
-"""Pictures of a fluid show its planes the right way up; what cannot be drawn is refused in one line."""
+"""Pictures of a fluid show its planes upright; what cannot be drawn is refused in one line."""
 
 import warnings
 from pathlib import Path
@@ -27,7 +27,7 @@ def no_warnings():
 
 
 def numbered(cells=CELLS, frames=2):
-    """Return a density that says which frame and cell it is: 1000 t + 100 z + 10 y + x, (T, nz, ny, nx)."""
+    """Return a density that encodes frame and cell: 1000 t + 100 z + 10 y + x, (T, nz, ny, nx)."""
     t, z, y, x = np.ogrid[:frames, : cells[2], : cells[1], : cells[0]]
     return (1000 * t + 100 * z + 10 * y + x).astype("f4")
 
@@ -201,7 +201,8 @@ def test_what_a_fluid_does_not_hold(write_fluid, write_run, refused):
     )
     write_fluid(planes=[2, 5])
     assert refused(InputError, plot_run, "smoke", "projection") == (
-        "smoke/trajectory.h5: the frames hold a few planes only (output.planes); nothing to look through"
+        "smoke/trajectory.h5: the frames hold a few planes only (output.planes); nothing to "
+        "look through"
     )
     write_fluid(fields=["velocity"])
     assert refused(InputError, plot_run, "smoke", "slices") == (

@@ -36,7 +36,8 @@ def test_a_run_with_its_checkpoints(write_run, write_checkpoint, cut):
         "                momentum                12   13   14",
         "  checkpoints   checkpoint-0000000010.h5  time 0.5, step 10",
         "                checkpoint-0000000020.h5  time 1, step 20",
-        "                checkpoint-0000000030.h5  cannot be used: damaged: its contents do not match its digest",
+        "                checkpoint-0000000030.h5  cannot be used: damaged: its contents do "
+        "not match its digest",
         "  size          SIZE in 4 files",
     ]
 
@@ -193,7 +194,8 @@ def test_what_cannot_be_described(write_run, write_checkpoint, cut, refused, in_
         "x.yaml: a configuration, not an output; look at it with: hybrid-nbody check x.yaml"
     )
     (in_folder / "notes").write_text("hello\n")
-    message = "notes:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got 'hello')"
+    wanted = "x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane"
+    message = f"notes:1: expected the header row {wanted} (got 'hello')"
     assert refused(InputError, describe, "notes") == message
     assert refused(FileError, describe, "/dev/null") == "/dev/null: a pipe or a device, not a file"
     write_run(format_version=3)

@@ -1,4 +1,4 @@
-"""Surfaces are closed, face outwards and lie where the field has the level; means are those of a frame's cells."""
+"""Surfaces are closed, face outwards, and lie where the field has the level."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Movies have as many frames as the run, each shows its own moment, and none of them stays in memory."""
+"""Movies have as many frames as the run, each shows its own time, and none is kept in memory."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Pictures have the size asked for and show the data; what cannot be drawn is refused in one line."""
+"""Pictures have the right size and show the data; what cannot be drawn is refused."""
 
 import errno
 import subprocess
@@ -326,7 +326,8 @@ def test_no_window_and_no_pyplot(write_run):
     write_run()
     code = (
         "import sys, matplotlib; from hybrid_nbody.analysis.plots import plot_run;"
-        "from hybrid_nbody.run.models import MODELS; plot_run('out', 'overview', dpi=50, models=MODELS);"
+        "from hybrid_nbody.run.models import MODELS; plot_run('out', 'overview', dpi=50, "
+        "models=MODELS);"
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams._get_backend_or_none())"
     )
     environment = {"PATH": "", "MPLBACKEND": "", "PYTHONPATH": ":".join(filter(None, sys.path))}
@@ -342,7 +343,8 @@ def test_no_window_and_no_pyplot(write_run):
 def test_an_unknown_kind(write_run, refused):
     write_run()
     assert refused(InputError, plot_run, "out", "energy") == (
-        "out/trajectory.h5: no picture of kind 'energy' of a run of model 'nbody'; there are energies, snapshot, "
+        "out/trajectory.h5: no picture of kind 'energy' of a run of model 'nbody'; there are "
+        "energies, snapshot, "
         "tracks, tracks-3d, lagrangian, profiles, activity, overview; did you mean 'energies'?"
     )
 
@@ -382,7 +384,8 @@ def test_where_pictures_cannot_go(write_run, refused):
         "picture.gif: neither an existing directory nor a file ending in .png, .pdf or .svg"
     )
     assert refused(InputError, plot_run, "out", None, "picture.png") == (
-        "picture.png: one file for 4 pictures (energies, snapshot, tracks, tracks-3d); name one kind, or a directory"
+        "picture.png: one file for 4 pictures (energies, snapshot, tracks, tracks-3d); name "
+        "one kind, or a directory"
     )
     assert refused(FileError, plot_run, "out", "tracks", "nowhere/picture.png", dpi=DPI) == (
         "nowhere/picture.png: cannot write the picture (no such directory: nowhere)"

@@ -1,4 +1,4 @@
-"""A long job tells how far it is: once after each part, from the first to the last, on a terminal as a bar."""
+"""A long job shows its progress after each part, from the first to the last."""
 
 import io
 import sys
@@ -44,7 +44,7 @@ def calls():
 
 @pytest.fixture
 def on_a_terminal(monkeypatch):
-    """Return a function that carries out a command, and returns its exit code and what a terminal then took."""
+    """Return a function that runs a command and returns its exit code and the terminal's output."""
 
     def run(command):
         stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""Every command that looks at a run refuses what is none, in one line and with exit code 2 or 4, and writes nothing."""
+"""Every command refuses what is not a run, in one line with exit code 2 or 4."""
 
 import h5py
 import pytest

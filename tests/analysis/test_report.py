@@ -1,4 +1,4 @@
-"""A report holds the run and loads nothing; its view in space works in a browser, with WebGL and without."""
+"""A report holds the run and loads nothing; its view works with WebGL and without."""
 
 import base64
 import html
@@ -193,7 +193,8 @@ const pixels = () => {
   pen.drawImage(document.getElementById("view"), 0, 0, 300, 300);
   const data = pen.getImageData(0, 0, 300, 300).data;
   let dark = 0;
-  for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0 && data[i] + data[i + 1] + data[i + 2] < 480) dark++;
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i + 3] > 0 && data[i] + data[i + 1] + data[i + 2] < 480) dark++;
   return dark;
 };
 const view = document.getElementById("view"), slider = document.getElementById("frame");
@@ -207,7 +208,8 @@ const acts = [
   () => view.dispatchEvent(new WheelEvent("wheel", at(0, 0))),
   () => { slider.value = 0; slider.dispatchEvent(new Event("input")); },
 ];
-const next = (number) => requestAnimationFrame(() => { log("act" + number); if (number < acts.length) {
+const next = (number) => requestAnimationFrame(() => {
+  log("act" + number); if (number < acts.length) {
   acts[number](); next(number + 1); } });
 next(0);
 </script></body>"""
@@ -215,7 +217,7 @@ next(0);
 
 @pytest.fixture
 def browse(tmp_path):
-    """Return a function that opens a page in a headless browser, moves the view, and returns what was then seen."""
+    """Return a function that opens a page in a headless browser and returns what it shows."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the PATH")
 

@@ -31,7 +31,7 @@ def ball(write_run):
 
 @pytest.fixture
 def flat(write_run):
-    """A run of 50 bodies in the unit square, and of a map of 4 x 4 cells that says where they are."""
+    """A run of 50 bodies in the unit square, and of their map of 4 x 4 cells."""
     points = np.random.default_rng(3).random((2, 50, 3)) * [1, 1, 0]
     maps = [
         np.histogram2d(y, x, bins=4, range=[[0, 1], [0, 1]])[0] * 4 / 50

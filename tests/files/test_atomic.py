@@ -1,4 +1,4 @@
-"""A file takes its place when it is whole, whoever else writes it, and nothing else is left behind."""
+"""A file appears when it is whole, whoever else writes it, and nothing else is left behind."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Every command refuses a foreign, truncated or empty file with exit code 2 or 4 and one line that names it."""
+"""Every command refuses a foreign, truncated or empty file in one line that names it."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Bodies come back exactly from CSV, NumPy and our own HDF5; what cannot be right is refused with its place."""
+"""Bodies are read exactly from CSV, NumPy and our HDF5; faults are refused and located."""
 
 import io
 import os
@@ -68,7 +68,8 @@ def test_csv_round_trip(tmp_path_factory, rows, columns, line_end, space):
 
 
 def test_csv_as_people_and_spreadsheets_write_it(in_folder):
-    text = '\n# made by hand\n "m", x ,y,z,vx,vy,vz\n\n 1e-3,+1,.5,-3.,4,5e0,6\n# the end\n  0 ,1,1,1,1,1,1'
+    header = '\n# made by hand\n "m", x ,y,z,vx,vy,vz\n\n'
+    text = header + " 1e-3,+1,.5,-3.,4,5e0,6\n# the end\n  0 ,1,1,1,1,1,1"
     (in_folder / "bodies.txt").write_text(text, encoding="utf-8-sig")
     bodies = read_bodies("bodies.txt")
     assert same(bodies, [[1, 0.5, -3, 4, 5, 6, 1e-3], [1, 1, 1, 1, 1, 1, 0]])
@@ -108,11 +109,13 @@ def test_csv_names_row_and_column(refusal_of, row, message):
         ("x,y,z,vx,m", "missing column 'vy', 'vz'; the columns are x,y,z,vx,vy,vz,m"),
         (
             "1,2,3,4,5,6,7",
-            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '1,2,3,4,5,6,7')",
+            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane "
+            "(got '1,2,3,4,5,6,7')",
         ),
         (
             "x;y;z;vx;vy;vz;m",
-            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got 'x;y;z;vx;vy;vz;m')",
+            "expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane "
+            "(got 'x;y;z;vx;vy;vz;m')",
         ),
     ],
 )
@@ -136,7 +139,8 @@ def test_no_bodies(refusal_of, content):
 def test_a_csv_of_comments_alone(refusal_of):
     assert (
         refusal_of("# nothing\n")
-        == "bodies.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '')"
+        == "bodies.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies "
+        "in a plane (got '')"
     )
 
 
@@ -346,7 +350,8 @@ def test_truncated_hdf5(write_run, write_checkpoint, refused, cut):
     size = path.stat().st_size
     cut(path, 2000)
     assert refused(InputError, read_bodies, "out/trajectory.h5") == (
-        f"out/trajectory.h5: truncated, 2000 of {size} bytes are there; copy it again, or use an older one"
+        f"out/trajectory.h5: truncated, 2000 of {size} bytes are there; copy it again, or "
+        "use an older one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Bodies of a plane in the course's format: x, y, vx, vy, m, with comments, a trailing f, and empty cells drawn."""
+"""Bodies of a plane in the course's format, with comments, a trailing f and empty cells."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,8 @@ def test_a_fault_names_line_and_column(refusal_of, row, message):
         ("x,y,z,vx,m\n", f"flat.csv:1: missing column 'vy', 'vz'; {SPACE}"),
         (
             "1,2,3,4\n",
-            "flat.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies in a plane (got '1,2,3,4')",
+            "flat.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies "
+            "in a plane (got '1,2,3,4')",
         ),
         ("x,y,vx,vy,m\n", "flat.csv: no bodies in it; at least one is needed"),
         ("", "flat.csv: an empty file, no bodies in it"),

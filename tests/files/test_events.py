@@ -1,4 +1,4 @@
-"""The events of the course's program are read as they stand; what is wrong is named with its line."""
+"""Events in the course's format are read as they are; faults are named with their line."""
 
 from pathlib import Path
 
@@ -36,12 +36,14 @@ def test_the_list_of_the_course():
     assert [event.step for event in events if event.velocity == (0.0, 1.0, 0.0)] == [65, 84, 78, 24]
 
 
+NUMBER_NEEDED = "the first line must be the number of steps, a whole number from 1"
+
 MESSAGES = {
     "": "e.txt: an empty list of events; its first line must be the number of steps",
     "# nothing\n": "e.txt: an empty list of events; its first line must be the number of steps",
-    "source 1 2\n": "e.txt:1: the first line must be the number of steps, a whole number from 1 (got 'source 1 2')",
+    "source 1 2\n": f"e.txt:1: {NUMBER_NEEDED} (got 'source 1 2')",
     "\n0\n": "e.txt:2: the first line must be the number of steps, a whole number from 1 (got '0')",
-    "1e2\n": "e.txt:1: the first line must be the number of steps, a whole number from 1 (got '1e2')",
+    "1e2\n": f"e.txt:1: {NUMBER_NEEDED} (got '1e2')",
     "9\nsuorce 1 2\n": f"e.txt:2: unknown kind of event 'suorce'; must be {KINDS}",
     "9\n\nsource 1\n": "e.txt:3: source takes 2 numbers, d t (got 1)",
     "9\nforce 1 2 3 4 5\n": "e.txt:2: force takes 4 numbers, x y z t (got 5)",
@@ -53,7 +55,9 @@ MESSAGES = {
     "9\nsource 1 9\n": "e.txt:2: step 9 lies outside the 9 steps of the list, 0 to 8",
     "9\nsource 1 -1\n": "e.txt:2: the step t must be a whole number from 0 (got '-1')",
     "9\nsource 1 8\n": "e.txt:2: step 8 lies past the end of the run, whose steps are 0 to 7",
-    f"9\nsource 1 {'7' * 5000}\n": f"e.txt:2: the step t must be a whole number from 0 (got '{'7' * 60}…')",
+    f"9\nsource 1 {'7' * 5000}\n": (
+        f"e.txt:2: the step t must be a whole number from 0 (got '{'7' * 60}…')"
+    ),
     "9\nsource \0 1\n": "e.txt:2: not a list of events but a binary file",
 }
 

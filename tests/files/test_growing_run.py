@@ -1,4 +1,4 @@
-"""Beside a writer, or after one was killed: complete frames only, the right ones, and no harm to the writer."""
+"""Beside a writer, or after it was killed, only complete frames are read; the writer is safe."""
 
 import os
 import subprocess
@@ -102,7 +102,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def writer(write_run):
-    """Start a process that holds the file of a run open, locked, and lengthens the data sets that it is told to."""
+    """Start a process that keeps the file of a run open and locked and lengthens its data sets."""
     write_run()
     locking = os.environ | {"HDF5_USE_FILE_LOCKING": "TRUE"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": locking}
@@ -170,7 +170,8 @@ def test_frames_that_a_resumed_run_has_cut_off(write_run, refused):
     with open_run("out") as run:
         os.replace(write_run("cut", frames=2) / "trajectory.h5", "out/trajectory.h5")
         assert refused(FileError, run.positions, 4) == (
-            "out/trajectory.h5: damaged or unreadable (bodies/position has 2 rows by now, row 4 is gone)"
+            "out/trajectory.h5: damaged or unreadable (bodies/position has 2 rows by now, "
+            "row 4 is gone)"
         )
         assert refused(FileError, run.positions, slice(None)).endswith(
             "has 2 rows by now, row 4 is gone)"

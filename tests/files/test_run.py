@@ -154,7 +154,8 @@ def test_it_presents_itself(write_run):
             "Run 'Test' of model nbody in out/trajectory.h5",
             "  bodies       4",
             "  frames       3, time 0 to 1, step 0 to 20",
-            "  diagnostics  2 rows of half_mass_radius, kinetic_energy, momentum, potential_energy, "
+            "  diagnostics  2 rows of half_mass_radius, kinetic_energy, momentum, "
+            "potential_energy, "
             "relative_energy_error, step, time, total_energy, virial_ratio",
         ]
     assert repr(run) == "Run out/trajectory.h5 (closed)"
@@ -293,7 +294,8 @@ def test_a_truncated_file(write_run, cut, refused):
     size = path.stat().st_size
     cut(path, 3000)
     assert refused(FileError, open_run, "out") == (
-        f"out/trajectory.h5: truncated, 3000 of {size} bytes are there; copy it again, or use an older one"
+        f"out/trajectory.h5: truncated, 3000 of {size} bytes are there; copy it again, or "
+        "use an older one"
     )
 
 

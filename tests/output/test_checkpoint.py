@@ -1,4 +1,4 @@
-"""Checkpoints: whole or refused, on any number of ranks, and never at the cost of an earlier one."""
+"""Checkpoints are whole or refused, on any number of ranks, and never cost an earlier one."""
 
 import errno
 import tempfile
@@ -130,7 +130,8 @@ def put(position, byte):
 def state(path):
     found = load_newest(path.parent)[0]
     names = ("bodies/position", "bodies/velocity", "bodies/mass", "bodies/id", "gravity/order")
-    return found.config, found.scalars, [found.rows(name, slice(0, found.number)).tobytes() for name in names]
+    rows = [found.rows(name, slice(0, found.number)).tobytes() for name in names]
+    return found.config, found.scalars, rows
 
 path = Path(sys.argv[1])
 whole, right = path.read_bytes(), state(path)

@@ -85,7 +85,8 @@ def test_any_file_of_a_run_makes_one(tmp_path, name):
     fill(tmp_path, {name: RUN[name]})
     before = everything_in(tmp_path)
     assert refusal(tmp_path) == (
-        f"output.directory: {tmp_path} holds a run already; continue it with `hybrid-nbody resume {tmp_path}`, "
+        f"output.directory: {tmp_path} holds a run already; continue it with `hybrid-nbody "
+        f"resume {tmp_path}`, "
         "choose another directory, or give --overwrite to replace it"
     )
     assert everything_in(tmp_path) == before
@@ -97,7 +98,8 @@ def test_somebodys_own_file_of_a_run_s_name_is_never_replaced(tmp_path, name, ov
     fill(tmp_path, {name: "mine", "download.part": "mine"})
     before = everything_in(tmp_path)
     assert refusal(tmp_path, overwrite) == (
-        f"output.directory: {tmp_path} holds no run but {tmp_path / name}, which would be replaced; "
+        f"output.directory: {tmp_path} holds no run but {tmp_path / name}, which would be "
+        "replaced; "
         "choose another directory"
     )
     assert everything_in(tmp_path) == before

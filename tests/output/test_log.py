@@ -1,4 +1,4 @@
-"""The log: what is said stands on the terminal and in the file, word for word; only the root says anything."""
+"""The log has the same words on the terminal and in the file; only the root writes."""
 
 import io
 import re
@@ -99,3 +99,5 @@ def test_a_full_disk_is_named(console, tmp_path):
     with pytest.raises(FileError) as caught:
         log.note("noted")
     assert str(caught.value) == f"{tmp_path / 'log.txt'}: writing failed: the disk is full"
+    with pytest.raises(OSError, match="No space left"):  # closing tries to write once more
+        log.close()

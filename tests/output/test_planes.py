@@ -25,7 +25,7 @@ def grid_at(step, components):
 
 
 class GridModel:
-    """A model of a grid whose planes are shared out: frames hold the planes 1, 4 and 5 and every other cell of them."""
+    """A model of a distributed grid; frames hold every other cell of the planes 1, 4 and 5."""
 
     quantities = {}
     shown = np.array([1, 4, 5])

@@ -1,4 +1,4 @@
-"""Whether a person is looking: told by where the launcher's output goes, not by this process's own."""
+"""The launcher's output, not that of this process, tells whether there is a terminal."""
 
 import fcntl
 import json
@@ -16,13 +16,14 @@ import json, sys
 from hybrid_nbody.output.terminal import launcher_output, open_console
 console = open_console()
 with open(sys.argv[1], "w") as file:
-    json.dump([launcher_output(), console.is_terminal, console.width, console.file is sys.stdout], file)
+    own = console.file is sys.stdout
+    json.dump([launcher_output(), console.is_terminal, console.width, own], file)
 """
 
 
 @pytest.fixture
 def ask(tmp_path):
-    """Return what a process says of its console, started by a launcher with some standard output."""
+    """Return a function that starts a process by a launcher and returns facts on its console."""
 
     def ask(output, launcher="mpirun", collected=False):
         answer, script = tmp_path / "answer.json", tmp_path / "ask.py"

@@ -1,4 +1,4 @@
-"""Trajectories: every row that was flushed can be read, no step appears twice, and nothing breaks a file."""
+"""Every flushed row of a trajectory can be read, no step is there twice, nothing breaks a file."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Exported frames are those of the run to the bit; what a format cannot hold is refused, and nothing is left."""
+"""Exported frames are those of the run to the bit; what a format cannot hold is refused."""
 
 import errno
 import tracemalloc
@@ -141,8 +141,8 @@ def test_formats_of_bodies_refuse_a_fluid(write_fluid, refused):
     for format in ("csv", "gadget"):
         line = refused(InputError, export_run, "smoke", format, f"smoke.{SUFFIXES[format]}")
         assert (
-            line
-            == f"smoke/trajectory.h5: a fluid, and {format} holds bodies alone; export it as vtkhdf, npz"
+            line == f"smoke/trajectory.h5: a fluid, and {format} holds bodies alone; export it as "
+            "vtkhdf, npz"
         )
 
 
@@ -155,7 +155,8 @@ def test_planes_that_are_not_evenly_apart(write_fluid, refused):
     write_fluid(planes=[0, 1, 5])
     line = refused(InputError, export_run, "smoke", "vtkhdf", "smoke.vtkhdf")
     assert line == (
-        "smoke/trajectory.h5: the planes 0, 1, 5 of z are not evenly apart, as vtkhdf needs; export them as npz"
+        "smoke/trajectory.h5: the planes 0, 1, 5 of z are not evenly apart, as vtkhdf needs; "
+        "export them as npz"
     )
     assert np.load(export_run("smoke", "npz", "smoke.npz"))["z"].shape == (3,)
 
@@ -202,8 +203,8 @@ def test_a_run_without_frames(write_run, refused):
     write_run(frames=0)
     line = refused(InputError, export_run, "out", "csv", "a.csv")
     assert (
-        line
-        == "out/trajectory.h5: no complete frame in it; a checkpoint of the run can be exported instead"
+        line == "out/trajectory.h5: no complete frame in it; a checkpoint of the run can be "
+        "exported instead"
     )
 
 

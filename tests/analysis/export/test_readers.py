@@ -23,7 +23,8 @@ yt.set_log_level(50)
 in_plane = load_yt("plane.hdf5").all_data()["PartType1", "Coordinates"].d
 plain, ours = yt.load(sys.argv[1]), load_yt(sys.argv[1], (2.0, "pc"), (3.0, "Msun"), (5.0, "Myr"))
 bodies = plain.all_data()
-found = {name: bodies["PartType1", name].d for name in ("Coordinates", "Velocities", "Masses", "ParticleIDs")}
+names = ("Coordinates", "Velocities", "Masses", "ParticleIDs")
+found = {name: bodies["PartType1", name].d for name in names}
 bodies = ours.all_data()
 found |= {
     "parsecs": bodies["PartType1", "Coordinates"].to("pc").d,
