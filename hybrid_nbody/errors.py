@@ -3,7 +3,9 @@
 Every message says what is wrong, where (file, line, key, rank), what is allowed and what to do.
 """
 
-from typing import Self
+TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class HybridNBodyError(Exception):
@@ -20,7 +22,7 @@ class HybridNBodyError(Exception):
     exit_code = 1
     shared = False
 
-    def on_all_ranks(self) -> Self:
+    def on_all_ranks(self) -> "Self":
         """Return the error, marked as one that every rank raises."""
         self.shared = True
         return self

@@ -7,11 +7,10 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hybrid_nbody.run.models import MODELS
 
+TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
     from hybrid_nbody.parallel.communicator import Communicator
     from hybrid_nbody.progress import Progress
@@ -188,11 +187,10 @@ def print_on_root(communicator: "Communicator", text: str) -> None:
         print(text, flush=True)
 
 
-@dataclass(frozen=True)
 class Command:
     """A command.
 
-    Attributes
+    Parameters
     ----------
     name, summary : str
         As the help shows them.
@@ -203,10 +201,17 @@ class Command:
         says with ``mpi`` among its arguments which is meant.
     """
 
-    name: str
-    summary: str
-    alone: Callable[[Namespace], int] | None = None
-    on_ranks: Callable[[Namespace, "Communicator"], int] | None = None
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        alone: Callable[[Namespace], int] | None = None,
+        on_ranks: "Callable[[Namespace, Communicator], int] | None" = None,
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.alone = alone
+        self.on_ranks = on_ranks
 
 
 COMMANDS = (

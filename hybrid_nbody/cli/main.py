@@ -1,13 +1,10 @@
 """The command line: from arguments to a command, and from its errors to the exit code."""
 
 import argparse
-import difflib
 import os
 import sys
-import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from hybrid_nbody import __version__
 from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS, NAMES
@@ -15,7 +12,10 @@ from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 from hybrid_nbody.run.models import MODELS
 
+TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     from hybrid_nbody.parallel.communicator import Communicator
 
 BY_CTRL_C = "stopped by Ctrl-C"
@@ -35,8 +35,15 @@ exit codes: 0 done; 1 internal error; 2 bad input; 3 numerical failure; 4 input/
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(word: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    Parameters
+    ----------
+    word : str, optional
+        The first word of the command line. Only the command of this name is given its arguments,
+        since others would delay it; by default every one is.
+    """
     top = argparse.ArgumentParser(
         prog="hybrid-nbody",
         description=_description(),
@@ -53,7 +60,8 @@ def parser() -> argparse.ArgumentParser:
             description=command.summary,
         )
         sub.set_defaults(carried_out_by=command, mpi=command.alone is None)
-        ARGUMENTS[command.name](sub)
+        if word is None or word in (command.name, *ALIASES.get(command.name, ())):
+            ARGUMENTS[command.name](sub)
     return top
 
 
@@ -66,8 +74,8 @@ def _description() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
     try:
-        words = sys.argv[1:] if arguments is None else arguments
-        parsed = parser().parse_args(_with_command(words))
+        words = _with_command(sys.argv[1:] if arguments is None else arguments)
+        parsed = parser(word=words[0] if words else "").parse_args(words)
         command: Command = parsed.carried_out_by
         if parsed.mpi and command.on_ranks is not None:
             return _with_mpi(command.on_ranks, parsed)
@@ -85,6 +93,8 @@ def _with_command(words: Sequence[str]) -> list[str]:
     """
     if not words or words[0] in NAMES or words[0].startswith("-"):
         return list(words)
+    import difflib
+
     misspelt = not os.path.exists(words[0]) and difflib.get_close_matches(words[0], NAMES)
     return list(words) if misspelt else ["run", *words]
 
@@ -136,11 +146,13 @@ def _unexpected(error: BaseException) -> int:
     """End a process whose command met what is no error of its input."""
     if isinstance(error, BrokenPipeError):
         return _stop_printing()
+    import traceback
+
     traceback.print_exception(error)
     return 1
 
 
-def _call(function: Callable[..., int], *arguments: Any) -> int:
+def _call(function: Callable[..., int], *arguments: "Any") -> int:
     """Carry out a command; too little memory is a fault of the input."""
     try:
         return function(*arguments)
@@ -156,7 +168,7 @@ def _stop_printing() -> int:
     return 0
 
 
-def _leave_at_once(code: int) -> NoReturn:
+def _leave_at_once(code: int) -> "NoReturn":
     """End this process without closing its files.
 
     HDF5 would crash on one whose last write failed.

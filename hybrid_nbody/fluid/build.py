@@ -35,7 +35,7 @@ from hybrid_nbody.simulation.model import SavedState
 
 
 class FluidBuilder:
-    """From a configuration to a grid on all ranks; see `hybrid_nbody.run.models.Builder`.
+    """From a configuration to a grid on all ranks; see `hybrid_nbody.run.contract.Builder`.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """The model `fluid`, stable fluids in three dimensions, as the program knows it."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:  # each part is loaded by the command that needs it
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
     from hybrid_nbody.analysis.presentation import Facts, Figures
     from hybrid_nbody.fluid.build import FluidBuilder
     from hybrid_nbody.fluid.config import FluidConfig
@@ -38,7 +39,7 @@ at a step that the run does not have (the last is `time.steps` - 1)."""
 
 
 class FluidKind:
-    """Stable fluids; see `hybrid_nbody.run.models.ModelKind` for the contract."""
+    """Stable fluids; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
 
     name = "fluid"
     summary = "smoke in a box"
@@ -96,7 +97,7 @@ class FluidKind:
         return with_events_of_file(config)
 
     def builder(
-        self, config: "FluidConfig", communicator: Any, devices: "Devices | None" = None
+        self, config: "FluidConfig", communicator: "Any", devices: "Devices | None" = None
     ) -> "FluidBuilder":
         """Return what builds the model of a configuration."""
         from hybrid_nbody.fluid.build import FluidBuilder
@@ -109,7 +110,7 @@ class FluidKind:
 
         return plan(config, initial, ranks)
 
-    def facts_of_run(self, run: Any) -> "Facts":
+    def facts_of_run(self, run: "Any") -> "Facts":
         """Say how many cells the grid has, and which of them the frames hold."""
         from hybrid_nbody.analysis.volume import volume_of
         from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
@@ -123,11 +124,11 @@ class FluidKind:
         part = "" if shown == volume.cells else f" of {_product(shown)} of them"
         return [("grid", f"{_product(volume.cells)} cells"), ("fields", f"{what}{part}")]
 
-    def facts_of_checkpoint(self, file: Any) -> "Facts":
+    def facts_of_checkpoint(self, file: "Any") -> "Facts":
         """Say how many cells a checkpoint holds."""
         whole = "state/density"
         return [("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []
 
 
-def _product(numbers: Iterable[int]) -> str:
+def _product(numbers: "Iterable[int]") -> str:
     return " x ".join(map(str, numbers))

@@ -63,7 +63,7 @@ LEAST_SECONDS = 0.1
 
 
 class NBodyBuilder:
-    """From a configuration to bodies on all ranks; see `hybrid_nbody.run.models.Builder`.
+    """From a configuration to bodies on all ranks; see `hybrid_nbody.run.contract.Builder`.
 
     Parameters
     ----------

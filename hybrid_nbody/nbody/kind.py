@@ -1,9 +1,10 @@
 """The model `nbody`, gravity between bodies, as the program knows it."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:  # each part is loaded by the command that needs it
+    from collections.abc import Mapping
+    from typing import Any
+
     from hybrid_nbody.analysis.presentation import Facts, Figures
     from hybrid_nbody.nbody.bodies import Bodies
     from hybrid_nbody.nbody.build import NBodyBuilder
@@ -28,7 +29,7 @@ NOTES = "Units are those of the bodies: with G = 1 they are standard N-body unit
 
 
 class NBodyKind:
-    """Gravity between bodies; see `hybrid_nbody.run.models.ModelKind` for the contract."""
+    """Gravity between bodies; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
 
     name = "nbody"
     summary = "gravity between bodies"
@@ -76,7 +77,7 @@ class NBodyKind:
         return config
 
     def builder(
-        self, config: "NBodyConfig", communicator: Any, devices: "Devices | None" = None
+        self, config: "NBodyConfig", communicator: "Any", devices: "Devices | None" = None
     ) -> "NBodyBuilder":
         """Return what builds the model of a configuration."""
         from hybrid_nbody.nbody.build import NBodyBuilder
@@ -89,10 +90,10 @@ class NBodyKind:
 
         return plan(config, initial, ranks)
 
-    def facts_of_run(self, run: Any) -> "Facts":
+    def facts_of_run(self, run: "Any") -> "Facts":
         """Say how many bodies a run has."""
         return [("bodies", str(run.number_of_bodies))] if run.number_of_bodies else []
 
-    def facts_of_checkpoint(self, file: Any) -> "Facts":
+    def facts_of_checkpoint(self, file: "Any") -> "Facts":
         """Say how many bodies a checkpoint holds."""
         return [("bodies", str(len(file["bodies/mass"])))] if "bodies/mass" in file else []

@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.parallel.shares import RunSetup
+from hybrid_nbody.run.contract import Builder
 from hybrid_nbody.simulation.loop import Simulation
 from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
-
-if TYPE_CHECKING:
-    from hybrid_nbody.run.models import Builder
 
 LEAST_GAIN = 0.05
 """Part of a step's time that new shares must save."""
@@ -71,7 +68,7 @@ class Rebalancer:
         What runs now.
     """
 
-    def __init__(self, builder: "Builder", setup: RunSetup, say: Callable[[str], None]) -> None:
+    def __init__(self, builder: Builder, setup: RunSetup, say: Callable[[str], None]) -> None:
         self.builder = builder
         self.setup = setup
         self.say = say

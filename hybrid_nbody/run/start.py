@@ -17,8 +17,9 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
+from hybrid_nbody.run.contract import Builder
 from hybrid_nbody.run.job import Job, RunPlace
-from hybrid_nbody.run.models import MODELS, Builder
+from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
 from hybrid_nbody.simulation.signals import StopSignals
 

@@ -205,7 +205,7 @@ class HeatBuilder:
 
 
 class HeatKind(PlainPresentation):
-    """Heat in a plane; see `hybrid_nbody.run.models.ModelKind` for the contract."""
+    """Heat in a plane; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
 
     name = "heat"
     summary = "heat in a plane"

@@ -1,0 +1,150 @@
+"""The contract of a kind of model: everything that the program asks of one.
+
+The table of models does not import this module: it must load at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from hybrid_nbody.analysis.presentation import PresentedModel
+from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.shares import Devices, RunSetup
+from hybrid_nbody.simulation.model import Quantity, SavedState
+from hybrid_nbody.simulation.plan import Plan
+
+
+class Builder(Protocol):
+    """Builds a model on all ranks from a configuration; every method is collective.
+
+    Attributes
+    ----------
+    config : ModelConfig
+    communicator : Communicator
+    least : int
+        Rows that a rank has at least where shares follow the speed.
+    """
+
+    @property
+    def config(self) -> Any:
+        """See the class."""
+
+    @property
+    def communicator(self) -> Communicator:
+        """See the class."""
+
+    @property
+    def least(self) -> int:
+        """See the class."""
+
+    def check(self) -> None:
+        """Check what can be checked before anything is made.
+
+        Raises
+        ------
+        InputError
+            On every rank.
+        """
+
+    def initial(self) -> Any:
+        """Return what the initial state is made of; called on the root alone.
+
+        Raises
+        ------
+        InputError
+            If a file that the configuration names is missing or wrong.
+        """
+
+    def fresh(self, initial: Any) -> RunSetup:
+        """Return a model at its initial state; the root passes `initial`, the other ranks None."""
+
+    def restored(self, saved: SavedState) -> RunSetup:
+        """Return a model at a saved state; every rank reads its own rows."""
+
+    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+        """Return a model at a saved state on the same devices with other shares."""
+
+    def busy_seconds(self, setup: RunSetup) -> float:
+        """Return the seconds that this rank has computed, without waiting for others."""
+
+    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
+        """Return the rows a second of each rank, which was busy for `seconds`; None if not known."""
+
+    def lines(self, setup: RunSetup) -> list[str]:
+        """Say what runs where."""
+
+
+class ModelKind(PresentedModel, Protocol):
+    """A kind of model: everything that the program asks of it.
+
+    Whatever needs a heavy library is imported within a method or a property: ``--help`` must answer
+    at once.
+
+    Attributes
+    ----------
+    name : str
+        The value of ``model:`` in a configuration.
+    summary : str
+        What it simulates, in a few words.
+    schema : type of ModelConfig
+        The root of its configuration.
+    example, notes : str
+        What the page on the configuration shows and says.
+    quantities : mapping of str to Quantity
+        Its diagnostics.
+    timings : sequence of str
+        The parts of `Model.advance` that have a line in the table of times.
+    changeable : sequence of str
+        Keys that a resumed run may change: not the physics that the part already done was computed
+        with.
+    """
+
+    @property
+    def name(self) -> str:
+        """See the class."""
+
+    @property
+    def summary(self) -> str:
+        """See the class."""
+
+    @property
+    def schema(self) -> type[ModelConfig]:
+        """See the class."""
+
+    @property
+    def example(self) -> str:
+        """See the class."""
+
+    @property
+    def notes(self) -> str:
+        """See the class."""
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """See the class."""
+
+    @property
+    def timings(self) -> Sequence[str]:
+        """See the class."""
+
+    @property
+    def changeable(self) -> Sequence[str]:
+        """See the class."""
+
+    def resolved(self, config: Any) -> Any:
+        """Return the configuration with all that a restart needs; called on the root alone.
+
+        Raises
+        ------
+        InputError
+            If a file that it names is missing or wrong.
+        """
+
+    def builder(
+        self, config: Any, communicator: Communicator, devices: Devices | None = None
+    ) -> Builder:
+        """Return what builds the model of a configuration."""
+
+    def plan(self, config: Any, initial: Any, ranks: int) -> Plan:
+        """Return what a run would compute, hold and write; `initial` is that of its builder."""
