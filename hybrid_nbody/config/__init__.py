@@ -1,1 +1,1 @@
-"""What a user writes in YAML: the schema, and the loader that reports every fault with file and line."""
+"""What a user writes in YAML: sections, and the loader that finds every fault with its line."""

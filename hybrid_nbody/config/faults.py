@@ -1,4 +1,4 @@
-"""Faults of a configuration: where they stand, how they read, and the exception with all of them."""
+"""Faults of a configuration: their places, their words, and the exception with all of them."""
 
 import difflib
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The page that explains every key, made from the schema: ``python -m hybrid_nbody.run.reference``."""
+"""The page that explains every key, made from the schemas of the models."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -14,16 +14,17 @@ from hybrid_nbody.config.wording import allowed, kinds, sections, type_name
 from hybrid_nbody.config.yaml_text import write_in_one_line
 
 INTRODUCTION = """\
-<!-- Made from the schema by `python -m hybrid_nbody.run.reference > docs/configuration.md`; do not edit. -->
+<!-- Made by `python -m hybrid_nbody.run.reference > docs/configuration.md`; do not edit. -->
 
 # Configuration
 
-A run is described by one YAML file. Its `model` decides which other keys there are: MODELS. A few keys are required,
-as the tables say; everything else has a default.
+A run is described by one YAML file. Its `model` decides which other keys there are:
+MODELS.
+A few keys are required, as the tables say; everything else has a default.
 
 `--set KEY=VALUE` on the command line replaces any key, for example `--set time.dt=1e-4` or
-`--set 'compute.balance=[2, 1, 1]'`; it can be given several times. Of two keys that exclude each other, such as
-`time.end` and `time.steps`, the one given with `--set` replaces the one in the file.
+`--set 'compute.balance=[2, 1, 1]'`; it can be given several times. Of two keys that exclude each
+other, such as `time.end` and `time.steps`, the one given with `--set` replaces the one in the file.
 
 All faults of a file are reported at once, each with its place and what is allowed:
 
@@ -31,9 +32,10 @@ All faults of a file are reported at once, each with its place and what is allow
 input/plummer.yaml:12: time.dt: must be greater than 0 (got -0.1)
 ```
 
-The file is UTF-8 text. Numbers may be written as `1e-3`, `.5` or `1000`, a whole number also as `1e3`; only `true` and
-`false` are booleans; words need no quotes. Unknown and duplicate keys, anchors that are used again (`*name`) and tags
-(`!name`) are refused. The resolved configuration, every default included, is stored with the output of the run.
+The file is UTF-8 text. Numbers may be written as `1e-3`, `.5` or `1000`, a whole number also as
+`1e3`; only `true` and `false` are booleans; words need no quotes. Unknown and duplicate keys,
+aliases (`*name`) and tags (`!name`) are refused. The resolved configuration, every default
+included, is stored with the output of the run.
 """
 
 

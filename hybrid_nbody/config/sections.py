@@ -214,22 +214,22 @@ class Compute(Section):
     )
     threads: Threads = Field(
         "auto",
-        description="CPU threads of each rank. auto shares the cores of a node out among its ranks; "
-        "one core feeds each GPU.",
+        description="CPU threads of each rank. auto shares the cores of a node out among its "
+        "ranks; one core feeds each GPU.",
     )
     balance: Balance = Field(
         "auto",
         description="How the rows of the state (bodies, planes of a grid) are shared out among "
-        "ranks: equal shares; measured: by the speed that each rank shows, and again when the speeds "
-        "drift during the run; auto: measured where some ranks compute on GPUs and some on CPUs, "
-        "else equal; or a list of weights, one a rank, such as [2, 1, 1].",
+        "ranks: equal shares; measured: by the speed that each rank shows, and again when the "
+        "speeds drift during the run; auto: measured where some ranks compute on GPUs and some "
+        "on CPUs, else equal; or a list of weights, one a rank, such as [2, 1, 1].",
     )
     transport: Literal["auto", "host", "nccl", "cuda-mpi"] = Field(
         "auto",
         description="What carries the exchange. host: MPI between host memories; nccl: directly "
-        "between GPUs, which needs a GPU for each rank of a node; cuda-mpi: MPI on the memories of "
-        "GPUs, where the library says that it takes them; auto: the first that can be used of nccl, "
-        "cuda-mpi and host.",
+        "between GPUs, which needs a GPU for each rank of a node; cuda-mpi: MPI on the memories "
+        "of GPUs, where the library says that it takes them; auto: the first that can be used of "
+        "nccl, cuda-mpi and host.",
     )
 
 
@@ -274,6 +274,6 @@ class Output(Section):
     )
     checkpoint: Checkpoints | None = Field(
         Checkpoints(every_steps=500),
-        description="When the complete state is saved for a restart. null: only at the end and when "
-        "the run is stopped.",
+        description="When the complete state is saved for a restart. null: only at the end and "
+        "when the run is stopped.",
     )

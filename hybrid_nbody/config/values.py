@@ -1,4 +1,4 @@
-"""The kinds of values that a configuration holds: finite numbers, whole numbers, durations, lines of text.
+"""The types of values in a configuration: numbers, whole numbers, durations, lines of text.
 
 A validator raises ``ValueError()`` without words: the message is then made from what is allowed for
 the key, the same words that the documentation prints (see ``wording.py``).
@@ -27,7 +27,15 @@ from pydantic_core import core_schema
 
 @dataclass(frozen=True)
 class Allowed:
-    """Says in words what a key accepts, where its type alone does not tell: the type of value, and the full rule."""
+    """Says in words what a key accepts, where its type alone does not tell.
+
+    Attributes
+    ----------
+    type : str
+        The type of value.
+    text : str
+        The full rule.
+    """
 
     type: str
     text: str
@@ -145,7 +153,10 @@ FileName = Annotated[
 
 
 class InputFileMark:
-    """Marks a key that names a file to be read: a relative name starts at the folder of the YAML file."""
+    """Marks a key that names a file to be read.
+
+    A relative name starts at the folder of the YAML file.
+    """
 
 
 InputFile = Annotated[FileName, InputFileMark()]

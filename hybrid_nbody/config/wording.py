@@ -1,4 +1,4 @@
-"""What a key accepts, in words: the messages and the documentation say the same because both ask here."""
+"""What a key accepts, in words, for messages and documentation alike."""
 
 import types
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _LIMITS = {"gt": "greater than", "ge": "at least", "lt": "less than", "le": "at 
 
 
 def allowed(field: FieldInfo) -> str:
-    """Return what a key accepts, such as ``a whole number, at least 1`` or ``one of auto, cpu, gpu``."""
+    """Return what a key accepts, such as ``a whole number, at least 1`` or ``one of cpu, gpu``."""
     annotation, notes, may_be_null = _unwrapped(field.annotation, field.metadata)
     own_words = "".join(note.text for note in notes if isinstance(note, Allowed))
     words = (
@@ -41,7 +41,10 @@ def is_input_file(field: FieldInfo) -> bool:
 
 
 def limits(bounds: dict[str, Any]) -> str:
-    """Return bounds such as ``{"ge": 0, "lt": 1}`` in words, ``at least 0 and less than 1``; other keys are ignored."""
+    """Return bounds such as ``{"ge": 0, "lt": 1}`` in words, ``at least 0 and less than 1``.
+
+    Other keys are ignored.
+    """
     return " and ".join(
         f"{words} {_figure(bounds[name])}" for name, words in _LIMITS.items() if name in bounds
     )
@@ -78,7 +81,10 @@ def sections(annotation: Any) -> tuple[type[BaseModel], ...]:
 
 
 def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
-    """Return the sections that may stand at a key by the value of their key ``kind``; empty if there is no choice."""
+    """Return the sections that may stand at a key by the value of their key ``kind``.
+
+    The mapping is empty if there is no choice.
+    """
     known = sections(annotation)
     return (
         {choices(section.model_fields["kind"].annotation)[0]: section for section in known}
@@ -88,7 +94,7 @@ def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
 
 
 def allowed_section(annotation: Any) -> str:
-    """Return what a section, or an entry of a list of sections, holds; empty if none may stand there."""
+    """Return what a section, or an entry of a list of sections, holds; empty for other values."""
     if kinds(annotation):
         return "a mapping with the key kind and the keys of that kind"
     return "".join(
@@ -98,7 +104,7 @@ def allowed_section(annotation: Any) -> str:
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or what stands within ``Annotated`` or in a list, whose entries are alike."""
+    """Return the members of a union, or the type within ``Annotated`` or of a list's entries."""
     if get_origin(annotation) in (Annotated, tuple):
         return get_args(annotation)[:1]
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else ()

@@ -43,7 +43,8 @@ _WORDS = {
 class Tree:
     """Values as they were written, nested dicts, lists and scalars, with the place of each.
 
-    `faults` are those found on the way. A value in `spoiled` could not be read: it has been reported, and its content means nothing.
+    `faults` are those found on the way. A value in `spoiled` could not be read: it has been
+    reported, and its content means nothing.
     """
 
     data: Any = None

@@ -79,7 +79,10 @@ Grid3 = Annotated[
     InOneMessage,
     Allowed(
         "whole number or list",
-        f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of three of them",
+        (
+            f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of "
+            "three of them"
+        ),
     ),
 ]
 Boundaries = Annotated[
@@ -107,7 +110,10 @@ Steps = Annotated[
     InOneMessage,
     Allowed(
         "list",
-        "a list of the first and the last step, whole numbers from 0, the last not before the first",
+        (
+            "a list of the first and the last step, whole numbers from 0, the last not before "
+            "the first"
+        ),
     ),
 ]
 Cell = Annotated[
@@ -163,35 +169,36 @@ class Fluid(Section):
     boundary: Boundaries = Field(
         "free-slip",
         validate_default=True,
-        description="What is at the two ends of an axis. free-slip: a wall along which the fluid glides; no-slip: a "
-        "wall to which it sticks; periodic: what leaves at one end enters at the other. One word for all axes, or one "
-        "for each.",
+        description="What is at the two ends of an axis. free-slip: a wall along which the fluid "
+        "glides; no-slip: a wall to which it sticks; periodic: what leaves at one end enters at "
+        "the other. One word for all axes, or one for each.",
     )
     dtype: Literal["float32", "float64"] = Field(
         "float32", description="Type of the numbers on the grid."
     )
     projection: Literal["exact", "course"] = Field(
         "exact",
-        description="How the pressure gradient is subtracted. exact: so that the divergence goes; course: without its "
-        "factor 1/h (h is the edge of a cell), and with diffusion started from zero, as the program of the course "
-        "does; its published totals depend on it.",
+        description="How the pressure gradient is subtracted. exact: so that the divergence "
+        "goes; course: without its factor 1/h (h is the edge of a cell), and with diffusion "
+        "started from zero, as the program of the course does; its published totals depend on it.",
     )
     advection: Literal["semi-lagrangian", "maccormack"] = Field(
         "semi-lagrangian",
-        description="semi-lagrangian: first order, never unstable; maccormack: second order with a limiter, keeps "
-        "details for longer at about twice the price of this part.",
+        description="semi-lagrangian: first order, never unstable; maccormack: second order with "
+        "a limiter, keeps details for longer at about twice the price of this part.",
     )
     buoyancy: Number = Field(
         0.0,
-        description="Lift of the density: the acceleration is -buoyancy * density * gravity. Greater than 0, dense "
-        "smoke rises against gravity.",
+        description="Lift of the density: the acceleration is -buoyancy * density * gravity. "
+        "Greater than 0, dense smoke rises against gravity.",
     )
     gravity: Vector = Field(
         (0.0, -1.0, 0.0), description="Direction and strength of gravity, for buoyancy alone."
     )
     vorticity_confinement: NonNegative = Field(
         0.0,
-        description="Strength of the force that gives back to small eddies what the grid takes. 0: none.",
+        description="Strength of the force that gives back to small eddies what the grid takes. "
+        "0: none.",
     )
 
 
@@ -200,26 +207,28 @@ class Solver(Section):
 
     method: Literal["lexicographic", "red-black", "sor", "multigrid"] = Field(
         "red-black",
-        description="red-black: Gauss-Seidel, first the cells of one colour of a chess board, then the others; sor: "
-        "the same with over-relaxation; multigrid: V-cycles, by far the best where the pressure must be exact; "
-        "lexicographic: Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread.",
+        description="red-black: Gauss-Seidel, first the cells of one colour of a chess board, "
+        "then the others; sor: the same with over-relaxation; multigrid: V-cycles, by far the "
+        "best where the pressure must be exact; lexicographic: Gauss-Seidel cell after cell, "
+        "always max_iterations, for comparison on one CPU thread.",
     )
     max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
         20, description="Most iterations (both colours; cycles of multigrid) of a solve."
     )
     tolerance: NonNegative = Field(
         1e-7,
-        description="A solve stops when what criterion measures is no greater. 0: always max_iterations.",
+        description="A solve stops when what criterion measures is no greater. 0: always "
+        "max_iterations.",
     )
     criterion: Literal["change", "residual"] = Field(
         "change",
-        description="change: the largest change of a cell in an iteration; residual: the largest residual over the "
-        "largest right-hand side.",
+        description="change: the largest change of a cell in an iteration; residual: the largest "
+        "residual over the largest right-hand side.",
     )
     omega: Omega = Field(
         "auto",
-        description="Relaxation factor of sor; with 1 it is red-black but for the cells at walls. auto: the one that "
-        "suits the smoothest mode.",
+        description="Relaxation factor of sor; with 1 it is red-black but for the cells at "
+        "walls. auto: the one that suits the smoothest mode.",
     )
 
 
@@ -240,11 +249,13 @@ class Event(ExclusiveSection):
 
     step: Count | None = Field(
         None,
-        description="The step at whose beginning it happens; the first step is 0. Give either this or steps.",
+        description="The step at whose beginning it happens; the first step is 0. Give either "
+        "this or steps.",
     )
     steps: Steps | None = Field(
         None,
-        description="The first and the last of the steps at which it happens. Give either this or step.",
+        description="The first and the last of the steps at which it happens. Give either this "
+        "or step.",
     )
     density: Number | None = Field(
         None, description="Density given to the cells. Give either this or velocity."
@@ -254,8 +265,8 @@ class Event(ExclusiveSection):
     )
     cell: Cell | None = Field(
         None,
-        description="The cell, counted from 0. Where neither cell nor box nor sphere is given, it is the one at the "
-        "centre, n // 2 - 1 along each axis.",
+        description="The cell, counted from 0. Where neither cell nor box nor sphere is given, "
+        "it is the one at the centre, n // 2 - 1 along each axis.",
     )
     box: Box | None = Field(
         None, description="All cells of a box: [[x0, x1], [y0, y1], [z0, z1]], the ends excluded."
@@ -263,7 +274,8 @@ class Event(ExclusiveSection):
     sphere: Sphere | None = Field(None, description="All cells whose centres lie within a sphere.")
     mode: Literal["set", "add"] = Field(
         "set",
-        description="set: in the place of what the cells hold; add: added to it, at each step anew.",
+        description="set: in the place of what the cells hold; add: added to it, at each step "
+        "anew.",
     )
 
     @property
@@ -298,18 +310,18 @@ class Sources(Section):
 
     carry_over: Switch = Field(
         False,
-        description="Start each step as the program of the course does, which never cleared its scratch arrays: what "
-        "the step before left there is added to velocity and density, times dt, and solves start from it. Only for "
-        "its published totals.",
+        description="Start each step as the program of the course does, which never cleared its "
+        "scratch arrays: what the step before left there is added to velocity and density, times "
+        "dt, and solves start from it. Only for its published totals.",
     )
     events: Events = Field(
         (), description="Events; those of one step happen in this order, before those of file."
     )
     file: InputFile | None = Field(
         None,
-        description="A file of events in the format of the course: the number of steps, then lines `source d t` and "
-        "`force x y z t`. A relative path starts at the folder of the YAML file; with --set, at the folder in which "
-        "the command runs.",
+        description="A file of events in the format of the course: the number of steps, then "
+        "lines `source d t` and `force x y z t`. A relative path starts at the folder of the "
+        "YAML file; with --set, at the folder in which the command runs.",
     )
 
 
@@ -317,8 +329,8 @@ class FluidTime(Time):
     """How time advances, and when the run stops."""
 
     dt: Positive = Field(
-        description="Time step, in units of time. Any step is stable; details are lost where the fluid crosses many "
-        "cells in a step (see the diagnostic cfl)."
+        description="Time step, in units of time. Any step is stable; details are lost where the "
+        "fluid crosses many cells in a step (see the diagnostic cfl)."
     )
 
 
@@ -327,7 +339,8 @@ class FluidCompute(Compute):
 
     exchange: Literal["auto", "halo"] = Field(
         "auto",
-        description="How ranks see each other's planes. halo: neighbours exchange their outermost ones; auto chooses.",
+        description="How ranks see each other's planes. halo: neighbours exchange their "
+        "outermost ones; auto chooses.",
     )
 
     @field_validator("exchange", mode="before")
@@ -348,12 +361,14 @@ class FluidOutput(Output):
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
-        description="When total density, energy, divergence and the like are computed and written. null: never.",
+        description="When total density, energy, divergence and the like are computed and "
+        "written. null: never.",
     )
     fields: FieldNames = Field(("density", "velocity"), description="Which fields a frame holds.")
     stride: AtLeastOne = Field(
         1,
-        description="A frame holds every so many cells along each axis; with planes, along x and y alone.",
+        description="A frame holds every so many cells along each axis; with planes, along x and "
+        "y alone.",
     )
     planes: Planes | None = Field(
         None, description="Planes of z, counted from 0, that a frame holds. null: all (see stride)."

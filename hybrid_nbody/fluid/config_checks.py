@@ -21,7 +21,7 @@ SMALLEST = {"float32": 2.0**-126, "float64": 2.0**-1022}
 
 
 def faults(config: "FluidConfig") -> Faults:
-    """Return each combination of valid keys that cannot be computed, as `sections.fault` makes them.
+    """Return a fault for each combination of valid keys that cannot be computed.
 
     Parameters
     ----------

@@ -30,12 +30,14 @@ output:
 """
 
 NOTES = """\
-Cells are cubes, and the longest edge of the box is the unit of length; x, y and z are the order of every list.
+Cells are cubes, and the longest edge of the box is the unit of length; x, y and z are the order of
+every list.
 
-Refused together: `sources.carry_over` with MacCormack advection, buoyancy or vorticity confinement; an odd number of
-cells along a periodic axis; the lexicographic solver with a periodic axis or a GPU; `solver.omega` without sor; with
-`criterion: residual` a tolerance below the rounding of `fluid.dtype` (1.2e-7 of float32); an event outside the grid, or
-at a step that the run does not have (the last is `time.steps` - 1)."""
+Refused together: `sources.carry_over` with MacCormack advection, buoyancy or vorticity confinement;
+an odd number of cells along a periodic axis; the lexicographic solver with a periodic axis or a
+GPU; `solver.omega` without sor; with `criterion: residual` a tolerance below the rounding of
+`fluid.dtype` (1.2e-7 of float32); an event outside the grid, or at a step that the run does not
+have (the last is `time.steps` - 1)."""
 
 
 class FluidKind:

@@ -64,13 +64,16 @@ class UniformSphereBodies(Section):
     radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
     virial_ratio: NonNegative = Field(
         1.0,
-        description="Twice the kinetic over the absolute potential energy, 2K/|W|: 1 is virial equilibrium, less than "
-        "1 contracts at first, more than 1 expands.",
+        description="Twice the kinetic over the absolute potential energy, 2K/|W|: 1 is virial "
+        "equilibrium, less than 1 contracts at first, more than 1 expands.",
     )
 
 
 class ColdSphereBodies(Section):
-    """A sphere of constant density at rest: it collapses within one free-fall time, 1.1107 sqrt(R^3 / (G M))."""
+    """A sphere of constant density at rest.
+
+    It collapses within one free-fall time, 1.1107 sqrt(R^3 / (G M)).
+    """
 
     kind: Literal["cold-sphere"] = Field(description="A uniform sphere at rest, for cold collapse.")
     n: BodyCount = Field(description="Number of bodies.")
@@ -92,7 +95,10 @@ class RandomBoxBodies(Section):
 
 
 class RandomSquareBodies(Section):
-    """Bodies at rest, scattered evenly in the unit square [0, 1]^2 of the plane z = 0, of total mass 1."""
+    """Bodies at rest, scattered evenly in the unit square [0, 1]^2 of the plane z = 0.
+
+    Their total mass is 1.
+    """
 
     kind: Literal["random-square"] = Field(
         description="Bodies scattered evenly in the unit square, at rest."
@@ -104,7 +110,10 @@ class RandomSquareBodies(Section):
 
 
 class TwoBodies(Section):
-    """Two bodies on a Kepler orbit around their common centre of mass, for comparison with the exact solution."""
+    """Two bodies on a Kepler orbit around their common centre of mass.
+
+    For comparison with the exact solution.
+    """
 
     kind: Literal["two-body"] = Field(description="Two bodies on a Kepler orbit.")
     masses: TwoMasses = Field((1.0, 1.0), description="The two masses.")
@@ -113,12 +122,16 @@ class TwoBodies(Section):
     )
     eccentricity: Annotated[NonNegative, Lt(1)] = Field(
         0.0,
-        description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller time.dt.",
+        description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller "
+        "time.dt.",
     )
 
 
 class FigureEightBodies(Section):
-    """Three equal masses that chase one another along a figure eight; it returns after 6.3259 units of time (G = 1)."""
+    """Three equal masses that chase one another along a figure eight.
+
+    Each is back after 6.3259 units of time (G = 1).
+    """
 
     kind: Literal["figure-eight"] = Field(description="Three bodies on the figure-eight orbit.")
 
@@ -139,13 +152,13 @@ class FileBodies(Section):
 
     kind: Literal["file"] = Field(description="Bodies read from a file.")
     path: InputFile = Field(
-        description="The file. In a YAML file, a relative path starts at the folder of that YAML file; with --set, at "
-        "the folder in which the command runs."
+        description="The file. In a YAML file, a relative path starts at the folder of that YAML "
+        "file; with --set, at the folder in which the command runs."
     )
     dimensions: Dimensions = Field(
         3,
-        description="2: every body must lie in the plane z = 0 and move within it, where it then stays exactly; a file "
-        "with others is refused.",
+        description="2: every body must lie in the plane z = 0 and move within it, where it then "
+        "stays exactly; a file with others is refused.",
     )
 
 
@@ -170,27 +183,31 @@ class Gravity(Section):
     )
     softening: NonNegative = Field(
         0.0,
-        description="Plummer softening length, in units of length: two bodies at distance r attract as if they were "
-        "sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for orbits of a few bodies; a cluster needs some, 0.01 "
-        "for the Plummer sphere of the examples, or close pairs spoil the energy.",
+        description="Plummer softening length, in units of length: two bodies at distance r "
+        "attract as if they were sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for "
+        "orbits of a few bodies; a cluster needs some, 0.01 for the Plummer sphere of the "
+        "examples, or close pairs spoil the energy.",
     )
     solver: Solver = Field(
         "direct", description="How forces are found: direct sums over all pairs."
     )
     precision: Literal["single", "mixed", "double"] = Field(
         "single",
-        description="Precision of the force between a pair; positions and velocities are always float64. single is "
-        "the fastest and right for clusters, mixed is far more accurate at a moderate price, double is for a few "
-        "bodies and for comparison.",
+        description="Precision of the force between a pair; positions and velocities are always "
+        "float64. single is the fastest and right for clusters, mixed is far more accurate at a "
+        "moderate price, double is for a few bodies and for comparison.",
     )
 
 
 class ActivityMap(Section):
-    """A map of how many bodies are where in the unit square [0, 1]^2, written with each frame as `activity/map`."""
+    """A map of the number of bodies in the unit square [0, 1]^2.
+
+    It is written with each frame as `activity/map`.
+    """
 
     cells: Annotated[AtLeastOne, Le(MOST_MAP_CELLS)] = Field(
-        description="Cells D along each side. A cell of the map holds D / N times the number of bodies in it, N being "
-        "the number of all; bodies outside the square count nowhere."
+        description="Cells D along each side. A cell of the map holds D / N times the number of "
+        "bodies in it, N being the number of all; bodies outside the square count nowhere."
     )
 
 
@@ -198,26 +215,27 @@ class NBodyTime(Time):
     """How time advances, and when the run stops."""
 
     dt: Positive = Field(
-        description="Time step, in units of time. A good start is 1e-3; halve it until the energy error no longer "
-        "matters."
+        description="Time step, in units of time. A good start is 1e-3; halve it until the "
+        "energy error no longer matters."
     )
     integrator: IntegratorName = Field(
         "leapfrog",
-        description="leapfrog (kick-drift-kick, second order) for most runs; yoshida4 (fourth order, three forces a "
-        "step) where an error that does not drift has to be small; hermite4 (fourth order, steps of time.dt covered by "
-        "adaptive substeps that all bodies share) for close encounters and eccentric orbits; euler (semi-implicit, "
-        "first order) to see how it compares.",
+        description="leapfrog (kick-drift-kick, second order) for most runs; yoshida4 (fourth "
+        "order, three forces a step) where an error that does not drift has to be small; "
+        "hermite4 (fourth order, steps of time.dt covered by adaptive substeps that all bodies "
+        "share) for close encounters and eccentric orbits; euler (semi-implicit, first order) to "
+        "see how it compares.",
     )
     accuracy: Annotated[Positive, Le(1)] = Field(
         ACCURACY,
-        description="Only for hermite4: eta of Aarseth's criterion, to whose square root the substeps are "
-        "proportional. The energy error falls with its square; at most 0.02 is usual. Below 1e-3, gravity.precision "
-        "must be double, at least 1e-9.",
+        description="Only for hermite4: eta of Aarseth's criterion, to whose square root the "
+        "substeps are proportional. The energy error falls with its square; at most 0.02 is "
+        "usual. Below 1e-3, gravity.precision must be double, at least 1e-9.",
     )
     max_energy_error: Positive | None = Field(
         10.0,
-        description="The run stops as a runaway when the absolute relative energy error exceeds this. null switches "
-        "the check off.",
+        description="The run stops as a runaway when the absolute relative energy error exceeds "
+        "this. null switches the check off.",
     )
 
     @property
@@ -231,7 +249,10 @@ class NBodyTime(Time):
         """Refuse an accuracy that no step would heed."""
         time = handler(data)
         if time.accuracy != ACCURACY and time.integrator != "hermite4":
-            text = f"is for integrator hermite4; leave it at {ACCURACY:g}, or take time.integrator: hermite4"
+            text = (
+                f"is for integrator hermite4; leave it at {ACCURACY:g}, or take time.integrator: "
+                "hermite4"
+            )
             raise ValidationError.from_exception_data(
                 cls.__name__, [fault(("accuracy",), time.accuracy, text)]
             )
@@ -243,15 +264,17 @@ class NBodyCompute(Compute):
 
     cpu_share: Share = Field(
         "auto",
-        description="With backend hybrid, the share of a rank's bodies whose forces its CPU threads compute while its "
-        "GPU computes the others. auto: measured at the start and adapted slowly; 0 or 1 where one device alone is "
-        "faster. The last digits depend on it, so give a number for a run that can be repeated to the bit.",
+        description="With backend hybrid, the share of a rank's bodies whose forces its CPU "
+        "threads compute while its GPU computes the others. auto: measured at the start and "
+        "adapted slowly; 0 or 1 where one device alone is faster. The last digits depend on it, "
+        "so give a number for a run that can be repeated to the bit.",
     )
     exchange: Literal["auto", "allgather", "ring"] = Field(
         "auto",
-        description="How ranks see each other's bodies. allgather: every rank holds all positions, and the last digits "
-        "do not depend on the number of ranks; ring: blocks of bodies go around the ranks while they compute, so that "
-        "all devices together need to hold them only once; auto: allgather, unless the bodies fill much of a device.",
+        description="How ranks see each other's bodies. allgather: every rank holds all "
+        "positions, and the last digits do not depend on the number of ranks; ring: blocks of "
+        "bodies go around the ranks while they compute, so that all devices together need to "
+        "hold them only once; auto: allgather, unless the bodies fill much of a device.",
     )
 
     @model_validator(mode="wrap")
@@ -275,7 +298,8 @@ class NBodyConfig(ModelConfig):
     title: Line = Field("", description="A name for pictures and summaries.")
     seed: Annotated[Whole, Ge(0)] = Field(
         1,
-        description="Seed of the random numbers: the same seed makes the same bodies on any number of ranks.",
+        description="Seed of the random numbers: the same seed makes the same bodies on any "
+        "number of ranks.",
     )
     bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")

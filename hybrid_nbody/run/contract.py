@@ -69,7 +69,7 @@ class Builder(Protocol):
         """Return the seconds that this rank has computed, without waiting for others."""
 
     def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
-        """Return the rows a second of each rank, which was busy for `seconds`; None if not known."""
+        """Return the rows a second of each rank that was busy for `seconds`; None if unknown."""
 
     def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""

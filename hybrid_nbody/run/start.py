@@ -139,7 +139,7 @@ def build(
     communicator: Communicator,
     devices: Devices | None = None,
 ) -> RunSetup:
-    """Return the model of a configuration at its initial state, for callers that step it themselves.
+    """Return the model of a configuration at its initial state, to be stepped by the caller.
 
     Parameters
     ----------

@@ -36,7 +36,10 @@ def test_a_fluid(in_folder, alone):
     assert check("x.yaml", [], alone).splitlines() == [
         "x.yaml: a valid configuration",
         "  grid         8 x 6 x 10 cells, 10 to 10 planes a rank on 1",
-        "  fluid        periodic, no-slip, no-slip along x, y, z; viscosity 0.0001, diffusion 0.0001",
+        (
+            "  fluid        periodic, no-slip, no-slip along x, y, z; viscosity 0.0001, "
+            "diffusion 0.0001"
+        ),
         "  method       semi-lagrangian advection, exact projection",
         "  solver       red-black, at most 20 iterations, tolerance 1e-07 on the change",
         "  sources      3 events, steps 3 to 9",
@@ -52,11 +55,12 @@ def test_a_fluid(in_folder, alone):
 
 
 def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alone):
-    """3 frames of 48 bytes a body and 8 a cell; 2 checkpoints and the rest are 214 kB, 69 and 16 bytes a body."""
+    """3 frames of 48 bytes a body and 8 a cell; the rest is 214 kB, 69 and 16 bytes a body."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.yaml").write_text(
-        "model: nbody\nbodies: {kind: random-square, n: 10}\ntime: {dt: 0.5, steps: 10}\nactivity_map: {cells: 500}\n"
-        "compute: {backend: cpu, threads: 1}\noutput: {trajectory: {every_steps: 5}}\n"
+        "model: nbody\nbodies: {kind: random-square, n: 10}\ntime: {dt: 0.5, steps: "
+        "10}\nactivity_map: {cells: 500}\ncompute: {backend: cpu, threads: 1}\noutput: "
+        "{trajectory: {every_steps: 5}}\n"
     )
     assert check("x.yaml", [], alone).endswith(
         "2 rows of diagnostics, 2 checkpoints, about 6.22 MB"
@@ -67,8 +71,8 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
     """A few large frames, and many small ones."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.yaml").write_text(
-        "model: nbody\nbodies: {kind: plummer, n: 100}\ntime: {dt: 1e-6, steps: 900}\n"
-        "compute: {backend: cpu, threads: 1}\noutput: {checkpoint: null, trajectory: {every_steps: 1}}\n"
+        "model: nbody\nbodies: {kind: plummer, n: 100}\ntime: {dt: 1e-6, steps: 900}\ncompute: "
+        "{backend: cpu, threads: 1}\noutput: {checkpoint: null, trajectory: {every_steps: 1}}\n"
     )
     for overrides in ([], ["bodies.n=9000", "time.steps=2"]):
         settings = [word for override in overrides for word in ("--set", override)]
@@ -92,7 +96,10 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
         ("solver.tolerance=0", "solver       red-black, at most 20 iterations, no tolerance"),
         (
             "output.planes=[1, 2]",
-            "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 205 kB",
+            (
+                "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about "
+                "205 kB"
+            ),
         ),
     ],
 )
@@ -133,6 +140,7 @@ def test_a_bad_file_of_events_is_refused_by_name_and_line(in_folder, alone, even
 )
 def test_the_work_follows_from_the_integrator(in_folder, alone, integrator, work):
     (in_folder / "y.yaml").write_text(
-        f"model: nbody\nbodies: {{kind: plummer, n: 4}}\ntime: {{dt: 0.1, steps: 10, integrator: {integrator}}}\n"
+        f"model: nbody\nbodies: {{kind: plummer, n: 4}}\ntime: {{dt: 0.1, steps: 10, integrator: "
+        f"{integrator}}}\n"
     )
     assert f"  work         {work}" in check("y.yaml", ["compute.backend=cpu"], alone).splitlines()

@@ -51,7 +51,10 @@ def test_the_table_has_a_line_a_rank():
     assert table(everyone) == [
         "  ranks        3 on 2 nodes",
         "         rank  host                  local rank  cores  threads  device",
-        "            0  here                      0 of 2      8        4  GPU 0, H200, 0000:0b:00.0",
+        (
+            "            0  here                      0 of 2      8        4  GPU 0, H200, "
+            "0000:0b:00.0"
+        ),
         "            1  here                      1 of 2      8        4  CPU",
         "            2  there                     0 of 1      8        4  CPU",
         "  no GPU       rank 1: CuPy is not installed",
@@ -119,7 +122,10 @@ def test_what_costs_speed_is_noted_with_what_helps(everyone, expected):
 def test_different_versions_are_a_fault():
     assert different_versions([facts(0), facts(1)]) == []
     assert different_versions([facts(0), facts(1, versions="2"), facts(2)]) == [
-        "ranks run different versions: start the same environment on every node (ranks 0, 2: 1; rank 1: 2)"
+        (
+            "ranks run different versions: start the same environment on every node (ranks 0, 2: "
+            "1; rank 1: 2)"
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""The command line as a user calls it: help, every refusal with its exact message, nothing written when refused."""
+"""The command line as a user calls it: help, and every refusal, which writes nothing."""
 
 import os
 import subprocess
@@ -59,7 +59,10 @@ def with_line(folder, old, new):
         (
             "steps: 5",
             "steps: 5, end: 1",
-            "job.yaml:4: time.end: cannot be given together with steps; give exactly one of end and steps",
+            (
+                "job.yaml:4: time.end: cannot be given together with steps; give exactly one of "
+                "end and steps"
+            ),
         ),
         (
             "bodies:",
@@ -97,9 +100,9 @@ def test_a_missing_file_and_a_directory(folder):
 def test_text_that_is_not_utf_8(folder):
     (folder / "job.yaml").write_bytes(GOOD.encode() + b"title: \xff\n")
     message = refused(folder, "job.yaml")
-    assert (
-        message
-        == f"job.yaml:7: is not UTF-8 text (byte 0xff at offset {len(GOOD) + 7}); save the file as UTF-8"
+    assert message == (
+        f"job.yaml:7: is not UTF-8 text (byte 0xff at offset {len(GOOD) + 7}); save the file "
+        "as UTF-8"
     )
 
 
@@ -109,7 +112,8 @@ def test_text_that_is_not_utf_8(folder):
 def test_tags_are_refused(folder, tag, value):
     (folder / "job.yaml").write_text(GOOD + f"title: !!{tag}:os.system {value}\n")
     assert refused(folder, "job.yaml") == (
-        f"job.yaml:7: title: tags such as 'tag:yaml.org,2002:{tag}:os.system' are not allowed; write the plain value"
+        f"job.yaml:7: title: tags such as 'tag:yaml.org,2002:{tag}:os.system' are not allowed; "
+        "write the plain value"
     )
 
 
@@ -276,10 +280,10 @@ def test_weights_must_match_the_ranks(folder, mpirun):
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys\nfrom hybrid_nbody.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numba', 'mpi4py', 'cupy', 'numpy', 'h5py', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
-        "sys.exit(str(sorted(heavy)) if heavy else 0)"
+        "import sys\nfrom hybrid_nbody.cli.main import main\ntry:\n    main(['--help'])\nexcept "
+        "SystemExit:\n    pass\nheavy = {'numba', 'mpi4py', 'cupy', 'numpy', 'h5py', "
+        "'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\nsys.exit(str(sorted(heavy)) if "
+        "heavy else 0)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60

@@ -212,7 +212,7 @@ class Paced:
 def test_a_timed_run_looks_up_twice_a_second(
     alone, monkeypatch, interactions, step_seconds, steps, pieces
 ):
-    """Ctrl-C is answered between pieces; the first one is small, as nothing is known of its time."""
+    """Ctrl-C is answered between pieces; the first is small, as its time is not known."""
     model = Paced(interactions, step_seconds)
     monkeypatch.setattr(square.time, "perf_counter", lambda: model.now)
     np.testing.assert_allclose(

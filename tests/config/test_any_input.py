@@ -1,4 +1,4 @@
-"""Whatever a file or an override holds: a configuration, or a `ConfigError` of which each line has a place."""
+"""Any file or override gives a configuration, or a `ConfigError` with a place in each line."""
 
 import re
 

@@ -68,7 +68,10 @@ def test_another_failure_to_read_keeps_its_reason(in_folder):
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "--- # nothing", "null\n"])
 def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
-    keys = "model, title, seed, bodies, gravity, time, activity_map, compute, output, grid, fluid, solver, sources"
+    keys = (
+        "model, title, seed, bodies, gravity, time, activity_map, compute, output, grid, fluid, "
+        "solver, sources"
+    )
     assert (
         message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
     )
@@ -192,7 +195,10 @@ def test_an_override_with_null_replaces_no_other_key(config_of, faults_of):
 
 def test_overrides_that_exclude_each_other(faults_of):
     assert faults_of("seed: 1", "time.steps=3", "time.end=2") == [
-        "--set time.end=2: time.end: cannot be given together with steps; give exactly one of end and steps"
+        (
+            "--set time.end=2: time.end: cannot be given together with steps; give exactly one "
+            "of end and steps"
+        )
     ]
 
 
@@ -208,13 +214,19 @@ OVERRIDE_MESSAGES = {
     "time..dt=3": "must be KEY=VALUE, such as time.dt=1e-3",
     f"{'a.' * 5000}b=1": "must be KEY=VALUE, such as time.dt=1e-3",
     "time.dt.x=3": "time.dt.x: there are no keys below time.dt, it holds one value",
-    "seed=!!python/object:os.system x": "seed: tags such as 'tag:yaml.org,2002:python/object:os.system' "
-    "are not allowed; write the plain value",
+    "seed=!!python/object:os.system x": (
+        "seed: tags such as 'tag:yaml.org,2002:python/object:os.system' are not allowed; write "
+        "the plain value"
+    ),
     "seed=[*a, *a]": "seed[0]: aliases such as *a are not allowed; write the value out",
     "seed=[1": "seed: cannot be read as YAML: expected ',' or ']', but got '<stream end>' "
     "(while parsing a flow sequence that begins in line 1)",
-    "bodies={kind: plummer, kind: file, n: 1}": "bodies.kind: duplicate key, first given in line 1; keep one of them",
-    "bodies={kind: plummer}": "bodies.n: is missing; must be a whole number, at least 1 and at most 1e9",
+    ("bodies={kind: plummer, kind: file, n: 1}"): (
+        "bodies.kind: duplicate key, first given in line 1; keep one of them"
+    ),
+    ("bodies={kind: plummer}"): (
+        "bodies.n: is missing; must be a whole number, at least 1 and at most 1e9"
+    ),
     "title=\udce9": "title: holds the control character U+DCE9; only text is allowed",
 }
 

@@ -5,7 +5,10 @@ from support.configs import loads
 
 from hybrid_nbody.config.loader import ConfigError
 
-KINDS = "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, lagrange-triangle, file"
+KINDS = (
+    "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, "
+    "lagrange-triangle, file"
+)
 KEYS = "model, title, seed, bodies, gravity, time, activity_map, compute, output"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
 BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
@@ -20,19 +23,35 @@ MESSAGES = {
     "time: {dt: 0.1, steps: 0}": "1: time.steps: must be at least 1 (got 0)",
     "time: {dt: 0.1, steps: 1e16}": "1: time.steps: must be at most 1e15 (got 1e+16)",
     "time: {dt: 1e-300, end: 1}": "1: time.end: must be at most 1e15 steps of time.dt away (got 1)",
-    "time: {dt: 0.1, end: 1, max_energy_error: 0}": "1: time.max_energy_error: must be greater than 0 (got 0)",
+    ("time: {dt: 0.1, end: 1, max_energy_error: 0}"): (
+        "1: time.max_energy_error: must be greater than 0 (got 0)"
+    ),
     "bodies: {kind: plummer, n: 0}": "1: bodies.n: must be at least 1 (got 0)",
     "bodies: {kind: cold-sphere, n: 1e10}": "1: bodies.n: must be at most 1e9 (got 10000000000.0)",
-    "bodies: {kind: two-body, eccentricity: 1}": "1: bodies.eccentricity: must be less than 1 (got 1)",
-    "bodies: {kind: two-body, eccentricity: -0.1}": "1: bodies.eccentricity: must be at least 0 (got -0.1)",
-    "bodies: {kind: two-body, masses: [1, 0]}": "1: bodies.masses[1]: must be greater than 0 (got 0)",
-    "bodies: {kind: uniform-sphere, n: 2, virial_ratio: -1}": "1: bodies.virial_ratio: must be at least 0 (got -1)",
+    ("bodies: {kind: two-body, eccentricity: 1}"): (
+        "1: bodies.eccentricity: must be less than 1 (got 1)"
+    ),
+    ("bodies: {kind: two-body, eccentricity: -0.1}"): (
+        "1: bodies.eccentricity: must be at least 0 (got -0.1)"
+    ),
+    ("bodies: {kind: two-body, masses: [1, 0]}"): (
+        "1: bodies.masses[1]: must be greater than 0 (got 0)"
+    ),
+    ("bodies: {kind: uniform-sphere, n: 2, virial_ratio: -1}"): (
+        "1: bodies.virial_ratio: must be at least 0 (got -1)"
+    ),
     "gravity: {softening: -1e-3}": "1: gravity.softening: must be at least 0 (got -0.001)",
     "gravity: {G: 0}": "1: gravity.G: must be greater than 0 (got 0)",
     "seed: -1": "1: seed: must be at least 0 (got -1)",
-    "output: {checkpoint: {every_steps: 5, keep: 0}}": "1: output.checkpoint.keep: must be at least 1 (got 0)",
-    "output: {trajectory: {every_steps: 0}}": "1: output.trajectory.every_steps: must be at least 1 (got 0)",
-    "output: {diagnostics: {every_time: 0.0}}": "1: output.diagnostics.every_time: must be greater than 0 (got 0.0)",
+    ("output: {checkpoint: {every_steps: 5, keep: 0}}"): (
+        "1: output.checkpoint.keep: must be at least 1 (got 0)"
+    ),
+    ("output: {trajectory: {every_steps: 0}}"): (
+        "1: output.trajectory.every_steps: must be at least 1 (got 0)"
+    ),
+    ("output: {diagnostics: {every_time: 0.0}}"): (
+        "1: output.diagnostics.every_time: must be greater than 0 (got 0.0)"
+    ),
     # numbers that are none
     "gravity: {G: .inf}": "1: gravity.G: must be a number, greater than 0 (got inf)",
     "gravity: {G: 1e999}": "1: gravity.G: must be a number, greater than 0 (got inf)",
@@ -42,9 +61,15 @@ MESSAGES = {
     "time: {dt: true, end: 1}": "1: time.dt: must be a number, greater than 0 (got true)",
     "time: {dt: null, end: 1}": "1: time.dt: must be a number, greater than 0 (got null)",
     "time: {dt: 0.1, end: [1]}": "1: time.end: must be a number, greater than 0, or null (got [1])",
-    "bodies: {kind: plummer, n: '4'}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got '4')",
-    "bodies: {kind: plummer, n: 1.5}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 1.5)",
-    "bodies: {kind: plummer, n: true}": "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got true)",
+    ("bodies: {kind: plummer, n: '4'}"): (
+        "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got '4')"
+    ),
+    ("bodies: {kind: plummer, n: 1.5}"): (
+        "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got 1.5)"
+    ),
+    ("bodies: {kind: plummer, n: true}"): (
+        "1: bodies.n: must be a whole number, at least 1 and at most 1e9 (got true)"
+    ),
     "bodies: {kind: two-body, masses: 1}": (
         "1: bodies.masses: must be a list of two numbers, each greater than 0 (got 1)"
     ),
@@ -54,37 +79,60 @@ MESSAGES = {
     "bodies: {kind: two-body, masses: [1, 2, 3]}": (
         "1: bodies.masses: must be a list of two numbers, each greater than 0 (got [1, 2, 3])"
     ),
-    "bodies: {kind: two-body, masses: [1, two]}": "1: bodies.masses[1]: must be a number (got 'two')",
-    "bodies: [plummer]": "1: bodies: must be a mapping with the key kind and the keys of that kind (got ['plummer'])",
-    "gravity: 9.81": "1: gravity: must be a mapping of the keys G, softening, solver, precision (got 9.81)",
-    "gravity:": "1: gravity: must be a mapping of the keys G, softening, solver, precision (got null)",
+    ("bodies: {kind: two-body, masses: [1, two]}"): (
+        "1: bodies.masses[1]: must be a number (got 'two')"
+    ),
+    "bodies: [plummer]": (
+        "1: bodies: must be a mapping with the key kind and the keys of that kind (got ['plummer'])"
+    ),
+    ("gravity: 9.81"): (
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision (got 9.81)"
+    ),
+    ("gravity:"): (
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision (got null)"
+    ),
     "output: {trajectory: 5}": (
-        "1: output.trajectory: must be a mapping of the keys every_steps, every_time, or null (got 5)"
+        "1: output.trajectory: must be a mapping of the keys every_steps, every_time, or null "
+        "(got 5)"
     ),
     "title: 2026": f"1: title: must be {A_LINE} (got 2026)",
     'title: "two\\nlines"': f"1: title: must be {A_LINE} (got 'two\\nlines')",
     'title: "\\e[31mred"': f"1: title: must be {A_LINE} (got '\\x1b[31mred')",
-    "output: {directory: ''}": "1: output.directory: must be the name of a file or folder, in one line (got '')",
+    ("output: {directory: ''}"): (
+        "1: output.directory: must be the name of a file or folder, in one line (got '')"
+    ),
     'bodies: {kind: file, path: "a\\0b"}': (
         "1: bodies.path: must be the name of a file or folder, in one line (got 'a\\x00b')"
     ),
     # words
     "gravity: {precision: duoble}": (
-        "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got 'duoble')"
+        "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got "
+        "'duoble')"
     ),
     "gravity: {solver: tree}": "1: gravity.solver: must be direct (got 'tree')",
-    "compute: {backend: GPU}": f"1: compute.backend: must be {BACKENDS}; did you mean 'gpu'? (got 'GPU')",
-    "compute: {backend: [gpu, auto]}": f"1: compute.backend: must be {BACKENDS} (got ['gpu', 'auto'])",
+    ("compute: {backend: GPU}"): (
+        f"1: compute.backend: must be {BACKENDS}; did you mean 'gpu'? (got 'GPU')"
+    ),
+    ("compute: {backend: [gpu, auto]}"): (
+        f"1: compute.backend: must be {BACKENDS} (got ['gpu', 'auto'])"
+    ),
     "model: n-body": "1: model: must be one of nbody, fluid; did you mean 'nbody'? (got 'n-body')",
     "model: smoke": "1: model: must be one of nbody, fluid (got 'smoke')",
     "model: 3": "1: model: must be one of nbody, fluid (got 3)",
-    "bodies: {kind: plumer, n: 3}": f"1: bodies.kind: must be one of {KINDS}; did you mean 'plummer'? (got 'plumer')",
+    ("bodies: {kind: plumer, n: 3}"): (
+        f"1: bodies.kind: must be one of {KINDS}; did you mean 'plummer'? (got 'plumer')"
+    ),
     "bodies: {kind: [file]}": f"1: bodies.kind: must be one of {KINDS} (got ['file'])",
     # threads, weights and durations
-    "compute: {threads: 0}": "1: compute.threads: must be auto or a whole number, at least 1 (got 0)",
-    "compute: {threads: 1.5}": "1: compute.threads: must be auto or a whole number, at least 1 (got 1.5)",
+    ("compute: {threads: 0}"): (
+        "1: compute.threads: must be auto or a whole number, at least 1 (got 0)"
+    ),
+    ("compute: {threads: 1.5}"): (
+        "1: compute.threads: must be auto or a whole number, at least 1 (got 1.5)"
+    ),
     "compute: {threads: atuo}": (
-        "1: compute.threads: must be auto or a whole number, at least 1; did you mean 'auto'? (got 'atuo')"
+        "1: compute.threads: must be auto or a whole number, at least 1; did you mean 'auto'? "
+        "(got 'atuo')"
     ),
     "compute: {balance: [1, -1]}": "1: compute.balance[1]: must be at least 0 (got -1)",
     "compute: {balance: [1, x]}": "1: compute.balance[1]: must be a number (got 'x')",
@@ -92,55 +140,78 @@ MESSAGES = {
     "compute: {balance: [0, 0]}": (
         "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [0, 0])"
     ),
-    "compute: {balance: []}": "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [])",
+    ("compute: {balance: []}"): (
+        "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [])"
+    ),
     "compute: {balance: [1e308, 1e308]}": (
-        "1: compute.balance: the sum of the weights must be finite and greater than 0 (got [1e+308, 1e+308])"
+        "1: compute.balance: the sum of the weights must be finite and greater than 0 (got "
+        "[1e+308, 1e+308])"
     ),
     "compute: {balance: 1}": f"1: compute.balance: must be {WEIGHTS} (got 1)",
     "compute: {balance: mesured}": (
         f"1: compute.balance: must be {WEIGHTS}; did you mean 'measured'? (got 'mesured')"
     ),
-    "time: {dt: 0.1, end: 1, wall_limit: 2 hours}": f"1: time.wall_limit: must be {DURATION} (got '2 hours')",
-    "time: {dt: 0.1, end: 1, wall_limit: 30m2h}": f"1: time.wall_limit: must be {DURATION} (got '30m2h')",
+    ("time: {dt: 0.1, end: 1, wall_limit: 2 hours}"): (
+        f"1: time.wall_limit: must be {DURATION} (got '2 hours')"
+    ),
+    ("time: {dt: 0.1, end: 1, wall_limit: 30m2h}"): (
+        f"1: time.wall_limit: must be {DURATION} (got '30m2h')"
+    ),
     "time: {dt: 0.1, end: 1, wall_limit: 0s}": f"1: time.wall_limit: must be {DURATION} (got '0s')",
     "time: {dt: 0.1, end: 1, wall_limit: -5}": f"1: time.wall_limit: must be {DURATION} (got -5)",
     "time: {dt: 0.1, end: 1, wall_limit: ''}": f"1: time.wall_limit: must be {DURATION} (got '')",
-    "time: {dt: 0.1, end: 1, wall_limit: 1:30}": f"1: time.wall_limit: must be {DURATION} (got '1:30')",
+    ("time: {dt: 0.1, end: 1, wall_limit: 1:30}"): (
+        f"1: time.wall_limit: must be {DURATION} (got '1:30')"
+    ),
     # keys
     "gravity: {sofening: 1}": (
-        "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, solver, precision"
+        "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, "
+        "solver, precision"
     ),
-    "gravity: {g: 1}": "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision",
-    "compute: {cpu_share: 1.5}": "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 1.5)",
+    ("gravity: {g: 1}"): (
+        "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision"
+    ),
+    ("compute: {cpu_share: 1.5}"): (
+        "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 1.5)"
+    ),
     "compute: {cpu_share: 0.25}": (
-        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: hybrid (got 0.25)"
+        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: "
+        "hybrid (got 0.25)"
     ),
     "compute: {backend: [gpu, cpu], cpu_share: 0}": (
-        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: hybrid (got 0.0)"
+        "1: compute.cpu_share: is for backend hybrid; leave it at auto, or take compute.backend: "
+        "hybrid (got 0.0)"
     ),
     "time: {dt: 1, steps: 1, accuracy: 1e-3}": (
-        "1: time.accuracy: is for integrator hermite4; leave it at 0.01, or take time.integrator: hermite4 (got 0.001)"
+        "1: time.accuracy: is for integrator hermite4; leave it at 0.01, or take "
+        "time.integrator: hermite4 (got 0.001)"
     ),
-    "time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 2}": "1: time.accuracy: must be at most 1 (got 2)",
+    ("time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 2}"): (
+        "1: time.accuracy: must be at most 1 (got 2)"
+    ),
     "time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 1e-4}": (
-        "1: time.accuracy: must be at least 0.001 where forces are of single precision, or take gravity.precision: "
-        "double (got 0.0001)"
+        "1: time.accuracy: must be at least 0.001 where forces are of single precision, or take "
+        "gravity.precision: double (got 0.0001)"
     ),
     "time: {dt: 1, steps: 1, integrator: hermite4}\ncompute: {exchange: ring}": (
-        "2: compute.exchange: does not carry the velocities that time.integrator: hermite4 needs; use allgather or "
-        "auto (got 'ring')"
+        "2: compute.exchange: does not carry the velocities that time.integrator: hermite4 "
+        "needs; use allgather or auto (got 'ring')"
     ),
-    "compute: {cpu_share: half}": "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 'half')",
+    ("compute: {cpu_share: half}"): (
+        "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 'half')"
+    ),
     "compute: {gpu_share: 0.5}": (
-        "1: compute.gpu_share: unknown key; did you mean 'cpu_share'? allowed: backend, threads, balance, transport, "
-        "cpu_share, exchange"
+        "1: compute.gpu_share: unknown key; did you mean 'cpu_share'? allowed: backend, threads, "
+        "balance, transport, cpu_share, exchange"
     ),
     "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
     "'a\\nb': 1": f"1: a\\nb: unknown key; allowed: {KEYS}",
     "12: 1": f"1: 12: unknown key; allowed: {KEYS}",
     "time: {end: 1}": "1: time.dt: is missing; must be a number, greater than 0",
     "time:\n  # dt: 1\n  steps: 3": "1: time.dt: is missing; must be a number, greater than 0",
-    "bodies: {kind: plummer}": "1: bodies.n: is missing; must be a whole number, at least 1 and at most 1e9",
+    ("bodies: {kind: plummer}"): (
+        "1: bodies.n: is missing; must be a whole number, at least 1 and at most 1e9"
+    ),
     "bodies: {kind: random-square, n: 3, dimensions: 3}": "1: bodies.dimensions: must be 2 (got 3)",
     "bodies: {kind: file, path: a, dimensions: 4}": "1: bodies.dimensions: must be 2 or 3 (got 4)",
     "activity_map: {cells: 0}": "1: activity_map.cells: must be at least 1 (got 0)",
@@ -172,7 +243,10 @@ def test_missing_sections_are_reported_at_the_head_of_the_file():
         loads("# a comment\ntitle: x\n", "x.yaml")
     assert str(caught.value).split("\n") == [
         "x.yaml:2: model: is missing; must be one of nbody, fluid",
-        "x.yaml:2: bodies: is missing; must be a mapping with the key kind and the keys of that kind",
+        (
+            "x.yaml:2: bodies: is missing; must be a mapping with the key kind and the keys of "
+            "that kind"
+        ),
         f"x.yaml:2: time: is missing; must be a mapping of the keys {TIME_KEYS}",
     ]
 

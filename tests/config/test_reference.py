@@ -38,7 +38,7 @@ def test_every_key_and_kind_is_on_the_page():
 
 
 def keys_of(section, prefix=""):
-    """Yield each key that holds a value with its description; of the kinds of bodies, all keys but `kind`."""
+    """Yield each key that holds a value, with its description; of bodies all keys but `kind`."""
     for name, field in section.model_fields.items():
         if not sections(field.annotation) and f"{prefix}{name}" != "bodies.kind":
             yield f"{prefix}{name}", field.description

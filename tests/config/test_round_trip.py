@@ -119,9 +119,11 @@ title: 1 body
 seed: 1
 bodies: {kind: plummer, n: 8}
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: single}
-time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, max_energy_error: 10.0}
+time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
+max_energy_error: 10.0}
 activity_map: null
-compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, exchange: auto}
+compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, \
+exchange: auto}
 output:
   directory: output/run
   trajectory: {every_steps: 100}

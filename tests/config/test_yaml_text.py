@@ -90,10 +90,16 @@ REFUSED = {
     ],
     "seed: 1\n'seed': 2": ["2: seed: duplicate key, first given in line 1; keep one of them"],
     "title: !!python/object:os.system x": [
-        "1: title: tags such as 'tag:yaml.org,2002:python/object:os.system' are not allowed; write the plain value"
+        (
+            "1: title: tags such as 'tag:yaml.org,2002:python/object:os.system' are not allowed; "
+            "write the plain value"
+        )
     ],
     "seed:\n  !!python/object/apply:os.system ['true']": [
-        "2: seed: tags such as 'tag:yaml.org,2002:python/object/apply:os.system' are not allowed; write the plain value"
+        (
+            "2: seed: tags such as 'tag:yaml.org,2002:python/object/apply:os.system' are not "
+            "allowed; write the plain value"
+        )
     ],
     "seed: !!int '3'": [
         "1: seed: tags such as 'tag:yaml.org,2002:int' are not allowed; write the plain value"
@@ -108,7 +114,10 @@ REFUSED = {
     "? [a, b]\n: 1": ["1: a key must be a plain word"],
     "? !!str a\n: 1": ["1: a key must be a plain word"],
     "<<: {seed: 3}": [
-        "1: <<: unknown key; allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output"
+        (
+            "1: <<: unknown key; allowed: model, title, seed, bodies, gravity, time, "
+            "activity_map, compute, output"
+        )
     ],
     "seed: [1": [
         "2: cannot be read as YAML: expected ',' or ']', but got ':' "
@@ -138,7 +147,10 @@ def test_an_alias_bomb_of_ten_levels_is_refused_without_expanding_it(faults_of):
     levels = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 11)]
     lines = faults_of("\n".join(levels))
-    unknown = "unknown key; allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output"
+    unknown = (
+        "unknown key; allowed: model, title, seed, bodies, gravity, time, activity_map, compute, "
+        "output"
+    )
     assert sorted(lines) == sorted(
         ["x.yaml:2: a1[0]: aliases such as *a0 are not allowed; write the value out"]
         + [f"x.yaml:{n + 1}: a{n}: {unknown}" for n in range(11)]

@@ -1,4 +1,4 @@
-"""The configuration of a fluid: defaults, what its keys become, and the message of each kind of bad input."""
+"""The configuration of a fluid: defaults, what keys become, and the message of each fault."""
 
 from pathlib import Path
 
@@ -21,20 +21,23 @@ BOUNDARY = (
     "one of free-slip, no-slip, periodic, or a list of three of them, for the axes x, y and z"
 )
 BOX = "a list of three ranges [first, end] of cells, along x, y and z, end not included, or null"
-STEPS = "a list of the first and the last step, whole numbers from 0, the last not before the first, or null"
+STEPS = (
+    "a list of the first and the last step, whole numbers from 0, the last not before the first, "
+    "or null"
+)
 VECTOR = "a list of three numbers, along x, y and z"
 OMEGA = "auto or a number greater than 0 and less than 2"
 FIELDS = "a list of density and velocity, or of one of them"
 WITHOUT = "with sources.carry_over, which is for the totals of a program without it"
 FOR_BODIES = (
-    "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with one backend a rank, such "
-    "as [gpu, cpu], whose planes are shared out by speed"
+    "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with "
+    "one backend a rank, such as [gpu, cpu], whose planes are shared out by speed"
 )
 CARRY = "sources: {carry_over: true}\n"
 
 
 def completed(text):
-    """Return text followed by the required sections that it lacks: its own lines keep their numbers."""
+    """Return text followed by the required sections that it lacks; its lines keep their numbers."""
     missing = (
         part
         for part in (HEAD, GRID, TIME)
@@ -151,7 +154,10 @@ def test_a_boundary_for_each_axis():
 
 
 def test_events_know_their_first_and_last_step():
-    text = "sources:\n  events:\n    - {step: 3, density: 0}\n    - {steps: [2, 9], velocity: [1, 0, -1], mode: add}"
+    text = (
+        "sources:\n  events:\n    - {step: 3, density: 0}\n    - {steps: [2, 9], velocity: [1, "
+        "0, -1], mode: add}"
+    )
     single, several = config_of(text).sources.events
     assert (single.first, single.last, single.density, single.velocity, single.mode) == (
         3,
@@ -239,14 +245,16 @@ MESSAGES = {
     "fluid: {viscosity: -1}": "1: fluid.viscosity: must be at least 0 (got -1)",
     "fluid: {buoyancy: up}": "1: fluid.buoyancy: must be a number (got 'up')",
     "fluid: {gravity: [0, -1]}": f"1: fluid.gravity: must be {VECTOR} (got [0, -1])",
-    "fluid: {boundary: slip}": f"1: fluid.boundary: must be {BOUNDARY}; did you mean 'no-slip'? (got 'slip')",
+    ("fluid: {boundary: slip}"): (
+        f"1: fluid.boundary: must be {BOUNDARY}; did you mean 'no-slip'? (got 'slip')"
+    ),
     "fluid: {boundary: [no-slip]}": f"1: fluid.boundary: must be {BOUNDARY} (got ['no-slip'])",
     "fluid: {dtype: float16}": (
         "1: fluid.dtype: must be one of float32, float64; did you mean 'float64'? (got 'float16')"
     ),
     "solver: {method: redblack}": (
-        "1: solver.method: must be one of lexicographic, red-black, sor, multigrid; did you mean 'red-black'? "
-        "(got 'redblack')"
+        "1: solver.method: must be one of lexicographic, red-black, sor, multigrid; did you mean "
+        "'red-black'? (got 'redblack')"
     ),
     "solver: {max_iterations: 0}": "1: solver.max_iterations: must be at least 1 (got 0)",
     "solver: {tolerance: -1e-7}": "1: solver.tolerance: must be at least 0 (got -1e-07)",
@@ -256,23 +264,32 @@ MESSAGES = {
         "allowed: method, max_iterations, tolerance, criterion, omega"
     ),
     "sources: {carry_over: 1}": "1: sources.carry_over: must be true or false (got 1)",
-    "sources: {file: ''}": "1: sources.file: must be the name of a file or folder, in one line, or null (got '')",
-    "sources: {events: smoke}": (
-        f"1: sources.events: must be a list of events, each a mapping of the keys {EVENT_KEYS} (got 'smoke')"
+    ("sources: {file: ''}"): (
+        "1: sources.file: must be the name of a file or folder, in one line, or null (got '')"
     ),
-    "sources: {events: [3]}": f"1: sources.events[0]: must be a mapping of the keys {EVENT_KEYS} (got 3)",
+    "sources: {events: smoke}": (
+        f"1: sources.events: must be a list of events, each a mapping of the keys {EVENT_KEYS} "
+        "(got 'smoke')"
+    ),
+    ("sources: {events: [3]}"): (
+        f"1: sources.events[0]: must be a mapping of the keys {EVENT_KEYS} (got 3)"
+    ),
     "time: {dt: 0.1, steps: 10, integrator: leapfrog}": (
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit"
     ),
     "seed: 1": (
-        "1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, compute, output"
+        "1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, "
+        "compute, output"
     ),
     "compute: {exchange: allgather}": (
-        "1: compute.exchange: allgather is for bodies, not for a fluid; leave it at auto (got 'allgather')"
+        "1: compute.exchange: allgather is for bodies, not for a fluid; leave it at auto (got "
+        "'allgather')"
     ),
     "compute: {exchange: all}": "1: compute.exchange: must be one of auto, halo (got 'all')",
     "output: {fields: []}": f"1: output.fields: must be {FIELDS} (got [])",
-    "output: {fields: [density, density]}": f"1: output.fields: must be {FIELDS} (got ['density', 'density'])",
+    ("output: {fields: [density, density]}"): (
+        f"1: output.fields: must be {FIELDS} (got ['density', 'density'])"
+    ),
     "output: {fields: [pressure]}": f"1: output.fields: must be {FIELDS} (got ['pressure'])",
     "output: {stride: 0}": "1: output.stride: must be at least 1 (got 0)",
     "output: {planes: [1, 1]}": (
@@ -286,10 +303,12 @@ MESSAGES = {
         "step: 1"
     ): "1: sources.events[0]: a key is missing; give exactly one of density and velocity",
     event("step: 1, density: 1, velocity: [0, 0, 1]"): (
-        "1: sources.events[0].velocity: cannot be given together with density; give exactly one of density and velocity"
+        "1: sources.events[0].velocity: cannot be given together with density; give exactly one "
+        "of density and velocity"
     ),
     event("step: 1, density: 1, box: [[0, 1], [0, 1], [0, 1]], cell: [1, 1, 1]"): (
-        "1: sources.events[0].cell: cannot be given together with box; give at most one of cell, box and sphere"
+        "1: sources.events[0].cell: cannot be given together with box; give at most one of cell, "
+        "box and sphere"
     ),
     event("step: -1, density: 1"): "1: sources.events[0].step: must be at least 0 (got -1)",
     event("steps: [4, 3], density: 1"): f"1: sources.events[0].steps: must be {STEPS} (got [4, 3])",
@@ -313,47 +332,60 @@ MESSAGES = {
         "1: sources.events[0].step: lies past the end of the run, whose steps are 0 to 9 (got 10)"
     ),
     event("steps: [9, 10], density: 1"): (
-        "1: sources.events[0].steps: lies past the end of the run, whose steps are 0 to 9 (got [9, 10])"
+        "1: sources.events[0].steps: lies past the end of the run, whose steps are 0 to 9 (got "
+        "[9, 10])"
     ),
     event("step: 1, density: 1, cell: [8, 0, 0]"): (
         "1: sources.events[0].cell: lies outside the grid of 8 x 6 x 5 cells (got [8, 0, 0])"
     ),
     event("step: 1, density: 1, box: [[0, 8], [0, 6], [4, 6]]"): (
-        "1: sources.events[0].box: lies outside the grid of 8 x 6 x 5 cells (got [[0, 8], [0, 6], [4, 6]])"
+        "1: sources.events[0].box: lies outside the grid of 8 x 6 x 5 cells (got [[0, 8], [0, "
+        "6], [4, 6]])"
     ),
     event("step: 1, density: 1, sphere: {centre: [0, -1, 0], radius: 2}"): (
-        "1: sources.events[0].sphere.centre: lies outside the grid of 8 x 6 x 5 cells (got [0.0, -1.0, 0.0])"
+        "1: sources.events[0].sphere.centre: lies outside the grid of 8 x 6 x 5 cells (got [0.0, "
+        "-1.0, 0.0])"
     ),
-    "output: {planes: [4, 5]}": "1: output.planes: must lie in the grid, which has the planes 0 to 4 (got [4, 5])",
+    ("output: {planes: [4, 5]}"): (
+        "1: output.planes: must lie in the grid, which has the planes 0 to 4 (got [4, 5])"
+    ),
     "grid: {cells: [8, 7, 5]}\nfluid: {boundary: periodic}": (
-        "1: grid.cells: must be even along periodic axes, so that the colours alternate across the edge: y, z "
-        "(got [8, 7, 5])"
+        "1: grid.cells: must be even along periodic axes, so that the colours alternate across "
+        "the edge: y, z (got [8, 7, 5])"
     ),
     "fluid: {boundary: [periodic, no-slip, no-slip]}\nsolver: {method: lexicographic}": (
         "2: solver.method: knows no periodic axes; take red-black (got 'lexicographic')"
     ),
     "solver: {method: lexicographic}\ncompute: {backend: gpu}": (
-        "1: solver.method: runs on the CPU alone; take red-black, or compute.backend cpu (got 'lexicographic')"
+        "1: solver.method: runs on the CPU alone; take red-black, or compute.backend cpu (got "
+        "'lexicographic')"
     ),
     "compute: {backend: hybrid}": f"1: compute.backend: {FOR_BODIES} (got 'hybrid')",
-    "compute: {backend: [gpu, hybrid]}": f"1: compute.backend: {FOR_BODIES} (got ['gpu', 'hybrid'])",
-    "solver: {omega: 1.5}": "1: solver.omega: red-black has no relaxation factor; leave it at auto (got 1.5)",
+    ("compute: {backend: [gpu, hybrid]}"): (
+        f"1: compute.backend: {FOR_BODIES} (got ['gpu', 'hybrid'])"
+    ),
+    ("solver: {omega: 1.5}"): (
+        "1: solver.omega: red-black has no relaxation factor; leave it at auto (got 1.5)"
+    ),
     "solver: {criterion: residual}": (
-        "1: solver.tolerance: must be 0 or at least 1.2e-07, the rounding of float32, where criterion is residual "
-        "(got 1e-07)"
+        "1: solver.tolerance: must be 0 or at least 1.2e-07, the rounding of float32, where "
+        "criterion is residual (got 1e-07)"
     ),
     "solver: {criterion: residual, tolerance: 1e-16}\nfluid: {dtype: float64}": (
-        "1: solver.tolerance: must be 0 or at least 2.2e-16, the rounding of float64, where criterion is residual "
-        "(got 1e-16)"
+        "1: solver.tolerance: must be 0 or at least 2.2e-16, the rounding of float64, where "
+        "criterion is residual (got 1e-16)"
     ),
     "solver: {tolerance: 1e-39}": (
-        "1: solver.tolerance: must be 0 or at least 1.2e-38, the smallest change that float32 can tell (got 1e-39)"
+        "1: solver.tolerance: must be 0 or at least 1.2e-38, the smallest change that float32 "
+        "can tell (got 1e-39)"
     ),
     f"{CARRY}fluid: {{advection: maccormack}}": (
         f"2: fluid.advection: must be semi-lagrangian {WITHOUT} (got 'maccormack')"
     ),
     f"{CARRY}fluid: {{buoyancy: 1}}": f"2: fluid.buoyancy: must be 0.0 {WITHOUT} (got 1.0)",
-    f"{CARRY}fluid: {{vorticity_confinement: 1}}": f"2: fluid.vorticity_confinement: must be 0.0 {WITHOUT} (got 1.0)",
+    (f"{CARRY}fluid: {{vorticity_confinement: 1}}"): (
+        f"2: fluid.vorticity_confinement: must be 0.0 {WITHOUT} (got 1.0)"
+    ),
 }
 
 
@@ -383,10 +415,19 @@ def test_a_sphere_is_checked_key_by_key():
 
 
 def test_a_fault_of_an_event_names_its_own_line_whatever_an_override_says():
-    text = "sources:\n  events:\n    - {step: 1, density: 1}\n    - {step: 4, density: 1, cell: [1, 1, 4]}\n"
+    text = (
+        "sources:\n  events:\n    - {step: 1, density: 1}\n    - {step: 4, density: 1, cell: [1, "
+        "1, 4]}\n"
+    )
     assert faults_of(text, "grid.cells=[4, 4, 4]", "time.steps=4") == [
-        "x.yaml:4: sources.events[1].step: lies past the end of the run, whose steps are 0 to 3 (got 4)",
-        "x.yaml:4: sources.events[1].cell: lies outside the grid of 4 x 4 x 4 cells (got [1, 1, 4])",
+        (
+            "x.yaml:4: sources.events[1].step: lies past the end of the run, whose steps are 0 "
+            "to 3 (got 4)"
+        ),
+        (
+            "x.yaml:4: sources.events[1].cell: lies outside the grid of 4 x 4 x 4 cells (got [1, "
+            "1, 4])"
+        ),
     ]
 
 

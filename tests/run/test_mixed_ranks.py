@@ -1,4 +1,4 @@
-"""Ranks on devices of several kinds: they agree with ranks of one kind to rounding, and share out by speed."""
+"""Ranks on different devices agree with ranks on one kind to rounding, and share by speed."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,11 @@ model: fluid
 grid: {cells: [37, 24, 40]}
 fluid: {boundary: [free-slip, no-slip, WALL], dtype: float64}
 solver: {method: METHOD, criterion: CRITERION, tolerance: 1e-5}
-sources: {events: [{step: 0, density: 1}, {steps: [0, 3], velocity: [1, 2, -3]}, {step: 6, velocity: [0, 2, 1]}]}
+sources:
+  events:
+    - {step: 0, density: 1}
+    - {steps: [0, 3], velocity: [1, 2, -3]}
+    - {step: 6, velocity: [0, 2, 1]}
 time: {dt: 0.1, steps: 8}
 compute: {backend: BACKEND, threads: 1}
 """

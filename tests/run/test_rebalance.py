@@ -27,17 +27,29 @@ bodies: {kind: plummer, n: 150}
 gravity: {softening: 0.05, precision: PRECISION}
 time: {dt: 1e-3, steps: 20, integrator: INTEGRATOR}
 compute: {backend: cpu, threads: 1, balance: equal}
-output: {directory: OUT, trajectory: {every_steps: 4}, diagnostics: {every_steps: 2}, checkpoint: {every_steps: 8}}
+output:
+  directory: OUT
+  trajectory: {every_steps: 4}
+  diagnostics: {every_steps: 2}
+  checkpoint: {every_steps: 8}
 """
 FLUID = """
 model: fluid
 grid: {cells: [10, 8, 13]}
 fluid: {boundary: [free-slip, no-slip, WALL]}
 solver: {method: METHOD, max_iterations: 6}
-sources: {events: [{step: 0, density: 1}, {steps: [0, 3], velocity: [1, 2, -3]}, {step: 11, velocity: [0, 2, 1]}]}
+sources:
+  events:
+    - {step: 0, density: 1}
+    - {steps: [0, 3], velocity: [1, 2, -3]}
+    - {step: 11, velocity: [0, 2, 1]}
 time: {dt: 0.1, steps: 16}
 compute: {backend: cpu, threads: 1, balance: equal}
-output: {directory: OUT, trajectory: {every_steps: 4}, diagnostics: {every_steps: 2}, checkpoint: {every_steps: 8}}
+output:
+  directory: OUT
+  trajectory: {every_steps: 4}
+  diagnostics: {every_steps: 2}
+  checkpoint: {every_steps: 8}
 """
 CASES = {
     "single leapfrog": BODIES.replace("PRECISION", "single").replace("INTEGRATOR", "leapfrog"),
@@ -157,7 +169,7 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
 def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
     communicator, shared_tmp_path, monkeypatch, name
 ):
-    """Simulation, recorder, guard and schedules go on with the model that takes the place of the other."""
+    """Simulation, recorder, guard and schedules go on with the model that replaces the other."""
     outcomes = []
     for balance in ("equal", "measured"):
         folder = shared_tmp_path / balance

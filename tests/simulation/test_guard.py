@@ -81,7 +81,8 @@ def test_the_row_and_the_step_are_named(guard, model, communicator, value, row, 
     message = message_of(guard.check_numbers)
     quantity = name.split("/")[1]
     assert message == (
-        f"step 7 (t = 3.5): {quantity} of body {row} is not a finite number; the state was good at step 4. {ADVICE}"
+        f"step 7 (t = 3.5): {quantity} of body {row} is not a finite number; the state was good "
+        f"at step 4. {ADVICE}"
     )
     assert communicator.gather(message) == [message] * communicator.size
 
@@ -109,9 +110,9 @@ def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
     model.at(4)
     message = message_of(lambda: guard.check_energy({"relative_energy_error": error}))
     assert message == (
-        f"step 4 (t = 2): the energy ran away: its relative error is {error:.3g}, "
-        f"more than time.max_energy_error = 0.1; body 7, the fastest, moves at 12; the state was good at step 0. "
-        f"{ADVICE}"
+        f"step 4 (t = 2): the energy ran away: its relative error is {error:.3g}, more than "
+        "time.max_energy_error = 0.1; body 7, the fastest, moves at 12; the state was good at "
+        f"step 0. {ADVICE}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Schedules: `due` and `steps_ahead` tell the same story, nothing is skipped, and no rounding adds up."""
+"""Schedules: `due` and `steps_ahead` agree, nothing is skipped, and no rounding adds up."""
 
 import math
 from fractions import Fraction
@@ -30,7 +30,7 @@ def due_steps(schedule, start, steps=300):
 
 
 def visited_steps(schedule, start, steps=300):
-    """Return the steps of a range at which a loop that asks ``steps_ahead`` finds the schedule due."""
+    """Return the steps at which a loop that asks ``steps_ahead`` finds the schedule due."""
     step, found = start, []
     while step < start + steps:
         if schedule.due(Clock(step)):
@@ -75,7 +75,7 @@ def test_at_one_step(step, start):
 
 
 def steps_of_multiples(interval, dt, start, steps=300):
-    """Return the first steps at or after the multiples of an interval, in exact decimal arithmetic."""
+    """Return the first steps at or after multiples of an interval, in decimal arithmetic."""
     ratio = Fraction(interval) / Fraction(dt)
     first, last = math.floor(start / ratio) - 1, math.ceil((start + steps) / ratio) + 1
     if last - first > 2 * steps:  # more than one a step
@@ -142,7 +142,7 @@ def test_either_is_due_when_any_of_several_is(schedules, start):
 
 
 def test_every_one_of_several_is_asked():
-    """Those that keep time of their own must notice that they were due, though another one was, too."""
+    """Those that keep time of their own must notice that they were due beside another one."""
     walls = EveryWallClock(10.0), EveryWallClock(10.0)
     assert AnyOf(*walls).due(Clock(0, wall_clock=5.0))
     assert [wall.next for wall in walls] == [15.0, 15.0]

@@ -61,7 +61,7 @@ def test_handlers_are_given_back_after_an_error():
 
 
 def test_a_handler_that_is_not_python_s_is_not_given_back_as_none(monkeypatch):
-    """Python cannot name a handler that an MPI library set: the default one is put there instead."""
+    """Python cannot name a handler that an MPI library set: the default one replaces it."""
     set_to = []
     monkeypatch.setattr(
         module.signal, "signal", lambda number, handler: set_to.append((number, handler))
