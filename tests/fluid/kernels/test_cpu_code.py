@@ -112,10 +112,10 @@ def test_a_row_is_traced_in_vector_code(kernels):
     from hybrid_nbody.fluid.kernels.cpu import advection, ghosts
 
     ghosted = np.zeros(ghosts.ghosted_shape(kernels.field()), kernels.dtype)
-    reach = advection.Reach(-1, len(ghosted))
+    copy = advection.Copy(ghosted.reshape(-1), -1, len(ghosted))
     *velocity, out = np.zeros((4, kernels.field().size), kernels.dtype)
-    plane = ghosted.reshape(-1), reach, out, *velocity, kernels.number(-1), kernels.box
-    assembly = assembly_of(advection.advect_plane, 1, *plane)
+    flow = advection.Flow(*velocity, kernels.number(-1))
+    assembly = assembly_of(advection.advect_plane, 1, copy, flow, out, kernels.box)
     assert_vector_code(assembly, 21)
 
 

@@ -1,15 +1,15 @@
-"""Advection on CPU threads: every cell looks up what was where its fluid comes from.
+"""Advection on CPU threads: every cell takes the value at its departure point, where its fluid comes from.
 
 All positions are displacements from the cell, so that rounding does not grow with the coordinate,
 and interpolation is ``a + t * (b - a)``, so that a uniform field stays uniform to the last bit.
 
 Cells are taken LANES at a time, along x. In a smooth flow such neighbours come from neighbours:
-where their steps, the displacements rounded down, are the same, the values around all feet are 8
-vectors; where they differ by 1 at most, they are chosen among 27. Elsewhere each cell looks up its
-own. The result is the same.
+where their steps, the displacements rounded down, are the same, the values around all departure
+points are 8 vectors; where they differ by 1 at most, they are selected among 27. Elsewhere each cell
+looks up its own. The result is the same.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba import prange
 
@@ -32,283 +32,356 @@ from hybrid_nbody.backends.simd import (
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu.ghosts import MARGIN
 from hybrid_nbody.fluid.kernels.cpu.interpolation import (
-    chosen_corners,
-    corners_from,
-    foot_of,
-    interpolated,
-    largest_of,
-    limits_in,
-    place_in,
+    corner_offset,
+    integer,
+    interpolate,
+    limits_of,
+    load_corners,
+    maximum_of,
+    minimum_of,
     plane_size,
     row_size,
-    smallest_of,
-    whole,
+    select_corners,
+    split_displacement,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
 
 
-class Reach(NamedTuple):
-    """The planes of a copy with ghosts, which hold all that traces can reach.
+class Copy(NamedTuple):
+    """A copy with ghosts of all planes that traces can reach.
 
     Attributes
     ----------
+    data : address
     origin, planes : int
-        It was made of planes origin, origin + 1 ... of the grid, and has so many itself.
+        It was made of planes origin, origin + 1 ... of the grid, and has this many itself.
     """
 
+    data: Any
     origin: int
     planes: int
 
 
-# ---- Feet ----------------------------------------------------------------------------------------
+class Flow(NamedTuple):
+    """The velocity of a slab.
+
+    Attributes
+    ----------
+    u, v, w : address
+    scale : float
+        Cells from a cell to its departure point for a velocity of 1: negative to look back in time.
+    """
+
+    u: Any
+    v: Any
+    w: Any
+    scale: Any
+
+
+class Cell(NamedTuple):
+    """A cell of the grid, or the first of LANES cells, and where its velocity lies."""
+
+    x: int
+    y: int
+    z: int
+    offset: int
 
 
 @inlined
-def feet_of_block(u, v, w, place, x, y, z, scale, box):
-    """Return steps and parts, along x, y and z, of LANES cells from x, y, z on, whose velocity is at `place`."""
-    by = broadcast(scale)
-    cells = arange_from(type(scale)(x))
-    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
-    i, x_part = foot_of(load(u, place), by, broadcast(low_x) - cells, broadcast(high_x) - cells)
-    j, y_part = foot_of(load(v, place), by, broadcast(low_y), broadcast(high_y))
-    k, z_part = foot_of(load(w, place), by, broadcast(low_z), broadcast(high_z))
-    return (i, j, k), (x_part, y_part, z_part)
+def shifted(cell, columns):
+    """Return the cell so many columns further along x."""
+    return Cell(cell.x + columns, cell.y, cell.z, cell.offset + columns)
 
 
 @inlined
-def corners_of_cell(ghosted, reach, u, v, w, place, x, y, z, scale, box):
-    """Return the values around the foot of one cell, and the parts."""
-    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_in(y, z, box, type(scale)(0.5))
-    cell = type(scale)(x)
-    i, x_part = foot_of(load_scalar(u, place), scale, low_x - cell, high_x - cell)
-    j, y_part = foot_of(load_scalar(v, place), scale, low_y, high_y)
-    k, z_part = foot_of(load_scalar(w, place), scale, low_z, high_z)
-    foot = place_in(x + whole(i), y + whole(j), z + whole(k), reach.origin, reach.planes, box)
-    return corners_from(ghosted, foot, load_scalar, box), (x_part, y_part, z_part)
+def reversed_flow(flow):
+    """Return the flow with time reversed."""
+    return Flow(flow.u, flow.v, flow.w, -flow.scale)
+
+
+# ---- Departure points ----------------------------------------------------------------------------
 
 
 @inlined
-def place_of_foot(reach, x, y, z, box):
+def departure_points(flow, cell, box):
+    """Return the displacements of LANES cells along x, y and z: rounded down, and the rest."""
+    scale = broadcast(flow.scale)
+    half = type(flow.scale)(0.5)
+    columns = arange_from(type(flow.scale)(cell.x))
+    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_of(cell.y, cell.z, box, half)
+    low_x = broadcast(low_x) - columns
+    high_x = broadcast(high_x) - columns
+    i, part_x = split_displacement(load(flow.u, cell.offset), scale, low_x, high_x)
+    v = load(flow.v, cell.offset)
+    j, part_y = split_displacement(v, scale, broadcast(low_y), broadcast(high_y))
+    w = load(flow.w, cell.offset)
+    k, part_z = split_displacement(w, scale, broadcast(low_z), broadcast(high_z))
+    return (i, j, k), (part_x, part_y, part_z)
+
+
+@inlined
+def corners_of_cell(copy, flow, cell, box):
+    """Return the values around the departure point of one cell, and the parts of the way between them."""
+    scale = flow.scale
+    half = type(scale)(0.5)
+    column = type(scale)(cell.x)
+    (low_x, high_x), (low_y, high_y), (low_z, high_z) = limits_of(cell.y, cell.z, box, half)
+    u = load_scalar(flow.u, cell.offset)
+    i, part_x = split_displacement(u, scale, low_x - column, high_x - column)
+    j, part_y = split_displacement(load_scalar(flow.v, cell.offset), scale, low_y, high_y)
+    k, part_z = split_displacement(load_scalar(flow.w, cell.offset), scale, low_z, high_z)
+    x = cell.x + integer(i)
+    y = cell.y + integer(j)
+    z = cell.z + integer(k)
+    offset = corner_offset(x, y, z, copy, box)
+    return load_corners(copy.data, offset, load_scalar, box), (part_x, part_y, part_z)
+
+
+@inlined
+def offset_in_copy(copy, x, y, z, box):
     """Return where a cell lies in the copy with ghosts, and whether all lies there that traces near it read."""
-    plane = z - reach.origin + MARGIN
+    plane = z - copy.origin + MARGIN
     inside = (x >= -1) & (x <= box.last) & (y >= -1) & (y < box.ny)
-    inside &= (plane > 0) & (plane < reach.planes - 2)
+    inside &= (plane > 0) & (plane < copy.planes - 2)
     return plane * plane_size(box) + (y + 1) * row_size(box) + x + 1, inside
 
 
 @inlined
 def first_steps(steps):
     """Return the steps of the first cell along x, y and z, and whether all cells have the same; NaN is not."""
-    i, j, k = first_lane(steps[0]), first_lane(steps[1]), first_lane(steps[2])
-    alike = (steps[0] == broadcast(i)) & (steps[1] == broadcast(j)) & (steps[2] == broadcast(k))
-    return (whole(i), whole(j), whole(k)), all_of(alike)
+    i = first_lane(steps[0])
+    j = first_lane(steps[1])
+    k = first_lane(steps[2])
+    same = (steps[0] == broadcast(i)) & (steps[1] == broadcast(j)) & (steps[2] == broadcast(k))
+    return (integer(i), integer(j), integer(k)), all_of(same)
 
 
 @inlined
 def smallest_step(steps):
-    """Return the smallest step along an axis, where steps are larger, and whether by no more than 1."""
+    """Return the smallest step along an axis, which steps are larger, and whether they are so by no more than 1."""
     first = first_lane(steps)
     base = first - type(first)(1) if any_of(steps < broadcast(first)) else first
     low = broadcast(base)
     high = broadcast(base + type(first)(1))
-    return whole(base), steps > low, all_of((steps == low) | (steps == high))
+    return integer(base), steps > low, all_of((steps == low) | (steps == high))
 
 
 @inlined
 def smallest_steps(steps):
     """Return the same for x, y and z."""
-    i, i_further, i_near = smallest_step(steps[0])
-    j, j_further, j_near = smallest_step(steps[1])
-    k, k_further, k_near = smallest_step(steps[2])
-    return (i, j, k), (i_further, j_further, k_further), i_near & j_near & k_near
+    i, next_x, near_x = smallest_step(steps[0])
+    j, next_y, near_y = smallest_step(steps[1])
+    k, next_z, near_z = smallest_step(steps[2])
+    return (i, j, k), (next_x, next_y, next_z), near_x & near_y & near_z
 
 
-# ---- Values at feet ------------------------------------------------------------------------------
+# ---- Values at departure points ------------------------------------------------------------------
 
 
 @compiled
-def trace_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
-    """Return what is at the feet of LANES cells, looked up one by one."""
-    result = broadcast(scale)
+def trace_one_by_one(copy, flow, cell, box):
+    """Return the values at the departure points of LANES cells, looked up one by one."""
+    result = broadcast(flow.scale)
     for lane in range(LANES):
-        corners, parts = corners_of_cell(
-            ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
-        )
-        result = insert(result, lane, interpolated(corners, *parts))
+        corners, parts = corners_of_cell(copy, flow, shifted(cell, lane), box)
+        result = insert(result, lane, interpolate(corners, parts))
     return result
 
 
 @inlined
-def trace(ghosted, reach, u, v, w, place, x, y, z, scale, box):
-    """Return what is at the feet of LANES cells from x, y, z on, whose velocity is at `place`."""
-    steps, parts = feet_of_block(u, v, w, place, x, y, z, scale, box)
-    (i, j, k), alike = first_steps(steps)
-    foot, inside = place_of_foot(reach, x + i, y + j, z + k, box)
-    if alike & inside:
-        return interpolated(corners_from(ghosted, foot, load, box), *parts)
-    (i, j, k), further, near = smallest_steps(steps)
-    foot, inside = place_of_foot(reach, x + i, y + j, z + k, box)
+def trace(copy, flow, cell, box):
+    """Return the values at the departure points of LANES cells."""
+    steps, parts = departure_points(flow, cell, box)
+    (i, j, k), same = first_steps(steps)
+    offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
+    if same & inside:
+        return interpolate(load_corners(copy.data, offset, load, box), parts)
+    (i, j, k), is_next, near = smallest_steps(steps)
+    offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
     if near & inside:
-        return interpolated(chosen_corners(ghosted, foot, further, box), *parts)
-    return trace_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box)
+        return interpolate(select_corners(copy.data, offset, is_next, box), parts)
+    return trace_one_by_one(copy, flow, cell, box)
 
 
 @compiled
-def bounds_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box):
-    """Return the smallest and the largest values around the feet of LANES cells, looked up one by one."""
-    low = broadcast(scale)
-    high = broadcast(scale)
+def bounds_one_by_one(copy, flow, cell, box):
+    """Return the smallest and the largest values around the departure points of LANES cells, looked up one by one."""
+    low = broadcast(flow.scale)
+    high = broadcast(flow.scale)
     for lane in range(LANES):
-        values, _ = corners_of_cell(
-            ghosted, reach, u, v, w, place + lane, x + lane, y, z, scale, box
-        )
-        low = insert(low, lane, smallest_of(values))
-        high = insert(high, lane, largest_of(values))
+        corners, _ = corners_of_cell(copy, flow, shifted(cell, lane), box)
+        low = insert(low, lane, minimum_of(corners))
+        high = insert(high, lane, maximum_of(corners))
     return low, high
 
 
 @inlined
-def trace_bounds(ghosted, reach, u, v, w, place, x, y, z, scale, box):
-    """Return the smallest and the largest values around the feet of LANES cells."""
-    steps, _ = feet_of_block(u, v, w, place, x, y, z, scale, box)
-    (i, j, k), further, near = smallest_steps(steps)
-    foot, inside = place_of_foot(reach, x + i, y + j, z + k, box)
+def trace_bounds(copy, flow, cell, box):
+    """Return the smallest and the largest values around the departure points of LANES cells."""
+    steps, _ = departure_points(flow, cell, box)
+    (i, j, k), is_next, near = smallest_steps(steps)
+    offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
     if not near & inside:
-        return bounds_apart(ghosted, reach, u, v, w, place, x, y, z, scale, box)
-    corners = chosen_corners(ghosted, foot, further, box)
-    return smallest_of(corners), largest_of(corners)
+        return bounds_one_by_one(copy, flow, cell, box)
+    corners = select_corners(copy.data, offset, is_next, box)
+    return minimum_of(corners), maximum_of(corners)
 
 
 # ---- Rows ----------------------------------------------------------------------------------------
 
 
 @compiled
-def advect_row(ghosted, reach, out, u, v, w, place, y, z, scale, box):
-    """Fill a row with what the velocity carries to it; the last LANES cells end with the row."""
+def advect_row(copy, flow, out, row, box):
+    """Fill a row, given by its first cell, with what the flow carries; the last LANES cells end with the row."""
     for first in range(0, box.nx, LANES):
-        x = min(first, box.nx - LANES)
-        store(out, place + x, trace(ghosted, reach, u, v, w, place + x, x, y, z, scale, box))
+        cell = shifted(row, min(first, box.nx - LANES))
+        store(out, cell.offset, trace(copy, flow, cell, box))
 
 
 @compiled
-def advect_narrow_row(ghosted, reach, out, u, v, w, place, y, z, scale, box):
-    """The same for a row of less than LANES cells."""
+def advect_narrow_row(copy, flow, out, row, box):
+    """Fill a row of less than LANES cells."""
     for x in range(box.nx):
-        corners, parts = corners_of_cell(ghosted, reach, u, v, w, place + x, x, y, z, scale, box)
-        store_scalar(out, place + x, interpolated(corners, *parts))
+        cell = shifted(row, x)
+        corners, parts = corners_of_cell(copy, flow, cell, box)
+        store_scalar(out, cell.offset, interpolate(corners, parts))
+
+
+class Uncorrected(NamedTuple):
+    """The fields of MacCormack's correction, without ghosts.
+
+    Attributes
+    ----------
+    source, forward : address
+        What is carried, and the uncorrected result.
+    shift : int
+        Where their cells lie beyond those of the slab.
+    """
+
+    source: Any
+    forward: Any
+    shift: int
 
 
 @inlined
-def corrected(old, new, back, half, low, high):
+def corrected(old, new, back, half, bounds):
     """Return `new` less half the error of going there and back, within bounds; NaN stays NaN."""
+    low, high = bounds
     return minimum(high, maximum(low, new + half * (old - back)))
 
 
 @compiled
-def correct_row(
-    ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box
-):
-    """Fill a row with MacCormack's correction; rows of `fields`, the source and what it became, lie `shift` on."""
-    half = broadcast(type(scale)(0.5))
+def correct_row(copies, fields, flow, out, row, box):
+    """Fill a row, given by its first cell, with MacCormack's correction."""
+    source, forward = copies
+    half = broadcast(type(flow.scale)(0.5))
     for first in range(0, box.nx, LANES):
-        x = min(first, box.nx - LANES)
-        here = place + x
-        back = trace(ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box)
-        low, high = trace_bounds(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old = load(fields[0], here + shift)
-        new = load(fields[1], here + shift)
-        store(out, here, corrected(old, new, back, half, low, high))
+        cell = shifted(row, min(first, box.nx - LANES))
+        back = trace(forward, reversed_flow(flow), cell, box)
+        bounds = trace_bounds(source, flow, cell, box)
+        old = load(fields.source, cell.offset + fields.shift)
+        new = load(fields.forward, cell.offset + fields.shift)
+        store(out, cell.offset, corrected(old, new, back, half, bounds))
 
 
 @compiled
-def correct_narrow_row(
-    ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, place, y, z, scale, box
-):
-    """The same for a row of less than LANES cells."""
+def correct_narrow_row(copies, fields, flow, out, row, box):
+    """Fill a row of less than LANES cells with MacCormack's correction."""
+    source, forward = copies
+    half = type(flow.scale)(0.5)
     for x in range(box.nx):
-        here = place + x
-        corners, parts = corners_of_cell(
-            ghosted_forward, reach, u, v, w, here, x, y, z, -scale, box
-        )
-        around, _ = corners_of_cell(ghosted, reach, u, v, w, here, x, y, z, scale, box)
-        old = load_scalar(fields[0], here + shift)
-        new = load_scalar(fields[1], here + shift)
-        back = interpolated(corners, *parts)
-        low = smallest_of(around)
-        high = largest_of(around)
-        store_scalar(out, here, corrected(old, new, back, type(scale)(0.5), low, high))
+        cell = shifted(row, x)
+        corners, parts = corners_of_cell(forward, reversed_flow(flow), cell, box)
+        around, _ = corners_of_cell(source, flow, cell, box)
+        bounds = minimum_of(around), maximum_of(around)
+        old = load_scalar(fields.source, cell.offset + fields.shift)
+        new = load_scalar(fields.forward, cell.offset + fields.shift)
+        back = interpolate(corners, parts)
+        store_scalar(out, cell.offset, corrected(old, new, back, half, bounds))
 
 
 # ---- All planes ----------------------------------------------------------------------------------
 
 
+@inlined
+def first_cell(z, y, box):
+    """Return the first cell of a row of a plane of the slab, counted from its lower halo plane."""
+    return Cell(0, y, box.first + z - 1, (z * box.ny + y) * box.nx)
+
+
 @compiled
-def advect_plane(z, ghosted, reach, out, u, v, w, scale, box):
-    """Fill a plane with what the velocity carries to it."""
-    plane = box.first + z - 1
+def advect_plane(z, copy, flow, out, box):
+    """Fill a plane with what the flow carries."""
     for y in range(box.ny):
-        row = (z * box.ny + y) * box.nx, y, plane, scale, box
+        row = first_cell(z, y, box)
         if box.nx >= LANES:
-            advect_row(ghosted, reach, out, u, v, w, *row)
+            advect_row(copy, flow, out, row, box)
         else:
-            advect_narrow_row(ghosted, reach, out, u, v, w, *row)
+            advect_narrow_row(copy, flow, out, row, box)
 
 
 @compiled
-def correct_plane(z, ghosted, ghosted_forward, reach, fields, out, u, v, w, scale, box):
+def correct_plane(z, copies, fields, flow, out, box):
     """Fill a plane with MacCormack's correction."""
-    plane = box.first + z - 1
-    shift = (box.first - 1 - reach.origin) * box.ny * box.nx
     for y in range(box.ny):
-        row = (z * box.ny + y) * box.nx, y, plane, scale, box
+        row = first_cell(z, y, box)
         if box.nx >= LANES:
-            correct_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, *row)
+            correct_row(copies, fields, flow, out, row, box)
         else:
-            correct_narrow_row(ghosted, ghosted_forward, reach, fields, shift, out, u, v, w, *row)
+            correct_narrow_row(copies, fields, flow, out, row, box)
 
 
 @compiled_parallel
 def advect(ghosted, origin, out, velocity, scale, box):
-    """Fill `out` with what the velocity carries to each cell.
+    """Fill `out` with what a flow carries to each cell.
 
     Parameters
     ----------
     ghosted : flat array
         From `fill_ghosted`, with planes origin ... origin + m - 1 of the grid, all that traces can
         reach.
+    origin : int
     out : flat array
         Result, a field of the slab.
     velocity : tuple of flat array
         u, v and w, fields of the slab.
     scale : float
-        Cells by which the foot of a trace lies further for a velocity of 1; negative to look back
-        in time.
+        See `Flow`.
     box : Box
         The grid.
     """
     u, v, w = velocity
-    reach = Reach(origin, ghosted.size // plane_size(box))
+    planes = ghosted.size // plane_size(box)
     for z in prange(1, box.planes + 1):
         mode = flush_subnormals()
-        speeds = address_of(u), address_of(v), address_of(w)
-        advect_plane(z, address_of(ghosted), reach, address_of(out), *speeds, scale, box)
+        copy = Copy(address_of(ghosted), origin, planes)
+        flow = Flow(address_of(u), address_of(v), address_of(w), scale)
+        advect_plane(z, copy, flow, address_of(out), box)
         restore_subnormals(mode)
 
 
 @compiled_parallel
-def correct(copies, fields, origin, out, velocity, scale, box):
-    """Fill `out` with the MacCormack scheme's second half: arguments as in `advect`, and what that gave.
+def correct(ghosted, fields, origin, out, velocity, scale, box):
+    """Fill `out` with MacCormack's correction.
 
-    `fields`: the source and what `advect` made of it, flat, without ghosts, from plane `origin` on.
+    Parameters are those of `advect`, but for
+
+    ghosted : tuple of flat array
+        Copies of both fields with ghosts.
+    fields : tuple of flat array
+        The source and what `advect` made of it, from plane `origin` on.
     """
     u, v, w = velocity
-    ghosted, ghosted_forward = copies
+    ghosted_source, ghosted_forward = ghosted
     source, forward = fields
-    reach = Reach(origin, ghosted.size // plane_size(box))
+    planes = ghosted_source.size // plane_size(box)
+    shift = (box.first - 1 - origin) * box.ny * box.nx
     for z in prange(1, box.planes + 1):
         mode = flush_subnormals()
-        ghosted_fields = address_of(ghosted), address_of(ghosted_forward)
-        plain = address_of(source), address_of(forward)
-        speeds = address_of(u), address_of(v), address_of(w)
-        correct_plane(z, *ghosted_fields, reach, plain, address_of(out), *speeds, scale, box)
+        source_copy = Copy(address_of(ghosted_source), origin, planes)
+        forward_copy = Copy(address_of(ghosted_forward), origin, planes)
+        uncorrected = Uncorrected(address_of(source), address_of(forward), shift)
+        flow = Flow(address_of(u), address_of(v), address_of(w), scale)
+        copies = source_copy, forward_copy
+        correct_plane(z, copies, uncorrected, flow, address_of(out), box)
         restore_subnormals(mode)

@@ -1,7 +1,9 @@
 """Fields and their two colours on CPU threads: 2 LANES cells of a row are LANES cells of either colour.
 
-Fields and colours are flat arrays.
+Fields and colours are flat arrays. What is called for every plane gets their addresses.
 """
+
+from typing import NamedTuple
 
 from numba import prange
 
@@ -47,56 +49,64 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
 )
 
 
-@inlined
-def even_and_odd(z, y, grid):
-    """Return where the cells x = 0, 2, 4 ...
+class Rows(NamedTuple):
+    """Offsets of the even and of the odd cells of a row in the flat array of both colours."""
 
-    and x = 1, 3, 5 ... of a row start, in the flat array of both colours.
-    """
+    even: int
+    odd: int
+
+
+@inlined
+def rows_of(z, y, grid):
+    """Return where the cells x = 0, 2, 4 ... and those x = 1, 3, 5 ... of a row start."""
     even = first_column(0, z, y, grid)
-    return row_offset(even, z, y, grid), row_offset(1 - even, z, y, grid)
+    return Rows(row_offset(even, z, y, grid), row_offset(1 - even, z, y, grid))
 
 
 @inlined
-def cell_of(z, y, grid):
+def field_offset(z, y, grid):
     """Return where a row of a field starts."""
     return (z * grid.rows + y) * grid.columns
 
 
 AHEAD = 1024
-"""Cells between those that are computed and those that are fetched."""
+"""Cells between those that are computed and those that are prefetched."""
 
 
 @inlined
-def fetch_ahead(field, place):
-    """Let 2 LANES cells come that will soon be needed: processors do not foresee it where vectors are parts."""
-    prefetch(field, place + AHEAD)
-    prefetch(field, place + AHEAD + LANES)
+def prefetch_ahead(field, offset):
+    """Prefetch 2 LANES cells that will soon be needed.
+
+    Processors do not foresee it where vectors are loaded in part.
+    """
+    prefetch(field, offset + AHEAD)
+    prefetch(field, offset + AHEAD + LANES)
 
 
 @inlined
-def load_cells(field, place, count):
+def load_cells(field, offset, count):
     """Return 2 LANES cells of a field, of which there are `count`, as two vectors."""
-    fetch_ahead(field, place)
-    return load_partial(field, place, count), load_partial(field, place + LANES, count - LANES)
+    prefetch_ahead(field, offset)
+    first = load_partial(field, offset, count)
+    return first, load_partial(field, offset + LANES, count - LANES)
 
 
 @inlined
-def store_cells(field, place, count, cells):
-    """Store them."""
-    store_partial(field, place, cells[0], count)
-    store_partial(field, place + LANES, cells[1], count - LANES)
+def store_cells(field, offset, count, cells):
+    """Store 2 LANES cells of a field, of which there are `count`."""
+    store_partial(field, offset, cells[0], count)
+    store_partial(field, offset + LANES, cells[1], count - LANES)
 
 
 @inlined
-def store_apart(colours, even, odd, cells):
-    """Store 2 LANES cells by colour, padding and all."""
-    store(colours, even, even_lanes(cells[0], cells[1]))
-    store(colours, odd, odd_lanes(cells[0], cells[1]))
+def store_by_colour(colours, rows, i, cells):
+    """Store 2 LANES cells by colour, padding included."""
+    store(colours, rows.even + i, even_lanes(cells[0], cells[1]))
+    store(colours, rows.odd + i, odd_lanes(cells[0], cells[1]))
 
 
 @inlined
-def together(even, odd):
+def interleaved(even, odd):
     """Return 2 LANES cells of which either colour is given."""
     return interleave_low(even, odd), interleave_high(even, odd)
 
@@ -105,102 +115,108 @@ def together(even, odd):
 def clear_around(colours, grid):
     """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
     for colour in range(2):
-        colours[row_offset(colour, 1, 0, grid) - 1] = colours[
-            row_offset(colour, grid.planes + 1, 0, grid)
-        ] = 0
+        colours[row_offset(colour, 1, 0, grid) - 1] = 0
+        colours[row_offset(colour, grid.planes + 1, 0, grid)] = 0
 
 
 @compiled
 def split_plane(z, field, colours, grid):
-    """Take a plane apart."""
+    """Store a plane by colour."""
     for y in range(grid.rows):
-        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        for c in range(0, grid.pitch, LANES):
-            cells = load_cells(field, row + 2 * c, grid.columns - 2 * c)
-            store_apart(colours, even + c, odd + c, cells)
+        rows = rows_of(z, y, grid)
+        offset = field_offset(z, y, grid)
+        for i in range(0, grid.pitch, LANES):
+            cells = load_cells(field, offset + 2 * i, grid.columns - 2 * i)
+            store_by_colour(colours, rows, i, cells)
 
 
 @compiled
-def split_carried_plane(z, field, factor, carried, b, x, grid):
-    """Take a plane of what is carried over apart, and the sum of another plane and a multiple of it."""
+def split_carried_plane(z, fields, factor, targets, grid):
+    """Store a plane of ``field + factor * carried`` and one of `carried` by colour, in b and x."""
+    field, carried = fields
+    b, x = targets
     factors = broadcast(factor)
     for y in range(grid.rows):
-        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        for c in range(0, grid.pitch, LANES):
-            place = row + 2 * c
-            count = grid.columns - 2 * c
-            cells = load_cells(field, place, count)
-            more = load_cells(carried, place, count)
-            store_apart(
-                b, even + c, odd + c, (cells[0] + factors * more[0], cells[1] + factors * more[1])
-            )
-            store_apart(x, even + c, odd + c, more)
+        rows = rows_of(z, y, grid)
+        offset = field_offset(z, y, grid)
+        for i in range(0, grid.pitch, LANES):
+            count = grid.columns - 2 * i
+            cells = load_cells(field, offset + 2 * i, count)
+            more = load_cells(carried, offset + 2 * i, count)
+            total = (cells[0] + factors * more[0], cells[1] + factors * more[1])
+            store_by_colour(b, rows, i, total)
+            store_by_colour(x, rows, i, more)
 
 
 @compiled
 def merge_plane(z, colours, field, grid):
-    """Put a plane together."""
+    """Fill a plane of a field from its colours."""
     for y in range(grid.rows):
-        (even, odd), row = even_and_odd(z, y, grid), cell_of(z, y, grid)
-        for c in range(0, (grid.columns + 1) // 2, LANES):
-            fetch_ahead(field, row + 2 * c)
-            cells = together(load(colours, even + c), load(colours, odd + c))
-            store_cells(field, row + 2 * c, grid.columns - 2 * c, cells)
+        rows = rows_of(z, y, grid)
+        offset = field_offset(z, y, grid)
+        for i in range(0, (grid.columns + 1) // 2, LANES):
+            prefetch_ahead(field, offset + 2 * i)
+            cells = interleaved(load(colours, rows.even + i), load(colours, rows.odd + i))
+            store_cells(field, offset + 2 * i, grid.columns - 2 * i, cells)
 
 
 # ---- Gradient ------------------------------------------------------------------------------------
+# The pressure has no gradient at any wall: its ghosts are the cells there.
 
 
 @inlined
-def slope_along_x(p, even, odd, c, grid):
+def slope_along_x(p, rows, i, grid):
     """Return the next cell less the previous one, of LANES cells of either colour of a row."""
     last = (grid.columns - 1) // 2
     ends_odd = (grid.columns - 1) & 1
-    first_value = load_scalar(p, even)
-    last_value = load_scalar(p, (odd if ends_odd else even) + last)
-    start, end = (last_value, first_value) if grid.wraps else (first_value, last_value)
-    before = insert(load(p, odd + c - 1), -c, start)
-    middle = load(p, even + c)
-    after = load(p, odd + c)
-    behind = load(p, even + c + 1)
+    first_value = load_scalar(p, rows.even)
+    last_value = load_scalar(p, (rows.odd if ends_odd else rows.even) + last)
+    start = last_value if grid.wraps else first_value
+    end = first_value if grid.wraps else last_value
+    before = insert(load(p, rows.odd + i - 1), -i, start)
+    middle = load(p, rows.even + i)
+    after = load(p, rows.odd + i)
+    behind = load(p, rows.even + i + 1)
     if ends_odd:
-        behind = insert(behind, last - c, end)
+        behind = insert(behind, last - i, end)
     else:
-        after = insert(after, last - c, end)
+        after = insert(after, last - i, end)
     return after - before, behind - middle
 
 
 @inlined
-def slope_between(p, before, after, c):
-    """Return the cells of one row less those of another, as `slope_along_x`; both are given by their colours."""
-    return load(p, after[0] + c) - load(p, before[0] + c), load(p, after[1] + c) - load(
-        p, before[1] + c
-    )
+def slope_between(p, before, after, i):
+    """Return the cells of one row less those of another, as `slope_along_x`."""
+    even = load(p, after.even + i) - load(p, before.even + i)
+    return even, load(p, after.odd + i) - load(p, before.odd + i)
 
 
 @inlined
-def subtract(field, place, count, factors, slopes):
+def subtract(field, offset, count, factors, slopes):
     """Subtract multiples of the slopes of either colour from cells."""
-    (first, last), cells = together(slopes[0], slopes[1]), load_cells(field, place, count)
-    store_cells(field, place, count, (cells[0] - factors * first, cells[1] - factors * last))
+    first, last = interleaved(slopes[0], slopes[1])
+    cells = load_cells(field, offset, count)
+    store_cells(field, offset, count, (cells[0] - factors * first, cells[1] - factors * last))
 
 
 @compiled
-def subtract_in_plane(z, u, v, w, p, factor, grid):
+def subtract_in_plane(z, velocity, p, factor, grid):
     """Subtract the differences of p from a plane of the velocity."""
+    u, v, w = velocity
     factors = broadcast(factor)
     for y in range(grid.rows):
-        row, (even, odd) = cell_of(z, y, grid), even_and_odd(z, y, grid)
-        front = even_and_odd(z, row_before(y, grid), grid)
-        back = even_and_odd(z, row_after(y, grid), grid)
-        below = even_and_odd(plane_below(z, grid), y, grid)
-        above = even_and_odd(plane_above(z, grid), y, grid)
-        for c in range(0, (grid.columns + 1) // 2, LANES):
-            place = row + 2 * c
-            count = grid.columns - 2 * c
-            subtract(u, place, count, factors, slope_along_x(p, even, odd, c, grid))
-            subtract(v, place, count, factors, slope_between(p, front, back, c))
-            subtract(w, place, count, factors, slope_between(p, below, above, c))
+        rows = rows_of(z, y, grid)
+        row = field_offset(z, y, grid)
+        front = rows_of(z, row_before(y, grid), grid)
+        back = rows_of(z, row_after(y, grid), grid)
+        below = rows_of(plane_below(z, grid), y, grid)
+        above = rows_of(plane_above(z, grid), y, grid)
+        for i in range(0, (grid.columns + 1) // 2, LANES):
+            offset = row + 2 * i
+            count = grid.columns - 2 * i
+            subtract(u, offset, count, factors, slope_along_x(p, rows, i, grid))
+            subtract(v, offset, count, factors, slope_between(p, front, back, i))
+            subtract(w, offset, count, factors, slope_between(p, below, above, i))
 
 
 # ---- Divergence ----------------------------------------------------------------------------------
@@ -239,33 +255,34 @@ def images_around(before, here, after, low, high):
 
 
 @compiled
-def divergence_plane(z, u, v, w, images, factor, colours, grid):
+def divergence_plane(z, velocity, images, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
+    u, v, w = velocity
     factors = broadcast(factor)
     below = plane_below(z, grid)
     above = plane_above(z, grid)
+    y_low = image_of(images, Y_LOW)
+    y_high = image_of(images, Y_HIGH)
     images_z = images_around(below, z, above, image_of(images, Z_LOW), image_of(images, Z_HIGH))
     for y in range(grid.rows):
-        even, odd = even_and_odd(z, y, grid)
-        row = cell_of(z, y, grid)
+        rows = rows_of(z, y, grid)
+        row = field_offset(z, y, grid)
         before = row_before(y, grid)
         after = row_after(y, grid)
-        images_y = images_around(
-            before, y, after, image_of(images, Y_LOW), image_of(images, Y_HIGH)
-        )
-        front = cell_of(z, before, grid)
-        back = cell_of(z, after, grid)
-        under = cell_of(below, y, grid)
-        over = cell_of(above, y, grid)
-        for c in range(0, grid.pitch, LANES):
-            cell = 2 * c
+        images_y = images_around(before, y, after, y_low, y_high)
+        front = field_offset(z, before, grid)
+        back = field_offset(z, after, grid)
+        under = field_offset(below, y, grid)
+        over = field_offset(above, y, grid)
+        for i in range(0, grid.pitch, LANES):
+            cell = 2 * i
             count = grid.columns - cell
             x = difference_along_x(u, row, cell, images, grid)
             y_part = difference_between(v, front + cell, back + cell, count, images_y)
             z_part = difference_between(w, under + cell, over + cell, count, images_z)
             first = (x[0] + y_part[0]) + z_part[0]
             last = (x[1] + y_part[1]) + z_part[1]
-            store_apart(colours, even + c, odd + c, (factors * first, factors * last))
+            store_by_colour(colours, rows, i, (factors * first, factors * last))
 
 
 # ---- All planes ----------------------------------------------------------------------------------
@@ -285,14 +302,14 @@ def split_carried(field, carried, factor, b, x, grid):
     clear_around(x, grid)
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        fields = address_of(field), factor, address_of(carried)
-        split_carried_plane(z, *fields, address_of(b), address_of(x), grid)
+        fields = address_of(field), address_of(carried)
+        split_carried_plane(z, fields, factor, (address_of(b), address_of(x)), grid)
         restore_subnormals(mode)
 
 
 @compiled_parallel
 def clear(colours, grid):
-    """Store zeros, padding, halo planes and all."""
+    """Store zeros, padding and halo planes included."""
     size = grid.rows * grid.pitch
     for z in prange(2 * (grid.planes + 2)):
         colours[z * size : (z + 1) * size] = 0
@@ -306,24 +323,25 @@ def merge(colours, field, grid):
 
 
 @compiled_parallel
-def subtract_gradient(u, v, w, p, factor, grid):
+def subtract_gradient(velocity, p, factor, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
+    u, v, w = velocity
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        subtract_in_plane(
-            z, address_of(u), address_of(v), address_of(w), address_of(p), factor, grid
-        )
+        components = address_of(u), address_of(v), address_of(w)
+        subtract_in_plane(z, components, address_of(p), factor, grid)
         restore_subnormals(mode)
 
 
 @compiled_parallel
-def divergence(u, v, w, images, factor, colours, grid):
-    """Store `factor` times the sum of the central differences of u, v, w by colour.
+def divergence(velocity, images, factor, colours, grid):
+    """Store `factor` times the sum of the central differences of the velocity by colour.
 
     `images` are those of the component normal to each face.
     """
+    u, v, w = velocity
     for z in prange(1, grid.planes + 1):
         mode = flush_subnormals()
-        velocity = address_of(u), address_of(v), address_of(w)
-        divergence_plane(z, *velocity, images, factor, address_of(colours), grid)
+        components = address_of(u), address_of(v), address_of(w)
+        divergence_plane(z, components, images, factor, address_of(colours), grid)
         restore_subnormals(mode)

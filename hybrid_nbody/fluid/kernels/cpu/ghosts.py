@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
+import numpy as np
 from numba import prange
 
 from hybrid_nbody.backends.simd import LANES
+from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.cpu.boundary import (
     X_HIGH,
     X_LOW,
@@ -22,16 +24,17 @@ from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, i
 WALLS = 0
 PERIODIC = 1
 OPEN = 2
-"""How an axis ends for a trace: at walls, around the edge, or, with planes of other ranks at hand,
-nowhere."""
+"""How an axis ends for a trace: at walls, around the edge, or nowhere: then the planes of other
+ranks are part of the copy."""
 
 MARGIN = 2
 """Planes of a copy with ghosts before the source's first one: a ghost and one more, as there is one
-more row behind the ghosts of y. Traces that end on both sides of a cell are chosen from three."""
+more row behind the ghosts of y. Departure points on both sides of a cell are interpolated from
+three planes."""
 
 
 class Box(NamedTuple):
-    """The grid that traces cross: numbers alone, since arrays would be counted at every call.
+    """The grid that traces cross: numbers alone, since references to arrays are counted at every call.
 
     Attributes
     ----------
@@ -42,7 +45,7 @@ class Box(NamedTuple):
     first, planes : int
         The slab's planes.
     last : int
-        Last place along x from which LANES traces may start in one row.
+        Last cell along x from which LANES traces may start in one row.
     """
 
     nx: int
@@ -56,16 +59,17 @@ class Box(NamedTuple):
     last: int
 
 
-def make_box(slab):
+def make_box(slab: Slab) -> Box:
     """Return the `Box` of a slab."""
-    ends = [PERIODIC if periodic else WALLS for periodic in slab.periodic]
+    nx, ny, nz = slab.cells
+    ends_x, ends_y, ends_z = (PERIODIC if periodic else WALLS for periodic in slab.periodic)
     if slab.periodic[2] and not slab.complete:
-        ends[2] = OPEN
-    last = slab.cells[0] - (1 if ends[0] == WALLS else LANES + 1)
-    return Box(*slab.cells, *ends, slab.first, slab.planes, last)
+        ends_z = OPEN
+    last = nx - (1 if ends_x == WALLS else LANES + 1)
+    return Box(nx, ny, nz, ends_x, ends_y, ends_z, slab.first, slab.planes, last)
 
 
-def ghosted_shape(source):
+def ghosted_shape(source: np.ndarray) -> tuple[int, int, int]:
     """Return the shape of the copy of a source (m, ny, nx) with ghosts."""
     m, ny, nx = source.shape
     return m + 2 * MARGIN, ny + 3, nx + 2 + LANES
@@ -76,7 +80,7 @@ def ghosted_shape(source):
 
 @compiled
 def nearest_cell(index, count, ends):
-    """Return the cell that stands at an index of an axis."""
+    """Return the cell that an index of an axis stands for."""
     if ends == PERIODIC:
         return index % count
     return within(index, count) if ends == WALLS else index

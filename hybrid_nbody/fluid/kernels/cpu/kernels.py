@@ -86,12 +86,12 @@ class Kernels(LinearSystems):
         """See `Kernels`."""
         fields = flat(*velocity)
         factor = self.number(factor)
-        colours.divergence(*fields, self.normal_images, factor, *flat(by_colour), self.grid)
+        colours.divergence(fields, self.normal_images, factor, *flat(by_colour), self.grid)
 
     def subtract_gradient(self, velocity: Velocity, pressure: Array, factor: float) -> None:
         """See `Kernels`."""
-        fields = flat(*velocity, pressure)
-        colours.subtract_gradient(*fields, self.number(factor), self.grid)
+        fields = flat(*velocity)
+        colours.subtract_gradient(fields, *flat(pressure), self.number(factor), self.grid)
 
     def buoyancy(self, velocity: Velocity, density: Array, factors: Sequence[float]) -> None:
         """See `Kernels`."""
