@@ -4,19 +4,22 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from hybrid_nbody import __version__
-from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import InputError
 
 SPINS = 10_000
-"""Looks that a thread takes for work, some ten microseconds, before it sleeps: more would keep
-others of a busy machine from working, and each loop would wait for a time slice."""
+"""Times that an idle thread looks for work, some ten microseconds, before it sleeps: more would
+block the others of a busy machine, and each loop would wait for a time slice."""
 
 
 class CpuBackend(Backend):
@@ -41,17 +44,16 @@ class CpuBackend(Backend):
     def __init__(self, threads: int = 1):
         self.threads = threads
         prepare_numba(threads)
-        _import_without_blas()
-        import numba
-
-        if threads > numba.config.NUMBA_NUM_THREADS:
+        import_numba()
+        available = _numba_threads()
+        if threads > available:
             raise InputError(
                 f"compute.threads: {threads} threads asked for, but Numba was started with "
-                f"{numba.config.NUMBA_NUM_THREADS}; set the environment variable NUMBA_NUM_THREADS to {threads} or more"
+                f"{available}; set the environment variable NUMBA_NUM_THREADS to {threads} or more"
             )
         self.use()
 
-    def use(self):
+    def use(self) -> None:
         """Let Numba use these threads."""
         import numba
 
@@ -60,62 +62,62 @@ class CpuBackend(Backend):
     @property
     def description(self) -> str:
         """The device in a few words."""
-        return f"CPU, {self.threads} thread{'s' if self.threads != 1 else ''}"
+        return f"CPU, {self.threads} {'thread' if self.threads == 1 else 'threads'}"
 
-    def upload(self, host):
+    def upload(self, host: Array) -> NDArray:
         """Return a copy of `host`."""
         return np.array(host, order="C")
 
-    def download(self, array):
+    def download(self, array: Array) -> NDArray:
         """Return a copy of `array`."""
         return array.copy()
 
-    def free_memory(self):
+    def free_memory(self) -> int:
         """Return the bytes of memory that are free on this machine, for all its ranks together."""
         return available_memory()
 
     @contextmanager
-    def on_host(self, array, own):
+    def on_host(self, array: Array, own: slice) -> Iterator[Array]:
         """Lend the array itself: it is on the host already."""
         yield array
 
     @contextmanager
-    def to_host(self, rows):
+    def to_host(self, rows: Array) -> Iterator[Array]:
         """Lend the rows themselves."""
         yield rows
 
     from_host = to_host
 
-    def pinned(self, shape, dtype):
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray:
         """Return an array of zeros."""
         return np.zeros(shape, dtype)
 
-    def fetch(self, array, host):
+    def fetch(self, array: Array, host: Array) -> float:
         """Copy at once."""
         np.copyto(host, array)
         return self.mark()
 
-    def send(self, host, array):
+    def send(self, host: Array, array: Array) -> None:
         """Copy at once."""
         np.copyto(array, host)
 
-    def wait(self, mark):
+    def wait(self, mark: float) -> None:
         """Return at once."""
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Return at once: CPU kernels are done when they return."""
 
-    def mark(self):
+    def mark(self) -> float:
         """Return the time now, in seconds."""
         return time.perf_counter()
 
-    def elapsed(self, start, end):
+    def elapsed(self, start: float, end: float) -> float:
         """Return the seconds between two marks."""
         return end - start
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that programs on this machine can still have."""
+    """Return the bytes of memory that are available to programs on this machine."""
     facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return int(facts["MemAvailable"].split()[0]) * 1024
 
@@ -123,9 +125,8 @@ def available_memory() -> int:
 def prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
-    os.environ.setdefault(
-        "NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue"
-    )  # omp needs libgomp on the machine
+    # omp needs libgomp on the machine
+    os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")
     os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
@@ -133,22 +134,54 @@ def prepare_numba(threads: int) -> None:
         os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()
 
 
-def _import_without_blas() -> None:
-    """Import Numba while there is no SciPy: it looks there for BLAS, which no kernel uses, for a fifth of a second."""
-    if "numba.np.arraymath" in sys.modules or "scipy" in sys.modules:
-        return
-    sys.modules["scipy"] = None
+def import_numba() -> None:
+    """Import Numba without its support of BLAS, which no kernel uses.
+
+    Numba finds BLAS by an import of ``scipy.linalg``, which takes a fifth of a second: a sixth of
+    the start of a run.
+    """
+    with without_package("scipy"):
+        import_module("numba.np.arraymath")  # the module that looks for BLAS
+
+
+@contextmanager
+def without_package(name: str) -> Iterator[None]:
+    """Let the first import of a package fail in this block as if it were not installed.
+
+    A package that was imported before stays as it is, and so does the cache of modules.
+    """
+    finder = _Refusal(name)
+    sys.meta_path.insert(0, finder)
     try:
-        import_module("numba.np.arraymath")
+        yield
     finally:
-        del sys.modules["scipy"]
+        sys.meta_path.remove(finder)
+
+
+class _Refusal(MetaPathFinder):
+    """An import hook that refuses one package."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        """Raise ModuleNotFoundError for the package; leave all others to the next finder."""
+        if fullname == self.name:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+def _numba_threads() -> int:
+    """Return the most threads that Numba can use in this process."""
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 
 def features_with_widest_vectors() -> str:
     """Return the features of this machine's processor for the compiler, its widest vectors allowed.
 
-    For many processors LLVM prefers half of AVX-512, for the sake of programs that use vectors now
-    and then. The loops over pairs do nothing else.
+    For many processors LLVM prefers half of AVX-512, which suits programs that use vectors now and
+    then. The loops over pairs consist of vector code.
     """
     from llvmlite.binding import get_host_cpu_features
 
@@ -160,12 +193,12 @@ def node_local_cache() -> Path:
     """Return this user's folder for compiled kernels on this node.
 
     Home folders of clusters are network file systems, on which Numba's cache files race between
-    nodes. Every version has its own: Numba cannot read what names types that are gone.
+    nodes. Every version has its own: Numba cannot read files that name types it does not know.
 
     Raises
     ------
     InputError
-        If the folder exists but belongs to somebody else: its contents would be executed.
+        If the folder belongs to another user: its content would be executed.
     """
     folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

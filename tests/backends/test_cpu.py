@@ -1,6 +1,11 @@
 """How the threads of a CPU start."""
 
+import sys
+
+import pytest
 from support.command import python
+
+from hybrid_nbody.backends.cpu import without_package
 
 START = """
 import sys
@@ -19,3 +24,24 @@ assert scipy.linalg.norm([3.0, 4.0]) == 5
 
 def test_numba_starts_without_scipy_which_can_be_imported_all_the_same():
     python(START)
+
+
+def test_a_package_is_refused_as_long_as_it_is_said_to_be_missing(tmp_path, monkeypatch):
+    (tmp_path / "here_today.py").write_text("answer = 42")
+    monkeypatch.syspath_prepend(tmp_path)
+    finders = list(sys.meta_path)
+    with without_package("here_today"), pytest.raises(ModuleNotFoundError, match="here_today"):
+        import here_today
+    assert sys.meta_path == finders
+    import here_today
+
+    monkeypatch.delitem(sys.modules, "here_today")
+    assert here_today.answer == 42
+
+
+def test_a_package_that_is_there_already_stays():
+    import json
+
+    with without_package("json"):
+        import json as again
+    assert again is json

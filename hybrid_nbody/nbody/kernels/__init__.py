@@ -1,4 +1,4 @@
-"""The pair force: ``reference`` is the plain form; ``cpu``, ``gpu``, ``hybrid`` are tested on it."""
+"""The pair force: its plain form, ``reference``, and the fast ``cpu``, ``gpu`` and ``hybrid``."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -68,7 +68,7 @@ def test_the_last_bodies_are_the_helpers():
 def test_each_part_knows_its_own_bodies_in_the_order_of_their_places():
     """A GPU takes its targets in that order, and would reach beyond its part in that of all own bodies."""
     gravity = make_gravity(hybrid(0.3), plummer(500, seed=3), "single", 0.01, own=slice(100, 400))
-    parts = gravity.kernels._parts(gravity.state)
+    parts = gravity.kernels.split.parts(gravity.state, gravity.kernels.count)
     assert (parts.main.own, parts.helper.own) == (slice(100, 310), slice(310, 400))
     for part in (parts.main, parts.helper):
         np.testing.assert_array_equal(part.own_order, np.argsort(part.source_index))

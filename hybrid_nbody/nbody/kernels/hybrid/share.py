@@ -1,19 +1,18 @@
-"""How much of a rank's work the helper of a hybrid backend takes: what was measured, and what follows from it."""
+"""The share of a rank's work that the helper of a hybrid backend takes, from measurements."""
 
 from dataclasses import dataclass, field
 
 FORCES_BETWEEN = 64
-"""Forces after which a share is looked at again."""
+"""Forces after which a share is reconsidered."""
 
 STEP = 0.2
-"""Most that a share changes at once, relative to itself."""
+"""Largest change of a share at once, relative to it."""
 
 WORTHWHILE = 0.05
-"""Smallest change, relative to the share, that is made or tried: a new share costs some
-preparation."""
+"""Smallest change, relative to the share, that is made or tried: a new share costs preparation."""
 
 LEAST = 1e-3
-"""A share that shrinks below this is given up."""
+"""A smaller share becomes zero."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was measured at the start, and what was taken.
+    """The measurements at the start, and the share that was chosen.
 
     Attributes
     ----------
@@ -47,25 +46,26 @@ class Choice:
     tried: dict[float, float]
     share: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         seconds = ", ".join(
             f"{share:.3g}: {1e3 * self.tried[share]:.3g} ms" for share in sorted(self.tried)
         )
+        rates = self.rates
         return (
-            f"cpu_share {self.share:.3g} chosen (a force by share: {seconds}; {self.rates.predicted:.3g} predicted "
-            f"from {self.rates.main:.3g} and {self.rates.helper:.3g} interactions/s)"
+            f"cpu_share {self.share:.3g} chosen (a force by share: {seconds}; "
+            f"{rates.predicted:.3g} predicted from {rates.main:.3g} and {rates.helper:.3g} "
+            "interactions/s)"
         )
 
 
 MARGIN = 0.99
-"""Both devices together are taken if a force takes at most so much of what it takes the better
-one."""
+"""Both devices are used if a force takes at most this fraction of the time on the better one."""
 
 
 def best_share(tried: dict[float, float]) -> float:
-    """Return the share to take, of those that were tried with their seconds: that of a device alone in doubt."""
-    alone = min((share for share in tried if share in (0.0, 1.0)), key=tried.get)
-    best = min(tried, key=tried.get)
+    """Return the best of the shares that were tried, by seconds: one device alone if in doubt."""
+    alone = min((share for share in tried if share in (0.0, 1.0)), key=tried.__getitem__)
+    best = min(tried, key=tried.__getitem__)
     return best if tried[best] <= MARGIN * tried[alone] else alone
 
 
@@ -96,14 +96,18 @@ class Readings:
         self.whole += whole
 
     def balanced(self, share: float) -> float:
-        """Return the share with which both devices would have taken equally long; these readings are of `share`."""
+        """Return the share with which both devices would have taken equally long.
+
+        The readings are those of `share`.
+        """
         helper = share / self.helper
         main = (1 - share) / self.main
         return helper / (helper + main)
 
     def adapted(self, share: float) -> float:
-        """Return the share to go on with: half the way to the balance, within bounds; less where it does not pay."""
-        if self.whole > self.main / (1 - share):  # what the main device would take for all of it
+        """Return the next share: half-way to the balance, within bounds; less if it costs time."""
+        alone = self.main / (1 - share)  # seconds of the main device for all bodies
+        if self.whole > alone:
             return share / 2 if share / 2 > LEAST else 0.0
         change = 0.5 * (self.balanced(share) - share)
         if abs(change) < WORTHWHILE * share:
