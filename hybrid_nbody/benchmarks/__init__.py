@@ -20,7 +20,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
 )
 
 COMPARE = "the ratios of all rows of two JSON files of one benchmark; fails if a row is slower"
-SLOWER = Option("--slower", "SHARE", "how much slower a row may be", "5%")
+SLOWER = Option("--slower SHARE", "how much slower a row may be", "5%")
 
 
 def add_arguments(parser: ArgumentParser, path: Callable) -> None:
@@ -41,14 +41,7 @@ def add_arguments(parser: ArgumentParser, path: Callable) -> None:
 
 
 def run(arguments: Namespace, communicator) -> int:
-    """Carry out what was asked for and return the exit code.
-
-    Parameters
-    ----------
-    arguments : Namespace
-    communicator : Communicator or None
-        The ranks of a benchmark that runs on several.
-    """
+    """Carry out what was asked for and return the exit code; `communicator` may be None."""
     carry_out = _load(arguments.entry)
     return carry_out(arguments, communicator) if arguments.mpi else carry_out(arguments)
 

@@ -11,44 +11,34 @@ from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILL
 from hybrid_nbody.benchmarks.fluid.layouts import BLOCKS_PART, CONVERGENCE_PART, LAYOUTS_PART
 from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
 from hybrid_nbody.benchmarks.fluid.problems import Settings
-from hybrid_nbody.benchmarks.harness import options, pictures
-from hybrid_nbody.benchmarks.harness.machine import Devices, find_devices, gibibytes, host_memory
-from hybrid_nbody.benchmarks.harness.measure import (
-    DEVICE,
-    POWER,
-    Column,
-    Row,
-    digits,
-    percent,
-    times,
-    timing_columns,
-)
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
+from hybrid_nbody.benchmarks.harness.measure import Column, Row
 from hybrid_nbody.benchmarks.harness.pictures import rate_text, time_text
 from hybrid_nbody.benchmarks.harness.record import Plan, carry_out
 from hybrid_nbody.errors import InputError
 
 COLUMNS = (
     Column("part", "part of the benchmark"),
-    DEVICE,
+    measure.DEVICE,
     Column("cells", "cells along an edge; along x an even number, but for phases and solvers"),
     Column("rung", "what was measured", "Rung", note="note"),
     Column("note", "what the machine lacks for this rung, or what was cut short"),
     Column("threads", "threads of a CPU"),
     Column("block", "threads of a block along x, y and z"),
     Column("steps", "steps of the run, from the first one on"),
-    *timing_columns(" of a step, an iteration or a solve", "of these", rank=4)[:-1],
-    Column("cells_per_s", "cells of a step a second", "M cells\n/s", times(1e-6, digits(3))),
-    Column("updates_per_s", "cell-iterations a second", "G cells\n/s", times(1e-9, digits(3))),
-    Column("iterations", "of the solver: of a step, or of a solve", "itera-\ntions", digits(3)),
-    Column("speedup", "speed-up over the first rung of the table", "× first", digits(3)),
-    Column("bytes_per_cell", "assumed to move in an iteration", "bytes a\ncell", "{:g}".format),
-    Column("bytes_per_s", "bytes a second, as assumed", "GB/s", times(1e-9, digits(3))),
-    Column("share_of_copy", "of the bytes/s of a copy in the same run", "of a\ncopy", percent(0)),
-    Column("residual", "largest, over the largest right-hand side", "residual", "{:.1e}".format),
-    Column("total", "total density at the end, with ghosts", "total\ndensity", digits(7), 2),
-    Column("total_error", "its relative difference from the known total", "off by", POWER, 2),
-    Column("error", "difference from float64 on a small grid, over the largest", "error", POWER, 1),
-    Column("same_bits", "whether the model gives the same bits on a small grid", "bits", str, 3),
+    *measure.timing_columns(" of a step, an iteration or a solve", "of these", rank=4)[:-1],
+    Column("cells_per_s", "cells of a step a second", "M cells\n/s", "3 M"),
+    Column("updates_per_s", "cell-iterations a second", "G cells\n/s", "3 G"),
+    Column("iterations", "of the solver: of a step, or of a solve", "itera-\ntions", "3"),
+    Column("speedup", "speed-up over the first rung of the table", "× first", "3"),
+    Column("bytes_per_cell", "assumed to move in an iteration", "bytes a\ncell", "g"),
+    Column("bytes_per_s", "bytes a second, as assumed", "GB/s", "3 G"),
+    Column("share_of_copy", "of the bytes/s of a copy in the same run", "of a\ncopy", ".0%"),
+    Column("residual", "largest, over the largest right-hand side", "residual", ".1e"),
+    Column("total", "total density at the end, with ghosts", "total\ndensity", "7", 2),
+    Column("total_error", "its relative difference from the known total", "off by", ".0e", 2),
+    Column("error", "difference from float64 on a small grid, over the largest", "error", ".0e", 1),
+    Column("same_bits", "whether the model gives the same bits on a small grid", "bits", "", 3),
 )
 
 PARTS = {
@@ -78,7 +68,7 @@ def run(arguments: Namespace) -> int:
     if arguments.large is not None:
         asked["--large"] = [options.number("--large", arguments.large, SMALLEST)]
     repeats = options.repeats(arguments)
-    devices = find_devices(arguments.backend)
+    devices = machine.find_devices(arguments.backend)
     settings = Settings(devices, arguments.backend, repeats, asked)
     chosen = [PARTS[part] for part in parts]
     for part in chosen:
@@ -93,10 +83,7 @@ def run(arguments: Namespace) -> int:
 def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
     """Check that each option for the edges of grids is of use to one of the chosen parts.
 
-    Raises
-    ------
-    InputError
-        If one was given and is not, saying which parts use it.
+    Raise `InputError` if one was given and is not, saying which parts use it.
     """
     for option in sorted({part.option for part in PARTS.values()}):
         users = [name for name, part in PARTS.items() if part.option == option]
@@ -106,26 +93,13 @@ def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
             raise InputError(f"{option}: is for {' and '.join(users)} alone (got --parts {chosen})")
 
 
-def check_memory(devices: Devices, option: str, edges: Sequence[int]) -> None:
-    """Check that the largest grid fits in memory.
-
-    Raises
-    ------
-    InputError
-        If it does not, saying how much is needed and how much there is.
-    """
+def check_memory(devices: machine.Devices, option: str, edges: Sequence[int]) -> None:
+    """Raise `InputError` if the largest grid does not fit in memory."""
     edge = max(edges)
-    needed = BYTES_PER_CELL * edge**3
-    places = [("in memory", host_memory())]
-    if devices.gpu:
-        places.append(("on the GPU", devices.gpu.free_memory()))
-    for where, free in places:
-        if needed > free:
-            fits = int((free / BYTES_PER_CELL) ** (1 / 3))
-            raise InputError(
-                f"{option}: {edge}^3 cells need {gibibytes(needed)} {where}, and "
-                f"{gibibytes(free)} are free; at most {fits}^3 cells fit"
-            )
+    for where, free in machine.memories(devices):
+        fits = int((free / BYTES_PER_CELL) ** (1 / 3))
+        needed = f"{option}: {edge}^3 cells need", BYTES_PER_CELL * edge**3
+        machine.check_fit(*needed, where, free, f"; at most {fits}^3 cells fit")
 
 
 def best_lines(rows: Sequence[Row]) -> list[str]:

@@ -9,9 +9,8 @@ do the same iterations.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,18 +49,11 @@ COPY_TIMINGS = 40
 COPY = "copy"
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A rung: a way to relax, or to test for convergence.
 
-    Attributes
-    ----------
-    name : str
-    device : {"cpu", "gpu"}
-    make : callable
-        Takes a backend and cells nx, ny, nz; returns `sweeps`.
-    bytes_per_cell : float
-        That an iteration is assumed to move; 0 if it is not compared with a copy.
+    ``make(backend, cells)`` returns one of `sweeps`. An iteration is assumed to move some bytes per
+    cell; 0 if it is not compared with a copy.
     """
 
     name: str

@@ -5,8 +5,8 @@ walls, solved to a given residual.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,8 +43,7 @@ CHECK_EVENTS = ((0, "density", (8.0,)), (0, "velocity", (1.0, -2.0, 0.5)))
 CHECK_ITERATIONS = 3
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """A phase of the course's work: a solver on a device, with some of its threads or all."""
 
     solver: str
@@ -191,11 +190,7 @@ CHUNK = 500
 
 MOST_ITERATIONS = 40000
 
-SOLVERS: Mapping[str, Callable] = {
-    "red-black": RedBlack,
-    "sor": Sor,
-    "multigrid": Multigrid,
-}
+SOLVERS: Mapping[str, Callable] = {"red-black": RedBlack, "sor": Sor, "multigrid": Multigrid}
 """What makes each of kernels, halo and `Accuracy`."""
 
 

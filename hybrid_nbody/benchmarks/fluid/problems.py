@@ -1,26 +1,18 @@
 """What the parts of ``bench fluid`` share: settings, timing, the plume, random fields."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.benchmarks.harness import measure
 from hybrid_nbody.benchmarks.harness.machine import Devices
-from hybrid_nbody.benchmarks.harness.measure import (
-    Action,
-    Row,
-    Stop,
-    Times,
-    affordable,
-    seconds_of,
-    timed,
-    timings,
-)
+from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, Times, timed
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
@@ -71,17 +63,10 @@ Cells = tuple[int, int, int]
 # --- settings and rows ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What was asked for, and what there is.
 
-    Attributes
-    ----------
-    devices : Devices
-    backend : {"auto", "cpu", "gpu"}
-    repeats : int
-    asked : mapping
-        The edges of grids by the option that asked for them.
+    `backend` is auto, cpu or gpu; `asked` has the edges of grids by the option that asked for them.
     """
 
     devices: Devices
@@ -104,18 +89,11 @@ class Settings:
         return CpuBackend(threads or self.devices.cpu.threads)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of the benchmark.
 
-    Attributes
-    ----------
-    option : str
-        Which option says how large its grids are.
-    sizes : dict
-        Their edges by default, by device.
-    tasks : callable
-        Takes the part and `Settings`; yields its tasks.
+    `option` says how large its grids are, `sizes` has their edges by default for each device, and
+    ``tasks(part, settings)`` yields its tasks.
     """
 
     option: str
@@ -128,15 +106,8 @@ def task(
 ) -> Task:
     """Return what measures a row.
 
-    Parameters
-    ----------
-    head : dict
-        Says what the row is about; it has ``rung`` and ``device``.
-    measure : callable
-        Takes a backend, the head, the rows so far and a function that raises `Stopped`; returns
-        what is added to the head.
-    threads : int, optional
-        Of a CPU; None for all.
+    The head has ``rung`` and ``device``, and ``measure(backend, head, rows, stop)`` returns what is
+    added to it. A CPU uses some threads, or all.
     """
 
     def row(head: Row, rows: list[Row], stop: Stop) -> Row:
@@ -165,10 +136,10 @@ def measured(
     Where it waits for the device, it cannot be `captured` in a graph.
     """
     stop()
-    fitting = affordable(repeats, seconds_of(backend, action), ROW_SECONDS)
+    fitting = measure.affordable(repeats, measure.seconds_of(backend, action), ROW_SECONDS)
     if captured and fitting == repeats:
         return timed(backend, action, repeats, stop)
-    return timings(backend, action, fitting, stop)
+    return measure.timings(backend, action, fitting, stop)
 
 
 def per(taken: Times, number: int) -> Times:
@@ -216,12 +187,8 @@ def make_model(
 ) -> FluidModel:
     """Return a fluid at rest.
 
-    Parameters
-    ----------
-    solver : callable
-        Takes kernels, halo and `Accuracy`; returns a solver.
-    events : sequence of (step, field, values)
-        What happens in the cell at the centre.
+    ``solver(kernels, halo, accuracy)`` returns a solver; events are (step, field, values) in the
+    cell at the centre.
     """
     halo = make_halo(cells)
     kernels = make_kernels(backend, make_slab(cells), DTYPE)

@@ -84,16 +84,13 @@ class ColourLoops(InterleavedLoops):
         self.noted = np.zeros((2, cells[2]))
 
     def load(self, x: NDArray, b: NDArray) -> None:
-        """Take a first guess and a right-hand side."""
         self.x = self.loops.split(x)
         self.b = self.loops.split(b)
 
     def iterate(self, count: int) -> None:
-        """Do iterations."""
         self.relax(self.x, self.b, FACTOR, TOLERANCE, count, self.noted, self.limit)
 
     def result(self) -> NDArray:
-        """Return the solution so far."""
         return self.loops.merge(self.x)
 
 
@@ -103,15 +100,7 @@ class ColourLoops(InterleavedLoops):
 class PlainKernels:
     """Interleaved arrays on a GPU, by ``sweeps.cu``; a subclass notes changes.
 
-    Parameters
-    ----------
-    backend : GpuBackend
-    cells : tuple of int
-        nx, ny, nz.
-    block : tuple of int
-        Threads along x, y and z.
-    kernel : str
-        What does a half sweep.
+    A block has threads along x, y and z, and `kernel` does a half sweep.
     """
 
     captured = True
@@ -133,12 +122,10 @@ class PlainKernels:
         self.module = CudaModule(backend, SOURCE, {})
 
     def load(self, x: NDArray, b: NDArray) -> None:
-        """Take a first guess and a right-hand side."""
         self.x = self.backend.upload(x)
         self.b = self.backend.upload(b)
 
     def iterate(self, count: int) -> None:
-        """Queue iterations."""
         for _ in range(count):
             for colour in (0, 1):
                 cells = np.int32(colour), *self.sizes, self.x, self.b, FACTOR
@@ -149,7 +136,6 @@ class PlainKernels:
         """Look at what was noted."""
 
     def result(self) -> NDArray:
-        """Return the solution so far."""
         return self.backend.download(self.x)
 
 
@@ -217,13 +203,11 @@ class ModelSweeps:
         self.field = self.kernels.field()
 
     def load(self, x: NDArray, b: NDArray) -> None:
-        """Take a first guess and a right-hand side."""
         for host, colours in ((x, self.x), (b, self.b)):
             self.field[1:-1] = self.backend.upload(host)
             self.kernels.split(self.field, colours)
 
     def iterate(self, count: int) -> None:
-        """Queue iterations."""
         kernels = self.kernels
         relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, TOLERANCE)
         kernels.begin_solve()
@@ -234,7 +218,6 @@ class ModelSweeps:
         kernels.end_solve()
 
     def result(self) -> NDArray:
-        """Return the solution so far."""
         self.kernels.merge(self.x, self.field)
         return self.backend.download(self.field[1:-1])
 
@@ -249,7 +232,6 @@ class ModelRelax(ModelSweeps):
         self.halo = OwnGrid(make_halo(cells))
 
     def iterate(self, count: int) -> None:
-        """Queue iterations."""
         solve = Solve(POISSON, self.tolerance, count)
         run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), self.halo)
 

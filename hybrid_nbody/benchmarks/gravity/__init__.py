@@ -7,18 +7,16 @@ from hybrid_nbody.benchmarks.harness.options import (
     THREADS,
     Benchmark,
     Option,
-    Switch,
 )
 
 ROLES = Option(
     "--roles",
-    "",
     "gpu: a GPU and the CPU; cpu: CPU threads play both roles, one after the other",
     "gpu",
     ("gpu", "cpu"),
 )
-PRECISIONS = Option("--precisions", "P,P", "single, mixed, double", "single")
-DRY_RUN = Switch("--dry-run", "measure and choose, but keep nothing for later runs")
+PRECISIONS = Option("--precisions P,P", "single, mixed, double", "single")
+DRY_RUN = Option("--dry-run", "measure and choose, but keep nothing for later runs")
 
 BENCHMARKS = (
     Benchmark(

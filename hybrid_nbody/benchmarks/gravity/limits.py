@@ -8,16 +8,17 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import (
     Devices,
     Peak,
@@ -25,19 +26,7 @@ from hybrid_nbody.benchmarks.harness.machine import (
     find_devices,
     measure_peak,
 )
-from hybrid_nbody.benchmarks.harness.measure import (
-    BODIES,
-    PRECISION,
-    Action,
-    Column,
-    Row,
-    Stop,
-    digits,
-    percent,
-    timed,
-    times,
-    timing_columns,
-)
+from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -84,8 +73,8 @@ A pair that is computed once counts as two interactions; its sums can exceed wha
 the others."""
 
 COLUMNS = (
-    PRECISION,
-    BODIES.shown("Bodies"),
+    measure.PRECISION,
+    measure.BODIES.shown("Bodies"),
     Column("kernel", "what was computed", "kernel"),
     Column(
         "times_a_pair",
@@ -94,28 +83,19 @@ COLUMNS = (
         rank=1,
     ),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
-    *timing_columns(figures=4),
+    *measure.timing_columns(figures=4),
     Column("instructions", "least of an interaction; in double of float64", "instruc-\ntions"),
-    Column("ceiling", "interactions/s that these allow", "\nceiling", times(1e-9, digits(4))),
+    Column("ceiling", "interactions/s that these allow", "\nceiling", "4 G"),
     Column("limited_by", "what the ceiling is: instructions, or reciprocal roots", rank=2),
-    Column("share_of_ceiling", "rate over ceiling", "of the\nceiling", percent()),
+    Column("share_of_ceiling", "rate over ceiling", "of the\nceiling", ".1%"),
 )
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One kernel to be measured.
 
-    Attributes
-    ----------
-    name : str
-    counts_as : str or None
-        Whose instructions it needs, by their name in `INSTRUCTIONS`; None if it has no
-        interactions.
-    action : callable
-        Takes a `ProductionRun`, ready to sum; returns what is timed.
-    equal : bool
-        Whether all masses are the same.
+    Its name in `INSTRUCTIONS` is None if it has no interactions; ``action(run)``, of a run that is
+    ready to sum, returns what is timed.
     """
 
     name: str
@@ -281,13 +261,7 @@ ROUNDED = "atomicAdd(sums.rows + (size_t)component * Sum::words * sums.slots + s
 
 
 def replaced(source: Path, old: str, new: str) -> str:
-    """Return a source with one statement replaced.
-
-    Raises
-    ------
-    RuntimeError
-        If the statement to be replaced does not stand there, once.
-    """
+    """Return a source with a statement replaced, which must stand there once."""
     text = source.read_text()
     if text.count(old) != 1:
         raise RuntimeError(f"{source.name} does not hold, once, the statement that adds: {old}")

@@ -10,29 +10,14 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import BLACK, SKY
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import (
     Devices,
     check_memory,
     find_devices,
     measure_peak,
 )
-from hybrid_nbody.benchmarks.harness.measure import (
-    BODIES,
-    DEVICE,
-    ERROR_MAX,
-    ERROR_MEDIAN,
-    GFLOPS,
-    POWER,
-    PRECISION,
-    Column,
-    Row,
-    Stop,
-    digits,
-    percent,
-    timed,
-    timing_columns,
-)
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box, rates
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
@@ -43,20 +28,20 @@ LONGEST_ROW = 60.0
 """Seconds: a row that would take longer is left out, unless its size was asked for."""
 
 COLUMNS = (
-    DEVICE,
-    PRECISION,
-    BODIES.shown("Bodies", note="note"),
+    measure.DEVICE,
+    measure.PRECISION,
+    measure.BODIES.shown("Bodies", note="note"),
     Column("note", "why a row was not measured"),
-    *timing_columns(" of a force", "forces"),
-    GFLOPS.shown("\nGFLOP/s", digits(3)),
+    *measure.timing_columns(" of a force", "forces"),
+    measure.GFLOPS.shown("\nGFLOP/s", "3"),
     Column(
         "share_of_ceiling",
         "share of the issue-slot ceiling of single precision on this GPU",
         "of the\nceiling",
-        percent(),
+        ".1%",
     ),
-    ERROR_MEDIAN.shown("relative\nerror", POWER),
-    ERROR_MAX.shown("\nlargest", POWER, rank=1),
+    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
+    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=1),
 )
 
 
@@ -140,22 +125,12 @@ def series(rows: Sequence[Row], device: str, precision: str) -> list[Row]:
 
 
 def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None:
-    """Return the number of bodies from which the GPU is faster than the CPU, and the rate there.
-
-    Between two sizes the logarithm of the ratio of rates is interpolated along that of the size;
-    None if the GPU is faster, or slower, at all sizes that both have.
-    """
+    """Return the bodies from which the GPU is faster than the CPU, and the rate there, if any."""
     cpu, gpu = (
         {row["bodies"]: row["interactions_per_s"] for row in series(rows, device, precision)}
         for device in ("cpu", "gpu")
     )
-    common = sorted(cpu.keys() & gpu.keys())
-    for low, high in zip(common, common[1:], strict=False):
-        before, after = (math.log(gpu[size] / cpu[size]) for size in (low, high))
-        if before < 0 <= after:
-            part = -before / (after - before)
-            return low * (high / low) ** part, cpu[low] * (cpu[high] / cpu[low]) ** part
-    return None
+    return measure.crossing(cpu, gpu)
 
 
 # --- the picture ----------------------------------------------------------------------------------

@@ -20,24 +20,9 @@ from hybrid_nbody.benchmarks.gravity.verdict import (
     summary,
     verdict,
 )
-from hybrid_nbody.benchmarks.harness import options
+from hybrid_nbody.benchmarks.harness import measure, options
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
-from hybrid_nbody.benchmarks.harness.measure import (
-    BODIES,
-    PRECISION,
-    Action,
-    Column,
-    Row,
-    Stop,
-    Times,
-    affordable,
-    calls_for,
-    milliseconds,
-    percent,
-    seconds_of,
-    timing_columns,
-    timings,
-)
+from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, Times
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import InputError
@@ -60,25 +45,25 @@ FEWEST = 3
 
 COLUMNS = (
     Column("kind", "alone: a device by itself; near: near the optimum; everywhere; auto"),
-    PRECISION,
-    BODIES,
+    measure.PRECISION,
+    measure.BODIES,
     Column("main", "what computes the rest: a GPU, or CPU threads that play its role"),
     Column("helper", "what computes the share"),
     Column("label", "where the share comes from", "Share", note="note"),
     Column("note", "why a row was not measured"),
-    Column("share", "of the bodies, for the CPU to compute", "of the\nCPU", percent(2)),
-    *timing_columns(" of a force", "forces"),
+    Column("share", "of the bodies, for the CPU to compute", "of the\nCPU", ".2%"),
+    *measure.timing_columns(" of a force", "forces"),
     Column(
         "expected_s",
         "the longer of the times of both devices for their parts, each at its rate alone, in s",
         "expected\nms",
-        milliseconds(4),
+        "4 ms",
     ),
     Column(
         "against_alone",
         "speed over that of the better device alone; that of auto is measured in turn with it",
         "of the\nbetter",
-        "{:.3f}".format,
+        ".3f",
     ),
     Column("better_s", "of auto: time of the better device alone, measured in turn with it, in s"),
     Column("predicted_share", "of auto: optimum by the rates that it measured"),
@@ -108,13 +93,7 @@ def run(arguments: Namespace) -> int:
 
 
 def read_threads(text: str | None) -> int:
-    """Return the threads of the CPU, all cores unless fewer are asked for.
-
-    Raises
-    ------
-    InputError
-        If it is no number, or larger than that of the cores.
-    """
+    """Return the threads of the CPU, all cores unless fewer are asked for; raise `InputError`."""
     threads = cores() if text is None else options.number("--threads", text)
     if threads > cores():
         raise InputError(f"--threads: at most {cores()}, the cores of this process (got {threads})")
@@ -122,13 +101,7 @@ def read_threads(text: str | None) -> int:
 
 
 def find(roles: str) -> Devices:
-    """Return the devices of this machine, with a GPU if the roles ask for one.
-
-    Raises
-    ------
-    InputError
-        If they do, and there is none.
-    """
+    """Return the devices of this machine; raise `InputError` if the roles ask for a missing GPU."""
     try:
         return find_devices(roles)
     except InputError as error:
@@ -139,18 +112,7 @@ def find(roles: str) -> Devices:
 
 
 class Problem:
-    """The rows of one precision and number of bodies.
-
-    Parameters
-    ----------
-    main, helper : Backend
-        The GPU, or what plays its role, and the CPU.
-    precision : {"single", "mixed", "double"}
-    number : int
-        Bodies.
-    repeats : int
-        Most timings of a row.
-    """
+    """The rows of a precision and number of bodies on a GPU (or its stand-in) and the CPU."""
 
     def __init__(self, main: Backend, helper: Backend, precision: str, number: int, repeats: int):
         self.main = main
@@ -242,7 +204,7 @@ class SharedForce:
     def timed(self, share: float, stop: Stop) -> Times:
         """Return the times of a force with a share of the helper's."""
         batch, calls, repeats = self._prepared(share, stop)
-        return timings(self.backend, batch, repeats, stop, calls)
+        return measure.timings(self.backend, batch, repeats, stop, calls)
 
     def in_turn(self, first: float, second: float, stop: Stop) -> tuple[Times, Times]:
         """Return the times of a force with two shares, measured one after the other, repeatedly.
@@ -256,7 +218,7 @@ class SharedForce:
                 stop()
                 batch = self._batch(share, calls)
                 batch()  # a share is prepared at its first force
-                seconds.append(seconds_of(self.backend, batch) / calls)
+                seconds.append(measure.seconds_of(self.backend, batch) / calls)
         return Times(tuple(found[0]), calls), Times(tuple(found[1]), calls)
 
     def _prepared(self, share: float, stop: Stop) -> tuple[Action, int, int]:
@@ -264,12 +226,12 @@ class SharedForce:
         stop()
         self._batch(share, 1)()  # compiles, and prepares the share
         stop()
-        seconds = seconds_of(self.backend, self._batch(share, 1))
-        calls = calls_for(seconds)
+        seconds = measure.seconds_of(self.backend, self._batch(share, 1))
+        calls = measure.calls_for(seconds)
         batch = self._batch(share, calls)
         if calls > 1:
             batch()
-        return batch, calls, affordable(self.repeats, seconds * calls, ROW_SECONDS, FEWEST)
+        return batch, calls, measure.affordable(self.repeats, seconds * calls, ROW_SECONDS, FEWEST)
 
     def _batch(self, share: float, calls: int) -> Action:
         """Return a function that does some forces, after which the bodies are where they were."""

@@ -19,21 +19,9 @@ from rich.table import Table
 
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.tuning import tuning_file
-from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import check_memory, find_devices
-from hybrid_nbody.benchmarks.harness.measure import (
-    BODIES,
-    ERROR_MEDIAN,
-    PRECISION,
-    Column,
-    Row,
-    Stop,
-    Times,
-    pivot_table,
-    timed,
-    timing_columns,
-    timings,
-)
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out, file_errors
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box
 from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
@@ -59,12 +47,12 @@ ONE_BLOCK = "one block"
 GRAPH = "graph of kernels"
 
 COLUMNS = (
-    PRECISION,
+    measure.PRECISION,
     Column("sum", "what was computed"),
-    BODIES,
+    measure.BODIES,
     Column("choice", "targets of a lane, or how steps of few bodies are launched"),
-    *timing_columns(),
-    ERROR_MEDIAN,
+    *measure.timing_columns(),
+    measure.ERROR_MEDIAN,
 )
 
 
@@ -160,7 +148,7 @@ def _time_steps(run: ProductionRun, repeats: int, stop: Stop) -> Times:
     """Time whole batches as a run does them: they launch graphs, which no graph can capture."""
     batch = partial(run.kernels.run, run.state, StepPlan(LEAPFROG, run.problem.dt), STEPS)
     batch()
-    return timings(run.backend, batch, repeats, stop, STEPS)
+    return measure.timings(run.backend, batch, repeats, stop, STEPS)
 
 
 MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
@@ -230,7 +218,7 @@ def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     for (number,), group in pictures.groups(rows, "bodies"):
         rates = {row["choice"]: row["interactions_per_s"] for row in group}
         lines.append((str(number), rates, best[number]))
-    return pivot_table("bodies", pictures.distinct(rows, "choice"), lines)
+    return measure.pivot_table("bodies", pictures.distinct(rows, "choice"), lines)
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:

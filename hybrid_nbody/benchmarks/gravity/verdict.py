@@ -33,12 +33,7 @@ def alone(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def optimum(main: float, cpu: float) -> float:
-    """Return the share with which both devices take equally long.
-
-    It is rate_cpu / (rate_cpu + rate_main).
-
-    `main` and `cpu` are the seconds of a force on each device alone.
-    """
+    """Return the share with which devices that take so many seconds alone take equally long."""
     return main / (main + cpu)
 
 

@@ -5,14 +5,13 @@ import math
 import statistics
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.markup import escape
 
 from hybrid_nbody.benchmarks.harness import options
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, milliseconds, percent, table
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, table
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.output.terminal import open_console
 
@@ -21,28 +20,16 @@ RATES = ("interactions_per_s", "updates_per_s", "cells_per_s", "rate", "bytes_pe
 
 COLUMNS = (
     Column("row", "the keys of the row", "Row"),
-    Column("old_s", "median time in the old results in s", "old\nms", milliseconds(4), rank=1),
-    Column("new_s", "the same in the new results", "new\nms", milliseconds(4), rank=1),
-    Column("ratio", "new time over old time, for the same work", "new /\nold", "{:.3f}".format),
-    Column("scatter", "relative standard deviation of both", "±", percent()),
+    Column("old_s", "median time in the old results in s", "old\nms", "4 ms", rank=1),
+    Column("new_s", "the same in the new results", "new\nms", "4 ms", rank=1),
+    Column("ratio", "new time over old time, for the same work", "new /\nold", ".3f"),
+    Column("scatter", "relative standard deviation of both", "±", ".1%"),
     Column("verdict", "whether the row is slower than allowed", "\n"),
 )
 
 
-@dataclass(frozen=True)
-class Saved:
-    """Results in a file.
-
-    Attributes
-    ----------
-    path : Path
-    benchmark : str
-        Its present name.
-    machine : dict
-        Hardware and versions.
-    rows : dict
-        The measured rows by their names.
-    """
+class Saved(NamedTuple):
+    """Results in a file: of a benchmark on a machine, with the measured rows by their names."""
 
     path: Path
     benchmark: str
@@ -68,12 +55,7 @@ def run(arguments: Namespace) -> int:
 def read(path: Path, keys: Mapping[str, Sequence[str]]) -> Saved:
     """Return the results in a file; `keys` tell the rows of each benchmark apart.
 
-    Raises
-    ------
-    InputError
-        If they are not results of a benchmark.
-    FileError
-        If the file cannot be read.
+    Raise `FileError` if it cannot be read, and `InputError` if it holds something else.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -115,10 +97,7 @@ def scatter(row: Row) -> float:
 def compared(old: Saved, new: Saved, allowed: float) -> list[Row]:
     """Return a row of `COLUMNS` for each row that both results have.
 
-    Raises
-    ------
-    InputError
-        If they are of different benchmarks, or have no row in common.
+    Raise `InputError` if they are of different benchmarks, or have no row in common.
     """
     if old.benchmark != new.benchmark:
         raise InputError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,16 +52,9 @@ every kernel."""
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices that there are to measure.
+    """The devices that there are to measure: all cores of this process, and the first GPU.
 
-    Attributes
-    ----------
-    cpu : CpuBackend
-        All cores of this process.
-    gpu : GpuBackend or None
-        The first GPU.
-    no_gpu : str
-        Why there is no GPU; empty if there is one.
+    `no_gpu` says why there is no GPU.
     """
 
     cpu: CpuBackend
@@ -91,12 +84,7 @@ def cores() -> int:
 
 
 def find_devices(asked: str = "auto") -> Devices:
-    """Return the devices of this machine.
-
-    Parameters
-    ----------
-    asked : {"auto", "cpu", "gpu"}
-        ``cpu`` leaves a GPU alone; ``gpu`` demands one.
+    """Return the devices of this machine: ``cpu`` leaves a GPU alone, and ``gpu`` demands one.
 
     Raises
     ------
@@ -134,41 +122,41 @@ def _refuse_ranks() -> None:
 def check_memory(
     devices: Devices, sizes: Sequence[int], option: str = "--sizes", ranks: int = 1
 ) -> None:
-    """Check that the largest of some numbers of bodies fits in memory.
-
-    Parameters
-    ----------
-    devices : Devices
-    sizes : sequence of int
-        Numbers of bodies.
-    option : str, optional
-        Which one asked for them.
-    ranks : int, optional
-        Of this node: each holds all bodies.
+    """Check that the largest number of bodies fits in memory, on each of the ranks of a node.
 
     Raises
     ------
     InputError
-        If it does not, saying how much is needed and how much there is.
+        If it does not, saying which option asked for it, how much it needs and how much there is.
     """
     largest = max(sizes)
     partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-    places = [("in memory", HOST_BYTES_PER_BODY * ranks, host_memory())]
-    if devices.gpu:
-        free = devices.gpu.free_memory()
-        places.append(("on the GPU", DEVICE_BYTES_PER_BODY + partial_sums, free))
-    for where, bytes_per_body, free in places:
-        needed = largest * bytes_per_body
-        if needed > free:
-            raise InputError(
-                f"{option}: {largest} bodies need {gibibytes(needed)} {where}, and "
-                f"{gibibytes(free)} are free; at most {free // bytes_per_body} bodies fit"
-            )
+    on_host, on_gpu = HOST_BYTES_PER_BODY * ranks, DEVICE_BYTES_PER_BODY + partial_sums
+    for where, free in memories(devices):
+        each = on_gpu if where == ON_GPU else on_host
+        check_fit(
+            f"{option}: {largest} bodies need",
+            largest * each,
+            where,
+            free,
+            f"; at most {free // each} bodies fit",
+        )
 
 
-def gibibytes(size: float) -> str:
-    """Return a size in GiB, with its unit."""
-    return f"{size / 2**30:.3g} GiB"
+ON_GPU = "on the GPU"
+
+
+def memories(devices: Devices) -> list[tuple[str, int]]:
+    """Return the memories of the host and of a GPU, and the bytes that are free there."""
+    found = [("in memory", host_memory())]
+    return found + ([(ON_GPU, devices.gpu.free_memory())] if devices.gpu else [])
+
+
+def check_fit(what: str, needed: float, where: str, free: float, remedy: str = "") -> None:
+    """Raise `InputError` if something needs more memory than is free."""
+    if needed > free:
+        needs, has = (f"{size / 2**30:.3g} GiB" for size in (needed, free))
+        raise InputError(f"{what} {needs} {where}, and {has} are free{remedy}")
 
 
 def host_memory() -> int:
@@ -222,18 +210,11 @@ def compiler_version() -> str:
 # --- the peak of a GPU ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Peak:
-    """The most that a GPU can do, as measured in this process.
+class Peak(NamedTuple):
+    """The most that a GPU can do in a second, as measured in this process.
 
-    Attributes
-    ----------
-    single, double : float
-        Multiply-adds a second in float32 and float64; twice that are floating-point operations.
-    roots : float
-        Reciprocal roots a second in float32.
-    copy : float
-        Bytes read and written a second by a copy within the device's memory.
+    Multiply-adds in float32 and float64, of which each is two floating-point operations; reciprocal
+    roots in float32; bytes that a copy within the device's memory reads and writes.
     """
 
     single: float

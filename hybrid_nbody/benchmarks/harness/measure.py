@@ -34,8 +34,9 @@ Action = Callable[[], Any]
 Stop = Callable[[], None]
 """Queues work on a device; raises `Stopped` once a person has asked to stop."""
 
-Show = Callable[[Any], str]
-"""Returns the text of a value in a table."""
+Show = str | Callable[[Any], str]
+"""How a value is shown: significant digits and a unit, as in ``3 G``, a format such as ``.1%``, or
+a function that returns the text."""
 
 
 class Stopped(Exception):
@@ -93,18 +94,9 @@ def timings(backend: Backend, batch: Action, repeats: int, stop: Stop, calls: in
 
 
 def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
-    """Time `action` on the device of `backend`, after calls that are not counted.
+    """Time `action` on the clock of a device (CUDA events on a GPU), after calls that do not count.
 
-    Parameters
-    ----------
-    backend : Backend
-        Whose clock is used: CUDA events on a GPU.
-    action : callable
-        Queues its work and returns; takes no arguments.
-    repeats : int
-        Timings.
-    stop : callable
-        Called before each timing.
+    `stop` is called before each timing.
     """
     stop()
     action()
@@ -143,6 +135,21 @@ def _captured(backend: Any, action: Action, calls: int) -> Action:
 BATCHES = {"cpu": _one_after_another, "gpu": _captured}
 
 
+def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, float] | None:
+    """Return the size at which the ratio of two curves falls to 1, and their value there.
+
+    Between two sizes the logarithm of the ratio is interpolated along that of the size; None if it
+    does not fall to 1 between two sizes that both have.
+    """
+    sizes = sorted(first.keys() & second.keys())
+    for low, high in zip(sizes, sizes[1:], strict=False):
+        before, after = (math.log(first[size] / second[size]) for size in (low, high))
+        if before > 0 >= after:
+            part = before / (before - after)
+            return low * (high / low) ** part, first[low] * (first[high] / first[low]) ** part
+    return None
+
+
 def targets_within(
     backend: Backend, step: Callable, number: int, stop: Stop, longest: float = LONGEST
 ) -> int:
@@ -163,7 +170,7 @@ def targets_within(
 # --- columns --------------------------------------------------------------------------------------
 
 
-def digits(count: int) -> Show:
+def digits(count: int) -> Callable[[float], str]:
     """Return a function that shows that many significant digits, and never powers of ten."""
 
     def show(value: float) -> str:
@@ -173,22 +180,15 @@ def digits(count: int) -> Show:
     return show
 
 
-def times(factor: float, show: Show) -> Show:
-    """Return a function that shows a number times `factor`."""
-    return lambda value: show(value * factor)
+UNITS = {"": 1, "ms": 1e3, "M": 1e-6, "G": 1e-9}
 
 
-def milliseconds(count: int) -> Show:
-    """Return a function that shows seconds in milliseconds, with that many significant digits."""
-    return times(1e3, digits(count))
-
-
-def percent(decimals: int = 1) -> Show:
-    """Return a function that shows a share in per cent."""
-    return f"{{:.{decimals}%}}".format
-
-
-POWER = "{:.0e}".format
+def shown(value: Any, how: Show) -> str:
+    """Return the text of a value; see `Show`."""
+    if callable(how):
+        return how(value)
+    count, _, unit = how.partition(" ")
+    return digits(int(count))(value * UNITS[unit]) if count.isdecimal() else format(value, how)
 
 
 @dataclass(frozen=True)
@@ -197,17 +197,14 @@ class Column:
 
     Attributes
     ----------
-    key : str
-        Its name in CSV and JSON.
-    meaning : str
-        What it is, with its unit, for the JSON.
+    key, meaning : str
+        Its name in CSV and JSON, and what it is, with its unit.
     title : str
         Its head in the terminal's table; a column without one is left out there.
-    show : callable
-        Returns the text of a value in the table.
+    show : str or callable
+        See `Show`.
     rank : int
-        Where a terminal is too narrow for all columns, those of the highest rank are left out
-        first.
+        Where a terminal is too narrow, columns of the highest rank are left out first.
     note : str
         Key of what is added to the text in brackets, if the row has it.
     """
@@ -215,17 +212,17 @@ class Column:
     key: str
     meaning: str
     title: str = ""
-    show: Show = str
+    show: Show = ""
     rank: int = 0
     note: str = ""
 
     def cell(self, row: Row) -> str:
         """Return the text of a row in this column."""
         value = row.get(self.key)
-        text = "" if value is None or value == "" else self.show(value)
+        text = "" if value is None or value == "" else shown(value, self.show)
         return f"{text} ({row[self.note]})" if row.get(self.note) else text
 
-    def shown(self, title: str, show: Show = str, rank: int = 0, note: str = "") -> "Column":
+    def shown(self, title: str, show: Show = "", rank: int = 0, note: str = "") -> "Column":
         """Return the same column with a head in the table."""
         return replace(self, title=title, show=show, rank=rank, note=note)
 
@@ -248,27 +245,23 @@ ERROR_MAX = Column("error_max", "largest error of accelerations, relative to its
 def timing_columns(
     of: str = "", several: str = "calls", rank: int = 3, figures: int = 3
 ) -> tuple[Column, ...]:
-    """Return the columns of `measure.Times` and of the rate at their median.
+    """Return the columns of `Times` and of the rate at their median.
 
-    Parameters
-    ----------
-    of : str
-        What was timed, such as ``" of a step"``.
-    several : str
-        What a timing is the mean of.
-    rank : int
-        That of the mean; see `Column`.
-    figures : int
-        Significant digits of the rate.
+    What was timed is said as in ``" of a step"``, and what a timing is the mean of as in ``steps``;
+    `rank` is that of the mean, and the rate has some significant figures.
     """
-    rate = times(1e-9, digits(figures))
     return (
-        Column("mean_s", f"mean time{of} in s", "mean\nms", milliseconds(4), rank),
-        Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", milliseconds(2), 2),
-        Column("median_s", f"median time{of} in s", "median\nms", milliseconds(4)),
+        Column("mean_s", f"mean time{of} in s", "mean\nms", "4 ms", rank),
+        Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", "2 ms", 2),
+        Column("median_s", f"median time{of} in s", "median\nms", "4 ms"),
         Column("repeats", "timings"),
         Column("calls", f"{several} in a row that a timing is the mean of"),
-        Column("interactions_per_s", "interactions/s at the median", "G inter-\nactions/s", rate),
+        Column(
+            "interactions_per_s",
+            "interactions/s at the median",
+            "G inter-\nactions/s",
+            f"{figures} G",
+        ),
     )
 
 
@@ -298,14 +291,7 @@ def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
 def pivot_table(first: str, titles: Sequence[object], lines: Sequence[Sequence]) -> Table:
     """Return a table of rates in two dimensions.
 
-    Parameters
-    ----------
-    first : str
-        Head of the first column.
-    titles : sequence
-        Heads of the others.
-    lines : sequence of (str, dict, object)
-        The name of a line, its rates by title, and the title of the rate that stands out.
+    A line has a name, rates by the titles of columns, and the title of the rate that stands out.
     """
     result = Table(box=None, pad_edge=False, header_style="bold")
     for title in (first, *titles):

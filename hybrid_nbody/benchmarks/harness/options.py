@@ -7,8 +7,8 @@ import math
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hybrid_nbody.errors import InputError
 
@@ -18,96 +18,63 @@ SHARE = {"": 1.0, "%": 0.01}
 """Units that may follow a number, and the factor of each."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of a benchmark.
+class Option(NamedTuple):
+    """An option of a benchmark: its flag and what stands for its value, its help and its default.
 
-    The default, in the words of the command line, follows the help; allowed words take the place of
-    `metavar`.
+    It is a switch if nothing stands for a value and there is no choice of words.
     """
 
     flag: str
-    metavar: str
     help: str
     default: str | None = None
     choices: tuple[str, ...] | None = None
 
     def add(self, parser: ArgumentParser) -> None:
         """Add the option to a parser."""
+        flag, _, metavar = self.flag.partition(" ")
         text = self.help if self.default is None else f"{self.help} (default: {self.default})"
-        parser.add_argument(
-            self.flag,
-            metavar=None if self.choices else self.metavar,
-            help=text.replace("%", "%%"),
-            default=self.default,
-            choices=self.choices,
-        )
+        words = {"help": text.replace("%", "%%"), "default": self.default}
+        if self.choices:
+            parser.add_argument(flag, choices=self.choices, **words)
+        elif metavar:
+            parser.add_argument(flag, metavar=metavar, **words)
+        else:
+            parser.add_argument(flag, action="store_true", help=self.help)
 
 
-@dataclass(frozen=True)
-class Switch:
-    """An option without a value."""
-
-    flag: str
-    help: str
-
-    def add(self, parser: ArgumentParser) -> None:
-        """Add the option to a parser."""
-        parser.add_argument(self.flag, action="store_true", help=self.help)
-
-
-SIZES = Option("--sizes", "N,N,…", "numbers of bodies (default: what suits the machine)")
-REPEATS = Option("--repeats", "R", "timings of each row", "10")
+SIZES = Option("--sizes N,N,…", "numbers of bodies (default: what suits the machine)")
+REPEATS = Option("--repeats R", "timings of each row", "10")
 BACKEND = Option(
-    "--backend", "B", "what to measure; auto: all there is", "auto", ("auto", "cpu", "gpu")
+    "--backend", "what to measure (auto: all there is)", "auto", ("auto", "cpu", "gpu")
 )
-THREADS = Option("--threads", "T", "CPU threads (default: all cores)")
-OVERWRITE = Switch("--overwrite", "replace earlier results in that directory")
+THREADS = Option("--threads T", "CPU threads (default: all cores)")
+OVERWRITE = Option("--overwrite", "replace earlier results in that directory")
 
 
-@dataclass(frozen=True)
-class Benchmark:
+class Benchmark(NamedTuple):
     """A benchmark.
 
-    Attributes
-    ----------
-    name : str
-        As in ``bench NAME``.
-    entry : str
-        What carries it out, by its name below `hybrid_nbody.benchmarks`: it takes the arguments and
-        returns the exit code. What draws the rows stands beside it: ``draw`` in place of ``run``.
-    summary : str
-        One line for ``--help``.
-    options : tuple of Option
-        Those for the output are added to all.
-    keys : tuple of str
-        The columns that tell rows apart.
-    mpi : bool
-        Whether it runs on several ranks: the function takes their communicator, too.
-    aliases : tuple of str
-        Other names.
+    `entry` carries it out: a name below `hybrid_nbody.benchmarks` of a function that takes the
+    arguments and, with `mpi`, the communicator of several ranks, and returns the exit code. What
+    draws the rows stands beside it: ``draw`` in place of ``run``. `keys` are the columns that tell
+    rows apart. Options for the output are added to all.
     """
 
     name: str
     entry: str
     summary: str
-    options: tuple[Option | Switch, ...]
+    options: tuple[Option, ...]
     keys: tuple[str, ...]
     mpi: bool = False
     aliases: tuple[str, ...] = ()
 
     def add_arguments(self, parser: ArgumentParser, path: Callable) -> None:
         """Add all options; `path` reads the name of a directory."""
-        folder = Path("output") / f"bench-{self.name}"
         for option in (*self.options, OVERWRITE):
             option.add(parser)
-        parser.add_argument(
-            "--output",
-            type=path,
-            metavar="DIR",
-            default=folder,
-            help=f"where results go (default: {folder})",
-        )
+        folder = Path("output") / f"bench-{self.name}"
+        where = f"where results go (default: {folder})"
+        parser.add_argument("--output", type=path, metavar="DIR", default=folder, help=where)
         parser.set_defaults(mpi=self.mpi, entry=self.entry)
 
 

@@ -11,11 +11,10 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -34,19 +33,7 @@ PROGRAM = "hybrid_nbody"
 
 
 class Results:
-    """The directory of one benchmark, claimed and kept up to date.
-
-    Parameters
-    ----------
-    name : str
-        The benchmark's name, and that of its files.
-    folder : Path
-        Made if need be.
-    columns : sequence of Column
-    facts : dict
-        Hardware and versions.
-    overwrite : bool
-        Whether earlier results of the same benchmark may be replaced.
+    """The directory of one benchmark, claimed for files of its name and kept up to date.
 
     Raises
     ------
@@ -123,11 +110,7 @@ def file_errors(path: Path) -> Iterator[None]:
 def claim(folder: Path, name: str, overwrite: bool) -> None:
     """Make `folder` for the results of a benchmark, and remove earlier ones from it.
 
-    Raises
-    ------
-    InputError
-        It is a file, cannot be written, or holds anything that is not to be replaced; nothing is
-        changed then.
+    Raise `InputError`, and change nothing, if it cannot be used or holds anything else.
     """
     check(folder, name, overwrite)
     try:
@@ -186,18 +169,11 @@ Agree = Callable[[bool], bool]
 """Takes whether this rank was asked to stop; returns whether any was."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """One row to be measured.
+class Task(NamedTuple):
+    """One row to be measured, in a section, by the label that progress shows.
 
-    Attributes
-    ----------
-    section : str
-        Title of the table that the row stands in.
-    label : str
-        What progress calls it.
-    measure : callable
-        Takes the rows so far and a function that raises `Stopped`; returns the row, a dict.
+    ``measure(rows, stop)`` takes the rows so far and a function that raises `Stopped`; it returns
+    the row.
     """
 
     section: str
@@ -205,15 +181,11 @@ class Task:
     measure: Callable[[list[Row], Stop], Row]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A whole benchmark.
 
     Attributes
     ----------
-    name : str
-    columns : sequence of Column
-    tasks : list of Task
     draw : callable
         Takes the rows and the facts of the machine; returns a figure.
     conclude : callable, optional
@@ -236,15 +208,7 @@ class Plan:
 def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree = bool) -> int:
     """Measure all tasks, write everything, and return the exit code: 0, or 75 if it was stopped.
 
-    Parameters
-    ----------
-    plan : Plan
-    devices : Devices
-        What is measured.
-    arguments : Namespace
-        Where results go.
-    agree : callable, optional
-        For several ranks that measure together; see `follow`.
+    `agree` is for several ranks that measure together; see `follow`.
 
     Raises
     ------

@@ -123,15 +123,11 @@ def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Prob
 
 
 class BodyRun:
-    """A problem made ready to be stepped on a device: the bodies, and the kernels that move them.
+    """A problem made ready to be stepped on a device.
 
     A subclass has ``restart()``, which puts the bodies back at rest, ``step(targets)``, which moves
-    the first ones, and ``result()``, which returns positions and velocities, (N, 3) arrays.
-
-    Attributes
-    ----------
-    divisible : bool
-        Whether a step can be done for the first bodies alone.
+    the first ones, and ``result()``, which returns positions and velocities, (N, 3) arrays. If
+    `divisible`, a step can be done for the first bodies alone.
     """
 
     divisible = False
@@ -164,15 +160,8 @@ class LoopRun(BodyRun):
 class ProductionRun(BodyRun):
     """A step by the kernels of a run.
 
-    Parameters
-    ----------
-    backend : Backend
-    precision : {"single", "mixed", "double"}
-    problem : Problem
-    symmetric : bool, optional
-        Whether each pair is computed once; by default where runs would do so for such bodies.
-    **options
-        More arguments of ``Kernels``, such as ``tuning``.
+    Each pair is computed once if `symmetric`, by default where runs would do so for such bodies;
+    `options` are more arguments of the kernels, such as ``tuning``.
     """
 
     def __init__(
@@ -200,7 +189,6 @@ class ProductionRun(BodyRun):
         self.restart()
 
     def restart(self) -> None:
-        """Put the bodies back at rest."""
         self.state.position[:] = self.backend.upload(self.problem.position.astype("f8"))
         self.state.velocity[:] = 0
 
@@ -210,13 +198,11 @@ class ProductionRun(BodyRun):
         self.kernels.accelerations(self.state)
 
     def step(self, targets: int) -> None:
-        """Do a step of all bodies."""
         self.force()
         self.kernels.kick(self.state, self.problem.dt)
         self.kernels.drift(self.state, self.problem.dt)
 
     def result(self) -> tuple[NDArray, NDArray]:
-        """Return positions and velocities."""
         download = self.backend.download
         return download(self.state.position), download(self.state.velocity)
 

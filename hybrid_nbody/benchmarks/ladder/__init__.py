@@ -2,10 +2,10 @@
 
 from hybrid_nbody.benchmarks.harness.options import BACKEND, REPEATS, SIZES, Benchmark, Option
 
-LADDERS = Option("--ladders", "L,L,…", "which ladders to climb", "A,C,E")
-THREADS = Option("--threads", "T,T,…", "numbers of threads (default: 1 to all cores)")
-BLOCKS = Option("--blocks", "P,P,…", "block sizes", "16,32,64,128,256,512,1024")
-UNROLLS = Option("--unrolls", "U,U,…", "unroll factors", "1,2,4,8,16,32")
+LADDERS = Option("--ladders L,L,…", "which ladders to climb", "A,C,E")
+THREADS = Option("--threads T,T,…", "numbers of threads (default: 1 to all cores)")
+BLOCKS = Option("--blocks P,P,…", "block sizes", "16,32,64,128,256,512,1024")
+UNROLLS = Option("--unrolls U,U,…", "unroll factors", "1,2,4,8,16,32")
 
 BENCHMARKS = (
     Benchmark(

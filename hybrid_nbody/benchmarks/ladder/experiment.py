@@ -2,69 +2,48 @@
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import BLACK, GREEN, GREY
-from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
-from hybrid_nbody.benchmarks.harness.measure import (
-    BLOCK,
-    BODIES,
-    CHECKED,
-    DEVICE,
-    ERROR_MAX,
-    ERROR_MEDIAN,
-    GFLOPS,
-    POSITION_ERROR,
-    POWER,
-    TARGETS,
-    UNROLL,
-    WITHIN,
-    Column,
-    Row,
-    Stop,
-    digits,
-    percent,
-    times,
-    timing_columns,
-    timings,
-)
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import Problem, measured
 from hybrid_nbody.benchmarks.ladder.rungs import LADDERS, Ladder, Rung
 
 COLUMNS = (
     Column("ladder", "ladder: A, C or E"),
-    BODIES,
+    measure.BODIES,
     Column("rung", "what was measured", "Rung", note="note"),
-    DEVICE,
+    measure.DEVICE,
     Column("note", "what the machine lacks for this rung, or how many targets a step was cut to"),
-    TARGETS,
-    *timing_columns(" of a step", "steps", rank=4),
-    GFLOPS.shown("\nGFLOP/s", digits(3), rank=1),
+    measure.TARGETS,
+    *measure.timing_columns(" of a step", "steps", rank=4),
+    measure.GFLOPS.shown("\nGFLOP/s", "3", rank=1),
     Column(
         "speedup_before",
         "speed-up over the rung before; production: over the last on its device",
         "× rung\nbefore",
-        digits(3),
+        "3",
     ),
-    Column("speedup_serial", "speed-up over the serial loop", "×\nserial", digits(3)),
-    CHECKED,
-    WITHIN.shown("within\n0.005", percent(), rank=3),
-    POSITION_ERROR.shown("largest\ndiff.", POWER, rank=5),
-    ERROR_MEDIAN.shown("relative\nerror", POWER),
-    ERROR_MAX.shown("\nlargest", POWER, rank=5),
+    Column("speedup_serial", "speed-up over the serial loop", "×\nserial", "3"),
+    measure.CHECKED,
+    measure.WITHIN.shown("within\n0.005", ".1%", rank=3),
+    measure.POSITION_ERROR.shown("largest\ndiff.", ".0e", rank=5),
+    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
+    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=5),
     Column("kernel", "function and file of a GPU rung"),
-    BLOCK,
-    UNROLL,
+    measure.BLOCK,
+    measure.UNROLL,
     Column("options", "more options of the CUDA compiler"),
-    Column("bytes_per_s", "bytes copied a second", "GB/s", times(1e-9, digits(3))),
-    Column("share_of_step", "of the last rung on the GPU, in time", "of a\nstep", percent()),
+    Column("bytes_per_s", "bytes copied a second", "GB/s", "3 G"),
+    Column("share_of_step", "of the last rung on the GPU, in time", "of a\nstep", ".1%"),
 )
 
 
@@ -149,8 +128,7 @@ NUMBERS_PER_BODY = 7
 """x, y, z, vx, vy, vz, mass, in float32."""
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A copy of the bodies to or from a GPU, in pageable or in pinned memory of the host."""
 
     up: bool
@@ -179,7 +157,7 @@ class Copy:
                 device.get(out=host, stream=backend.stream)
 
         copy()
-        taken = timings(backend, copy, repeats, stop)
+        taken = measure.timings(backend, copy, repeats, stop)
         rates = {"bytes_per_s": host.nbytes / taken.median, "share_of_step": taken.median / step}
         return {"rung": self.name, "device": backend.kind, **taken.columns, **rates}
 

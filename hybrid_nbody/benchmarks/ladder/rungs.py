@@ -5,9 +5,8 @@ options here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybrid_nbody.benchmarks.harness.machine import Devices, compiler
 from hybrid_nbody.benchmarks.harness.runs import (
@@ -33,25 +32,12 @@ from hybrid_nbody.benchmarks.ladder.runs import (
 FLUSH = ("-ftz=true",)
 
 
-@dataclass(frozen=True)
-class Rung:
+class Rung(NamedTuple):
     """One rung.
 
-    Attributes
-    ----------
-    name : str
-        What tables and pictures call it.
-    device : {"cpu", "gpu"}
-        Where it runs; also which attribute of `Devices` that is.
-    make : callable
-        Takes the backend and the problem; returns a run.
-    kernel : Kernel or None
-        What a GPU rung compiles.
-    in_c : bool
-        Whether it needs a C compiler.
-    production : bool
-        Whether it is no step of the ladder but what a run uses, compared with the last rung on its
-        own device.
+    ``make(backend, problem)`` returns a run on `device`, cpu or gpu. A GPU rung compiles `kernel`,
+    the loop in C needs a compiler. `production` is no step of the ladder but what a run uses,
+    compared with the last rung on its own device.
     """
 
     name: str
@@ -68,8 +54,7 @@ class Rung:
         return "needs a GPU" if self.device == "gpu" and devices.gpu is None else ""
 
 
-@dataclass(frozen=True)
-class Ladder:
+class Ladder(NamedTuple):
     """A ladder: its bodies, its rungs, and its sizes on a machine without and with a GPU.
 
     `title` says what its bodies are, and `problem` makes a number of them.

@@ -5,10 +5,9 @@ import hashlib
 import os
 import platform
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +33,14 @@ class StructLoopRun(LoopRun):
         super().__init__(backend, kick, "drift", problem)
 
     def restart(self) -> None:
-        """Put the bodies back at rest."""
         at_rest = np.zeros_like(self.problem.position)
         self.bodies = np.column_stack([self.problem.position, at_rest, self.problem.mass])
 
     def step(self, targets: int) -> None:
-        """Do a step of the first `targets` bodies."""
         self.kick(self.bodies, targets, self.problem.eps2, self.dt)
         self.drift(self.bodies, targets, self.dt)
 
     def result(self) -> tuple[NDArray, NDArray]:
-        """Return positions and velocities."""
         return self.bodies[:, :3], self.bodies[:, 3:6]
 
 
@@ -78,20 +74,17 @@ class OpenMPRun(BodyRun):
         self.restart()
 
     def restart(self) -> None:
-        """Put the bodies back at rest."""
         self.position = self.problem.position.T.astype(self.real, order="C")
         self.velocity = np.zeros_like(self.position)
         self.acceleration = np.zeros_like(self.position)
 
     def step(self, targets: int) -> None:
-        """Do a step of all bodies."""
         sources = *self.position, self.mass, self.eps2
         self.library.accelerations(self.problem.number, *sources, *self.acceleration)
         self.velocity += self.dt * self.acceleration
         self.position += self.dt * self.velocity
 
     def result(self) -> tuple[NDArray, NDArray]:
-        """Return positions and velocities."""
         return self.position.T, self.velocity.T
 
 
@@ -99,10 +92,7 @@ class OpenMPRun(BodyRun):
 def load(real: str = "float") -> ctypes.CDLL:
     """Return the compiled loop for ``float`` or ``double``, kept in this node's cache of kernels.
 
-    Raises
-    ------
-    InputError
-        If there is no compiler, or it fails.
+    Raise `InputError` if there is no compiler, or it fails.
     """
     words = (LOOP_IN_C.read_text(), compiler_version(), platform.node(), real, *OPTIONS)
     digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
@@ -142,18 +132,11 @@ def _call(*words: object) -> None:
 # --- kernels on a GPU -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How bodies lie in a GPU's memory, in arrays of float32.
 
-    Attributes
-    ----------
-    drift : str
-        The kernel that moves such bodies.
-    arrays : tuple of tuple of int
-        What an element of each array holds, of x, y, z, vx, vy, vz, mass and padding.
-    moving : int
-        How many of the arrays `drift` takes.
+    `arrays` say what an element of each array holds, of x, y, z, vx, vy, vz, mass and padding; the
+    kernel `drift` moves such bodies and takes the first `moving` arrays.
     """
 
     drift: str
@@ -185,26 +168,12 @@ DRIFT = FOLDER / "drift.cu"
 DRIFT_BLOCK = 256
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """How a GPU rung is compiled and launched.
 
-    Attributes
-    ----------
-    source, name : str
-        A ``.cu`` file of this package, and the function in it.
-    layout : Layout
-    block, unroll : int
-        Threads of a block, and the unroll factor of the innermost loop, compiled in.
-    parts : int
-        Threads a body.
-    options : tuple of str
-        More options of the compiler.
-    parameters : {"arguments", "global", "constant"}
-        How softening, time step and sizes reach the kernel: as its arguments, by an address in
-        global memory, or in constant memory.
-    blocks : int, optional
-        Blocks in all, where it is not a thread a body.
+    The function `name` in a ``.cu`` file of this package has the threads of a block and the unroll
+    factor of the innermost loop compiled in. It takes `parts` threads a body, or blocks in all.
+    Softening, time step and sizes reach it as arguments, or in global or constant memory.
     """
 
     source: str
@@ -261,13 +230,11 @@ class KernelRun(BodyRun):
         self.restart()
 
     def restart(self) -> None:
-        """Put the bodies back at rest."""
         block = self.kernel.block
         padded = -(-self.problem.number // block) * block
         self.arrays = self.kernel.layout.upload(self.backend, self.problem, padded)
 
     def step(self, targets: int) -> None:
-        """Queue a step of the first `targets` bodies."""
         kernel = self.kernel
         if targets != self.targets:  # not within a captured graph, which repeats steps of one size
             self.parameters = self._parameters(targets)
@@ -293,7 +260,6 @@ class KernelRun(BodyRun):
         return ()
 
     def result(self) -> tuple[NDArray, NDArray]:
-        """Return positions and velocities."""
         host = [self.backend.download(array) for array in self.arrays]
         position, velocity = self.kernel.layout.result(host)
         return position[: self.problem.number], velocity[: self.problem.number]

@@ -15,23 +15,9 @@ from rich.table import Table
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.benchmarks.harness import options, pictures
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
-from hybrid_nbody.benchmarks.harness.measure import (
-    BODIES,
-    ERROR_MEDIAN,
-    GFLOPS,
-    POSITION_ERROR,
-    TARGETS,
-    UNROLL,
-    Column,
-    Row,
-    Stop,
-    digits,
-    percent,
-    pivot_table,
-    timing_columns,
-)
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import box, massive_box, measured
 from hybrid_nbody.benchmarks.ladder.rungs import (
@@ -53,17 +39,17 @@ SEVERAL = 8
 """Cores up to which every number of threads is measured; beyond that powers of two, and all."""
 
 THREADS_COLUMNS = (
-    BODIES,
+    measure.BODIES,
     Column("loop", "what was measured", "Loop", note="note"),
     Column("threads", "threads", "threads"),
     Column("note", "what the machine lacks for this loop, or how many targets a step was cut to"),
-    TARGETS,
-    *timing_columns(" of a step", "steps"),
-    GFLOPS.shown("\nGFLOP/s", digits(3), rank=1),
-    Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", digits(3)),
-    Column("efficiency", "rate a thread, relative to these", "effi-\nciency", percent(0)),
-    POSITION_ERROR,
-    ERROR_MEDIAN,
+    measure.TARGETS,
+    *measure.timing_columns(" of a step", "steps"),
+    measure.GFLOPS.shown("\nGFLOP/s", "3", rank=1),
+    Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", "3"),
+    Column("efficiency", "rate a thread, relative to these", "effi-\nciency", ".0%"),
+    measure.POSITION_ERROR,
+    measure.ERROR_MEDIAN,
 )
 
 
@@ -148,14 +134,14 @@ BLOCK_SIZES = (1024, 4096, 16384, 65536)
 MOST_UNROLLED = 1024
 
 BLOCKS_COLUMNS = (
-    BODIES,
+    measure.BODIES,
     Column("block", "threads of a block, p"),
-    UNROLL,
+    measure.UNROLL,
     Column("fills", "whether N / p is at least the number of multiprocessors"),
     Column("note", "how many targets a step was cut to"),
-    *timing_columns(" of a step", "steps"),
-    GFLOPS,
-    ERROR_MEDIAN,
+    *measure.timing_columns(" of a step", "steps"),
+    measure.GFLOPS,
+    measure.ERROR_MEDIAN,
 )
 
 
@@ -175,13 +161,7 @@ def run_blocks(arguments: Namespace) -> int:
 
 
 def check_blocks(blocks: Sequence[int], limit: int) -> None:
-    """Check that the device can launch blocks of these sizes.
-
-    Raises
-    ------
-    InputError
-        If it cannot, naming its limit.
-    """
+    """Raise `InputError` if the device cannot launch blocks of these sizes, naming its limit."""
     if max(blocks) > limit:
         raise InputError(
             f"--blocks: {max(blocks)} threads are too many: "
@@ -218,7 +198,9 @@ def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
         rates = {f"unroll {row['unroll']}": row["interactions_per_s"] for row in own}
         bold = f"unroll {best['unroll']}" if best["block"] == block else None
         lines.append((f"{block}{' ' if fills else '*'}", rates, bold))
-    return pivot_table("block", [f"unroll {u}" for u in sorted({r["unroll"] for r in rows})], lines)
+    return measure.pivot_table(
+        "block", [f"unroll {u}" for u in sorted({r["unroll"] for r in rows})], lines
+    )
 
 
 def best_lines(rows: Sequence[Row]) -> list[str]:

@@ -3,18 +3,18 @@
 from hybrid_nbody.benchmarks.harness.options import REPEATS, Benchmark, Option
 
 OPTIONS = (
-    Option("--models", "M,M", "which models to run", "gravity,fluid"),
-    Option("--kinds", "K,K", "which kinds of scaling", "strong,weak"),
-    Option("--ranks", "P,P,…", "numbers of ranks (default: 1, 2, 4, … and all)"),
-    Option("--bodies", "N,N,…", "bodies of gravity (default: what suits the ranks)"),
-    Option("--exchange", "E,E", "of gravity: allgather, ring (default: allgather)"),
-    Option("--cells", "N,N,…", "cells along an edge of the fluid (default: what suits)"),
-    Option("--sweeps", "S", "of a solve of the fluid (default: 20)"),
-    Option("--backend", "B", "as compute.backend", "auto"),
-    Option("--transport", "T", "as compute.transport", "auto"),
-    Option("--threads", "T", "CPU threads of a rank (default: its share of the cores)"),
-    Option("--latency", "S", "of the network that is predicted for", "2us"),
-    Option("--bandwidth", "B", "of that network, into each rank", "50GB/s"),
+    Option("--models M,M", "which models to run", "gravity,fluid"),
+    Option("--kinds K,K", "which kinds of scaling", "strong,weak"),
+    Option("--ranks P,P,…", "numbers of ranks (default: 1, 2, 4, … and all)"),
+    Option("--bodies N,N,…", "bodies of gravity (default: what suits the ranks)"),
+    Option("--exchange E,E", "of gravity: allgather, ring (default: allgather)"),
+    Option("--cells N,N,…", "cells along an edge of the fluid (default: what suits)"),
+    Option("--sweeps S", "of a solve of the fluid (default: 20)"),
+    Option("--backend B", "as compute.backend", "auto"),
+    Option("--transport T", "as compute.transport", "auto"),
+    Option("--threads T", "CPU threads of a rank (default: its share of the cores)"),
+    Option("--latency S", "of the network that is predicted for", "2us"),
+    Option("--bandwidth B", "of that network, into each rank", "50GB/s"),
     REPEATS,
 )
 

@@ -2,25 +2,15 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.benchmarks.harness import machine, record
-from hybrid_nbody.benchmarks.harness.measure import (
-    Column,
-    Row,
-    Show,
-    Stop,
-    Times,
-    digits,
-    milliseconds,
-    percent,
-    times,
-)
+from hybrid_nbody.benchmarks.harness import machine, measure, record
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Show, Stop, Times
 from hybrid_nbody.benchmarks.harness.pictures import rate_text
 from hybrid_nbody.benchmarks.scaling.forecast import Conclusion
 from hybrid_nbody.benchmarks.scaling.pictures import draw
@@ -45,7 +35,7 @@ def each(show: Show) -> Show:
     """Return a function that shows the range of a list, one number a rank."""
 
     def text(values: Sequence[float]) -> str:
-        low, high = show(min(values)), show(max(values))
+        low, high = measure.shown(min(values), show), measure.shown(max(values), show)
         return low if low == high else f"{low}-{high}"
 
     return text
@@ -53,7 +43,7 @@ def each(show: Show) -> Show:
 
 def most(show: Show) -> Show:
     """Return a function that shows the largest of a list."""
-    return lambda values: show(max(values))
+    return lambda values: measure.shown(max(values), show)
 
 
 COLUMNS = (
@@ -66,34 +56,34 @@ COLUMNS = (
     Column("bodies", "number of bodies", "bodies", rank=1),
     Column("cells", "cells along x, y and z", "cells", rank=1),
     Column("sweeps", "red-black iterations of a solve"),
-    Column("median_s", "median time of a step, on the slowest rank", "step\nms", milliseconds(4)),
+    Column("median_s", "median time of a step, on the slowest rank", "step\nms", "4 ms"),
     Column("mean_s", "mean time of a step on the slowest rank in s"),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", milliseconds(2), 4),
+    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", "2 ms", 4),
     Column("repeats", "timings"),
     Column("calls", "steps in a row of a timing; the same on all numbers of ranks"),
     Column("work", "interactions or cells of a step, of all ranks"),
     Column("largest_share", "the same of the rank that has most"),
     Column("rate", "interactions or cells a second, of all ranks", "a second", rate_text, 2),
-    Column("efficiency", "rate of a rank over that on fewest ranks", "effi-\nciency", percent()),
+    Column("efficiency", "rate of a rank over that on fewest ranks", "effi-\nciency", ".1%"),
     Column(
         "watched_s",
         "of a step with a watched transport on the slowest rank in s, which the parts add up to",
         "watched\nms",
-        milliseconds(3),
+        "3 ms",
         rank=2,
     ),
-    Column("compute_s", "of each rank by itself in s", "compute\nms", each(milliseconds(3))),
+    Column("compute_s", "of each rank by itself in s", "compute\nms", each("3 ms")),
     Column(
         "exchange_s",
         "what the exchange takes of a rank that waits for nobody in s",
         "exchange\nms",
-        milliseconds(3),
+        "3 ms",
     ),
-    Column("wait_s", "waits of each rank in s, a list", "wait\nms, most", most(milliseconds(2))),
-    Column("exchanges", "of a step, on the rank that has most", "exch.", "{:g}".format, 3),
+    Column("wait_s", "waits of each rank in s, a list", "wait\nms, most", most("2 ms")),
+    Column("exchanges", "of a step, on the rank that has most", "exch.", "g", 3),
     Column("reductions", "numbers of a step that all ranks agree on"),
-    Column("messages", "of a step that a rank receives", "mess-\nages", "{:g}".format, 3),
-    Column("bytes", "bytes of a step that a rank receives", "MB", times(1e-6, digits(3)), 3),
+    Column("messages", "of a step that a rank receives", "mess-\nages", "g", 3),
+    Column("bytes", "bytes of a step that a rank receives", "MB", "3 M", 3),
 )
 
 
@@ -150,19 +140,7 @@ SAME_RUN = ("ranks", "model", "size", "sweeps")
 
 
 def measured(settings: Settings, series: Series, team: Team, rows: list[Row], stop: Stop) -> Row:
-    """Return the row of a problem on a team, the same on every rank.
-
-    Parameters
-    ----------
-    settings : Settings
-    series : Gravity or Fluid
-    team : Team
-        Every rank of all calls together.
-    rows : list of dict
-        Those before it, the same on every rank.
-    stop : callable
-        Raises `Stopped` on all ranks when one was asked to stop.
-    """
+    """Return the row of a problem on a team, the same on every rank; all ranks call together."""
     head = {"ranks": team.ranks}
     head |= {name: getattr(series, name) for name in ("model", "kind", "exchange", "size")}
     head |= series.columns(team.ranks)
@@ -212,16 +190,7 @@ def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: lis
 
 @dataclass(frozen=True)
 class RankDevices(machine.Devices):
-    """The devices of the root, and what else the figures of several ranks depend on.
-
-    Attributes
-    ----------
-    kind : str
-        That of the backends.
-    ranks : dict
-        How many, where each computes, what carries their messages, and the network that is
-        predicted for.
-    """
+    """The devices of the root, the kind of the backends, and facts on the ranks."""
 
     kind: str = "cpu"
     ranks: dict[str, Any] = field(default_factory=dict)
@@ -243,12 +212,9 @@ class RankDevices(machine.Devices):
 def rehearse(settings: Settings, everyone: Team) -> RankDevices:
     """Do a step of every model with every exchange on all ranks; return their devices.
 
-    Raises
-    ------
-    InputError
-        On every rank, if the ranks cannot do what is asked for.
+    Raise `InputError` on every rank if they cannot do what is asked for.
     """
-    small = replace(settings, bodies=None, cells=None, kinds=[WEAK])
+    small = settings._replace(bodies=None, cells=None, kinds=[WEAK])
     for series in small.series(REHEARSED):
         run = Run(small.values(series, everyone.ranks), everyone)
         transport = run.transport
@@ -267,20 +233,14 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
         "shared_gpus": placement.shared_gpus,
         "transport": transport,
         "mpi": library_name(),
-        "network": asdict(settings.network),
+        "network": settings.network._asdict(),
     }
     cpu = CpuBackend(settings.compute["threads"])
     return RankDevices(cpu, gpu, "no rank asked for one", backend.kind, ranks)
 
 
 def check_threads(asked: str | None, kind: str) -> None:
-    """Check that threads are of use to backends of a kind, if they were asked for.
-
-    Raises
-    ------
-    InputError
-        If they are not.
-    """
+    """Raise `InputError` if threads were asked for and are of no use to backends of a kind."""
     if asked is not None and kind == "gpu":
         raise InputError(
             "--threads: these ranks compute on GPUs alone; "
@@ -291,13 +251,7 @@ def check_threads(asked: str | None, kind: str) -> None:
 def check(
     settings: Settings, series: list[Series], devices: machine.Devices, local_size: int
 ) -> None:
-    """Check that problems can be shared among the ranks, and that they fit in memory.
-
-    Raises
-    ------
-    InputError
-        If they do not, naming the option.
-    """
+    """Raise `InputError` if a problem cannot be shared among the ranks, or is too large."""
     bodies = []
     for one in series:
         if isinstance(one, Fluid):
@@ -326,18 +280,12 @@ def _check_memory(
     series: Fluid, counts: list[int], devices: machine.Devices, local_size: int
 ) -> None:
     """Check that a grid fits in memory: most ranks of a node, or the GPU of one of the fewest."""
-    if devices.gpu:
-        where, cells, free = "on a GPU", series.share(counts[0]), devices.gpu.free_memory()
-    else:
-        ranks = _most(series, counts)
-        cells = min(ranks, local_size) * series.share(ranks)
-        where, free = "in memory", machine.host_memory()
-    if cells * BYTES_OF_A_CELL > free:
-        needed = f"needs {machine.gibibytes(cells * BYTES_OF_A_CELL)} {where}"
-        raise InputError(
-            f"--cells: {series.size} {needed} ({series.kind} scaling), and "
-            f"{machine.gibibytes(free)} are free"
-        )
+    ranks = counts[0] if devices.gpu else _most(series, counts)
+    sharing = 1 if devices.gpu else min(ranks, local_size)
+    needed = sharing * series.share(ranks) * BYTES_OF_A_CELL
+    where, free = machine.memories(devices)[-1]
+    where += f" ({series.kind} scaling)"
+    machine.check_fit(f"--cells: {series.size} needs", needed, where, free)
 
 
 def _most(series: Series, counts: list[int]) -> int:

@@ -20,8 +20,7 @@ messages of a ring.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -37,8 +36,7 @@ BYTES_OF_A_BODY = 24
 """A position in float64: what ranks exchange, where it could not be counted."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A measurement: seconds of a step, bytes that a rank receives, work of the largest share."""
 
     seconds: float
@@ -46,22 +44,11 @@ class Point:
     work: float
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The coefficients of the model; see the module.
+class Fit(NamedTuple):
+    """The coefficients a and b in seconds, and the rate, of the model; see the module.
 
-    Attributes
-    ----------
-    fixed : float
-        a, in seconds.
-    per_byte : float or None
-        b, in seconds; None where nothing was exchanged.
-    rate : float
-        Work a second.
-    points : int
-        Measurements that it was fitted to.
-    worst : float
-        Largest relative difference of a measured time from the fitted one.
+    b is None where nothing was exchanged. `worst` is the largest relative difference of one of the
+    measured times, `points` in all, from the fitted one.
     """
 
     fixed: float
@@ -74,11 +61,7 @@ class Fit:
 def fit(points: Sequence[Point]) -> Fit | None:
     """Fit the model by least squares of relative differences, no coefficient less than zero.
 
-    Returns
-    -------
-    Fit or None
-        None where the points do not tell the coefficients apart: too few of them, or too much
-        alike.
+    Return None where the points, too few or too much alike, do not tell the coefficients apart.
     """
     rows = np.array([(1.0, point.bytes, point.work) for point in points]).reshape(-1, 3)
     used = [0, 2] if not rows[:, 1].any() else [0, 1, 2]
@@ -94,8 +77,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
     return Fit(coefficients[0], coefficients.get(1), 1 / coefficients[2], len(points), worst)
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """What a step asks of each of several ranks.
 
     The work of the largest share, the bytes that a rank receives, and messages one after another.
@@ -125,19 +107,11 @@ def doublings(ranks: int) -> int:
     return math.ceil(math.log2(ranks))
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(NamedTuple):
     """A way to exchange.
 
-    Attributes
-    ----------
-    name : str
-        For tables.
-    messages : callable
-        Takes the number of ranks; returns the messages in a row for what all ranks gather from each
-        other.
-    seconds : callable
-        Takes `Fit`, `Network` and `Demand`; returns those of a step.
+    ``messages(ranks)`` are those in a row for what all ranks gather from each other, and
+    ``seconds(fit, network, demand)`` are those of a step.
     """
 
     name: str
@@ -160,21 +134,10 @@ derived."""
 # --- from rows to predictions ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What a step of one problem would take on a network.
+class Forecast(NamedTuple):
+    """What a step of one problem would take on a network, by a scheme of exchange.
 
-    Attributes
-    ----------
-    series : Gravity or Fluid
-        The problem.
-    scheme : Scheme
-        How its ranks would exchange.
-    fit : Fit
-        How fast they are.
-    network : Network
-    last : dict
-        The row of the problem on the most ranks that were measured.
+    `last` is the row of the problem on the most ranks that were measured.
     """
 
     series: Series
@@ -238,13 +201,7 @@ def points_of(rows: Sequence[Row], model: str, exchange: str) -> list[Point]:
 
 
 class Conclusion:
-    """What the rows say as a whole.
-
-    Parameters
-    ----------
-    network : Network
-        That is predicted for.
-    """
+    """What the rows say as a whole, and of a network."""
 
     def __init__(self, network: Network):
         self.network = network
@@ -274,11 +231,11 @@ class Conclusion:
     def summary(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return the fits and the predictions, for the JSON."""
         fits = [
-            {"model": model, "exchange": exchange} | (asdict(fitted) if fitted else {})
+            {"model": model, "exchange": exchange} | (fitted._asdict() if fitted else {})
             for (model, exchange), fitted in self.fits(rows).items()
         ]
         predictions = [forecast.row(ranks) for forecast in self.forecasts(rows) for ranks in RANKS]
-        return {"network": asdict(self.network), "fits": fits, "predictions": predictions}
+        return {"network": self.network._asdict(), "fits": fits, "predictions": predictions}
 
     def lines(self, rows: Sequence[Row]) -> list[str | Table]:
         """Return the same in words and a table."""

@@ -7,7 +7,7 @@ import math
 from argparse import Namespace
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from hybrid_nbody.benchmarks.harness import options
 from hybrid_nbody.benchmarks.harness.measure import Row
@@ -34,17 +34,10 @@ MOST_CELLS = 4096
 
 @dataclass(frozen=True)
 class Gravity:
-    """A Plummer sphere in single precision.
+    """A Plummer sphere in single precision, of `size` bodies on one rank.
 
-    Attributes
-    ----------
-    kind : {"strong", "weak"}
-        Weak: the interactions of a rank stay the same, so that bodies grow with the root of the
-        number of ranks.
-    size : int
-        Bodies on one rank.
-    exchange : str
-        As in ``compute.exchange``.
+    Weak: the interactions of a rank stay the same, so that bodies grow with the root of the number
+    of ranks.
     """
 
     kind: str
@@ -94,14 +87,8 @@ class Gravity:
 class Fluid:
     """A ball of smoke that is set in motion, red-black sweeps in float32, always as many a solve.
 
-    Attributes
-    ----------
-    kind : {"strong", "weak"}
-        Weak: the planes of a rank stay the same, so that the box grows along z.
-    size : int
-        Cells along an edge of the cube on one rank.
-    sweeps : int
-        Iterations of a solve.
+    `size` are the cells along an edge of the cube on one rank. Weak: the planes of a rank stay the
+    same, so that the box grows along z.
     """
 
     kind: str
@@ -166,8 +153,7 @@ def problem_of(row: Row) -> Series:
     return Fluid(row["kind"], row["size"], row["sweeps"])
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(NamedTuple):
     """What connects ranks: seconds of the shortest message, and bytes a second into a rank."""
 
     latency: float
@@ -178,8 +164,7 @@ class Network:
         return messages * self.latency + size / self.bandwidth
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What was asked for; sizes that were not are None.
 
     `counts` are the numbers of ranks, in ascending order, and `compute` is the section of the
@@ -216,10 +201,7 @@ class Settings:
 def read(arguments: Namespace, size: int) -> Settings:
     """Return what was asked for of `size` ranks.
 
-    Raises
-    ------
-    InputError
-        If an option is wrong, or of no use for the models that were chosen.
+    Raise `InputError` if an option is wrong, or of no use for the models that were chosen.
     """
     latency = options.quantity("--latency", arguments.latency, options.SECONDS)
     bandwidth = options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND)

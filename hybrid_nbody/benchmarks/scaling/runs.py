@@ -2,11 +2,11 @@
 
 import gc
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,19 +42,9 @@ class Team:
     Their devices and what carries their messages are made once, for all runs: NCCL keeps its memory
     until the process ends.
 
-    Parameters
-    ----------
-    world : Communicator
-        All ranks; every method is collective.
-    ranks : int
-        How many of them belong to the team.
-
-    Attributes
-    ----------
-    group : Communicator
-        Those of the team, or the others, whichever this rank belongs to.
-    connect : callable
-        `choose_transport`, which returns the same transport for the same device, ranks and choice.
+    The first `ranks` of `world` belong to it; all ranks call every method. `group` is the
+    communicator of the team, or of the others, and `connect` is `choose_transport`, which returns
+    the same transport for the same device, ranks and choice.
     """
 
     def __init__(self, world: Communicator, ranks: int):
@@ -76,10 +66,7 @@ class Team:
     def do(self, action: Callable) -> Any:
         """Return the result of `action` on the team; None on the others, which wait for the root.
 
-        Raises
-        ------
-        HybridNBodyError
-            The team's error, on every rank.
+        An error of the team is raised on every rank.
         """
         result = error = None
         try:
@@ -95,14 +82,7 @@ class Team:
 
 
 class Run:
-    """A model as a run has it, ready to be stepped by a team, whose ranks call together.
-
-    Parameters
-    ----------
-    values : dict
-        Its configuration.
-    team : Team
-    """
+    """A model as a run of a configuration has it, ready to be stepped by all ranks of a team."""
 
     def __init__(self, values: dict, team: Team):
         self.team = team
@@ -168,17 +148,7 @@ def timed_steps(
 ) -> tuple[str, Times]:
     """Return the name of the transport and the times of a step; they count on the team alone.
 
-    Parameters
-    ----------
-    team : Team
-    values : dict
-        The configuration of the run.
-    steps : int or None
-        Of a timing; None for as many as take long enough.
-    repeats : int
-        Timings.
-    stop : callable
-        Raises `Stopped` on all ranks when one was asked to stop.
+    A timing does `steps` steps of the run of a configuration, or as many as take long enough.
     """
     seconds = []
     with opened(team, Run, values) as run:
@@ -194,17 +164,8 @@ def timed_steps(
 # --- a step taken apart ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a step is made of, the mean over steps.
-
-    Attributes
-    ----------
-    total, exchange : array
-        Seconds of each rank.
-    exchanges, reductions, messages, bytes : float
-        Of the rank that has most; see `Traffic`.
-    """
+class Parts(NamedTuple):
+    """What a step is made of: seconds of each rank, and the `Traffic` of the rank that has most."""
 
     total: NDArray
     exchange: NDArray
@@ -233,26 +194,14 @@ class Parts:
 class Traffic:
     """What a rank received.
 
-    Attributes
-    ----------
-    exchanges : int
-        Calls that bring rows, each of which waits for its messages.
-    reductions : int
-        Calls after which all ranks know a number.
-    messages, bytes : int
-        Of rows of other ranks.
+    Exchanges are calls that bring rows, each of which waits for its messages; reductions are calls
+    after which all ranks know a number; messages and bytes are of rows of other ranks.
     """
 
     exchanges: int = 0
     reductions: int = 0
     messages: int = 0
     bytes: int = 0
-
-    def note(self, sizes: list[int]) -> None:
-        """Count an exchange of messages of these bytes."""
-        self.exchanges += 1
-        self.messages += len(sizes)
-        self.bytes += sum(sizes)
 
 
 class Watch:
@@ -274,6 +223,19 @@ class Watch:
         yield
         self.spans.append((start, self.backend.mark()))
 
+    def exchange(self, sizes: Iterable[int]) -> AbstractContextManager[None]:
+        """Count an exchange of messages of these bytes, and mark it as `span` does."""
+        sizes = list(sizes)
+        self.traffic.exchanges += 1
+        self.traffic.messages += len(sizes)
+        self.traffic.bytes += sum(sizes)
+        return self.span()
+
+    def reduction(self) -> AbstractContextManager[None]:
+        """Count a reduction, and mark it as `span` does."""
+        self.traffic.reductions += 1
+        return self.span()
+
     def seconds(self) -> float:
         """Return the time between all marks, in seconds; waits for the device."""
         return sum(self.backend.elapsed(start, end) for start, end in self.spans)
@@ -292,35 +254,27 @@ class WatchedTransport(Transport):
         self.warning = carrier.warning
 
     def allgather(self, array, partition):
-        """See `Transport`."""
         row = array.nbytes // max(len(array), 1)
         others = [count * row for k, count in enumerate(partition.counts) if k != self.rank]
-        self.watch.traffic.note(list(filter(None, others)))
-        with self.watch.span():
+        with self.watch.exchange(filter(None, others)):
             self.carrier.allgather(array, partition)
 
     def reduce_scatter(self, array, out, partition):
         """See `Transport`; each of the others sends its part of the sum."""
-        self.watch.traffic.note((partition.size - 1) * [out.nbytes])
-        with self.watch.span():
+        with self.watch.exchange((partition.size - 1) * [out.nbytes]):
             self.carrier.reduce_scatter(array, out, partition)
 
     def begin(self, sends, receives, what=MESSAGES):
         """See `Transport`; what messages take beside computation is not counted."""
-        self.watch.traffic.note([rows.nbytes for _, rows in receives])
-        with self.watch.span():
+        with self.watch.exchange(rows.nbytes for _, rows in receives):
             return WatchedMessages(self.carrier.begin(sends, receives, what), self.watch)
 
     def send_receive(self, sends, receives, what=MESSAGES):
-        """See `Transport`."""
-        self.watch.traffic.note([rows.nbytes for _, rows in receives])
-        with self.watch.span():
+        with self.watch.exchange(rows.nbytes for _, rows in receives):
             self.carrier.send_receive(sends, receives, what)
 
     def maximum(self, array):
-        """See `Transport`."""
-        self.watch.traffic.reductions += 1
-        with self.watch.span():
+        with self.watch.reduction():
             self.carrier.maximum(array)
 
 
@@ -332,7 +286,6 @@ class WatchedMessages:
         self.watch = watch
 
     def finish(self):
-        """See `hybrid_nbody.parallel.transport.base.Messages`."""
         with self.watch.span():
             self.messages.finish()
 
@@ -348,9 +301,7 @@ class WatchedNumbers:
         return getattr(self.communicator, name)
 
     def maximum(self, values):
-        """See `Communicator`."""
-        self.watch.traffic.reductions += 1
-        with self.watch.span():
+        with self.watch.reduction():
             return self.communicator.maximum(values)
 
 
@@ -382,10 +333,7 @@ class WatchedRun(Run):
 
 
 def parts_of_a_step(team: Team, values: dict, steps: int, repeats: int, stop: Stop) -> Parts | None:
-    """Return what a step of a team is made of, the median over timings; None on other ranks.
-
-    Parameters are those of `timed_steps`.
-    """
+    """Return what a step of a team is made of, the median over timings; None on other ranks."""
     found = []
     with opened(team, WatchedRun, values) as run:
         team.do(lambda: run.warm(steps))

@@ -2,8 +2,8 @@
 
 from hybrid_nbody.benchmarks.harness.options import BACKEND, REPEATS, Benchmark, Option
 
-SIZES = Option("--sizes", "N,N,…", "bodies on a GPU", "250,500,1000,3000,5000")
-COMPARED = Option("--compare", "N,N,…", "bodies on all devices", "500,700,900,1100")
+SIZES = Option("--sizes N,N,…", "bodies on a GPU", "250,500,1000,3000,5000")
+COMPARED = Option("--compare N,N,…", "bodies on all devices", "500,700,900,1100")
 
 BENCHMARKS = (
     Benchmark(

@@ -6,10 +6,9 @@ The memories and layouts of the kernels are those of a course.
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -52,12 +51,12 @@ COLUMNS = (
     measure.TARGETS,
     *measure.timing_columns(" of a step", "steps", rank=4),
     measure.GFLOPS,
-    Column("speedup", "speed-up over the first rung of its part and size", "×\nfirst", digits(3)),
+    Column("speedup", "speed-up over the first rung of its part and size", "×\nfirst", "3"),
     measure.CHECKED,
     measure.WITHIN,
     measure.POSITION_ERROR,
-    measure.ERROR_MEDIAN.shown("relative\nerror", measure.POWER),
-    measure.ERROR_MAX.shown("\nlargest", measure.POWER, rank=5),
+    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
+    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=5),
 )
 
 
@@ -94,33 +93,22 @@ class LoopRun(PlaneRun, runs.LoopRun):
         super().__init__(backend, kick, "plane_drift", problem)
 
     def put(self, rows: NDArray) -> None:
-        """Take the bodies."""
         self.bodies = rows
 
     def rows(self) -> NDArray:
-        """Return the bodies."""
         return self.bodies
 
     def step(self, targets: int) -> None:
-        """Do a step of all bodies."""
         self.kick(self.bodies, self.problem.eps2, self.dt)
         self.drift(self.bodies, self.dt)
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel of ``square.cu``, and how it is compiled and launched.
 
-    Attributes
-    ----------
-    threads : {"N", "N x N"}
-        One a body, or one a pair.
-    layout : {"structs", "arrays"}
-        An array of structs, or a struct of arrays.
-    memory : {"global", "read-only", "texture", "shared"}
-        Where sources are read from; with N x N threads ``shared`` is where results are staged.
-    block, unroll : int
-        Threads of a block, a power of two, and unroll factor of the loop over sources.
+    It has one thread a body, N, or one a pair, N x N. Sources are an array of structs or a struct
+    of arrays in some memory; with N x N threads ``shared`` is where results are staged. The threads
+    of a block, a power of two, and the unroll factor of the loop over sources are compiled in.
     """
 
     threads: str
@@ -168,12 +156,10 @@ class KernelRun(PlaneRun):
         self.textures = [texture(self.backend, array) for array in read]
 
     def rows(self) -> NDArray:
-        """Return the bodies."""
         host = [self.backend.download(array) for array in self.arrays]
         return host[0].T if self.kernel.layout == "structs" else np.stack(host)
 
     def step(self, targets: int) -> None:
-        """Queue a step of all bodies."""
         kernel = self.kernel
         number = np.int32(self.problem.number)
         arguments = (number, self.problem.eps2, self.dt, *self.arrays, *self.textures)
@@ -196,8 +182,7 @@ def texture(backend: Any, array: Array) -> Any:
 # --- rungs ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rung:
+class Rung(NamedTuple):
     """One row: its name and device, what makes its run, and the kernel where it has one."""
 
     name: str
@@ -277,7 +262,7 @@ def _tasks(
 
     def row_of(rung: Rung, rows: list[Row], stop: Stop) -> Row:
         row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
-        row |= asdict(rung.kernel) if rung.kernel else {}
+        row |= rung.kernel._asdict() if rung.kernel else {}
         if rung.device == "gpu" and devices.gpu is None:
             return row | {"note": "needs a GPU"}
         made = rung.make(getattr(devices, rung.device), problem())
@@ -308,18 +293,9 @@ def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
 
 
 def crossover(rows: Sequence[Row]) -> float | None:
-    """Return the bodies above which N threads are faster than N x N threads; None if there is none.
-
-    Between two sizes the logarithm of the ratio of times is interpolated along that of the size.
-    """
-    bodies = fastest(rows, "N")
-    pairs = fastest(rows, "N x N")
-    sizes = sorted(bodies.keys() & pairs.keys())
-    for low, high in zip(sizes, sizes[1:], strict=False):
-        before, after = (math.log(bodies[size] / pairs[size]) for size in (low, high))
-        if before > 0 >= after:
-            return low * (high / low) ** (before / (before - after))
-    return None
+    """Return the bodies above which N threads are faster than N x N threads, if there are any."""
+    found = measure.crossing(fastest(rows, "N"), fastest(rows, "N x N"))
+    return found[0] if found else None
 
 
 def conclude(rows: Sequence[Row]) -> list[str]:

@@ -21,6 +21,7 @@ from hybrid_nbody.benchmarks.fluid.problems import (
     per,
     smooth_field,
 )
+from hybrid_nbody.benchmarks.harness import machine
 from hybrid_nbody.benchmarks.harness.measure import Stopped
 from hybrid_nbody.errors import InputError
 
@@ -164,7 +165,7 @@ def test_a_grid_larger_than_memory_says_what_fits(tmp_path):
 
 
 def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
-    monkeypatch.setattr(experiment, "host_memory", lambda: 128 * 100**3 + 1)
+    monkeypatch.setattr(machine, "host_memory", lambda: 128 * 100**3 + 1)
     devices = SimpleNamespace(gpu=None)
     experiment.check_memory(devices, "--sizes", [42, 84])
     with pytest.raises(

@@ -6,16 +6,16 @@ import json
 import pytest
 from rich.console import Console
 
-from hybrid_nbody.benchmarks.harness.measure import Column, digits, table, times
+from hybrid_nbody.benchmarks.harness.measure import Column, digits, table
 from hybrid_nbody.benchmarks.harness.record import Results, claim
 from hybrid_nbody.errors import FileError, InputError
 
 COLUMNS = (
     Column("name", "what it is", "Name", note="note"),
     Column("note", "a remark"),
-    Column("rate", "how fast", "rate", times(1e-9, digits(3))),
-    Column("spread", "how sure", "spread", digits(2), rank=1),
-    Column("detail", "what nobody reads", "detail", digits(2), rank=2),
+    Column("rate", "how fast", "rate", "3 G"),
+    Column("spread", "how sure", "spread", "2", rank=1),
+    Column("detail", "what nobody reads", "detail", "2", rank=2),
 )
 ROWS = [
     {"name": "first", "rate": 1.2345e9, "spread": 0.5, "detail": 2.0, "median_s": 1.0},
