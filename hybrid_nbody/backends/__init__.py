@@ -1,1 +1,1 @@
-"""How arrays, transfers and kernels reach a device: one contract, one module a kind of device."""
+"""Arrays, transfers and kernels of a device: one contract, one module for each backend."""

@@ -29,7 +29,7 @@ class Backend(ABC):
 
     Attributes
     ----------
-    kind : str
+    name : str
         ``"cpu"``, ``"gpu"`` or ``"hybrid"``; also the name of the sub-packages with this backend's
         kernels.
     identity : str
@@ -40,7 +40,7 @@ class Backend(ABC):
         How ranks can exchange this backend's arrays, the fastest first.
     """
 
-    kind: str
+    name: str
     identity: str
     xp: ModuleType
     transports: tuple[str, ...]
@@ -69,7 +69,7 @@ class Backend(ABC):
 
     def kernels(self, package: str, module: str = "kernels") -> ModuleType:
         """Return a module of the sub-package of `package`, a dotted name, for this backend."""
-        return importlib.import_module(f"{package}.{self.kind}.{module}")
+        return importlib.import_module(f"{package}.{self.name}.{module}")
 
     @abstractmethod
     def use(self) -> None:

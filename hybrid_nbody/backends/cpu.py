@@ -36,7 +36,7 @@ class CpuBackend(Backend):
         If Numba was started with fewer threads than asked for.
     """
 
-    kind = "cpu"
+    name = "cpu"
     identity = "cpu"
     xp = np
     transports = ("host",)

@@ -78,7 +78,7 @@ class GpuBackend(Backend):
         If no usable GPU is there.
     """
 
-    kind = "gpu"
+    name = "gpu"
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]

@@ -30,7 +30,7 @@ class HybridBackend(Backend):
         Whether the helper has a share at present; set by the kernels.
     """
 
-    kind = "hybrid"
+    name = "hybrid"
 
     def __init__(self, main: Backend, helper: Backend, cpu_share: str | float = "auto"):
         self.main = main

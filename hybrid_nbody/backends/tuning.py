@@ -1,6 +1,6 @@
-"""What was measured to be fastest on a device, kept for later runs in the user's cache.
+"""The settings that were measured to be fastest on a device, kept in the user's cache.
 
-Only speed depends on it. A file that is missing or unreadable is as good as none.
+Only speed depends on them. A file that is missing or damaged is ignored.
 """
 
 import json
@@ -8,34 +8,35 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
+
+Settings = dict[str, Any]
+"""Settings by name, as JSON holds them."""
 
 
 def tuning_file(device: str) -> Path:
-    """Return where the measurements of a model of device are kept."""
+    """Return the file with the settings of a model of device."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
-    return (
-        cache
-        / "hybrid_nbody"
-        / f"tuning-{re.sub(r'[^A-Za-z0-9]+', '-', device).strip('-').lower()}.json"
-    )
+    name = re.sub(r"[^A-Za-z0-9]+", "-", device).strip("-").lower()
+    return cache / "hybrid_nbody" / f"tuning-{name}.json"
 
 
 def _home() -> Path:
-    """Return the home folder, or that of temporary files for a user who has none, as in some containers."""
+    """Return the home folder, or that of temporary files for a user without one."""
     try:
         return Path.home()
     except RuntimeError:
         return Path(tempfile.gettempdir())
 
 
-def load(device: str, name: str) -> dict | None:
-    """Return what `store` kept under `name` for a model of device, or None."""
+def load(device: str, name: str) -> Settings | None:
+    """Return the settings that `store` kept under `name` for a model of device, or None."""
     found = _read(tuning_file(device)).get(name)
     return found if isinstance(found, dict) else None
 
 
-def store(device: str, name: str, values: dict) -> Path:
-    """Keep `values` under `name` for a model of device; return the file.
+def store(device: str, name: str, values: Settings) -> Path:
+    """Keep settings under `name` for a model of device; return the file.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def store(device: str, name: str, values: dict) -> Path:
     return path
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> Settings:
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError):

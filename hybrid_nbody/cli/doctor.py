@@ -151,7 +151,7 @@ def _examine(backend, communicator) -> Facts:
     """Return what this rank sees; every rank calls together."""
     seen, problem = _gpus()
     return Facts(
-        **_position(communicator, free_cores(communicator, backend.kind)),
+        **_position(communicator, free_cores(communicator, backend.name)),
         **_device(backend, problem),
         gpus=seen,
         versions=_versions(),
@@ -176,7 +176,7 @@ def _position(communicator, threads):
 
 def _device(backend, problem):
     """Return the GPU of this rank, or why it has none."""
-    if backend.kind == "gpu":
+    if backend.name == "gpu":
         return {"gpu": backend.description, "address": backend.identity, "no_gpu": ""}
     return {
         "gpu": "",

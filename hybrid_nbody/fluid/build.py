@@ -185,7 +185,7 @@ class FluidBuilder:
         return RunSetup(self._model(placement, halo, events), placement, halo)
 
     def _check_lexicographic_backend(self, backend: Backend) -> None:
-        if self.config.solver.method == "lexicographic" and backend.kind != "cpu":
+        if self.config.solver.method == "lexicographic" and backend.name != "cpu":
             raise InputError(
                 "solver.method: lexicographic runs on a CPU alone, and this run is on "
                 f"{backend.description}; use compute.backend: cpu, or solver.method: red-black"

@@ -161,12 +161,12 @@ class Communicator:
         devices : sequence of Backend
             This rank's.
         """
-        backends = self.node.allgather([device.kind for device in devices])
+        backends = self.node.allgather([device.name for device in devices])
         cached = {backend for earlier in backends[: self.local_rank] for backend in earlier}
-        for device in (device for device in devices if device.kind not in cached):
+        for device in (device for device in devices if device.name not in cached):
             action(device)
         wait(self.node.Ibarrier(), "the compilation of kernels on one rank of each node")
-        for device in (device for device in devices if device.kind in cached):
+        for device in (device for device in devices if device.name in cached):
             action(device)
 
     def on_root(self, action: Callable[[], T]) -> T:

@@ -95,7 +95,7 @@ def _make_backend(name: str, gpu: int | None, threads: int, cpu_share: CpuShare)
 
 def _are_shared(backend: Backend, communicator: Communicator) -> bool:
     """Return whether two ranks of a node use one GPU."""
-    mine = (backend.kind in ON_GPUS, communicator.node_number, backend.identity)
+    mine = (backend.name in ON_GPUS, communicator.node_number, backend.identity)
     users = Counter(device for device in communicator.gather(mine) if device[0])
     return any(number > 1 for number in users.values())
 

@@ -211,7 +211,7 @@ def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
     ]
     plain, spoiled = models
     for model in models:
-        if backend.kind == "gpu":
+        if backend.name == "gpu":
             model.kernels.pass_solver = TiledSolver(model.kernels)
         else:
             model.kernels.longest_pass = 4

@@ -167,14 +167,14 @@ def test_of_the_devices_of_a_kind_one_of_a_node_goes_first(communicator, shared_
 
     def note(device, what):
         with open(notes, "a") as file:
-            file.write(f"{device.kind} {communicator.rank} {what}\n")
+            file.write(f"{device.name} {communicator.rank} {what}\n")
 
     def act(device):
         note(device, "begins")
         time.sleep(0.05)
         note(device, "ends")
 
-    communicator.first_on_node(act, [SimpleNamespace(kind=kind) for kind in mine])
+    communicator.first_on_node(act, [SimpleNamespace(name=name) for name in mine])
     communicator.barrier()
     found = [line.split() for line in notes.read_text().splitlines()]
     for kind in ("cpu", "gpu"):

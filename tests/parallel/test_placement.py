@@ -25,7 +25,7 @@ def gpus(monkeypatch):
     """A machine with GPUs: their number, or a function that says what a rank sees."""
 
     class GpuStandIn:
-        kind = "gpu"
+        name, xp, transports = "gpu", None, ("host",)
 
         def __init__(self, device):
             self.description = f"GPU {device}, stand-in"
@@ -48,7 +48,7 @@ def test_auto_without_a_gpu_takes_the_cpu_and_says_why(no_cupy, communicator):
     assert placed.reason.startswith(
         "backend auto chose cpu: no GPU can be used: CuPy is not installed ("
     )
-    assert (placed.backend.kind, placed.backend.threads, placed.shared_gpus) == ("cpu", 1, False)
+    assert (placed.backend.name, placed.backend.threads, placed.shared_gpus) == ("cpu", 1, False)
     assert [rank for rank, _, _ in placed.table] == list(range(communicator.size))
     assert {(host, device) for _, host, device in placed.table} == {
         (os.uname().nodename, "CPU, 1 thread")
@@ -67,7 +67,7 @@ def test_auto_takes_the_cpu_on_a_rank_that_lacks_a_gpu(communicator, gpus):
     gpus(seen)
     placed = assign_device("auto", 1, communicator)
     assert placed.backends == ("gpu",) * last + ("cpu",)
-    assert placed.backend.kind == placed.backends[communicator.rank]
+    assert placed.backend.name == placed.backends[communicator.rank]
     where = f"gpu on {last} and cpu on 1 of {last + 1} ranks" if last else "cpu"
     assert placed.reason == f"backend auto chose {where}: no GPU beside rank {last}"
     assert not placed.shared_gpus
@@ -179,7 +179,7 @@ def test_a_hybrid_rank_has_a_gpu_and_the_threads_that_do_not_feed_it(gpus, alone
     gpus(2)
     placed = assign_device("hybrid", "auto", alone, 0.25)
     backend, threads = placed.backend, max(1, len(os.sched_getaffinity(0)) - 1)
-    assert (backend.kind, backend.cpu_share, backend.helper.threads) == ("hybrid", 0.25, threads)
+    assert (backend.name, backend.cpu_share, backend.helper.threads) == ("hybrid", 0.25, threads)
     assert backend.description == f"GPU 0, stand-in + {backend.helper.description}"
     assert assign_device("hybrid", 2, alone).backend.helper.threads == 2
 

@@ -37,7 +37,7 @@ MOST_BLOCKS = 100
 
 
 def in_boxes(planes, thread_rows):
-    """Return a function that keeps a grid in boxes of so many planes and rows of a thread; the last may be smaller."""
+    """Return a function that keeps a grid in boxes of `planes`; the last may be smaller."""
 
     def make_residence(kernels):
         slab, (_, ny, nz) = kernels.slab, kernels.slab.cells
@@ -53,7 +53,7 @@ def in_boxes(planes, thread_rows):
 
 
 def in_passes(*tiling, stages=(2, 2)):
-    """Return a function that relaxes a grid in passes with such tiles, whose stages depend on the iterations."""
+    """Return a function that solves in passes with such tiles; stages depend on the iterations."""
 
     def make_passes(kernels):
         with pytest.MonkeyPatch.context() as patch:
@@ -66,7 +66,7 @@ def in_passes(*tiling, stages=(2, 2)):
 
 
 def in_long_walks(kernels):
-    """Relax a grid of three tiles beside each other on a GPU of five multiprocessors: two show planes meanwhile."""
+    """Solve on a GPU of five multiprocessors: three have tiles, two push planes meanwhile."""
     facts = kernels.backend.facts() | {"multiprocessors": 5}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_tiles, "LONG_WALK", LEAST_WALK)
@@ -108,7 +108,7 @@ def values(case, seed=0, scale=1.0):
 
 
 def upload(kernels, whole):
-    """Return the slab's planes of a global array, its halo planes filled; behind walls they are NaN."""
+    """Return the slab's planes of a global array with their halo; behind walls it is NaN."""
     slab, array = kernels.slab, kernels.field()
     host = np.full(slab.shape, np.nan, kernels.dtype)
     for plane in range(slab.planes + 2):

@@ -28,7 +28,7 @@ class PaperGpu(Backend):
         Names of the kernels that were launched.
     """
 
-    kind, xp, model, description = "gpu", np, MODEL, MODEL
+    name, xp, model, description = "gpu", np, MODEL, MODEL
     identity, transports = MODEL, ("host",)
 
     def __init__(self, seconds):

@@ -195,7 +195,7 @@ def _truth() -> NDArray:
 
 def copy_row(backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
     """Return what a copy within the memory moves."""
-    rate = COPY_RATES[backend.kind](backend)
+    rate = COPY_RATES[backend.name](backend)
     return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
 
 

@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
         task
         for precision in PRECISIONS
         for backend in (devices.cpu, devices.gpu)
-        if backend and arguments.backend in ("auto", backend.kind)
+        if backend and arguments.backend in ("auto", backend.name)
         for task in sweep.tasks(backend, precision)
     ]
     return carry_out(Plan("sizes", COLUMNS, tasks, draw, sweep.conclude), devices, arguments)
@@ -79,7 +79,7 @@ class Sweep:
             "random in [-5, 5]^3, masses in [1, 10]"
         )
         for number in self.sizes:
-            head = {"device": backend.kind, "precision": precision, "bodies": number}
+            head = {"device": backend.name, "precision": precision, "bodies": number}
             yield Task(section, f"{number} bodies", partial(self._row, head, backend))
 
     def _row(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:

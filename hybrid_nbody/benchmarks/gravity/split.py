@@ -127,7 +127,7 @@ class Problem:
 
     def tasks(self) -> Iterator[Task]:
         """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
-        yield self._task(ALONE, NAMES[self.main.kind], lambda rows: 0.0)
+        yield self._task(ALONE, NAMES[self.main.name], lambda rows: 0.0)
         yield self._task(ALONE, "CPU alone", lambda rows: 1.0)
         for multiple in MULTIPLES:
             yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))

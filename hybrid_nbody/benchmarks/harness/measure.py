@@ -102,7 +102,7 @@ def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
     action()
     stop()
     calls = calls_for(seconds_of(backend, action))
-    batch = BATCHES[backend.kind](backend, action, calls)
+    batch = BATCHES[backend.name](backend, action, calls)
     if calls > 1:  # a single call is warm by now
         stop()
         batch()

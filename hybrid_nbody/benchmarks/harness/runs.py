@@ -182,7 +182,7 @@ class ProductionRun(BodyRun):
             order = given_order(problem.number)
         set_order(backend, self.state, order)
         if symmetric is None:
-            symmetric = is_applicable([backend.kind], precision, mass, problem.softening)
+            symmetric = is_applicable([backend.name], precision, mass, problem.softening)
         make = make_symmetric_kernels if symmetric else make_kernels
         pair_force = PairForce(precision, problem.softening)
         self.kernels = make(backend, self.state, pair_force, **options)

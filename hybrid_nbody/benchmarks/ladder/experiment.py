@@ -159,7 +159,7 @@ class Copy(NamedTuple):
         copy()
         taken = measure.timings(backend, copy, repeats, stop)
         rates = {"bytes_per_s": host.nbytes / taken.median, "share_of_step": taken.median / step}
-        return {"rung": self.name, "device": backend.kind, **taken.columns, **rates}
+        return {"rung": self.name, "device": backend.name, **taken.columns, **rates}
 
 
 COPIES = tuple(Copy(up, pinned) for up in (True, False) for pinned in (False, True))

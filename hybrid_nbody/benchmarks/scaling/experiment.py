@@ -226,7 +226,7 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
             "start as many ranks as there are GPUs, or give --backend cpu"
         ).on_all_ranks()
     backend = placement.backend
-    gpu = next((device for device in backend.devices if device.kind == "gpu"), None)
+    gpu = next((device for device in backend.devices if device.name == "gpu"), None)
     ranks = {
         "ranks": everyone.ranks,
         "placement": [list(line) for line in placement.table],
@@ -236,7 +236,7 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
         "network": settings.network._asdict(),
     }
     cpu = CpuBackend(settings.compute["threads"])
-    return RankDevices(cpu, gpu, "no rank asked for one", backend.kind, ranks)
+    return RankDevices(cpu, gpu, "no rank asked for one", backend.name, ranks)
 
 
 def check_threads(asked: str | None, kind: str) -> None:

@@ -51,7 +51,7 @@ def test_the_sweeps_compile(architecture):
 class PaperBackend:
     """A GPU on paper: its kernels compare arguments with declarations, and note their launches."""
 
-    kind = "gpu"
+    name = "gpu"
     kernels = Backend.kernels
 
     def __init__(self):

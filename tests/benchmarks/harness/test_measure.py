@@ -11,7 +11,7 @@ from hybrid_nbody.benchmarks.harness.measure import Stopped, Times, calls_for, t
 class FakeBackend:
     """A device whose clock moves when work is done, and at no other time."""
 
-    kind = "cpu"
+    name = "cpu"
     now = 0.0
 
     def mark(self):

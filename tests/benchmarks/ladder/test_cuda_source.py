@@ -79,7 +79,7 @@ def test_drift_and_peak_compile(architecture):
 class PaperBackend(Backend):
     """A GPU on paper: NumPy's arrays, and kernels that check their arguments and note launches."""
 
-    kind, xp = "gpu", np
+    name, xp = "gpu", np
     description = ""
 
     def __init__(self):

@@ -165,7 +165,7 @@ def kernels(request, dtype):
 
 
 def equation_of(slab):
-    return diffusion(0.3, slab.velocity_ghosts(0))
+    return diffusion(0.3, slab.velocity_ghosts[0])
 
 
 def test_parts_of_a_step(kernels):

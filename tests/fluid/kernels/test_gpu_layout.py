@@ -146,7 +146,7 @@ def test_long_walks_tell_when_their_first_planes_are_complete():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("cells", [(512, 512, 512), (96, 64, 200)])
 def test_pushers_take_what_tiles_leave_and_wait_for_long_walks_alone(cells, count):
-    """Else a tile would lack a multiprocessor, or they would wait forever for planes not counted."""
+    """Else a tile lacks a multiprocessor, or they wait forever for planes that are not counted."""
     slab, most = Slab(cells, WALLS, 9, cells[2] - 9), 0
     tiling = tiling_of(slab, "f4", count, H200)
     for number in range(1, 150):

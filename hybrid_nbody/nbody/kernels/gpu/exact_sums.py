@@ -109,7 +109,7 @@ def is_applicable(
     Parameters
     ----------
     backends : sequence of str
-        The `Backend.kind` of each rank.
+        The `Backend.name` of each rank.
     precision : {"single", "mixed", "double"}
     masses : (N,) array of float64
         Of all bodies.

@@ -115,7 +115,7 @@ class Kernels:
         if len(state.velocity) == len(state.mass):
             mass = device.download(state.mass)
             law = pair_force
-            if is_applicable([device.kind], law.precision, mass, law.softening):
+            if is_applicable([device.name], law.precision, mass, law.softening):
                 return make_symmetric_kernels(device, state, pair_force)
         return self.main
 
