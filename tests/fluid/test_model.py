@@ -8,6 +8,7 @@ from support.bodies import make_backend
 from support.fluids import (
     DEFAULT,
     FREE_SLIP,
+    LID,
     MIXED,
     NO_SLIP,
     PERIODIC,
@@ -31,7 +32,13 @@ from hybrid_nbody.fluid.sources import Box, Event
 from hybrid_nbody.fluid.step import Stepper
 
 CELLS = (10, 8, 12)
-BOUNDARIES = {"free-slip": FREE_SLIP, "no-slip": NO_SLIP, "periodic": PERIODIC, "mixed": MIXED}
+BOUNDARIES = {
+    "free-slip": FREE_SLIP,
+    "no-slip": NO_SLIP,
+    "periodic": PERIODIC,
+    "mixed": MIXED,
+    "lid": LID,
+}
 PHYSICS = {
     "plain": DEFAULT,
     "carried over": replace(DEFAULT, carry_over=True, projection="course"),
@@ -75,6 +82,14 @@ def test_steps_agree_with_the_reference(backend, alone, boundary, projection):
     found = state(model)
     for name, expected in zip(("u", "v", "w", "density"), (*velocity, density), strict=True):
         np.testing.assert_allclose(found[f"state/{name}"], expected, rtol=1e-11, atol=1e-13)
+
+
+def test_a_wall_that_moves_drags_the_fluid_along(alone):
+    model = make_model((8, 8, 8), DEFAULT, alone, boundary=LID)
+    model.advance(4)
+    u = state(model)["state/u"]
+    assert u[-1].mean() > 0.003
+    assert u[-1].mean() > 10 * abs(u[:4].mean())
 
 
 def test_a_uniform_density_stays_uniform_to_the_last_bit(backend, alone):

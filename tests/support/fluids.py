@@ -5,7 +5,7 @@ from support.bodies import make_backend
 from support.ranks import transport_of
 
 from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.grid import Boundary, Slab
+from hybrid_nbody.fluid.grid import Boundary, Face, Slab
 from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.solvers.base import Accuracy
@@ -19,6 +19,8 @@ FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
 NO_SLIP = Boundary.of_axes(("no-slip",) * 3)
 PERIODIC = Boundary.of_axes(("periodic",) * 3)
 MIXED = Boundary.of_axes(("periodic", "no-slip", "free-slip"))
+LID = Boundary((Face("no-slip"),) * 5 + (Face("no-slip", (0.8, -0.3, 0.0)),))
+"""A cavity whose upper wall moves."""
 
 
 def make_halo(backend, communicator, planes, periodic, weights=None):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hybrid_nbody.fluid.grid import FACES, SCALAR, Ghosts
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.fluid.grid import FACES, SCALAR, Ghosts, Slab
 from hybrid_nbody.fluid.kernels.contract import Array, Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.cpu import (
     advection,
@@ -36,7 +37,7 @@ class Kernels(LinearSystems):
     Parameters are those of `LinearSystems`.
     """
 
-    def __init__(self, backend, slab, dtype):
+    def __init__(self, backend: CpuBackend, slab: Slab, dtype: str):
         super().__init__(backend, slab, dtype)
         self.box = ghosts.make_box(slab)
         self.copies = np.zeros(0, self.dtype)

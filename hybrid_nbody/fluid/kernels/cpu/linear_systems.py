@@ -1,11 +1,13 @@
 """Linear systems on CPU threads: solves in passes or by single sweeps, residuals, and statistics."""
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
-from hybrid_nbody.fluid.grid import AXES
-from hybrid_nbody.fluid.kernels.contract import Array, Pass, Relaxation, Solve
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels.contract import Array, Pass, PeerMemory, Relaxation, Solve
 from hybrid_nbody.fluid.kernels.cpu import lexicographic, red_black, residual
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     aligned_zeros,
@@ -14,7 +16,8 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     tables_of_rows,
     walls_of_rows,
 )
-from hybrid_nbody.fluid.kernels.cpu.residual import System
+from hybrid_nbody.fluid.kernels.cpu.regions import colours_at_face
+from hybrid_nbody.fluid.kernels.cpu.residual import Rule, System
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 BYTES_IN_CACHE = 12 << 20
@@ -48,7 +51,7 @@ class LinearSystems:
 
     pass_depth = 1
 
-    def __init__(self, backend, slab, dtype):
+    def __init__(self, backend: CpuBackend, slab: Slab, dtype: str):
         self.backend = backend
         self.slab = slab
         self.dtype = np.dtype(dtype)
@@ -82,7 +85,7 @@ class LinearSystems:
         """See `Kernels`."""
         return WholeSolve(self, x, b, solve, scratch)
 
-    def peer_planes(self, memory, rank, planes) -> None:
+    def peer_planes(self, memory: PeerMemory, rank: int, planes: Sequence[int]) -> None:
         """Return None: processes do not write into each other's memory."""
 
     def begin_solve(self) -> None:
@@ -118,7 +121,7 @@ class LinearSystems:
 
     def relax_lexicographic(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
         """See `Kernels`."""
-        rule = self._compiled_rule(equation)
+        rule = self.rule(equation)
         diagonal = self.number(equation.diagonal)
         lexicographic.relax(x, b, rule, diagonal, iterations, self.grid)
         self.count(iterations, False)
@@ -129,24 +132,8 @@ class LinearSystems:
         """See `Kernels`."""
         for face, offset in enumerate(equation.ghosts.offsets):
             if offset:
-                self._add_at_face(b, face, self.number(equation.neighbour * offset))
-
-    def _add_at_face(self, colours, face, value):
-        """Add to the cells at a face, if it is a wall beside this slab."""
-        axis, end = divmod(face, 2)
-        if self.slab.periodic[axis] or (AXES[axis] == "z" and not self.slab.walls[end]):
-            return
-        index = (0, self.slab.cells[axis] - 1 if axis < 2 else self.slab.planes - 1)[end]
-        for colour, z, y, x in self._cells_at(axis, index):
-            colours[colour, z, y, x] += value
-
-    def _cells_at(self, axis, index):
-        """Return where in colours the cells with an index along an axis lie: arrays of both colours."""
-        nx, ny, _ = self.slab.cells
-        ranges = [np.arange(nx), np.arange(ny), np.arange(self.slab.planes)]
-        ranges[axis] = np.array([index])
-        x, y, z = (cells.reshape(-1) for cells in np.meshgrid(*ranges, indexing="ij"))
-        yield (x + y + z + self.slab.first) % 2, z + 1, y, x // 2
+                cells = colours_at_face(self.slab, face)
+                b[cells] += self.number(equation.neighbour * offset)
 
     def residual(self, x: Array, b: Array, equation: Stencil) -> float:
         """See `Kernels`."""
@@ -162,20 +149,21 @@ class LinearSystems:
         largest = residual.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
         limit[0] = self.number(factor) * largest
 
-    def compiled_system(self, x, b, equation: Stencil, factors: Factors) -> System:
+    def compiled_system(self, x: Array, b: Array, equation: Stencil, factors: Factors) -> System:
         """Return a system as compiled loops take it, of flat arrays."""
         rule, tables = self._compiled_equation(equation, factors)
         return System(x.reshape(-1), b.reshape(-1), rule, tables)
 
-    def _compiled_rule(self, equation):
+    def rule(self, equation: Stencil) -> Rule:
+        """Return an equation in the working type."""
         numbers = equation.shift, equation.neighbour, *equation.ghosts.signs
-        return residual.Rule(*map(self.number, numbers))
+        return Rule(*map(self.number, numbers))
 
     def _compile_equation(self, equation, factors):
         numbers = np.array(factors, self.dtype)
         along_x = equation.ghosts.signs[:2]
         tables = tables_of_rows(self.cells, self.walls, along_x, numbers)
-        return self._compiled_rule(equation), tables
+        return self.rule(equation), tables
 
     # ---- Statistics ----
 
@@ -204,7 +192,9 @@ class WholeSolve:
         See `hybrid_nbody.fluid.kernels.contract.Kernels.begin_passes`.
     """
 
-    def __init__(self, systems: LinearSystems, x, b, solve: Solve, scratch):
+    def __init__(
+        self, systems: LinearSystems, x: Array, b: Array, solve: Solve, scratch: Array | None
+    ):
         self.systems = systems
         self.x = x
         self.b = b

@@ -1,37 +1,40 @@
-"""Multigrid on CPU threads (Numba): coarse grids, and values that pass between grids; twin of ``gpu``.
+"""Multigrid on CPU threads (Numba): coarse grids, restriction and prolongation.
 
 A coarse grid is a field, not taken apart by colour, with a halo plane at each end. All its axes
 wrap around; behind a wall the coupling to what lies there is 0. Tables are those of
 `hybrid_nbody.fluid.solvers.coarsening`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.contract import Array, CoarseSystem, Tables
-from hybrid_nbody.fluid.kernels.cpu.boundary import Signs
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.kernels.contract import CoarseSystem, Tables
+from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
+    first_column,
     inlined,
     plane_above,
     plane_below,
     row_after,
     row_before,
 )
+from hybrid_nbody.fluid.kernels.cpu.linear_systems import LinearSystems
 from hybrid_nbody.fluid.stencil import Stencil
 
 FEW_CELLS = 1 << 14
-"""Up to here, waking threads takes longer than the work."""
+"""Up to this size of a grid, waking threads takes longer than the work."""
 
 
-class Rule(NamedTuple):
-    """A stencil in the working type: see `hybrid_nbody.fluid.stencil.Stencil`."""
+class Coefficients(NamedTuple):
+    """A stencil in the working type; see `hybrid_nbody.fluid.stencil.Stencil`."""
 
-    shift: float
-    neighbour: float
+    shift: Any
+    neighbour: Any
 
 
 # ---- Coarse grids --------------------------------------------------------------------------------
@@ -40,14 +43,19 @@ class Rule(NamedTuple):
 @compiled
 def wrap(row, line):
     """Copy a row, with its last cell before it and its first one behind it."""
-    line[0], line[row.size + 1] = row[row.size - 1], row[0]
+    line[0] = row[row.size - 1]
+    line[row.size + 1] = row[0]
     for i in range(row.size):
         line[i + 1] = row[i]
 
 
 @compiled
-def residual_row(z, y, x, b, rule, couplings, line, result):
-    """Fill `result` with what is missing in the equations of a row; return what y and z add to its diagonal."""
+def residual_row(z, y, system, line, result):
+    """Fill `result` with the residuals of a row; return what y and z add to its diagonal.
+
+    `system` holds x, b, coefficients and couplings; `line` is scratch memory.
+    """
+    x, b, coefficients, couplings = system
     along_x, along_y, along_z = couplings
     before = along_x[0]
     after = along_x[1]
@@ -64,161 +72,182 @@ def residual_row(z, y, x, b, rule, couplings, line, result):
     diagonal = along_y[2, y] + along_z[2, z - 1]
     wrap(here, line)
     for i in range(here.size):
-        around = (before[i] * line[i] + after[i] * line[i + 2]) + (
-            to_front * front[i] + to_back * back[i]
-        )
+        in_row = before[i] * line[i] + after[i] * line[i + 2]
+        around = in_row + (to_front * front[i] + to_back * back[i])
         around += to_below * below[i] + to_above * above[i]
         around -= (along_x[2, i] + diagonal) * here[i]
-        result[i] = (rhs[i] - rule.shift * here[i]) + rule.neighbour * around
+        result[i] = (rhs[i] - coefficients.shift * here[i]) + coefficients.neighbour * around
     return diagonal
 
 
 @compiled
-def sweep_plane(z, colour, x, b, rule, couplings):
+def sweep_plane(z, colour, system):
     """Relax the cells of one colour in a plane."""
+    x, _, coefficients, couplings = system
     line = np.empty(x.shape[2] + 2, x.dtype)
-    missing = np.empty(x.shape[2], x.dtype)
+    change = np.empty(x.shape[2], x.dtype)
     for y in range(x.shape[1]):
-        diagonal = residual_row(z, y, x, b, rule, couplings, line, missing)
+        diagonal = residual_row(z, y, system, line, change)
         row = x[z, y]
         along_x = couplings[0]
         for i in range(row.size):
-            missing[i] /= rule.shift + rule.neighbour * (along_x[2, i] + diagonal)
+            laplacian = along_x[2, i] + diagonal
+            change[i] /= coefficients.shift + coefficients.neighbour * laplacian
         for i in range((colour + y) & 1, row.size, 2):
-            row[i] += missing[i]
+            row[i] += change[i]
 
 
 @compiled_parallel
-def sweep(colour, first, x, b, rule, couplings):
+def sweep(colour, first, x, b, coefficients, couplings):
     """Relax the cells of one colour; `first` is the global number of the first plane."""
     planes = x.shape[0] - 2
     if x.size <= FEW_CELLS:
         for z in range(1, planes + 1):
-            sweep_plane(z, colour + first + z - 1, x, b, rule, couplings)
+            system = (x, b, coefficients, couplings)
+            sweep_plane(z, colour + first + z - 1, system)
     else:
         for z in prange(1, planes + 1):
-            sweep_plane(z, colour + first + z - 1, x, b, rule, couplings)
+            system = (x, b, coefficients, couplings)
+            sweep_plane(z, colour + first + z - 1, system)
 
 
-# ---- To the coarser grid -------------------------------------------------------------------------
+# ---- Restriction ---------------------------------------------------------------------------------
 
 
 @compiled
 def add_average(weight, row, along_x, result):
     """Add `weight` times the averages of a row."""
-    index, share = along_x
+    cells, share = along_x
     for k in range(result.size):
-        total = share[0, k] * row[index[0, k]] + share[1, k] * row[index[1, k]]
-        result[k] += weight * (total + share[2, k] * row[index[2, k]])
+        total = share[0, k] * row[cells[0, k]] + share[1, k] * row[cells[1, k]]
+        result[k] += weight * (total + share[2, k] * row[cells[2, k]])
 
 
 @compiled
-def restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows):
-    """Average what is missing in a plane along x and y."""
+def restrict_plane(z, system, along_x, along_y, rows):
+    """Average the residuals of a plane along x and y."""
+    x = system[0]
     line = np.empty(x.shape[2] + 2, x.dtype)
-    missing = np.empty(x.shape[2], x.dtype)
+    residual = np.empty(x.shape[2], x.dtype)
     for k in range(rows.shape[1]):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
-            if along_y.weight[tap, k] > 0:
-                residual_row(z, int(along_y.cells[tap, k]), x, b, rule, couplings, line, missing)
-                add_average(along_y.weight[tap, k], missing, along_x, rows[z, k])
+            weight = along_y.weight[tap, k]
+            if weight > 0:
+                residual_row(z, int(along_y.cells[tap, k]), system, line, residual)
+                add_average(weight, residual, along_x, rows[z, k])
 
 
 @compiled_parallel
-def restrict_rows(x, b, rule, couplings, along_x, along_y, rows):
-    """Average what is missing in the equations of a coarse grid along x and y."""
+def restrict_rows(x, b, coefficients, couplings, along_x, along_y, rows):
+    """Average the residuals of a coarse grid along x and y."""
     if x.size <= FEW_CELLS:
         for z in range(1, x.shape[0] - 1):
-            restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows)
+            system = (x, b, coefficients, couplings)
+            restrict_plane(z, system, along_x, along_y, rows)
     else:
         for z in prange(1, x.shape[0] - 1):
-            restrict_plane(z, x, b, rule, couplings, along_x, along_y, rows)
+            system = (x, b, coefficients, couplings)
+            restrict_plane(z, system, along_x, along_y, rows)
 
 
 @compiled_parallel
 def restrict_planes(rows, along_z, coarse):
     """Average along z what was averaged along x and y, halo planes included."""
-    index, share = along_z
+    cells, share = along_z
     for k in prange(coarse.shape[0] - 2):
         for y in range(coarse.shape[1]):
-            lines = (rows[index[0, k], y], rows[index[1, k], y], rows[index[2, k], y])
+            lines = (rows[cells[0, k], y], rows[cells[1, k], y], rows[cells[2, k], y])
             for i in range(coarse.shape[2]):
                 total = share[0, k] * lines[0][i] + share[1, k] * lines[1][i]
                 coarse[k + 1, y, i] = total + share[2, k] * lines[2][i]
 
 
 @inlined
-def line_of(colour, z, y, neighbour, sign, x):
-    """Return a neighbouring row, (plane, row), and its factor; behind a wall it is the row itself."""
-    if neighbour[0] == z and neighbour[1] == y:
-        return x[colour, z, y], sign
-    return x[1 - colour, neighbour[0], neighbour[1]], sign * sign
+def neighbouring_row(x, cell, neighbour, sign):
+    """Return a neighbouring row and its image; behind a wall, its ghosts are those of the row itself.
+
+    `cell` is the colour, plane and row of a cell, `neighbour` plane and row beside it.
+    """
+    colour, z, y = cell
+    at_wall = neighbour[0] == z and neighbour[1] == y
+    image = image_if(at_wall, Image(sign, None))
+    row = x[colour, z, y] if at_wall else x[1 - colour, neighbour[0], neighbour[1]]
+    return row, image
 
 
 @compiled
-def wrap_colour(here, others, shift, signs, grid, line):
+def wrap_colour(here, others, first, rule, grid, line):
     """Copy the other cells of a row, and the ghosts at both ends; return the number of cells in `here`."""
-    number = (grid.columns - shift + 1) // 2
-    other_number = (grid.columns + shift) // 2
-    line[0] = others[other_number - 1] if grid.wraps else signs.x_low * here[0]
-    line[other_number + 1] = others[0] if grid.wraps else signs.x_high * here[number - 1]
+    number = (grid.columns - first + 1) // 2
+    other_number = (grid.columns + first) // 2
+    low = ghost(here[0], Image(rule.x_low, None))
+    high = ghost(here[number - 1], Image(rule.x_high, None))
+    line[0] = others[other_number - 1] if grid.wraps else low
+    line[other_number + 1] = others[0] if grid.wraps else high
     for c in range(other_number):
         line[c + 1] = others[c]
     return number
 
 
 @compiled
-def residual_of_colour(colour, z, y, x, b, rule, signs, grid, line, result):
-    """Fill `result`, (2, half), at 0 or 1, for even or odd x, with what is missing in the cells of one colour."""
-    shift = (colour + y + grid.first + z - 1) & 1
+def residual_of_colour(cell, x, b, rule, grid, scratch):
+    """Store the residuals of the cells of one colour in a row, given as colour, plane and row.
+
+    `scratch` holds memory for a row and the result, (2, half): at 0 for even x, at 1 for odd x.
+    """
+    colour, z, y = cell
+    line, result = scratch
+    first = first_column(colour, z, y, grid)
     here = x[colour, z, y]
     rhs = b[colour, z, y]
-    missing = result[shift]
-    number = wrap_colour(here, x[1 - colour, z, y], shift, signs, grid, line)
-    front, front_sign = line_of(colour, z, y, (z, row_before(y, grid)), signs.y_low, x)
-    back, back_sign = line_of(colour, z, y, (z, row_after(y, grid)), signs.y_high, x)
-    below, below_sign = line_of(colour, z, y, (plane_below(z, grid), y), signs.z_low, x)
-    above, above_sign = line_of(colour, z, y, (plane_above(z, grid), y), signs.z_high, x)
-    before = line[shift:]
-    behind = line[shift + 1 :]
+    residual = result[first]
+    number = wrap_colour(here, x[1 - colour, z, y], first, rule, grid, line)
+    front, image_front = neighbouring_row(x, cell, (z, row_before(y, grid)), rule.y_low)
+    back, image_back = neighbouring_row(x, cell, (z, row_after(y, grid)), rule.y_high)
+    below, image_below = neighbouring_row(x, cell, (plane_below(z, grid), y), rule.z_low)
+    above, image_above = neighbouring_row(x, cell, (plane_above(z, grid), y), rule.z_high)
+    before = line[first:]
+    behind = line[first + 1 :]
     for c in range(number):
-        around = (before[c] + behind[c]) + (front_sign * front[c] + back_sign * back[c])
-        around += below_sign * below[c] + above_sign * above[c]
+        along_y = ghost(front[c], image_front) + ghost(back[c], image_back)
+        around = (before[c] + behind[c]) + along_y
+        around += ghost(below[c], image_below) + ghost(above[c], image_above)
         around -= x.dtype.type(6) * here[c]
-        missing[c] = (rhs[c] - rule.shift * here[c]) + rule.neighbour * around
+        residual[c] = (rhs[c] - rule.shift * here[c]) + rule.neighbour * around
 
 
 @compiled
-def restrict_finest_plane(z, x, b, rule, signs, grid, along_x, along_y, rows):
-    """Average what is missing in a plane of the finest grid along x and y."""
+def restrict_finest_plane(z, system, along_x, along_y, rows, grid):
+    """Average the residuals of a plane of the finest grid along x and y."""
+    x, b, rule = system
     half = (grid.columns + 1) // 2
     line = np.empty(half + 2, x.dtype)
-    missing = np.zeros((2, half), x.dtype)
+    residual = np.zeros((2, half), x.dtype)
     for k in range(rows.shape[1]):
         rows[z, k] = 0
         for tap in range(along_y.weight.shape[0]):
-            if along_y.weight[tap, k] > 0:
+            weight = along_y.weight[tap, k]
+            if weight > 0:
+                y = np.int64(along_y.cells[tap, k])
                 for colour in range(2):
-                    residual_of_colour(
-                        colour, z, along_y.cells[tap, k], x, b, rule, signs, grid, line, missing
-                    )
-                add_average(along_y.weight[tap, k], missing.reshape(-1), along_x, rows[z, k])
+                    residual_of_colour((colour, z, y), x, b, rule, grid, (line, residual))
+                add_average(weight, residual.reshape(-1), along_x, rows[z, k])
 
 
 @compiled_parallel
-def restrict_finest_rows(x, b, rule, signs, along_x, along_y, rows, grid):
-    """Average what is missing in the equations of the finest grid along x and y."""
+def restrict_finest_rows(x, b, rule, along_x, along_y, rows, grid):
+    """Average the residuals of the finest grid along x and y."""
     for z in prange(1, grid.planes + 1):
-        restrict_finest_plane(z, x, b, rule, signs, grid, along_x, along_y, rows)
+        restrict_finest_plane(z, (x, b, rule), along_x, along_y, rows, grid)
 
 
-# ---- Back to the finer grid ----------------------------------------------------------------------
+# ---- Prolongation --------------------------------------------------------------------------------
 
 
 @compiled
 def interpolate_row(z, y, coarse, along_y, along_z, line):
-    """Fill `line` with coarse values at the place of a fine row."""
+    """Fill `line` with coarse values at the location of a fine row."""
     low = along_z.lower[z]
     high = along_z.upper[z]
     front = along_y.lower[y]
@@ -240,10 +269,8 @@ def prolong_to_plane(z, coarse, along_x, along_y, along_z, x):
         interpolate_row(z - 1, y, coarse, along_y, along_z, line)
         row = x[z, y]
         for i in range(row.size):
-            row[i] += (
-                along_x.lower_weight[i] * line[along_x.lower[i]]
-                + along_x.upper_weight[i] * line[along_x.upper[i]]
-            )
+            low = along_x.lower_weight[i] * line[along_x.lower[i]]
+            row[i] += low + along_x.upper_weight[i] * line[along_x.upper[i]]
 
 
 @compiled_parallel
@@ -258,12 +285,12 @@ def prolong(coarse, along_x, along_y, along_z, x):
 
 
 @compiled
-def prolong_to_colour(line, along_x, shift, number, tolerance, row):
+def prolong_to_colour(line, along_x, first, number, tolerance, row):
     """Add a line of coarse values to the cells of one colour in a row; return whether one is above `tolerance`."""
-    lower = along_x.lower[shift]
-    upper = along_x.upper[shift]
-    lower_weight = along_x.lower_weight[shift]
-    upper_weight = along_x.upper_weight[shift]
+    lower = along_x.lower[first]
+    upper = along_x.upper[first]
+    lower_weight = along_x.lower_weight[first]
+    upper_weight = along_x.upper_weight[first]
     changed = 0
     for c in range(number):
         change = lower_weight[c] * line[lower[c]] + upper_weight[c] * line[upper[c]]
@@ -273,16 +300,17 @@ def prolong_to_colour(line, along_x, shift, number, tolerance, row):
 
 
 @compiled
-def prolong_to_finest_plane(z, coarse, along_x, along_y, along_z, tolerance, x, grid):
+def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid):
     """Add interpolated coarse values to a plane of the finest grid."""
+    along_x, along_y, along_z = tables
     line = np.empty(coarse.shape[2], x.dtype)
     changed = 0
     for y in range(grid.rows):
         interpolate_row(z - 1, y, coarse, along_y, along_z, line)
         for colour in range(2):
-            shift = (colour + y + grid.first + z - 1) & 1
-            number = (grid.columns - shift + 1) // 2
-            changed |= prolong_to_colour(line, along_x, shift, number, tolerance, x[colour, z, y])
+            first = first_column(colour, z, y, grid)
+            number = (grid.columns - first + 1) // 2
+            changed |= prolong_to_colour(line, along_x, first, number, tolerance, x[colour, z, y])
     return changed
 
 
@@ -291,7 +319,8 @@ def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid):
     """Add interpolated coarse values to the finest grid; return how many planes changed by more than `tolerance`."""
     changed = 0
     for z in prange(1, grid.planes + 1):
-        changed += prolong_to_finest_plane(z, coarse, along_x, along_y, along_z, tolerance, x, grid)
+        tables = (along_x, along_y, along_z)
+        changed += prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid)
     return changed
 
 
@@ -304,12 +333,12 @@ class MultigridKernels:
         Those of the finest grid.
     """
 
-    def __init__(self, kernels):
+    def __init__(self, kernels: LinearSystems):
         self.kernels = kernels
         self.number = kernels.number
 
-    def _rule(self, equation: Stencil) -> Rule:
-        return Rule(self.number(equation.shift), self.number(equation.neighbour))
+    def _coefficients(self, equation: Stencil) -> Coefficients:
+        return Coefficients(self.number(equation.shift), self.number(equation.neighbour))
 
     def clear(self, array: Array) -> None:
         """See `MultigridKernels`."""
@@ -322,20 +351,19 @@ class MultigridKernels:
     def sweep(self, colour: int, system: CoarseSystem) -> None:
         """See `MultigridKernels`."""
         x, b, equation, couplings, first = system
-        sweep(colour, first, x, b, self._rule(equation), couplings)
+        sweep(colour, first, x, b, self._coefficients(equation), couplings)
 
     def restrict_rows(self, system: CoarseSystem, tables: Tables, rows: Array) -> None:
         """See `MultigridKernels`."""
         x, b, equation, couplings, _ = system
-        restrict_rows(x, b, self._rule(equation), couplings, *tables, rows)
+        restrict_rows(x, b, self._coefficients(equation), couplings, *tables, rows)
 
     def restrict_finest_rows(
         self, x: Array, b: Array, equation: Stencil, tables: Tables, rows: Array
     ) -> None:
-        """See `MultigridKernels`; the index of the table of x is that of the cells by colour."""
-        signs = Signs(*map(self.number, equation.ghosts.signs))
-        rule = self._rule(equation)
-        restrict_finest_rows(x, b, rule, signs, *tables, rows, self.kernels.grid)
+        """See `MultigridKernels`; the cells of the table of x are counted by colour."""
+        rule = self.kernels.rule(equation)
+        restrict_finest_rows(x, b, rule, *tables, rows, self.kernels.grid)
 
     def restrict_planes(self, rows: Array, table: tuple[Array, ...], coarse: Array) -> None:
         """See `MultigridKernels`."""

@@ -1,4 +1,4 @@
-"""The cells of a slab that lie in a box or in a sphere."""
+"""The cells of a slab that lie in a box, in a sphere or at a face of the grid."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,3 +24,14 @@ def sphere_of(
     for z, plane in enumerate(field[1:-1], slab.first):
         if abs(z - centre[2]) <= radius:
             yield plane, squares + (z - centre[2]) ** 2 <= radius**2
+
+
+def colours_at_face(slab: Slab, face: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return where the cells at a face lie in an array by colour; none if it is no wall of this slab."""
+    axis, end = divmod(face, 2)
+    nx, ny, _ = slab.cells
+    ranges = [np.arange(nx), np.arange(ny), np.arange(slab.planes)]
+    walled = slab.walls[end] if axis == 2 else not slab.periodic[axis]
+    ranges[axis] = ranges[axis][[0, -1][end]][None] if walled else ranges[axis][:0]
+    x, y, z = (cells.reshape(-1) for cells in np.meshgrid(*ranges, indexing="ij"))
+    return (x + y + z + slab.first) % 2, z + 1, y, x // 2
