@@ -338,7 +338,7 @@ extern "C" __global__ void add_scaled(int size, double *result, double factor, c
     if (i < size) add_scaled_at(i, result, factor, increment);
 }
 
-#if FEW_BODIES  // room for so many in the shared memory of one block
+#if FEW_BODIES  // as many as fit into the shared memory of one block
 
 __device__ inline void copy_in(int size, double *to, const double *from) {
     for (int i = threadIdx.x; i < size; i += FEW_THREADS) to[i] = from[i];
