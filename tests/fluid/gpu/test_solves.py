@@ -79,7 +79,7 @@ def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):
 
 def first_plane(kernels):
     """Return where the slab's own planes begin in its colours."""
-    return (kernels.shape_of_colours[1] - kernels.slab.planes) // 2
+    return (kernels.colours_shape[1] - kernels.slab.planes) // 2
 
 
 def exchange(slabs, arrays, colour):
@@ -175,7 +175,7 @@ class ThreadTransport:
         cupy.cuda.get_current_stream().synchronize()  # zeros arrive before anybody writes there
         return self.rank.gather(array.data.ptr)
 
-    def trade(self, sends, receives):
+    def send_receive(self, sends, receives, what):
         posted = [list(messages) for messages in self.rank.gather(sends)]
         for owner, rows in receives:
             number = next(i for i, (to, _) in enumerate(posted[owner]) if to == self.rank.rank)
