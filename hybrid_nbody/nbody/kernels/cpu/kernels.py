@@ -67,7 +67,8 @@ class Kernels:
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""
         packing = (sources.mass, sources.order, self.local)
-        pack(sources.position, packing, self._packed(sources))
+        packed = (sources.starts, self.origin, self.offset, self.mass)
+        pack(sources.position, packing, packed)
 
     def _packed(self, sources: Sources) -> tuple[Array, ...]:
         """Return the fields of `PackedSources`."""
@@ -76,7 +77,8 @@ class Kernels:
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
         targets = (state.own_position, state.source_index)
-        accelerations(targets, self._packed(state), self.law, state.acceleration)
+        packed = (state.starts, self.origin, self.offset, self.mass)
+        accelerations(targets, packed, self.law, state.acceleration)
 
     def potential(self, state: State, result: Array) -> None:
         """Fill `result`, (n,), with the potential at this rank's bodies."""
