@@ -174,7 +174,7 @@ def _numba_threads() -> int:
     """Return the most threads that Numba can use in this process."""
     import numba
 
-    return numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    return numba.config.NUMBA_NUM_THREADS
 
 
 def features_with_widest_vectors() -> str:
