@@ -1,24 +1,24 @@
 # hybrid_nbody in a container, for CPUs or for NVIDIA GPUs:
 #
 #     docker build -t hybrid_nbody .
-#     docker build -t hybrid_nbody:cuda13 --build-arg VARIANT=cuda13 .        # or cuda12, for older drivers and GPUs
+#     docker build -t hybrid_nbody:cuda13 --build-arg VARIANT=cuda13 .        # or cuda12 for older drivers and GPUs
 #
-# Without a command it runs the main job on 4 ranks. Any other command takes its place:
+# By default it runs input/plummer.yaml on 4 ranks; any other command replaces this:
 #
 #     docker run --rm --init --shm-size=1g hybrid_nbody
 #     docker run --rm --init --shm-size=1g --gpus all hybrid_nbody:cuda13 \
 #         mpirun -n 2 python -m hybrid_nbody input/plummer.yaml
 #
-# To keep the results and to own them: -v "$PWD/output:/simulation/output" --user "$(id -u):$(id -g)".
-# --shm-size: the ranks of one container talk through shared memory, and Docker's 64 MB are too little.
+# To keep the results as your own files: -v "$PWD/output:/simulation/output" --user "$(id -u):$(id -g)".
+# --shm-size: ranks in one container communicate through shared memory, and Docker's default of 64 MB is too small.
 
-# The GPU variants need no other base: CUDA comes as wheels with the extra, the driver from the host.
+# The GPU variants use the same base: the extra installs CUDA as wheels, and the host provides the driver.
 FROM python:3.12-slim
 
-# Numba's threads on OpenMP.
+# OpenMP, for Numba's threads.
 RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
 
-# The dependencies, from the set-up files alone: a change of the program does not install them anew.
+# Install the dependencies from the set-up files alone, so that changes to the program do not reinstall them.
 ARG VARIANT=cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /opt/hybrid_nbody
@@ -36,8 +36,8 @@ COPY input input
 COPY hybrid_nbody hybrid_nbody
 RUN pip install --no-deps --force-reinstall . && rm -rf build *.egg-info
 
-# Nobody runs a simulation as root. Output and caches can be written by any user, for `docker run --user`, and the name
-# is set for users that the container does not know.
+# Do not run as root. For `docker run --user`, output and caches are writable by any user, and USER is set for users
+# that the container does not know.
 RUN useradd --create-home nbody && install --directory --mode=1777 /simulation /simulation/output
 ENV USER=nbody MPLCONFIGDIR=/tmp/matplotlib CUPY_CACHE_DIR=/tmp/cupy \
     NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

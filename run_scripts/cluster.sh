@@ -1,10 +1,10 @@
-# What the scripts for clusters share: the hosts, the caches of a node, doctor first, first start or resume, the end.
-# Sourced after common.sh, not run. The script that sources it puts what starts a program on all ranks into LAUNCH.
+# Shared by the scripts for clusters: hosts, caches of a node, doctor, start or resume, exit status.
+# Source it after common.sh. The sourcing script sets LAUNCH, the command that starts a program on all ranks.
 # shellcheck shell=bash
 
 STOPPED_EARLY=75 # the program's exit status for "checkpoint written, resume me"
 LAUNCH=()        # set by slurm.sh, mpich.sh, openmpi.sh
-launcher=""      # its process, while a run is on
+launcher=""      # process id of the launcher during a run
 asked_to_stop=no interrupted=no
 
 # read_arguments FILE.yaml DIRECTORY [arguments of hybrid_nbody run]
@@ -16,15 +16,15 @@ read_arguments() {
     ARGUMENTS=("$@")
 }
 
-# The environment that was made beforehand: nothing is installed on compute nodes.
+# Use the existing environment: nothing is installed on compute nodes.
 ready_environment() {
     find_environment
     export PATH="$ENVIRONMENT/bin:$PATH"
     installed hybrid_nbody || fail "hybrid_nbody is not installed in $ENVIRONMENT: run quickstart.sh on a login node first"
 }
 
-# Compiled kernels are kept on each node: home folders are network file systems, slow and shared with other nodes. A
-# job's own $TMPDIR would be gone with the job, and everything compiled anew. Numba's cache follows TMPDIR by itself.
+# Cache compiled kernels on each node: home folders are slow network file systems shared with other nodes, and a job's own
+# $TMPDIR is deleted after the job, so that kernels would be compiled again. Numba's cache follows TMPDIR.
 use_node_caches() {
     export TMPDIR="${NODE_FOLDER:-/tmp}"
     export CUPY_CACHE_DIR="${CUPY_CACHE_DIR:-$TMPDIR/hybrid_nbody-$UID/cupy}"
@@ -32,7 +32,7 @@ use_node_caches() {
 
 # ---- Hosts --------------------------------------------------------------------------------------------------------
 
-# The hosts of this job, one a line: those of HOSTFILE (the first word of a line), of the scheduler, or this one alone.
+# Print the hosts of this job, one per line: from HOSTFILE (first word of each line), from the scheduler, or localhost.
 hosts() {
     if [ -n "${HOSTFILE:-}" ]; then
         sed 's/[#:[:space:]].*//' "$HOSTFILE" | sed '/^$/d'
@@ -49,18 +49,18 @@ hosts() {
     fi | awk '!seen[$0]++'
 }
 
-# Put the hosts of this job into NAMES. A list that names none would start a run on this host alone: refused, status 2.
+# Put the hosts of this job into NAMES. Refuse an empty list (status 2) rather than run on this host alone.
 find_hosts() {
     local list
     if [ -n "${HOSTFILE:-}" ]; then
         [ -e "$HOSTFILE" ] || refuse "HOSTFILE: $HOSTFILE: no such file"
-        [ -r "$HOSTFILE" ] && [ ! -d "$HOSTFILE" ] || refuse "HOSTFILE: $HOSTFILE: not a file that can be read"
+        [ -r "$HOSTFILE" ] && [ ! -d "$HOSTFILE" ] || refuse "HOSTFILE: $HOSTFILE: not a readable file"
     fi
-    list="$(hosts)" && [ -n "$list" ] || refuse "${HOSTFILE:-the list of the scheduler}: no host is named in it"
+    list="$(hosts)" && [ -n "$list" ] || refuse "${HOSTFILE:-the list of the scheduler}: names no host"
     mapfile -t NAMES <<<"$list"
 }
 
-# Ranks of a node: RANKS_PER_NODE, else one a GPU of this node, else one for every CORES_PER_RANK cores (4).
+# Print the ranks per node: RANKS_PER_NODE, else one per GPU of this node, else one for every CORES_PER_RANK cores (4).
 ranks_per_node() {
     local gpus few="${CORES_PER_RANK:-4}"
     gpus="$(gpu_count)"
@@ -74,37 +74,37 @@ ranks_per_node() {
     fi
 }
 
-# The cores of a rank where each has its own: cores_of_rank RANKS_OF_A_NODE
+# Print the number of cores to bind each rank to: cores_of_rank RANKS_PER_NODE
 cores_of_rank() {
     local cores
     cores="$(core_count)"
-    [ "$cores" -ge "$1" ] || fail "$1 ranks cannot be bound to $cores cores: fewer ranks, or BIND=no"
+    [ "$cores" -ge "$1" ] || fail "$1 ranks cannot be bound to $cores cores: start fewer ranks, or set BIND=no"
     echo $((cores / $1))
 }
 
-# Put the launcher in LAUNCHER, and refuse that of another MPI: find_launcher 'pattern of its --version' 'the right script'
+# Put mpirun into LAUNCHER; refuse that of another MPI: find_launcher 'pattern of its --version' 'script for the other MPI'
 find_launcher() {
     LAUNCHER="$ENVIRONMENT/bin/mpirun"
     [ -x "$LAUNCHER" ] || LAUNCHER="$(command -v mpirun)" || fail "no mpirun was found: load the module of your MPI"
     # shellcheck disable=SC2053 # a pattern
-    [[ "$("$LAUNCHER" --version 2>&1)" == $1 ]] || fail "$LAUNCHER is of another MPI: use run_scripts/$2"
+    [[ "$("$LAUNCHER" --version 2>&1)" == $1 ]] || fail "$LAUNCHER belongs to another MPI: use run_scripts/$2"
 }
 
 # ---- The run ------------------------------------------------------------------------------------------------------
 
-# Look at the machines as the run will see them; end here if something is wrong.
+# Run doctor on the ranks of the run; end here if something is wrong.
 examine() {
     local status=0
-    heading "Looking at the machines: hybrid-nbody doctor"
+    heading "Checking the machines: hybrid-nbody doctor"
     "${LAUNCH[@]}" "$PYTHON" -m hybrid_nbody doctor || status=$?
     [ "$asked_to_stop" = no ] || return 0
     if [ "$status" != 0 ]; then
-        note "error: doctor ended with status $status: set right what it calls wrong, or what stands above" >&2
+        note "error: doctor ended with status $status: fix what it reports as wrong, or see the messages above" >&2
         exit "$status"
     fi
 }
 
-# Put into TASK what there is to do: resume where there is a checkpoint, else start.
+# Put the command into TASK: resume if there is a checkpoint, else run.
 choose_task() {
     if compgen -G "$DIRECTORY/checkpoint-*.h5" >/dev/null; then
         TASK=(resume "$DIRECTORY")
@@ -113,16 +113,16 @@ choose_task() {
     fi
 }
 
-# Signals that ask for an end go on to the launcher as USR1, which all launchers pass on to their ranks.
+# Forward USR1 and TERM to the launcher as USR1, which all launchers pass on to their ranks.
 pass_signals_on() {
     local name
     for name in USR1 TERM; do
-        # shellcheck disable=SC2064 # the name of now
+        # shellcheck disable=SC2064 # expand $name now
         trap "asked_to_stop=$name interrupted=yes; [ -z \"\$launcher\" ] || kill -USR1 \"\$launcher\"" "$name"
     done
 }
 
-# What comes first: prepare FILE.yaml DIRECTORY [arguments of hybrid_nbody run]
+# Parse the arguments and set up the environment: prepare FILE.yaml DIRECTORY [arguments of hybrid_nbody run]
 prepare() {
     read_arguments "$@"
     pass_signals_on
@@ -130,7 +130,7 @@ prepare() {
     use_node_caches
 }
 
-# Start the ranks and wait for their end; its status is put into STATUS. Asked to stop already: nothing is started.
+# Start the ranks, wait for them and put their status into STATUS. Start nothing if asked to stop already.
 run_ranks() {
     STATUS="$STOPPED_EARLY"
     [ "$asked_to_stop" = no ] || return 0
@@ -142,23 +142,23 @@ run_ranks() {
         wait "$launcher" || STATUS=$?
     done
     launcher=""
-    # A signal that came before the program was up has ended it; a file that it wrote before is as good as it was.
+    # A signal that arrived before the program handled signals has killed it; earlier files are intact.
     if [ "$asked_to_stop" != no ] && [ $((STATUS % 128)) = "$(kill -l USR1)" ]; then STATUS="$STOPPED_EARLY"; fi
 }
 
-# Say how it ended and what to do next, and end with the run's status.
+# Report how the run ended and what to do next; exit with its status.
 finish() {
     case "$STATUS" in
         0) note "Finished: $DIRECTORY" ;;
-        "$STOPPED_EARLY") note "Stopped early; the same command goes on with $DIRECTORY" ;;
+        "$STOPPED_EARLY") note "Stopped early; the same command continues $DIRECTORY" ;;
         *) died >&2 ;;
     esac
     exit "$STATUS"
 }
 
 died() {
-    note "error: the run ended with status $STATUS: its message, or the launcher's, stands above."
+    note "error: the run ended with status $STATUS: see the message above, its own or the launcher's"
     if compgen -G "$DIRECTORY/checkpoint-*.h5" >/dev/null; then
-        note "If a rank was killed or a node failed, the same command goes on from the newest checkpoint in $DIRECTORY"
+        note "If a rank was killed or a node failed, the same command continues from the newest checkpoint in $DIRECTORY"
     fi
 }

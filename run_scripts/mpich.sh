@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A run under MPICH's mpirun, on one host or several, one rank a GPU or, without GPUs, one for every few cores:
+# Run with MPICH's mpirun on one or more hosts, one rank per GPU or, without GPUs, one for every few cores:
 #     ./run_scripts/mpich.sh input/plummer.yaml output/long-run [arguments of hybrid_nbody run]
-# The same command goes on with the run in that directory. The hosts are those of the scheduler (PBS, Slurm, LSF, SGE), or
-# of HOSTFILE=…, a host a line; they are reached by ssh and see the same files. RANKS_PER_NODE=… sets the ranks of a node,
-# CORES_PER_RANK=… the cores of a rank without GPUs (4), BIND=yes ties each rank to cores of its own, MPIRUN_FLAGS="…" adds
+# The same command resumes the run in that directory. The hosts come from the scheduler (PBS, Slurm, LSF, SGE) or from
+# HOSTFILE=…, one per line; they must be reachable by ssh and see the same files. RANKS_PER_NODE=… sets the ranks per node,
+# CORES_PER_RANK=… the cores per rank without GPUs (4), BIND=yes binds each rank to its own cores, MPIRUN_FLAGS="…" adds
 # flags. USR1 or TERM sent to this script stops the run with a checkpoint and exit status 75.
 set -euo pipefail
 # shellcheck source=run_scripts/common.sh
@@ -15,7 +15,7 @@ find_launcher '*HYDRA*' openmpi.sh
 
 find_hosts
 each="$(ranks_per_node)"
-# MPICH passes the variables of this shell on to all hosts, starts more ranks than cores, and binds nothing by itself.
+# MPICH forwards this shell's environment to all hosts, allows more ranks than cores, and binds no rank by default.
 LAUNCH=("$LAUNCHER" -n $((${#NAMES[@]} * each)) -ppn "$each")
 [ "${NAMES[*]}" = localhost ] || LAUNCH+=(-hosts "$(IFS=,; echo "${NAMES[*]}")")
 [ "${BIND:-no}" = no ] || LAUNCH+=(-bind-to "core:$(cores_of_rank "$each")")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A run under Open MPI's mpirun, on one host or several, one rank a GPU or, without GPUs, one for every few cores:
+# Run with Open MPI's mpirun on one or more hosts, one rank per GPU or, without GPUs, one for every few cores:
 #     ./run_scripts/openmpi.sh input/plummer.yaml output/long-run [arguments of hybrid_nbody run]
-# The same command goes on with the run in that directory. The hosts are those of the scheduler (PBS, Slurm, LSF, SGE), or
-# of HOSTFILE=…, a host a line; they are reached by ssh and see the same files. RANKS_PER_NODE=… sets the ranks of a node,
-# CORES_PER_RANK=… the cores of a rank without GPUs (4), BIND=yes ties each rank to cores of its own, MPIRUN_FLAGS="…" adds
+# The same command resumes the run in that directory. The hosts come from the scheduler (PBS, Slurm, LSF, SGE) or from
+# HOSTFILE=…, one per line; they must be reachable by ssh and see the same files. RANKS_PER_NODE=… sets the ranks per node,
+# CORES_PER_RANK=… the cores per rank without GPUs (4), BIND=yes binds each rank to its own cores, MPIRUN_FLAGS="…" adds
 # flags. USR1 or TERM sent to this script stops the run with a checkpoint and exit status 75.
 set -euo pipefail
 # shellcheck source=run_scripts/common.sh
@@ -15,7 +15,7 @@ find_launcher '*@(Open MPI|OpenRTE)*' mpich.sh
 
 find_hosts
 each="$(ranks_per_node)"
-# Open MPI counts a slot a core, and would bind each rank, with all its threads, to one core.
+# By default Open MPI allows one rank per core and binds each rank, with all its threads, to one core.
 LAUNCH=("$LAUNCHER" --allow-run-as-root -n $((${#NAMES[@]} * each)))
 [ "${NAMES[*]}" = localhost ] || LAUNCH+=(--host "$(printf "%s:$each," "${NAMES[@]}" | sed 's/,$//')")
 if [ "${BIND:-no}" = no ]; then
@@ -23,7 +23,7 @@ if [ "${BIND:-no}" = no ]; then
 else
     LAUNCH+=(--map-by "ppr:$each:node:pe=$(cores_of_rank "$each")" --bind-to core)
 fi
-# Other hosts get only the variables that are named.
+# Other hosts receive only the variables named here.
 for name in PATH LD_LIBRARY_PATH PYTHONPATH PYTHONNOUSERSITE TMPDIR CUPY_CACHE_DIR NUMBA_CACHE_DIR NUMBA_NUM_THREADS; do
     [ -z "${!name:-}" ] || LAUNCH+=(-x "$name")
 done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The benchmarks of a release on this machine, a few minutes in all, kept in benchmarks/results/.
+# Run the benchmarks of a release on this machine (a few minutes) and keep them in benchmarks/results/.
 #     ./run_scripts/release_benchmarks.sh DEVICE       DEVICE names the machine in the files, such as h200 or two-cores
-#     RANKS=4 ./run_scripts/release_benchmarks.sh h200 more ranks for `bench scaling` (default: a GPU each, or 2)
-# Compare them with those of the release before: hybrid-nbody bench compare OLD.json NEW.json
+#     RANKS=4 ./run_scripts/release_benchmarks.sh h200 ranks of `bench scaling` (default: one per GPU, or 2)
+# Compare them with the previous release: hybrid-nbody bench compare OLD.json NEW.json
 set -euo pipefail
 # shellcheck source=run_scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -17,7 +17,7 @@ RELEASE="$("$PYTHON" -c 'import hybrid_nbody; print(hybrid_nbody.__version__)')"
 OUTPUT="$(mktemp -d)"
 trap 'rm -rf "$OUTPUT"' EXIT
 
-# Run a benchmark, by the words before --, and keep its JSON: measure sizes "$PYTHON" -- --repeats 5
+# Run a benchmark with the launcher given before -- and keep its JSON: measure sizes "$PYTHON" -- --repeats 5
 measure() {
     local name=$1 target="benchmarks/results/$RELEASE-$DEVICE-$1.json"
     shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A run under Slurm, one rank a GPU, that outlives the time limit and preemption: two minutes before the limit it writes a
-# checkpoint and goes back into the queue, and the next start resumes it. Submit from the repository:
+# Run under Slurm with one rank per GPU, across time limits and preemptions: two minutes before the limit the run writes a
+# checkpoint and the job is requeued; the next start resumes the run. Submit from the repository:
 #     sbatch run_scripts/slurm.sh input/plummer.yaml output/long-run [arguments of hybrid_nbody run]
-# Submitting the same line again continues the run in that directory. Options on sbatch's line override those below.
-# SRUN_MPI=…: see srun --mpi=list. SRUN_FLAGS="…": more flags for srun. NODE_FOLDER=…: for caches, /tmp.
+# Submit the same line again to continue the run in that directory. Options of sbatch override those below.
+# SRUN_MPI=…: see srun --mpi=list. SRUN_FLAGS="…": more flags for srun. NODE_FOLDER=…: folder for caches (/tmp).
 #SBATCH --job-name=hybrid_nbody
 #SBATCH --nodes=1
 #SBATCH --gpus-per-node=4
@@ -22,9 +22,9 @@ cd "${SLURM_SUBMIT_DIR:?this script is for sbatch: sbatch run_scripts/slurm.sh F
 source run_scripts/common.sh
 # shellcheck source=run_scripts/cluster.sh
 source run_scripts/cluster.sh
-prepare "$@" # passes signals on: --signal=B: reaches this shell alone
+prepare "$@" # forwards signals: --signal=B: reaches only this shell
 
-# What srun and the MPI library speak with each other: pmix with Open MPI, pmi2 with MPICH.
+# Print the interface between srun and the MPI library: pmix for Open MPI, pmi2 for MPICH.
 pmi_of_library() {
     local library
     library="$("$PYTHON" -c 'import mpi4py; mpi4py.rc.initialize = False
@@ -32,14 +32,14 @@ from mpi4py import MPI; print(MPI.Get_library_version())')" || fail "mpi4py find
     case "$library" in *"Open MPI"*) echo pmix ;; *) echo pmi2 ;; esac
 }
 
-# Every rank has cores of its own and sees all GPUs of its node, of which it takes the one of its local rank: GPUs that
-# do not see each other could not exchange over NVLink. --kill-on-bad-exit: no rank outlives another.
+# Each rank has its own cores, sees all GPUs of its node and takes the one that matches its local rank: GPUs that cannot
+# see each other could not exchange over NVLink. --kill-on-bad-exit ends all ranks when one fails.
 read -ra more <<<"${SRUN_FLAGS:-}"
 pmi="${SRUN_MPI:-$(pmi_of_library)}"
 LAUNCH=(srun --mpi="$pmi" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=cores --gpu-bind=none
     --kill-on-bad-exit=1 "${more[@]}" run_scripts/slurm_rank.sh)
 
-# A rank that stopped early leaves this file; see slurm_rank.sh.
+# A rank that stopped early writes this file; see slurm_rank.sh.
 mkdir -p output
 export STOPPED_MARK="$PWD/output/.stopped-$SLURM_JOB_ID"
 rm -f "$STOPPED_MARK"
@@ -55,9 +55,9 @@ if [ -e "$STOPPED_MARK" ]; then
     if grep -q TERM "$STOPPED_MARK"; then asked_to_stop=TERM; fi
     rm -f "$STOPPED_MARK"
 fi
-# TERM is scancel's, and a job that was cancelled stays so, or preemption's, after which Slurm itself requeues.
+# TERM comes from scancel, after which the job stays cancelled, or from preemption, after which Slurm itself requeues.
 if [ "$STATUS" = "$STOPPED_EARLY" ] && [ "$asked_to_stop" != TERM ]; then
-    note "Back into the queue"
-    scontrol requeue "$SLURM_JOB_ID" || note "error: not requeued: submit the same line again" >&2
+    note "Requeueing the job"
+    scontrol requeue "$SLURM_JOB_ID" || note "error: the job could not be requeued: submit the same line again" >&2
 fi
 finish

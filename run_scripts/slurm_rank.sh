@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One rank under srun --kill-on-bad-exit=1, which ends the others as soon as one ends with anything but 0. slurm.sh starts:
+# Run one rank under srun --kill-on-bad-exit=1, which ends all ranks as soon as one exits with a status other than 0:
 #     srun … run_scripts/slurm_rank.sh PROGRAM…
-# Status 75, "stopped early", becomes 0, so that no rank is cut short in its last moments; $STOPPED_MARK tells slurm.sh, with
-# the signal. So does USR1 that came before the program was up. When a rank was killed, the others are killed at once: srun
-# asks them to end first, and makes them only after KillWait (30 s); but they wait for the one that is gone.
+# Status 75 (stopped early) becomes 0, so that no rank is killed while it finishes; $STOPPED_MARK tells slurm.sh about it and
+# names the signal. USR1 before the program has started is treated the same way. When a rank was killed, the others, which
+# wait for it, are killed at once: srun would first ask them to end and kill them only after KillWait (30 s).
 set -uo pipefail
 signal=""
-trap 'signal=USR1' USR1 # Slurm signals all processes of a step; the program deals with it
+trap 'signal=USR1' USR1 # Slurm signals all processes of a step; the program handles it
 trap 'signal=TERM' TERM
 
 "$@"

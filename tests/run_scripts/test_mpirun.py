@@ -56,7 +56,7 @@ def test_the_same_command_goes_on_after_a_signal_to_the_same_bits(job, tmp_path)
     process.send_signal(signal.SIGTERM)
     code, text = finished(process, tmp_path)
     assert code == 75, text
-    assert text.splitlines()[-1] == f"Stopped early; the same command goes on with {out}"
+    assert text.splitlines()[-1] == f"Stopped early; the same command continues {out}"
     code, text = finished(start(OWN, job, out, "--set", steps, RANKS_PER_NODE="2"), tmp_path)
     assert code == 0, text
     assert "==== hybrid-nbody resume " in text
@@ -70,7 +70,7 @@ def test_a_killed_rank_ends_the_script_and_it_says_how_to_go_on(job, tmp_path):
     os.kill(pid_of_rank(1, job), signal.SIGKILL)
     code, text = finished(process, tmp_path, timeout=10)
     assert code not in (0, 75)
-    assert "the same command goes on from the newest checkpoint" in text.splitlines()[-1]
+    assert "the same command continues from the newest checkpoint" in text.splitlines()[-1]
     assert processes_of(job) == []
 
 
@@ -151,7 +151,7 @@ def test_another_mpi_is_refused_with_the_right_script(stand_in, tmp_path, monkey
     monkeypatch.setitem(VERSIONS, "mpich.sh", VERSIONS["openmpi.sh"])
     code, text, calls = stand_in("mpich.sh", "x.yaml", tmp_path / "out")
     assert (code, calls) == (1, [])
-    assert text.endswith("is of another MPI: use run_scripts/openmpi.sh\n")
+    assert text.endswith("belongs to another MPI: use run_scripts/openmpi.sh\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["x.yaml"], ["x.yaml", "--overwrite"]])
@@ -195,8 +195,8 @@ def test_a_list_that_names_no_host_is_refused_in_one_line(stand_in, tmp_path, sc
     empty.write_text("# no host yet\n\n")
     for path, reason in (
         (missing, f"HOSTFILE: {missing}: no such file"),
-        (tmp_path, f"HOSTFILE: {tmp_path}: not a file that can be read"),
-        (empty, f"{empty}: no host is named in it"),
+        (tmp_path, f"HOSTFILE: {tmp_path}: not a readable file"),
+        (empty, f"{empty}: names no host"),
     ):
         code, text, calls = stand_in(script, "x.yaml", tmp_path / "out", HOSTFILE=str(path))
         assert (code, calls) == (2, [])

@@ -70,7 +70,7 @@ def test_a_cancelled_job_keeps_its_checkpoint_and_is_not_requeued(slurm, job, tm
         process.send_signal(signal.SIGTERM)
     code, text = finished(process, tmp_path)
     assert code == 75, text
-    assert "the same command goes on with" in text
+    assert "the same command continues" in text
     assert slurm.told("requeued") == []
 
 
@@ -83,7 +83,7 @@ def test_a_killed_rank_ends_the_step_at_once_and_is_not_requeued(slurm, job, tmp
     code, text = finished(process, tmp_path, timeout=10)
     assert code not in (0, 75)
     assert " was killed by signal 9: all ranks end" in text
-    assert "the same command goes on from the newest checkpoint" in text
+    assert "the same command continues from the newest checkpoint" in text
     assert slurm.told("cancelled")[0] == "--signal=KILL 7.0"
     assert slurm.told("requeued") == []
 
