@@ -1,5 +1,7 @@
 """Settings of the documentation's site: ``sphinx-build -W docs docs/_build``."""
 
+import re
+
 from hybrid_nbody import __version__
 
 project = "hybrid_nbody"
@@ -22,13 +24,42 @@ napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+autodoc_default_options = {"no-value": True}
 
 html_theme = "alabaster"
 html_title = f"hybrid_nbody {release}"
 html_theme_options = {
-    "description": f"Gravity and stable fluids, from a laptop to a cluster of GPUs. Version {release}",
+    "description": f"Gravity and stable fluids from a laptop to a cluster. Version {release}",
     "fixed_sidebar": True,
-    "page_width": "1100px",
+    "page_width": "1260px",
     "sidebar_width": "240px",
+    "body_max_width": "980px",
+    "code_font_size": "0.8em",
 }
 html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
+
+COLON = "\x00"
+
+
+def setup(app):
+    """Show docstrings of attributes as they are meant; Napoleon misreads two forms."""
+    app.connect("autodoc-process-docstring", _prepare, priority=400)
+    app.connect("autodoc-process-docstring", _restore_colons, priority=600)
+
+
+def _prepare(app, what, name, obj, options, lines):
+    """Hide colons, which would mark the words before them as a type, and separate joint names."""
+    if what in ("attribute", "property", "data"):
+        lines[:] = [line.replace(": ", f"{COLON} ") for line in lines]
+    elif what == "class":
+        text = re.sub(r"(?m)^(\w+(?:, \w+)+)( : .*(?:\n +.*)*)", _one_each, "\n".join(lines))
+        lines[:] = text.split("\n")
+
+
+def _one_each(joint):
+    """Repeat the description of attributes such as ``x, b : array`` for each name."""
+    return "\n".join(name + joint[2] for name in joint[1].split(", "))
+
+
+def _restore_colons(app, what, name, obj, options, lines):
+    lines[:] = [line.replace(COLON, ":") for line in lines]
