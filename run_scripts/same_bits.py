@@ -8,6 +8,7 @@ differs.
 """
 
 import argparse
+import functools
 import os
 import shutil
 import subprocess
@@ -88,6 +89,17 @@ def run(checkout: Path, case: str, ranks: int, output: Path) -> str:
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout)
     return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-300:]
+
+
+@functools.cache
+def find_mpirun() -> list[str]:
+    """Return the mpirun beside Python, or that on the path, with the flags that it needs."""
+    beside = Path(sys.executable).with_name("mpirun")
+    program = str(beside) if beside.exists() else str(shutil.which("mpirun"))
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if "Open MPI" in version or "OpenRTE" in version:
+        return [program, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+    return [program]
 
 
 def data_of(folder: Path) -> dict[str, np.ndarray]:
