@@ -5,17 +5,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.forked import run_forked, serves
+
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def call(folder, *arguments, environment=None, timeout=60):
     """Run a command in `folder`."""
-    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
-    paths = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
-    variables = os.environ | {"PYTHONPATH": paths} | (environment or {})
+    words = list(map(str, arguments))
+    changed = environment or {}
+    variables = os.environ | {"PYTHONPATH": _paths()} | changed
+    if serves(changed):
+        return run_forked(words, str(folder), variables, timeout)
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=variables, timeout=timeout
+        [sys.executable, "-m", "hybrid_nbody", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=variables,
+        timeout=timeout,
     )
+
+
+def _paths():
+    return os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
 
 
 def python(script, *arguments, **environment):

@@ -1,17 +1,16 @@
 """Whole runs, and what they wrote."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import h5py
 import numpy as np
+from support.command import call
 
 
 def run(*arguments, check=0):
     """Run a command on one rank and return what it printed."""
-    command = [sys.executable, "-m", "hybrid_nbody", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = call(os.getcwd(), *arguments, timeout=120)
     assert result.returncode == check, result.stdout + result.stderr
     return result
 
