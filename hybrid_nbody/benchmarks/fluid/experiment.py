@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILLION
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILLION, new_figure
 from hybrid_nbody.benchmarks.fluid.layouts import BLOCKS_PART, CONVERGENCE_PART, LAYOUTS_PART
 from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
 from hybrid_nbody.benchmarks.fluid.problems import Settings
@@ -116,8 +116,6 @@ def best_lines(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
 LINE_COLOURS = (VERMILLION, ORANGE, GREEN, BLUE, SKY, BLACK)
 PHASES_HEIGHT = 2.3
 LABEL_SIZE = 6.5
@@ -127,7 +125,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the parts that have rows, one below the other: phases as lines, all else as bars."""
     parts = pictures.groups([row for row in rows if row.get("median_s")], "part")
     heights = [_height(part, group) for (part,), group in parts] or [1.0]
-    figure = pictures.new_figure(0.6 + sum(heights) + 0.45 * len(heights))
+    figure = new_figure(0.6 + sum(heights) + 0.45 * len(heights))
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, ((part,), group) in zip(panels, parts, strict=False):
         PANELS[part](axes, group)
@@ -166,7 +164,7 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
 
     ``text(row)`` stands beside each, and ``label(value)`` at the ticks.
     """
-    names = {}
+    names: dict[int, str] = {}
     y = 0
     for _, table in pictures.groups(rows, "device", "cells"):
         for row in table:

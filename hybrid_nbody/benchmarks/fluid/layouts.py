@@ -190,9 +190,6 @@ def _truth() -> NDArray:
     return problems.relaxed(SMALL, CHECKED_ITERATIONS)
 
 
-# --- copies ---------------------------------------------------------------------------------------
-
-
 def copy_row(backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
     """Return what a copy within the memory moves."""
     rate = COPY_RATES[backend.name](backend)

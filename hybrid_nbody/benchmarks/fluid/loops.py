@@ -26,9 +26,6 @@ def change_of(own, around, b, factor, six):
     return factor * (b + (total - six * own))
 
 
-# ---- Interleaved arrays --------------------------------------------------------------------------
-
-
 @compiled
 def relax_interleaved_plane(colour, z, x, b, factor):
     """Update every other cell of a plane.
@@ -65,7 +62,6 @@ def relax_interleaved(x, b, factor, iterations):
             relax_interleaved_plane(half & 1, z, x, b, factor)
 
 
-# ---- Colours -------------------------------------------------------------------------------------
 # What is noted of the changes decides whether the loop over a row becomes vector code.
 
 

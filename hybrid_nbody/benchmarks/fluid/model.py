@@ -6,7 +6,7 @@ walls, solved to a given residual.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,13 +149,14 @@ def error_of_steps(backend: Backend) -> float:
 
 def _reference_steps() -> tuple:
     """Return velocity and density, in float64, after the same."""
-    *velocity, density = np.zeros((4, *reversed(SMALL)))
+    fields: Any = np.zeros((4, *reversed(SMALL)))
+    *velocity, density = fields
     x0, _, y0, _, z0, _ = problems.centre(SMALL).edges
     for array, value in zip((density, *velocity), (8.0, 1.0, -2.0, 0.5), strict=True):
         array[z0, y0, x0] = value
     physics, course = problems.CLEARED, problems.COURSE
     moving = physics.dt, physics.viscosity, physics.diffusivity, FREE_SLIP, 0.5 * max(SMALL)
-    accuracy = {"iterations": course.iterations, "tolerance": course.tolerance}
+    accuracy: Any = {"iterations": course.iterations, "tolerance": course.tolerance}
     for _ in range(CHECK_STEPS):
         velocity, density = reference.step(velocity, density, *moving, **accuracy)
     return *velocity, density

@@ -60,9 +60,6 @@ SMALL = (10, 8, 9)
 Cells = tuple[int, int, int]
 
 
-# --- settings and rows ----------------------------------------------------------------------------
-
-
 class Settings(NamedTuple):
     """What was asked for, and what there is.
 
@@ -146,9 +143,6 @@ def per(taken: Times, number: int) -> Times:
     """Return the times of one of `number` things that were timed in a row."""
     seconds = tuple(one / number for one in taken.seconds)
     return replace(taken, seconds=seconds, calls=taken.calls * number)
-
-
-# --- problems -------------------------------------------------------------------------------------
 
 
 class OneRank:

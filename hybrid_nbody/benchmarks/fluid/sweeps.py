@@ -24,7 +24,7 @@ from hybrid_nbody.fluid.stencil import POISSON
 SOURCE = Path(__file__).with_name("sweeps.cu")
 FACTOR = np.float32(1.0 / POISSON.diagonal)
 
-TOLERANCE = np.float32(0)
+TOLERANCE: Any = np.float32(0)
 """Changes larger than this do not end a solve: random numbers do not settle to the last bit."""
 
 CPU_PASS = 4

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from hybrid_nbody.analysis.style import new_figure
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import (
@@ -226,9 +227,9 @@ def costs(head: str, fixed: float | None, atomic: float | None, pack: float | No
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate of each kernel as a bar, and its ceiling as a line across."""
     rows = [row for row in rows if row.get("interactions_per_s")]
-    figure = pictures.new_figure(1.0 + 0.2 * len(rows))
+    figure = new_figure(1.0 + 0.2 * len(rows))
     axes = figure.subplots()
-    names = {}
+    names: dict[int, str] = {}
     for y, row in enumerate(rows):
         rate, most = row["interactions_per_s"], row["ceiling"]
         pictures.draw_bar(axes, y, rate, pictures.PRECISION_COLOURS[row["precision"]])

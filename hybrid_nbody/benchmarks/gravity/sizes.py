@@ -8,7 +8,7 @@ from functools import cache, partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, SKY
+from hybrid_nbody.analysis.style import BLACK, SKY, new_figure
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import (
@@ -133,12 +133,9 @@ def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None
     return measure.crossing(cpu, gpu)
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
-
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against bodies for each backend and precision, and mark the crossovers."""
-    figure = pictures.new_figure(4.0)
+    figure = new_figure(4.0)
     axes = figure.subplots()
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -150,7 +147,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
         if device == "gpu" and found:
             name += f": faster from {found[0]:.0f} bodies"
         _draw_line(axes, group, "o-" if device == "gpu" else "s--", name)
-    star = {"markersize": 11, "mec": BLACK, "mew": 0.6, "zorder": 4}
+    star: pictures.Look = {"markersize": 11, "mec": BLACK, "mew": 0.6, "zorder": 4}
     for precision, found in crossovers.items():
         if found:
             axes.plot(*found, "*", color=pictures.PRECISION_COLOURS[precision], **star)
@@ -181,5 +178,5 @@ def _draw_ceiling(axes: Axes, rows: list[Row]) -> None:
         axes.axhline(ceiling, color=SKY, linewidth=1.2)
         axes.set_ylim(top=2 * ceiling)
         name = f"ceiling of single: {pictures.rate_text(ceiling)}"
-        above = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 7}
+        above: pictures.Look = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 7}
         axes.annotate(name, (0.01, ceiling), xycoords=axes.get_yaxis_transform(), **above)

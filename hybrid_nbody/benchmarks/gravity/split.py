@@ -8,18 +8,8 @@ from functools import cache, partial
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.benchmarks.gravity.verdict import (
-    ALONE,
-    AUTO,
-    EVERYWHERE,
-    NEAR,
-    alone,
-    draw,
-    expected,
-    optimum,
-    summary,
-    verdict,
-)
+from hybrid_nbody.benchmarks.gravity import verdict
+from hybrid_nbody.benchmarks.gravity.verdict import draw
 from hybrid_nbody.benchmarks.harness import measure, options
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, Times
@@ -65,7 +55,10 @@ COLUMNS = (
         "of the\nbetter",
         ".3f",
     ),
-    Column("better_s", "of auto: time of the better device alone, measured in turn with it, in s"),
+    Column(
+        "better_s",
+        "of auto: time of the better device alone, measured in turn with it, in s",
+    ),
     Column("predicted_share", "of auto: optimum by the rates that it measured"),
     Column("main_rate", "of auto: interactions/s of the main device that it measured"),
     Column("helper_rate", "of auto: the same of the CPU"),
@@ -88,7 +81,7 @@ def run(arguments: Namespace) -> int:
         for number in sizes
         for task in Problem(main, helper, precision, number, repeats).tasks()
     ]
-    plan = Plan("split", COLUMNS, tasks, draw, verdict, summarise=summary)
+    plan = Plan("split", COLUMNS, tasks, draw, verdict.words, summarise=verdict.summary)
     return carry_out(plan, Devices(helper, devices.gpu, devices.no_gpu), arguments)
 
 
@@ -116,7 +109,7 @@ class Problem:
 
     def __init__(self, main: Backend, helper: Backend, precision: str, number: int, repeats: int):
         self.main = main
-        self.head = {
+        self.head: Row = {
             "precision": precision,
             "bodies": number,
             "main": main.description,
@@ -127,13 +120,13 @@ class Problem:
 
     def tasks(self) -> Iterator[Task]:
         """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
-        yield self._task(ALONE, NAMES[self.main.name], lambda rows: 0.0)
-        yield self._task(ALONE, "CPU alone", lambda rows: 1.0)
+        yield self._task(verdict.ALONE, NAMES[self.main.name], lambda rows: 0.0)
+        yield self._task(verdict.ALONE, "CPU alone", lambda rows: 1.0)
         for multiple in MULTIPLES:
-            yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))
+            yield self._task(verdict.NEAR, f"{multiple:g} × optimum", partial(near, multiple))
         for share in SHARES:
-            yield self._task(EVERYWHERE, f"{share:.0%}", lambda rows, share=share: share)
-        yield Task(self.section, AUTO, self._auto)
+            yield self._task(verdict.EVERYWHERE, f"{share:.0%}", partial(fixed, share))
+        yield Task(self.section, verdict.AUTO, self._auto)
 
     @property
     def section(self) -> str:
@@ -154,22 +147,29 @@ class Problem:
             return head | {"note": "more than all"}
         taken = self.force().timed(share, stop)
         row = head | self._columns(share, taken)
-        if head["kind"] == ALONE:
+        if head["kind"] == verdict.ALONE:
             return row
-        seconds = alone(own)
+        seconds = verdict.alone(own)
         against_alone = min(seconds) / taken.median
-        return row | {"expected_s": expected(share, *seconds), "against_alone": against_alone}
+        return row | {
+            "expected_s": verdict.expected(share, *seconds),
+            "against_alone": against_alone,
+        }
 
     def _auto(self, rows: list[Row], stop: Stop) -> Row:
         """Let the program choose, and compare its choice with the better device alone."""
         force = self.force()
-        main, cpu = alone(self._own(rows))
+        main, cpu = verdict.alone(self._own(rows))
         stop()
         choice = force.kernels.choose(force.state)
         better, taken = force.in_turn(0.0 if main <= cpu else 1.0, choice.share, stop)
-        row = self.head | {"kind": AUTO, "label": AUTO} | self._columns(choice.share, taken)
+        row = (
+            self.head
+            | {"kind": verdict.AUTO, "label": verdict.AUTO}
+            | self._columns(choice.share, taken)
+        )
         return row | {
-            "expected_s": expected(choice.share, main, cpu),
+            "expected_s": verdict.expected(choice.share, main, cpu),
             "against_alone": ratio(better, taken),
             "better_s": better.median,
             "predicted_share": choice.rates.predicted,
@@ -186,9 +186,14 @@ class Problem:
         return {"share": share, **taken.columns, "interactions_per_s": rate}
 
 
+def fixed(share: float, own: list[Row]) -> float:
+    """Return a share, whatever was measured before."""
+    return share
+
+
 def near(multiple: float, own: list[Row]) -> float:
     """Return a multiple of the predicted optimum; `own` are the rows of the problem so far."""
-    return multiple * optimum(*alone(own))
+    return multiple * verdict.optimum(*verdict.alone(own))
 
 
 class SharedForce:

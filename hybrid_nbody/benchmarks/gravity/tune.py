@@ -17,13 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.table import Table
 
+from hybrid_nbody.analysis.style import new_figure
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times, timed
-from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out, file_errors
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box
+from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
@@ -117,7 +119,7 @@ class Calibration:
     def keep(self) -> None:
         """Keep what was chosen for later runs, and say where."""
         model = self.backend.model
-        with file_errors(tuning_file(model)):
+        with file_errors(tuning_file(model), "writing"):
             paths = {keep_tuning(model, *found) for found in self.chosen.items()}
         for path in paths:
             said = f"kept for runs on {model}: {path}"
@@ -152,9 +154,6 @@ def _time_steps(run: ProductionRun, repeats: int, stop: Stop) -> Times:
 
 
 MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
-
-
-# --- choosing -------------------------------------------------------------------------------------
 
 
 def fastest(rows: Sequence[Row], what: str) -> dict[int, str]:
@@ -208,9 +207,6 @@ def _shown(value: int | tuple) -> str:
     return ", ".join(f"{targets} up to {most}" for most, targets in value)
 
 
-# --- showing --------------------------------------------------------------------------------------
-
-
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the rates of a section: a row a size, a column a choice, the fastest in bold."""
     best = fastest(rows, rows[0]["sum"])
@@ -227,7 +223,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     sizes = pictures.distinct(rows, "bodies")
     colours = dict(zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True))
     precisions = pictures.groups(rows, "precision")
-    figure = pictures.new_figure(3.6)
+    figure = new_figure(3.6)
     panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
     for axes, ((precision,), own) in zip(panels, precisions, strict=False):
         for (size,), group in pictures.groups(own, "bodies"):
@@ -248,5 +244,5 @@ def _draw_choices(axes: Axes, rows: list[Row], colour: Any) -> None:
     """Draw one size, with a ring around the fastest choice."""
     points = {int(row["choice"]): row["interactions_per_s"] for row in rows}
     best = max(points, key=points.__getitem__)
-    axes.plot(points.keys(), points.values(), "o-", color=colour, markersize=2.5)
+    axes.plot(list(points), list(points.values()), "o-", color=colour, markersize=2.5)
     axes.plot(best, points[best], "o", markersize=8, mfc="none", mec=colour)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, PercentFormatter
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure
 from hybrid_nbody.benchmarks.harness import pictures
 from hybrid_nbody.benchmarks.harness.measure import Row
 
@@ -89,7 +89,7 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
     return {"conclusions": conclusions(rows)}
 
 
-def verdict(rows: Sequence[Row]) -> list[str]:
+def words(rows: Sequence[Row]) -> list[str]:
     """Return the conclusions in words."""
     return [line for found in conclusions(rows) for line in _lines(found)]
 
@@ -116,15 +116,13 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"  with {found['claimed_share']:.0%} on the CPU: {speed}"
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
 NEARBY = 3.5
 """The panel on the right ends at this multiple of the predicted optimum."""
 
 POINTS = 200
 
-RING = {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": ""}
-STAR = {"marker": "*", "color": BLACK, "markersize": 10, "ls": ""}
+RING: pictures.Look = {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": ""}
+STAR: pictures.Look = {"marker": "*", "color": BLACK, "markersize": 10, "ls": ""}
 MARKS = {"best": RING | {"label": "best measured"}, "auto": STAR | {"label": "chosen by auto"}}
 
 
@@ -132,9 +130,9 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw two panels a problem: the time of a force against the share, and near the optimum."""
     found = problems([row for row in rows if row.get("median_s")])
     count = max(len(found), 1)
-    figure = pictures.new_figure(1.0 + 2.5 * count)
+    figure = new_figure(1.0 + 2.5 * count)
     for panels, own in zip(figure.subplots(count, 2, squeeze=False), found, strict=False):
-        _draw_problem(*panels, own)
+        _draw_problem(panels[0], panels[1], own)
     if found:
         labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(*labels, loc="outside lower center", ncols=3)

@@ -81,9 +81,6 @@ def drift(bodies, targets, dt):
             bodies[i, axis] += dt * bodies[i, 3 + axis]
 
 
-# --- in a plane -----------------------------------------------------------------------------------
-
-
 @compiled
 def plane_kick_body(bodies, i, eps2, dt):
     """Sum the accelerations of body i by every body, and kick it."""

@@ -58,7 +58,7 @@ class Devices:
     """
 
     cpu: CpuBackend
-    gpu: GpuBackend | None
+    gpu: Any  # GpuBackend or None
     no_gpu: str = ""
 
     @cached_property
@@ -131,24 +131,21 @@ def check_memory(
     """
     largest = max(sizes)
     partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-    on_host, on_gpu = HOST_BYTES_PER_BODY * ranks, DEVICE_BYTES_PER_BODY + partial_sums
+    bytes_per_body = {IN_MEMORY: HOST_BYTES_PER_BODY * ranks}
+    bytes_per_body[ON_GPU] = DEVICE_BYTES_PER_BODY + partial_sums
     for where, free in memories(devices):
-        each = on_gpu if where == ON_GPU else on_host
-        check_fit(
-            f"{option}: {largest} bodies need",
-            largest * each,
-            where,
-            free,
-            f"; at most {free // each} bodies fit",
-        )
+        each = bytes_per_body[where]
+        what, fits = f"{option}: {largest} bodies need", f"; at most {free // each} bodies fit"
+        check_fit(what, largest * each, where, free, fits)
 
 
+IN_MEMORY = "in memory"
 ON_GPU = "on the GPU"
 
 
 def memories(devices: Devices) -> list[tuple[str, int]]:
     """Return the memories of the host and of a GPU, and the bytes that are free there."""
-    found = [("in memory", host_memory())]
+    found = [(IN_MEMORY, host_memory())]
     return found + ([(ON_GPU, devices.gpu.free_memory())] if devices.gpu else [])
 
 
@@ -171,20 +168,15 @@ def host_memory() -> int:
 
 
 def _cpu_facts(cpu: CpuBackend) -> dict[str, Any]:
+    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())  # Linux, x86
     return {
-        "cpu": _processor(),
+        "cpu": found[1].strip() if found else platform.machine(),
         "cores": cores(),
         "threads": cpu.threads,
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": platform.platform(),
         "c_compiler": compiler_version(),
     }
-
-
-def _processor() -> str:
-    """Return the name of the processor (Linux tells it for x86; else the architecture)."""
-    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return found[1].strip() if found else platform.machine()
 
 
 def _versions() -> dict[str, str]:

@@ -7,6 +7,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -161,7 +162,7 @@ def targets_within(
     targets = min(FIRST_TARGETS, number)
     while True:
         stop()
-        seconds = seconds_of(backend, lambda count=targets: step(count))
+        seconds = seconds_of(backend, partial(step, targets))
         if targets == number or seconds > longest / 8:
             return min(number, max(1, int(targets * longest / seconds)))
         targets = min(8 * targets, number)
@@ -184,9 +185,12 @@ UNITS = {"": 1, "ms": 1e3, "M": 1e-6, "G": 1e-9}
 
 
 def shown(value: Any, how: Show) -> str:
-    """Return the text of a value; see `Show`."""
+    """Return the text of a value, or of the range of a list; see `Show`."""
     if callable(how):
         return how(value)
+    if isinstance(value, list):
+        low, high = shown(min(value), how), shown(max(value), how)
+        return low if low == high else f"{low}-{high}"
     count, _, unit = how.partition(" ")
     return digits(int(count))(value * UNITS[unit]) if count.isdecimal() else format(value, how)
 
@@ -280,8 +284,9 @@ def _width(result: Table) -> int:
 def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
     result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for k, column in enumerate(shown):
-        side = "right" if k else "left"
-        result.add_column(column.title, justify=side, no_wrap=k > 0, vertical="bottom")
+        result.add_column(
+            column.title, justify="right" if k else "left", no_wrap=k > 0, vertical="bottom"
+        )
     for row in rows:
         cells = [Text(column.cell(row)) for column in shown]
         result.add_row(*cells, style="" if row.get("median_s") else "dim")

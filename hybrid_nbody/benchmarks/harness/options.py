@@ -8,7 +8,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hybrid_nbody.errors import InputError
 
@@ -33,7 +33,7 @@ class Option(NamedTuple):
         """Add the option to a parser."""
         flag, _, metavar = self.flag.partition(" ")
         text = self.help if self.default is None else f"{self.help} (default: {self.default})"
-        words = {"help": text.replace("%", "%%"), "default": self.default}
+        words: dict[str, Any] = {"help": text.replace("%", "%%"), "default": self.default}
         if self.choices:
             parser.add_argument(flag, choices=self.choices, **words)
         elif metavar:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -16,12 +15,14 @@ from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION, 
 from hybrid_nbody.benchmarks.harness.measure import Row
 from hybrid_nbody.output.summary import with_prefix
 
-WIDTH = 7.2
+Look = dict[str, Any]
+"""Keyword arguments of matplotlib."""
+
 DPI = 200
 DEVICE_COLOURS = {"cpu": ORANGE, "gpu": BLUE}
 PRECISION_COLOURS = {"single": BLUE, "mixed": GREEN, "double": VERMILLION}
-BAR = {"alpha": 0.85, "linewidth": 0}
-BESIDE = {"textcoords": "offset points", "va": "center"}
+BAR: Look = {"alpha": 0.85, "linewidth": 0}
+BESIDE: Look = {"textcoords": "offset points", "va": "center"}
 RATE = "interactions/s"
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
@@ -36,13 +37,6 @@ def png(draw: Draw, rows: Sequence[Row], facts: Facts, dpi: int = DPI) -> bytes:
     with our_look():
         draw(rows, facts).savefig(picture, format="png", dpi=dpi)
     return picture.getvalue()
-
-
-def new_figure(height: float) -> Figure:
-    """Return an empty figure as wide as a page."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def machine_title(facts: Facts, device: str = "") -> str:
@@ -61,9 +55,6 @@ def groups(rows: Iterable[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
     """Return the values of some columns, and the rows in a row that have them."""
     found = groupby(rows, key=lambda row: tuple(row[key] for key in keys))
     return [(values, list(group)) for values, group in found]
-
-
-# --- texts and ticks ------------------------------------------------------------------------------
 
 
 def rate_text(rate: float) -> str:
@@ -98,7 +89,10 @@ def fixed_ticks(axis: Axis, values: Iterable[float], text: str = "{:.0f}") -> No
     ticks_text(axis, text.format)
 
 
-# --- bars -----------------------------------------------------------------------------------------
+def size_axis(axes: Axes, sizes: Iterable[float], base: float = 10) -> None:
+    """Scale the x axis by logarithms, with ticks at some sizes alone."""
+    axes.set_xscale("log", base=base)
+    fixed_ticks(axes.xaxis, sizes)
 
 
 def draw_bar(axes: Axes, y: float, length: float, colour: str, height: float = 0.72) -> None:
@@ -116,7 +110,9 @@ def mark_limit(axes: Axes, limit: float, y: float) -> None:
     axes.plot([limit] * 2, [y - 0.45, y + 0.45], color=BLACK, linewidth=1.8)
 
 
-def name_bars(axes: Axes, names: Mapping[float, str], bottom: float, size: float = 7.5) -> None:
+def name_bars(
+    axes: Axes, names: Mapping[int, str] | Mapping[float, str], bottom: float, size: float = 7.5
+) -> None:
     """Name bars from the top down, by their y."""
     axes.set_yticks(list(names), list(names.values()))
     axes.set_ylim(bottom, -0.6)

@@ -9,8 +9,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +21,8 @@ from rich.text import Text
 from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Stopped, table
 from hybrid_nbody.benchmarks.harness.pictures import Draw, png
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, InputError
+from hybrid_nbody.errors import STOPPED_EARLY, InputError
+from hybrid_nbody.files.atomic import file_errors, write_whole
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.progress import BarProgress, LineProgress, Progress, each_part
 from hybrid_nbody.simulation.signals import StopSignals
@@ -66,16 +66,13 @@ class Results:
         self._append([row.get(column.key, "") for column in self.columns])
 
     def _append(self, values: Sequence, mode: str = "a") -> None:
-        with file_errors(self.csv), open(self.csv, mode, newline="", encoding="utf-8") as file:
+        with file_errors(self.csv, "writing"), self.csv.open(mode, newline="") as file:
             csv.writer(file).writerow(values)
 
     def write_json(self, outcome: str) -> None:
         """Write everything, replacing the file as a whole."""
         content = {**self.header, "ended": _now(), "outcome": outcome, "rows": self.rows}
-        part = self.json.with_suffix(".json.part")
-        with file_errors(self.json):
-            part.write_text(compact_json(content), encoding="utf-8")
-            part.replace(self.json)
+        write_whole(self.json, compact_json(content).encode(), "results")
 
 
 ENDINGS = ("csv", "json", "png")
@@ -83,28 +80,10 @@ ENDINGS = ("csv", "json", "png")
 
 def compact_json(content: dict[str, Any]) -> str:
     """Return results as JSON with one line a row, and one an entry otherwise."""
-    return "".join(_pieces(content))
-
-
-def _pieces(content: dict[str, Any]) -> Iterator[str]:
-    separator = "{"
-    for key, value in content.items():
-        yield f"{separator}\n {json.dumps(key)}: "
-        separator = ","
-        if key == "rows":
-            yield "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
-        else:
-            yield json.dumps(value)
-    yield "\n}\n"
-
-
-@contextmanager
-def file_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals to write a file into a `FileError`."""
-    try:
-        yield
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
+    texts = {key: json.dumps(value) for key, value in content.items()}
+    texts["rows"] = "[\n  " + ",\n  ".join(map(json.dumps, content["rows"])) + "\n ]"
+    lines = (f" {json.dumps(key)}: {text}" for key, text in texts.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def claim(folder: Path, name: str, overwrite: bool) -> None:
@@ -148,7 +127,7 @@ def check(folder: Path, name: str, overwrite: bool) -> None:
 
 
 def _files(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.{ending}" for ending in (*ENDINGS, "json.part")]
+    return [folder / f"{name}.{ending}" for ending in ENDINGS]
 
 
 def _is_ours(path: Path, name: str) -> bool:
@@ -231,8 +210,7 @@ def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree =
     results.write_json(outcome)
     if results.rows:
         picture = png(plan.draw, results.rows, devices.facts)
-        with file_errors(results.picture):
-            results.picture.write_bytes(picture)
+        write_whole(results.picture, picture, "picture")
     kept = "" if finished else f"{outcome}: {len(results.rows)} of {len(plan.tasks)} rows kept; "
     files = [path.name for path in (results.csv, results.json, results.picture) if path.exists()]
     said = f"{kept}results in {results.folder}: {', '.join(files)}"

@@ -66,7 +66,7 @@ class Problem:
     def acceleration(self) -> NDArray:
         """True accelerations of the sample."""
         bodies = self.position.astype(float), self.mass.astype(float)
-        return reference.accelerations(*bodies, self.softening, targets=self.sample)
+        return reference.accelerations(*bodies, self.softening, targets=list(self.sample))
 
     def check(self, position: NDArray, velocity: NDArray, targets: int) -> dict[str, float]:
         """Compare a step of the first `targets` bodies with the reference.
@@ -117,9 +117,6 @@ def plummer_sphere(number: int) -> Problem:
 def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Problem:
     """Return a problem of bodies, with the gravitational constant in their masses."""
     return Problem(bodies.position.astype("f4"), (G * bodies.mass).astype("f4"), softening, dt)
-
-
-# --- runs -----------------------------------------------------------------------------------------
 
 
 class BodyRun:
@@ -185,7 +182,7 @@ class ProductionRun(BodyRun):
             symmetric = is_applicable([backend.name], precision, mass, problem.softening)
         make = make_symmetric_kernels if symmetric else make_kernels
         pair_force = PairForce(precision, problem.softening)
-        self.kernels = make(backend, self.state, pair_force, **options)
+        self.kernels: Any = make(backend, self.state, pair_force, **options)
         self.restart()
 
     def restart(self) -> None:
@@ -205,9 +202,6 @@ class ProductionRun(BodyRun):
     def result(self) -> tuple[NDArray, NDArray]:
         download = self.backend.download
         return download(self.state.position), download(self.state.velocity)
-
-
-# --- rows -----------------------------------------------------------------------------------------
 
 
 def check(run: BodyRun, targets: int, stop: Stop) -> Row:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, GREEN, GREY
+from hybrid_nbody.analysis.style import BLACK, GREEN, GREY, new_figure
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
@@ -74,7 +74,7 @@ class Climb:
 
     def __init__(self, ladder: Ladder, number: int, devices: Devices, repeats: int):
         self.ladder = ladder
-        self.head = {"ladder": ladder.name, "bodies": number}
+        self.head: Row = {"ladder": ladder.name, "bodies": number}
         self.devices = devices
         self.repeats = repeats
         self.problem: Callable[[], Problem] = cache(lambda: ladder.problem(number))
@@ -122,8 +122,6 @@ def _speedups(rate: float, rung: Rung, peers: list[Row]) -> Row:
     }
 
 
-# --- copies ---------------------------------------------------------------------------------------
-
 NUMBERS_PER_BODY = 7
 """x, y, z, vx, vy, vz, mass, in float32."""
 
@@ -164,11 +162,9 @@ class Copy(NamedTuple):
 
 COPIES = tuple(Copy(up, pinned) for up in (True, False) for pinned in (False, True))
 
-# --- the picture ----------------------------------------------------------------------------------
-
 PRODUCTION_COLOUR = GREEN
 SIZE_MARKERS = "o^sDv"
-SMALL_MARK = {"color": BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
+SMALL_MARK: pictures.Look = {"color": BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
@@ -176,7 +172,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     rungs = [row for row in rows if row.get("bytes_per_s") is None]
     ladders = pictures.groups(rungs, "ladder")
     counts = [len(pictures.distinct(group, "rung")) for _, group in ladders]
-    figure = pictures.new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
+    figure = new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
     heights = [count + 1 for count in counts]
     panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, ((name,), group) in zip(panels[:, 0], ladders, strict=True):
@@ -205,15 +201,15 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
     pictures.decades(axes.xaxis)
     axes.set_title(f"Ladder {name}: {largest} bodies", loc="left")
     if smaller:
-        beside_title = {"loc": "lower right", "bbox_to_anchor": (1, 0.985)}
+        beside_title: pictures.Look = {"loc": "lower right", "bbox_to_anchor": (1, 0.985)}
         axes.legend(**beside_title, ncols=len(smaller), fontsize=7, handletextpad=0)
 
 
 def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
     """Draw the bar of a rung, or say why there is none."""
-    rates = {row["bodies"]: row.get("interactions_per_s") for row in rows}
+    rates = {row["bodies"]: row.get("interactions_per_s", 0) for row in rows}
     if not rates.get(largest):
-        style = {"va": "center", "color": GREY, "fontsize": 7}
+        style: pictures.Look = {"va": "center", "color": GREY, "fontsize": 7}
         note = rows[-1].get("note", "")
         axes.text(0.01, y, note, transform=axes.get_yaxis_transform(), **style)
         return

@@ -17,17 +17,8 @@ from hybrid_nbody.benchmarks.harness.runs import (
     massive_box,
     plummer_sphere,
 )
-from hybrid_nbody.benchmarks.ladder.runs import (
-    ARRAYS,
-    STRUCTS,
-    VECTORS3,
-    VECTORS4,
-    Kernel,
-    KernelRun,
-    OpenMPRun,
-    StructLoopRun,
-    SymmetricRun,
-)
+from hybrid_nbody.benchmarks.ladder import runs
+from hybrid_nbody.benchmarks.ladder.runs import ARRAYS, STRUCTS, VECTORS3, VECTORS4
 
 FLUSH = ("-ftz=true",)
 
@@ -43,7 +34,7 @@ class Rung(NamedTuple):
     name: str
     device: str
     make: Callable[[Any, Problem], BodyRun]
-    kernel: Kernel | None = None
+    kernel: Any = None
     in_c: bool = False
     production: bool = False
 
@@ -68,21 +59,21 @@ class Ladder(NamedTuple):
     gpu_sizes: tuple[int, ...]
 
 
-def on_cpu(name: str, function: str, run: Callable[..., BodyRun] = StructLoopRun) -> Rung:
+def on_cpu(name: str, function: str, run: Callable[..., BodyRun] = runs.StructLoopRun) -> Rung:
     """Return a rung that is a loop of `loops`."""
     return Rung(name, "cpu", lambda backend, problem: run(backend, function, problem))
 
 
 def in_c(name: str, real: str) -> Rung:
     """Return a rung that is the loop in C."""
-    make = lambda backend, problem: OpenMPRun(backend, real, problem)  # noqa: E731
+    make = lambda backend, problem: runs.OpenMPRun(backend, real, problem)  # noqa: E731
     return Rung(name, "cpu", make, in_c=True)
 
 
 def on_gpu(name: str, kernel: str, source: str, **how: Any) -> Rung:
     """Return a rung that is a kernel of a ``.cu`` file."""
-    compiled = Kernel(source, kernel, **how)
-    make = lambda backend, problem: KernelRun(backend, compiled, problem)  # noqa: E731
+    compiled = runs.Kernel(source, kernel, **how)
+    make = lambda backend, problem: runs.KernelRun(backend, compiled, problem)  # noqa: E731
     return Rung(name, "gpu", make, compiled)
 
 
@@ -93,7 +84,7 @@ def in_production(device: str, precision: str = "single") -> Rung:
 
 
 SERIAL = on_cpu("serial loop", "serial")
-SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", SymmetricRun)
+SYMMETRIC = on_cpu("serial loop, F_ij = -F_ji", "symmetric", runs.SymmetricRun)
 THREADS = on_cpu("threads over the outer loop", "threads")
 IN_C = in_c("struct of arrays in C, OpenMP", "float")
 IN_C_DOUBLE = in_c("struct of arrays in C, float64", "double")

@@ -13,27 +13,18 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, new_figure
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import box, massive_box, measured
-from hybrid_nbody.benchmarks.ladder.rungs import (
-    FLUSH,
-    IN_C,
-    IN_C_DOUBLE,
-    PRODUCTION,
-    PRODUCTION_DOUBLE,
-    THREADS,
-)
+from hybrid_nbody.benchmarks.ladder import rungs
 from hybrid_nbody.benchmarks.ladder.runs import Kernel, KernelRun
 from hybrid_nbody.errors import InputError
 
-# --- threads --------------------------------------------------------------------------------------
-
-LOOPS = (THREADS, IN_C, PRODUCTION[0], IN_C_DOUBLE, PRODUCTION_DOUBLE)
+LOOPS = (rungs.THREADS, rungs.IN_C, rungs.PRODUCTION[0], rungs.IN_C_DOUBLE, rungs.PRODUCTION_DOUBLE)
 LOOP_COLOURS = (VERMILLION, BLUE, GREEN, SKY, BLACK)
 SEVERAL = 8
 """Cores up to which every number of threads is measured; beyond that powers of two, and all."""
@@ -75,8 +66,8 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
     problem = cache(lambda: box(number))
     section = f"Threads, {number} bodies: random in [-1, 1]^3, unit masses"
 
-    def measure(loop, count: int, rows: list[Row], stop: Stop) -> Row:
-        head = {"bodies": number, "loop": loop.name, "threads": count}
+    def row_of(loop: rungs.Rung, count: int, rows: list[Row], stop: Stop) -> Row:
+        head: Row = {"bodies": number, "loop": loop.name, "threads": count}
         backend = CpuBackend(count)
         missing = loop.missing(Devices(backend, None))
         if missing:
@@ -89,21 +80,20 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
 
     for loop in LOOPS:
         for count in counts:
-            yield Task(section, f"{loop.name}, {count}", partial(measure, loop, count))
+            yield Task(section, f"{loop.name}, {count}", partial(row_of, loop, count))
 
 
 def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw rate and efficiency against threads for each loop at the largest size."""
     rows = [row for row in rows if row.get("interactions_per_s")]
     number = max((row["bodies"] for row in rows), default=0)
-    figure = pictures.new_figure(3.2)
+    figure = new_figure(3.2)
     left, right = figure.subplots(1, 2)
     loops = pictures.groups((row for row in rows if row["bodies"] == number), "loop")
     for ((name,), group), colour in zip(loops, LOOP_COLOURS, strict=False):
         _draw_loop(left, right, name, group, colour)
     for axes in (left, right):
-        axes.set_xscale("log", base=2)
-        pictures.fixed_ticks(axes.xaxis, {row["threads"] for row in rows})
+        pictures.size_axis(axes, {row["threads"] for row in rows}, base=2)
         axes.set_xlabel("threads")
     left.set_yscale("log")
     pictures.decades(left.yaxis)
@@ -123,12 +113,15 @@ def _draw_loop(left: Axes, right: Axes, name: str, rows: list[Row], colour: str)
     rate = np.array([row["interactions_per_s"] for row in rows])
     left.plot(threads, rate, "o-", color=colour, markersize=4, label=name)
     left.plot(threads, rate[0] * threads / threads[0], ":", color=colour, linewidth=1)
-    below = {"xytext": (0, -11), "textcoords": "offset points", "ha": "center", "fontsize": 7}
+    below: pictures.Look = {
+        "xytext": (0, -11),
+        "textcoords": "offset points",
+        "ha": "center",
+        "fontsize": 7,
+    }
     left.annotate(pictures.rate_text(rate[-1]), (threads[-1], rate[-1]), **below)
     right.plot(threads, [row["efficiency"] for row in rows], "o-", color=colour, markersize=4)
 
-
-# --- blocks ---------------------------------------------------------------------------------------
 
 BLOCK_SIZES = (1024, 4096, 16384, 65536)
 MOST_UNROLLED = 1024
@@ -179,14 +172,14 @@ def _block_tasks(
         f"* marks fewer blocks than multiprocessors, N / p < {fewest}"
     )
 
-    def measure(block: int, unroll: int, rows: list[Row], stop: Stop) -> Row:
-        kernel = Kernel("ladder_c.cu", "tiles", block=block, unroll=unroll, options=FLUSH)
+    def row_of(block: int, unroll: int, rows: list[Row], stop: Stop) -> Row:
+        kernel = Kernel("ladder_c.cu", "tiles", block=block, unroll=unroll, options=rungs.FLUSH)
         head = {"bodies": number, "block": block, "unroll": unroll}
         fills = {"fills": number / block >= fewest}
         return head | fills | measured(KernelRun(devices.gpu, kernel, problem()), repeats, stop)
 
     for block, unroll in shapes:
-        yield Task(section, f"block {block}, unroll {unroll}", partial(measure, block, unroll))
+        yield Task(section, f"block {block}, unroll {unroll}", partial(row_of, block, unroll))
 
 
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
@@ -198,9 +191,8 @@ def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
         rates = {f"unroll {row['unroll']}": row["interactions_per_s"] for row in own}
         bold = f"unroll {best['unroll']}" if best["block"] == block else None
         lines.append((f"{block}{' ' if fills else '*'}", rates, bold))
-    return measure.pivot_table(
-        "block", [f"unroll {u}" for u in sorted({r["unroll"] for r in rows})], lines
-    )
+    titles = [f"unroll {unroll}" for unroll in sorted({row["unroll"] for row in rows})]
+    return measure.pivot_table("block", titles, lines)
 
 
 def best_lines(rows: Sequence[Row]) -> list[str]:
@@ -220,7 +212,7 @@ def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     sizes = pictures.distinct(rows, "bodies")
     across = min(2, len(sizes))
     down = -(-len(sizes) // across)
-    figure = pictures.new_figure(0.5 + 2.9 * down)
+    figure = new_figure(0.5 + 2.9 * down)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes, size in zip(panels, sizes, strict=False):
         own = [row for row in rows if row["bodies"] == size]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks.harness import machine, measure, record
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, Show, Stop, Times
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times
 from hybrid_nbody.benchmarks.harness.pictures import rate_text
 from hybrid_nbody.benchmarks.scaling.forecast import Conclusion
 from hybrid_nbody.benchmarks.scaling.pictures import draw
@@ -31,19 +31,9 @@ BYTES_OF_A_CELL = 64
 """Upper bound on what a cell of a float32 grid needs: ten arrays, windows and padding."""
 
 
-def each(show: Show) -> Show:
-    """Return a function that shows the range of a list, one number a rank."""
-
-    def text(values: Sequence[float]) -> str:
-        low, high = measure.shown(min(values), show), measure.shown(max(values), show)
-        return low if low == high else f"{low}-{high}"
-
-    return text
-
-
-def most(show: Show) -> Show:
-    """Return a function that shows the largest of a list."""
-    return lambda values: measure.shown(max(values), show)
+def most_ms(seconds: Sequence[float]) -> str:
+    """Return the largest of some times in ms."""
+    return measure.shown(max(seconds), "2 ms")
 
 
 COLUMNS = (
@@ -72,14 +62,19 @@ COLUMNS = (
         "3 ms",
         rank=2,
     ),
-    Column("compute_s", "of each rank by itself in s", "compute\nms", each("3 ms")),
+    Column("compute_s", "of each rank by itself in s", "compute\nms", "3 ms"),
     Column(
         "exchange_s",
         "what the exchange takes of a rank that waits for nobody in s",
         "exchange\nms",
         "3 ms",
     ),
-    Column("wait_s", "waits of each rank in s, a list", "wait\nms, most", most("2 ms")),
+    Column(
+        "wait_s",
+        "waits of each rank in s, a list",
+        "wait\nms, most",
+        most_ms,
+    ),
     Column("exchanges", "of a step, on the rank that has most", "exch.", "g", 3),
     Column("reductions", "numbers of a step that all ranks agree on"),
     Column("messages", "of a step that a rank receives", "mess-\nages", "g", 3),
@@ -96,7 +91,7 @@ def run(arguments: Namespace, communicator: Communicator) -> int:
     series = settings.series(SIZES["gpu" if devices.gpu else "cpu"])
 
     def check_all() -> None:
-        check_threads(arguments.threads, devices.kind)
+        check_threads(arguments.threads, devices.backend)
         check(settings, series, devices, communicator.local_size)
         record.check(arguments.output, "scaling", arguments.overwrite)
 
@@ -141,7 +136,7 @@ SAME_RUN = ("ranks", "model", "size", "sweeps")
 
 def measured(settings: Settings, series: Series, team: Team, rows: list[Row], stop: Stop) -> Row:
     """Return the row of a problem on a team, the same on every rank; all ranks call together."""
-    head = {"ranks": team.ranks}
+    head: Row = {"ranks": team.ranks}
     head |= {name: getattr(series, name) for name in ("model", "kind", "exchange", "size")}
     head |= series.columns(team.ranks)
     same = alike(rows, head, SAME_RUN)
@@ -152,7 +147,7 @@ def measured(settings: Settings, series: Series, team: Team, rows: list[Row], st
     known = earlier[0]["calls"] if earlier else None
     transport, taken = timed_steps(team, values, known, settings.repeats, stop)
     if team.ranks > 1:
-        parts = parts_of_a_step(team, values, taken.calls, settings.repeats, stop)
+        parts: Any = parts_of_a_step(team, values, taken.calls, settings.repeats, stop)
     else:
         parts = team.do(lambda: Parts(np.array([taken.median]), np.zeros(1)))
     head["transport"] = transport
@@ -192,7 +187,7 @@ def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: lis
 class RankDevices(machine.Devices):
     """The devices of the root, the kind of the backends, and facts on the ranks."""
 
-    kind: str = "cpu"
+    backend: str = "cpu"
     ranks: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -226,7 +221,7 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
             "start as many ranks as there are GPUs, or give --backend cpu"
         ).on_all_ranks()
     backend = placement.backend
-    gpu = next((device for device in backend.devices if device.name == "gpu"), None)
+    gpu: Any = next((device for device in backend.devices if device.name == "gpu"), None)
     ranks = {
         "ranks": everyone.ranks,
         "placement": [list(line) for line in placement.table],

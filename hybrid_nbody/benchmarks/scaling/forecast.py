@@ -27,7 +27,7 @@ from rich.table import Table
 from scipy.optimize import nnls
 
 from hybrid_nbody.benchmarks.harness.measure import Row, digits
-from hybrid_nbody.benchmarks.scaling.problems import Network, Series, problem_of
+from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
 RANKS = (64, 512, 4096)
@@ -140,7 +140,7 @@ class Forecast(NamedTuple):
     `last` is the row of the problem on the most ranks that were measured.
     """
 
-    series: Series
+    series: Any  # Gravity or Fluid
     scheme: Scheme
     fit: Fit
     network: Network

@@ -6,7 +6,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import PercentFormatter
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from hybrid_nbody.analysis.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    new_figure,
+)
 from hybrid_nbody.benchmarks.harness import pictures
 from hybrid_nbody.benchmarks.harness.measure import Row
 from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion, Forecast
@@ -22,7 +32,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     shared = [row for row in rows if row["ranks"] > 1]
     bars = sum(row["ranks"] for row in shared) + len(shared)
     heights = [2.6] + ([0.5 + 0.085 * bars] if shared else [])
-    figure = pictures.new_figure(1.2 + sum(heights))
+    figure = new_figure(1.2 + sum(heights))
     above, *below = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_efficiencies(above, rows, Conclusion(Network(**facts["network"])))
     for part in below:
@@ -72,8 +82,7 @@ def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
 
 
 def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
-    axes.set_xscale("log", base=2)
-    pictures.fixed_ticks(axes.xaxis, counts)
+    pictures.size_axis(axes, counts, base=2)
     axes.axhline(1, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, max(1.1, 1.05 * max(row["efficiency"] for row in rows)))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -83,7 +92,7 @@ def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
 def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw a bar a rank: the shares of its own work, of the exchange, and of waiting for others."""
     y = 0
-    names = {}
+    names: dict[float, str] = {}
     for row in rows:
         names[y + (row["ranks"] - 1) / 2] = f"{row['kind']}, {_name(row)}, {row['ranks']} ranks"
         for compute, wait in zip(row["compute_s"], row["wait_s"], strict=True):

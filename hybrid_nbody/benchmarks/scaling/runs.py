@@ -87,8 +87,8 @@ class Run:
     def __init__(self, values: dict, team: Team):
         self.team = team
         self.group = team.group
-        self.built = build(values, SOURCE, team.group, Devices(team.place, self.connect))
-        self.model = self.built.model
+        self.built: Any = build(values, SOURCE, team.group, Devices(team.place, self.connect))
+        self.model: Any = self.built.model
         self.backend = self.built.placement.backend
         self.model.advance(1)  # compiles, and sorts the sources
 
@@ -130,7 +130,7 @@ class Run:
 
 
 @contextmanager
-def opened(team: Team, make: Callable[[dict, Team], Run], values: dict) -> Iterator[Run]:
+def opened(team: Team, make: Callable[[dict, Team], Run], values: dict) -> Iterator[Any]:
     """Lend a run of a team, and close it on all ranks at once, also where all are stopped."""
     run = team.do(lambda: make(values, team))
     stopped = None
@@ -314,9 +314,10 @@ class WatchedRun(Run):
 
     def __init__(self, values: dict, team: Team):
         super().__init__(values, team)
-        exchange = self.built.exchange
+        exchange: Any = self.built.exchange
         if isinstance(exchange, HaloExchange):
-            exchange.communicator = WatchedNumbers(exchange.communicator, self.watch)
+            numbers: Any = WatchedNumbers(exchange.communicator, self.watch)
+            exchange.communicator = numbers
 
     def connect(self, asked, backend, communicator, gpus_shared):
         """Return the same transport, watched."""

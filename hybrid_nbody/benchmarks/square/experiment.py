@@ -16,13 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, BODY_COLOURS, GREY, VERMILLION
+from hybrid_nbody.analysis.style import BLACK, BLUE, BODY_COLOURS, GREY, VERMILLION, new_figure
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.ladder.rungs import Rung
 from hybrid_nbody.nbody.initial_conditions import random_square
 
 G = 9.8
@@ -72,6 +73,9 @@ def square(number: int) -> runs.Problem:
 
 class PlaneRun(runs.BodyRun):
     """A step of bodies in a plane; subclasses have ``rows()``, which returns what `put` takes."""
+
+    put: Callable[[NDArray], None]
+    rows: Callable[[], NDArray]
 
     def restart(self) -> None:
         """Put the bodies back at rest, as the rows x, y, vx, vy and mass of an array of float32."""
@@ -161,11 +165,12 @@ class KernelRun(PlaneRun):
 
     def step(self, targets: int) -> None:
         kernel = self.kernel
-        number = np.int32(self.problem.number)
-        arguments = (number, self.problem.eps2, self.dt, *self.arrays, *self.textures)
+        number = self.problem.number
+        physics = np.int32(number), self.problem.eps2, self.dt
+        arguments = (*physics, *self.arrays, *self.textures)
         self.module.launch_grid(kernel.name, kernel.grid(number), (kernel.block,), arguments)
-        drift = f"drift_{kernel.layout}"
-        self.module.launch(drift, number, kernel.block, number, self.dt, *self.moving)
+        moving = np.int32(number), self.dt, *self.moving
+        self.module.launch(f"drift_{kernel.layout}", number, kernel.block, *moving)
 
 
 def texture(backend: Any, array: Array) -> Any:
@@ -180,15 +185,6 @@ def texture(backend: Any, array: Array) -> Any:
 
 
 # --- rungs ----------------------------------------------------------------------------------------
-
-
-class Rung(NamedTuple):
-    """One row: its name and device, what makes its run, and the kernel where it has one."""
-
-    name: str
-    device: str
-    make: Callable[[Any, runs.Problem], runs.BodyRun]
-    kernel: Kernel | None = None
 
 
 def on_gpu(name: str, *how: Any) -> Rung:
@@ -263,8 +259,8 @@ def _tasks(
     def row_of(rung: Rung, rows: list[Row], stop: Stop) -> Row:
         row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
         row |= rung.kernel._asdict() if rung.kernel else {}
-        if rung.device == "gpu" and devices.gpu is None:
-            return row | {"note": "needs a GPU"}
+        if missing := rung.missing(devices):
+            return row | {"note": missing}
         made = rung.make(getattr(devices, rung.device), problem())
         row |= runs.measured(made, repeats, stop)
         devices.cpu.use()  # one rung takes a single thread
@@ -342,7 +338,7 @@ CLOSEST = 1.2
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the time of a step against the number of bodies, in two panels."""
     rows = [row for row in rows if row.get("median_s")]
-    figure = pictures.new_figure(4.0)
+    figure = new_figure(4.0)
     left, right = figure.subplots(1, 2)
     _draw_threads(left, rows)
     _draw_devices(right, [row for row in rows if row["part"] == "devices"])
@@ -359,7 +355,9 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
     ):
         if times:
             name = f"{threads} threads"
-            axes.plot(times.keys(), times.values(), style, color=colour, markersize=4, label=name)
+            axes.plot(
+                list(times), list(times.values()), style, color=colour, markersize=4, label=name
+            )
     if not all(found.values()):
         axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=GREY)
         axes.set(xticks=[], yticks=[])

@@ -18,7 +18,7 @@ from hybrid_nbody.benchmarks.gravity.split import (
     ratio,
     read_threads,
 )
-from hybrid_nbody.benchmarks.gravity.verdict import conclusions, draw, expected, optimum, verdict
+from hybrid_nbody.benchmarks.gravity.verdict import conclusions, draw, expected, optimum, words
 from hybrid_nbody.benchmarks.harness.measure import Times
 from hybrid_nbody.errors import InputError
 
@@ -70,7 +70,7 @@ def test_the_optimum_is_predicted_found_and_chosen(rows):
     assert found["auto_against_alone"] == pytest.approx(1 / 0.9, rel=0.05)
     assert found["auto_keeps_promise"]
     assert found["claimed_against_main"] == pytest.approx(1 / 0.9, rel=1e-2)
-    lines = verdict(rows)
+    lines = words(rows)
     assert "predicted optimum 10.00% on the CPU" in lines[0]
     assert "LESS" not in "".join(lines)
 
@@ -86,7 +86,7 @@ def test_a_choice_below_the_promise_is_said(rows):
     worse = [row | ({"against_alone": 0.97} if row["kind"] == "auto" else {}) for row in rows]
     assert not conclusions(worse)[0]["auto_keeps_promise"]
     assert "0.970 of the better device alone, LESS than the 0.98 that are promised" in "".join(
-        verdict(worse)
+        words(worse)
     )
 
 
@@ -129,7 +129,7 @@ def test_speeds_in_turn_are_compared_turn_by_turn():
 
 
 def test_on_a_cpu_that_plays_both_roles(tmp_path):
-    words = (
+    options = (
         "--roles",
         "cpu",
         "--sizes",
@@ -141,7 +141,7 @@ def test_on_a_cpu_that_plays_both_roles(tmp_path):
         "--repeats",
         2,
     )
-    result = call(tmp_path, "bench", "split", *words, "--output", "out", environment=NO_GPU)
+    result = call(tmp_path, "bench", "split", *options, "--output", "out", environment=NO_GPU)
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads((tmp_path / "out" / "split.json").read_text())
     with open(tmp_path / "out" / "split.csv", newline="") as file:
@@ -155,8 +155,8 @@ def test_on_a_cpu_that_plays_both_roles(tmp_path):
 
 @pytest.mark.gpu
 def test_on_a_gpu_and_the_cpu(tmp_path):
-    words = ("--sizes", 4096, "--repeats", 2, "--output", "out")
-    result = call(tmp_path, "bench", "split", *words, timeout=170)
+    options = ("--sizes", 4096, "--repeats", 2, "--output", "out")
+    result = call(tmp_path, "bench", "split", *options, timeout=170)
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads((tmp_path / "out" / "split.json").read_text())
     (found,) = content["conclusions"]

@@ -94,7 +94,7 @@ def test_stopped_it_keeps_the_precisions_that_are_done(tuned, capsys):
 
 def test_a_cache_that_cannot_be_written(tuned, cache, tmp_path):
     cache.write_text("a file where the folder should be")
-    with pytest.raises(FileError, match=r"tuning-paper-gpu\.json: cannot be written \("):
+    with pytest.raises(FileError, match=r"tuning-paper-gpu\.json: writing failed: "):
         tuned()
     assert json.loads((tmp_path / "out" / "tune.json").read_text())["outcome"] == "finished"
 
