@@ -86,7 +86,8 @@ def run(checkout: Path, case: str, ranks: int, output: Path) -> str:
         str(checkout / "input" / example),
         *words,
     ]
-    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    paths = [str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout)
     return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-300:]
 
