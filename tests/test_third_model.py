@@ -183,7 +183,7 @@ def test_info_tells_of_the_run_the_most_telling_first(finished, told):
     lines = told("info", finished).splitlines()
     assert "  model         heat" in lines
     assert "  temperature   24 x 15 numbers a frame" in lines
-    assert next(line for line in lines if "the last ones" in line).split()[3] == "largest"
+    assert next(line for line in lines if "last values" in line).split()[2] == "largest"
 
 
 def test_a_run_of_a_model_that_is_not_known_is_told_of_and_drawn(finished, capsys):

@@ -148,7 +148,7 @@ def _lines_of_run(run: Run, model: PresentedModel) -> list[str]:
             "diagnostics", _extent(diagnostics.number_of_rows, diagnostics.time, diagnostics.step)
         )
     )
-    return lines + _listed("the last ones", _lines_of_values(run, model.highlights))
+    return lines + _listed("last values", _lines_of_values(run, model.highlights))
 
 
 def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:

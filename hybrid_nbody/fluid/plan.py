@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hybrid_nbody.fluid.config import FluidConfig, Solver
 from hybrid_nbody.fluid.sources import Event
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.simulation.plan import Memory, Plan
+from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
 
 BYTES_PER_CELL = {"float32": 4, "float64": 8}
 
@@ -40,10 +40,9 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
     number_bytes = BYTES_PER_CELL[config.fluid.dtype]
     plane_bytes = nx * ny * number_bytes
     saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
-    planes = f"{min(counts)} to {max(counts)} planes a rank on {ranks}"
     return Plan(
         problem=[
-            ("grid", f"{nx} x {ny} x {nz} cells, {planes}"),
+            ("grid", f"{nx} x {ny} x {nz} cells, {rows_per_rank(counts, 'planes')}"),
             *_method(config),
             ("sources", _sources(config, events)),
         ],

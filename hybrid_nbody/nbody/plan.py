@@ -4,7 +4,7 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.simulation.plan import Plan
+from hybrid_nbody.simulation.plan import Plan, rows_per_rank
 
 FRAME_BYTES_PER_BODY = 48
 """Position and velocity."""
@@ -33,7 +33,7 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
     map_bytes = _map_bytes(config.activity_map)
     return Plan(
         problem=[
-            ("bodies", f"{number} ({config.bodies.kind}), {_range(counts)} a rank on {ranks}"),
+            ("bodies", f"{number} ({config.bodies.kind}), {rows_per_rank(counts)}"),
             (
                 "force",
                 f"{gravity.solver}, {gravity.precision} precision, "
@@ -46,10 +46,6 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
         checkpoint_bytes=number * CHECKPOINT_BYTES_PER_BODY,
         static_bytes=number * TRAJECTORY_BYTES_PER_BODY,
     )
-
-
-def _range(counts: tuple[int, ...]) -> str:
-    return f"{min(counts)} to {max(counts)}"
 
 
 def _interactions(time: NBodyTime, number: int) -> str:

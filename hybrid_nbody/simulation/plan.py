@@ -42,3 +42,13 @@ class Plan:
     checkpoint_bytes: int
     static_bytes: int = 0
     memory: Memory | None = None
+
+
+def rows_per_rank(counts: Sequence[int], rows: str = "") -> str:
+    """Return how many rows the ranks hold, such as ``10 to 11 planes per rank on 3 ranks``."""
+    least = min(counts)
+    most = max(counts)
+    number = f"{least}" if least == most else f"{least} to {most}"
+    held = f"{number} {rows}".rstrip()
+    ranks = "1 rank" if len(counts) == 1 else f"{len(counts)} ranks"
+    return f"{held} per rank on {ranks}"

@@ -35,7 +35,7 @@ def test_a_fluid(in_folder, alone):
     before = sorted(in_folder.rglob("*"))
     assert check("x.yaml", [], alone).splitlines() == [
         "x.yaml: a valid configuration",
-        "  grid         8 x 6 x 10 cells, 10 to 10 planes a rank on 1",
+        "  grid         8 x 6 x 10 cells, 10 planes per rank on 1 rank",
         (
             "  fluid        periodic, no-slip, no-slip along x, y, z; viscosity 0.0001, "
             "diffusion 0.0001"
