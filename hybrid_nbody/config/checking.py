@@ -1,7 +1,7 @@
-"""Values checked against the schema, every fault put into words with its place.
+"""Values checked against the schema, every fault put into words with its location.
 
-The schema decides what is wrong; only the words and the places are made here, because what pydantic
-says of a value knows neither files nor lines and speaks of types and union members.
+The schema decides what is wrong; only the words and the locations are made here, because what
+pydantic says of a value knows neither files nor lines and speaks of types and union members.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def _root(tree: Tree, models: Mapping[str, ConfiguredModel]) -> type[ModelConfig
     known = tuple(models)
     near = nearest(name, known) if isinstance(name, str) else _likely(tree.data, models)
     if near is None:
-        fault = Fault(tree.place(("model",)), ("model",), _wrong(name, one_of(known), known))
+        fault = Fault(tree.location(("model",)), ("model",), _wrong(name, one_of(known), known))
         raise error_of([*tree.faults, fault])
     return models[near].schema
 
@@ -90,7 +90,7 @@ def _faults(
                 text = _wrong_word(tree.data, "model", models)
             else:
                 text = _text(finding, path, root, tree.data)
-            faults.append(Fault(tree.place(path), path, text))
+            faults.append(Fault(tree.location(path), path, text))
     return faults
 
 

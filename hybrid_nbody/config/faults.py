@@ -1,4 +1,4 @@
-"""Faults of a configuration: their places, their words, and the exception with all of them."""
+"""Faults of a configuration: their locations, their words, and the exception with all of them."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ class ConfigError(InputError):
 
 
 @dataclass(frozen=True, order=True)
-class Place:
-    """Where a value was written: a line of the file, or an override of the command line.
+class Location:
+    """Location of a value: a line of the file, or an override of the command line.
 
     Overrides come after all lines.
     """
@@ -32,31 +32,33 @@ class Place:
     label: str = field(compare=False)
 
     @classmethod
-    def in_file(cls, name: str, line: int) -> "Place":
-        """Return the place of a line, counted from 1; 0 is the file as a whole."""
+    def in_file(cls, name: str, line: int) -> "Location":
+        """Return the location of a line, counted from 1; 0 is the file as a whole."""
         return cls(0, line, f"{printable(name)}:{line}" if line else printable(name))
 
     @classmethod
-    def in_override(cls, number: int, text: str) -> "Place":
-        """Return the place of the given override of the command line, counted from 1."""
+    def in_override(cls, number: int, text: str) -> "Location":
+        """Return the location of the given override of the command line, counted from 1."""
         return cls(number, 0, f"--set {shortened(printable(text))}")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: its place, the key it concerns (empty: the whole), and the words."""
+    """One fault: its location, the key it concerns (empty: the whole), and the words."""
 
-    place: Place
+    location: Location
     path: KeyPath
     text: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.place.label, dotted(self.path), self.text) if part)
+        return ": ".join(
+            part for part in (self.location.label, dotted(self.path), self.text) if part
+        )
 
 
 def error_of(faults: Iterable[Fault]) -> ConfigError:
-    """Return one error with all faults in the order of their places, each once."""
-    ordered = sorted(faults, key=lambda fault: fault.place)
+    """Return one error with all faults in the order of their locations, each once."""
+    ordered = sorted(faults, key=lambda fault: fault.location)
     return ConfigError(in_one_message(list(dict.fromkeys(map(str, ordered)))))
 
 

@@ -15,7 +15,7 @@ from hybrid_nbody.config.faults import (
     ConfigError,
     Fault,
     KeyPath,
-    Place,
+    Location,
     did_you_mean,
     error_of,
     shown,
@@ -115,7 +115,7 @@ def _tree(
     text: str, name: str, models: Mapping[str, ConfiguredModel], overrides: Sequence[str]
 ) -> Tree:
     """Return the values of a document with the overrides in their places."""
-    tree = read(text, lambda line: Place.in_file(name, line))
+    tree = read(text, lambda line: Location.in_file(name, line))
     if not isinstance(tree.data, dict):
         raise error_of(tree.faults or [_not_a_mapping(tree, models)])
     for number, override in enumerate(overrides, start=1):
@@ -127,7 +127,7 @@ def _not_a_mapping(tree: Tree, models: Mapping[str, ConfiguredModel]) -> Fault:
     what = "is empty" if tree.data is None else f"is no mapping at its top (got {shown(tree.data)})"
     roots = [model.schema for model in models.values()]
     keys = ", ".join(dict.fromkeys(key for root in roots for key in root.model_fields))
-    return Fault(tree.place(()), (), f"{what}; must be a mapping of the keys {keys}")
+    return Fault(tree.location(()), (), f"{what}; must be a mapping of the keys {keys}")
 
 
 def _anchored(section: Any, tree: Tree, folder: str, path: KeyPath = ()) -> Any:
@@ -139,12 +139,12 @@ def _anchored(section: Any, tree: Tree, folder: str, path: KeyPath = ()) -> Any:
     fields = type(section).model_fields
     changes: dict[str, Any] = {}
     for key, value in section:
-        place = (*path, key)
+        inner_path = (*path, key)
         if isinstance(value, Section):
-            inner = _anchored(value, tree, folder, place)
+            inner = _anchored(value, tree, folder, inner_path)
             changes |= {key: inner} if inner is not value else {}
         elif value is not None and is_input_file(fields[key]):
-            start = "" if tree.place(place).override else folder
+            start = "" if tree.location(inner_path).override else folder
             changes[key] = os.path.abspath(os.path.join(start, value))
     return section.model_copy(update=changes) if changes else section
 
@@ -161,7 +161,7 @@ def _text(name: str) -> str:
         if b"\0" in content and not content.startswith(UTF_16):
             line = 1
             text = "is no text; a configuration is YAML"
-        raise error_of([Fault(Place.in_file(name, line), (), text)]) from None
+        raise error_of([Fault(Location.in_file(name, line), (), text)]) from None
 
 
 def _content(name: str) -> bytes:
@@ -178,7 +178,7 @@ def _content(name: str) -> bytes:
 
 
 def _whole_file(name: str, text: str) -> Fault:
-    return Fault(Place.in_file(name or "''", 0), (), text)
+    return Fault(Location.in_file(name or "''", 0), (), text)
 
 
 def _why_unreadable(name: str, error: Exception) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hybrid_nbody.config.faults import Fault, KeyPath, Place, dotted
+from hybrid_nbody.config.faults import Fault, KeyPath, Location, dotted
 from hybrid_nbody.config.sections import ALTERNATIVES
 from hybrid_nbody.config.yaml_text import MAX_LEVELS, Tree, read
 
@@ -24,20 +24,20 @@ def apply(tree: Tree, number: int, override: str) -> None:
     override : str
         ``dotted.key=YAML value``.
     """
-    place = Place.in_override(number, override)
+    location = Location.in_override(number, override)
     name, separator, text = override.partition("=")
     path = name.strip().split(".")
     if not separator or not all(path) or len(path) > MAX_LEVELS:
-        tree.faults.append(Fault(place, (), "must be KEY=VALUE, such as time.dt=1e-3"))
+        tree.faults.append(Fault(location, (), "must be KEY=VALUE, such as time.dt=1e-3"))
         return
-    value = read(text, lambda line: place, tuple(path))
-    section = _section(tree, path, place)
+    value = read(text, lambda line: location, tuple(path))
+    section = _section(tree, path, location)
     if section is not None:
         _drop_alternative(tree, section, path, value.data)
         _graft(tree, section, path, value)
 
 
-def _section(tree: Tree, path: Sequence[str], place: Place) -> dict[str, Any] | None:
+def _section(tree: Tree, path: Sequence[str], location: Location) -> dict[str, Any] | None:
     """Return the mapping that holds a key, made where the file has none.
 
     It is None where another value stands in its place.
@@ -48,11 +48,11 @@ def _section(tree: Tree, path: Sequence[str], place: Place) -> dict[str, Any] | 
         if section.get(key) is None:
             section[key] = {}
             _forget(tree, here)
-            tree.places[here] = place
+            tree.locations[here] = location
         inner = section[key]
         if not isinstance(inner, dict):
             text = f"there are no keys below {dotted(here)}, it holds one value"
-            tree.faults.append(Fault(place, tuple(path), text))
+            tree.faults.append(Fault(location, tuple(path), text))
             return None
         section = inner
     return section
@@ -67,22 +67,22 @@ def _drop_alternative(tree: Tree, section: dict[str, Any], path: Sequence[str], 
     if value is None or other is None or other not in section:
         return
     beside = (*path[:-1], other)
-    if not tree.place(beside).override:
+    if not tree.location(beside).override:
         del section[other]
         _forget(tree, beside)
 
 
 def _graft(tree: Tree, section: dict[str, Any], path: Sequence[str], value: Tree) -> None:
-    """Put a value with its places and faults where an older one may have stood."""
+    """Put a value with its locations and faults where an older one may have stood."""
     _forget(tree, tuple(path))
     section[path[-1]] = value.data
-    tree.places.update(value.places)
+    tree.locations.update(value.locations)
     tree.faults.extend(value.faults)
     tree.spoiled.update(value.spoiled)
 
 
 def _forget(tree: Tree, path: KeyPath) -> None:
-    """Drop the places of a value, and that it could not be read."""
-    for known in [known for known in tree.places if known[: len(path)] == path]:
-        del tree.places[known]
+    """Drop the locations of a value, and that it could not be read."""
+    for known in [known for known in tree.locations if known[: len(path)] == path]:
+        del tree.locations[known]
     tree.spoiled -= {known for known in tree.spoiled if known[: len(path)] == path}

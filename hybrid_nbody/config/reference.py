@@ -26,7 +26,7 @@ A few keys are required, as the tables say; everything else has a default.
 `--set 'compute.balance=[2, 1, 1]'`; it can be given several times. Of two keys that exclude each
 other, such as `time.end` and `time.steps`, the one given with `--set` replaces the one in the file.
 
-All faults of a file are reported at once, each with its place and what is allowed:
+All faults of a file are reported at once, each with its location and what is allowed:
 
 ```text
 input/plummer.yaml:12: time.dt: must be greater than 0 (got -0.1)

@@ -1,4 +1,4 @@
-"""What a key accepts, in words, for messages and documentation alike."""
+"""Descriptions of what a key accepts, for messages and documentation alike."""
 
 import types
 from collections.abc import Iterable
@@ -30,8 +30,11 @@ def type_name(field: FieldInfo) -> str:
     """Return the type of value that a key takes, such as ``whole number`` or ``choice``."""
     annotation, notes, _ = _unwrapped(field.annotation, field.metadata)
     own_words = "".join(note.type for note in notes if isinstance(note, Allowed))
-    word = "section" if sections(annotation) else "choice" if choices(annotation, notes) else ""
-    return own_words or word or _NOUNS[annotation]
+    if own_words:
+        return own_words
+    if sections(annotation):
+        return "section"
+    return "choice" if choices(annotation, notes) else _NOUNS[annotation]
 
 
 def is_input_file(field: FieldInfo) -> bool:

@@ -1,4 +1,4 @@
-"""YAML text to plain values, each with the place where it was written.
+"""YAML text to plain values, each with the location where it was written.
 
 PyYAML alone would take duplicate keys silently, read ``1e-3`` as text, ``off`` as false and ``010``
 as 8, and follow aliases that expand a few lines to gigabytes. Here numbers are read as people write
@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from hybrid_nbody.config.faults import Fault, KeyPath, Place, shortened, shown
+from hybrid_nbody.config.faults import Fault, KeyPath, Location, shortened, shown
 
 MAX_LEVELS = 20
 """Levels of nested mappings and lists."""
@@ -20,8 +20,8 @@ MAX_LEVELS = 20
 MAX_DIGITS = 300
 """Of a whole number: Python refuses to convert a few thousand, and no key wants more than 20."""
 
-PlaceOf = Callable[[int], Place]
-"""Gives the place of a line, counted from 1."""
+LocationOf = Callable[[int], Location]
+"""Gives the location of a line, counted from 1."""
 
 _ALIAS = "an alias"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -41,33 +41,33 @@ _WORDS = {
 
 @dataclass
 class Tree:
-    """Values as they were written, nested dicts, lists and scalars, with the place of each.
+    """Values as they were written, nested dicts, lists and scalars, with the location of each.
 
     `faults` are those found on the way. A value in `spoiled` could not be read: it has been
     reported, and its content means nothing.
     """
 
     data: Any = None
-    places: dict[KeyPath, Place] = field(default_factory=dict)
+    locations: dict[KeyPath, Location] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     spoiled: set[KeyPath] = field(default_factory=set)
 
-    def place(self, path: KeyPath) -> Place:
+    def location(self, path: KeyPath) -> Location:
         """Return where a value, or else the nearest thing around it, was written."""
-        while path and path not in self.places:
+        while path and path not in self.locations:
             path = path[:-1]
-        return self.places[path]
+        return self.locations[path]
 
 
-def read(text: str, place_of: PlaceOf, prefix: KeyPath = ()) -> Tree:
+def read(text: str, location_of: LocationOf, prefix: KeyPath = ()) -> Tree:
     """Read one YAML document.
 
     Parameters
     ----------
     text : str
         The document.
-    place_of : callable
-        Gives the place of a line, counted from 1.
+    location_of : callable
+        Gives the location of a line, counted from 1.
     prefix : tuple
         The key under which the document will be put.
 
@@ -81,13 +81,13 @@ def read(text: str, place_of: PlaceOf, prefix: KeyPath = ()) -> Tree:
     try:
         node = _compose(text)
     except _Unreadable as error:
-        tree.places[prefix] = place_of(error.line)
-        tree.faults.append(Fault(place_of(error.line), prefix, str(error)))
+        tree.locations[prefix] = location_of(error.line)
+        tree.faults.append(Fault(location_of(error.line), prefix, str(error)))
         tree.spoiled.add(prefix)
         return tree
-    tree.places[prefix] = place_of(_line(node) if node else 1)
+    tree.locations[prefix] = location_of(_line(node) if node else 1)
     if node is not None:
-        tree.data = _Builder(tree, place_of).value(node, prefix)
+        tree.data = _Builder(tree, location_of).value(node, prefix)
     return tree
 
 
@@ -178,14 +178,14 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 class _Builder:
     """Fills a tree with the values of nodes."""
 
-    def __init__(self, tree: Tree, place_of: PlaceOf):
+    def __init__(self, tree: Tree, location_of: LocationOf):
         self.tree = tree
-        self._place_of = place_of
+        self._location_of = location_of
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return the value of a node.
 
-        The places of what it holds, and its faults, are entered in the tree.
+        The locations of what it holds, and its faults, are entered in the tree.
         """
         if node.tag is not None:
             return self._refuse_tag(node, path)
@@ -207,7 +207,7 @@ class _Builder:
             self._refuse(node, path, text)
 
     def _entry(self, node: yaml.Node, path: KeyPath) -> Any:
-        self.tree.places[path] = self._place(node)
+        self.tree.locations[path] = self._location(node)
         return self.value(node, path)
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class _Builder:
         for key_node, value_node in node.value:
             key = self._new_key(key_node, path, first_lines)
             if key is not None:
-                self.tree.places[(*path, key)] = self._place(key_node)
+                self.tree.locations[(*path, key)] = self._location(key_node)
                 result[key] = self.value(value_node, (*path, key))
         return result
 
@@ -234,10 +234,10 @@ class _Builder:
         return key
 
     def _refuse(self, node: yaml.Node, path: KeyPath, text: str) -> None:
-        self.tree.faults.append(Fault(self._place(node), path, text))
+        self.tree.faults.append(Fault(self._location(node), path, text))
 
-    def _place(self, node: yaml.Node) -> Place:
-        return self._place_of(_line(node))
+    def _location(self, node: yaml.Node) -> Location:
+        return self._location_of(_line(node))
 
 
 def _plain(text: str) -> Any:

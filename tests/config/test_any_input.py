@@ -1,4 +1,4 @@
-"""Any file or override gives a configuration, or a `ConfigError` with a place in each line."""
+"""Any file or override gives a configuration, or a `ConfigError` with a location in each line."""
 
 import re
 
@@ -67,7 +67,7 @@ def with_value(mapping, path, value):
 
 
 def check(text, overrides=()):
-    """Load text; if it is refused, each line of the message must name its place."""
+    """Load text; if it is refused, each line of the message must name its location."""
     try:
         config = loads(text, "x.yaml", overrides)
     except ConfigError as error:

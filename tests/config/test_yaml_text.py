@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hybrid_nbody.config.faults import Place
+from hybrid_nbody.config.faults import Location
 from hybrid_nbody.config.yaml_text import read, write
 
 VALUES = {
@@ -47,7 +47,7 @@ VALUES = {
 
 
 def tree_of(text):
-    return read(text, lambda line: Place.in_file("x.yaml", line))
+    return read(text, lambda line: Location.in_file("x.yaml", line))
 
 
 @pytest.mark.parametrize("text", VALUES)
@@ -70,7 +70,7 @@ def test_text_that_looks_like_something_else_is_written_so_that_it_stays_text(te
 
 def test_each_value_knows_its_line():
     tree = tree_of("# head\na:\n  b: [1,\n      2]\n  c: {d: 1}\n")
-    assert {path: place.line for path, place in tree.places.items()} == {
+    assert {path: location.line for path, location in tree.locations.items()} == {
         (): 2,
         ("a",): 2,
         ("a", "b"): 3,

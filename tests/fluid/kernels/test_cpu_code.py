@@ -68,7 +68,9 @@ def widest_vectors():
     from numba.core.registry import cpu_target
 
     features = cpu_target.target_context.codegen().magic_tuple()[2]
-    return "zmm" if "+avx512f" in features else ("ymm" if "+avx" in features else "xmm")
+    if "+avx512f" in features:
+        return "zmm"
+    return "ymm" if "+avx" in features else "xmm"
 
 
 def found(pattern, block):
@@ -76,7 +78,7 @@ def found(pattern, block):
 
 
 def assert_vector_code(assembly, fewest):
-    """Check the blocks with at least so many arithmetic instructions on vectors of full width: they hold no others."""
+    """Check that blocks with at least `fewest` full-width instructions hold no others."""
     width = f"%{widest_vectors()}"
     wide = [
         [line for line in found(ARITHMETIC, block) if width in line]
