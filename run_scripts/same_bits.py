@@ -76,9 +76,9 @@ def run(checkout: Path, case: str, ranks: int, output: Path) -> str:
         "output.checkpoint=null",
     ]
     words = [word for setting in settings for word in ("--set", setting)]
-    mpirun = [str(Path(sys.executable).with_name("mpirun")), "-n", str(ranks)] if ranks > 1 else []
+    launcher = [*find_mpirun(), "-n", str(ranks)] if ranks > 1 else []
     command = [
-        *mpirun,
+        *launcher,
         sys.executable,
         "-m",
         "hybrid_nbody",
