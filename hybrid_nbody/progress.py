@@ -15,8 +15,10 @@ REDRAW_SECONDS = 0.1
 """Shortest time between two drawings of a bar."""
 
 FIRST_PAUSE = 2.0
+"""Seconds between the first lines of `GrowingPause`."""
+
 LONGEST_PAUSE = 60.0
-"""Seconds between the lines of `GrowingPause`: at first, and at most."""
+"""Longest pause between two of its lines, in seconds."""
 
 T = TypeVar("T")
 
@@ -63,7 +65,7 @@ class BestEffortStream:
 
 
 class Progress:
-    """How much of a job is done and how long the rest will take.
+    """The progress of a job: the part that is done, and the time that the rest will take.
 
     This class shows nothing, as is right for all ranks but the root; `LineProgress` and
     `BarProgress` do. Use it in a ``with`` statement, or call `close` at the end. An instance can be

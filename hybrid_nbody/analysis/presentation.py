@@ -1,4 +1,4 @@
-"""What a model tells the readers of its runs: pictures, movies, a view in space, and facts."""
+"""The presentation of a model's runs: pictures, movies, a view in space, and facts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -18,12 +18,16 @@ from hybrid_nbody.files.views import Array
 from hybrid_nbody.progress import Step, counted, no_step
 
 FRAMES_OF_BODIES = 60
+"""Largest number of frames of bodies on a page."""
+
 POINTS = 3000
-"""Frames, and bodies in each, that a page holds at most."""
+"""Largest number of bodies in each of these frames."""
 
 FRAMES_OF_FLUID = 25
+"""Largest number of frames of a surface on a page."""
+
 TRIANGLES = 500_000
-"""Frames of a surface, and triangles of all of them, that a page holds at most."""
+"""Largest number of triangles in all of these frames."""
 
 GRIDS = (32, 16, 8)
 """Points along the longest edge of the grid of surfaces; the finest that is bounded is used."""

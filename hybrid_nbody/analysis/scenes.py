@@ -15,9 +15,12 @@ from hybrid_nbody.analysis.style import plain
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 
+# 768 x 672 pixels: encoders require even numbers.
 SIZE = (6.4, 5.6)
+"""Width and height of a picture in inches."""
+
 DPI = 120
-"""Inches and dots per inch: 768 x 672 pixels. Encoders require even numbers."""
+"""Dots per inch."""
 
 SAMPLES = 12
 """Number of frames from which the scales follow."""

@@ -32,8 +32,10 @@ COLUMNS = 2
 """Panels side by side."""
 
 PANEL_HEIGHT = 1.6
+"""Height of a row of panels, in inches."""
+
 MARGIN = 0.6
-"""Height of a row of panels and of the title, in inches."""
+"""Height of the title, in inches."""
 
 
 # --- energies -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How a kernel that waits in vain for another rank ends the run, instead of waiting for ever."""
+"""The alarm of a kernel that waits in vain for another rank: it ends the run."""
 
 from collections.abc import Callable
 from typing import Any

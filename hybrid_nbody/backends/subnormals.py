@@ -15,7 +15,7 @@ from numba.core import cgutils
 from hybrid_nbody.backends.llvm import declare, intrinsic
 
 FLUSHES = platform.machine() in ("x86_64", "AMD64")
-"""Whether this processor can treat subnormal numbers as zero."""
+"""True if this processor can treat subnormal numbers as zero."""
 
 MODE = ir.IntType(32)
 

@@ -1,4 +1,4 @@
-"""What each command takes from the command line."""
+"""The arguments and options of each command."""
 
 import argparse
 from argparse import ArgumentParser

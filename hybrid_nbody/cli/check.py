@@ -1,4 +1,4 @@
-"""What a configuration would do, told before it is started (``check``)."""
+"""``check``: the plan of a run, told before it is started."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan
 
 TRAJECTORY_BYTES = 45_000
-"""What HDF5 and the names and units of data sets add to the numbers of a trajectory; measured."""
+"""Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""
 
 FRAME_BYTES = 130
 """The same, of a frame."""

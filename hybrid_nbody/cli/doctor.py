@@ -1,4 +1,4 @@
-"""What the machines of a run can do, as its ranks see them (``doctor``), and what is wrong."""
+"""``doctor``: the abilities and faults of the machines of a run, as its ranks see them."""
 
 import os
 import platform
@@ -49,7 +49,7 @@ NETWORK_FILE_SYSTEMS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What one rank sees.
+    """The view of one rank.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ def _faults(no_gpu: str) -> Iterable[str]:
 
 
 def table(everyone: Sequence[Facts]) -> list[str]:
-    """Return who runs where, a line a rank, and why there are no GPUs."""
+    """Return the host and device of every rank, a line a rank, and why there are no GPUs."""
     nodes = by_node(everyone)
     lines = [f"  ranks        {len(everyone)} on {len(nodes)} node{'s' if len(nodes) > 1 else ''}"]
     lines.append("         rank  host                  local rank  cores  threads  device")

@@ -40,17 +40,19 @@ MODES = {
     "openmp": {"backend": "cpu", "threads": "auto"},
     "cuda": {"backend": "gpu"},
 }
-"""What each mode computes on."""
+"""Backend of each mode, as keys of the section ``compute``."""
 
 KEYS = {
     r"^output\.directory:": "--output:",
     r"\buse compute\.backend: cpu\b": "use MODE cpu or openmp",
 }
-"""How messages call keys of a configuration, and what was typed here in their place."""
+"""Keys of a configuration as messages name them, and the arguments of this command for each."""
 
 GRAVITY = {"G": 9.8, "softening": 2.0}
+"""Pair force of the course's program."""
+
 DT = 0.01
-"""The physics of the course's program."""
+"""Time step of the course's program."""
 
 FRAMES = 100
 """Frames of an animation that is saved."""

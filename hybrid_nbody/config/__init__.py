@@ -1,1 +1,1 @@
-"""What a user writes in YAML: sections, and the loader that finds every fault with its line."""
+"""Configurations in YAML: sections, and the loader that finds every fault with its line."""

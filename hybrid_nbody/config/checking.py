@@ -26,7 +26,7 @@ from hybrid_nbody.config.yaml_text import Tree
 
 
 class ConfiguredModel(Protocol):
-    """What reading a configuration asks of a model."""
+    """The part of a model's contract that reading a configuration needs."""
 
     @property
     def schema(self) -> type[ModelConfig]:

@@ -40,7 +40,7 @@ included, is stored with the output of the run.
 
 
 class DocumentedModel(ConfiguredModel, Protocol):
-    """What the page asks of a model.
+    """The part of a model's contract that the page needs.
 
     Attributes
     ----------

@@ -31,9 +31,11 @@ DAMAGED_ARCHIVE = (
     RuntimeError,
     MemoryError,
 )
-"""What zipfile and NumPy raise on archives that are damaged or not theirs."""
+"""Exceptions of zipfile and NumPy for archives that are damaged or not theirs."""
 
 ARRAYS = ("position", "velocity", "mass", "id")
+"""Arrays of bodies in an archive; ``id`` is optional."""
+
 IGNORED = ("activity_map",)
 """Arrays that our exports hold beside the bodies."""
 

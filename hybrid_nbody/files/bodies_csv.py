@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import InputError
 
 COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
+"""Columns of a table of bodies in space."""
+
 PLANE_COLUMNS = ("x", "y", "vx", "vy", "m")
+"""Columns of a table of bodies in a plane."""
+
 RANDOM_SPEED = 0.5
 """Largest component of a random velocity; the range has the width of the unit square."""
 

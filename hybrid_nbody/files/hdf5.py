@@ -26,13 +26,16 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """First eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
 
 ATTEMPTS = 5
+"""Number of attempts to read a file that may be in the middle of a flush."""
+
 PAUSE = 0.02
-"""Number of attempts, and seconds between them, while a file may be in the middle of a flush."""
+"""Seconds between these attempts."""
 
 RECENT = 2.0
+"""Seconds after its last change during which a file may have a writer."""
+
 QUIET = 0.01
-"""A file changed within `RECENT` seconds may have a writer; one that has not changed for `QUIET`
-seconds is not in the middle of a flush."""
+"""Seconds without a change after which a file is not in the middle of a flush."""
 
 T = TypeVar("T")
 
@@ -214,7 +217,7 @@ class WatchedFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether the file has been opened and not closed since."""
+        """Return whether the file has been opened and not closed since."""
         return self._opened
 
     def check_open(self) -> None:

@@ -2,10 +2,10 @@
 
 import codecs
 
+# Values of the attribute ``format`` of our HDF5 files.
 TRAJECTORY = "hybrid_nbody trajectory"
 CHECKPOINT = "hybrid_nbody checkpoint"
 EXPORT = "hybrid_nbody export"
-"""Values of the attribute ``format`` of our HDF5 files."""
 
 TRAJECTORY_FILE = "trajectory.h5"
 """Name of the trajectory in the directory of a run."""

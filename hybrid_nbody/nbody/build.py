@@ -39,12 +39,13 @@ from hybrid_nbody.simulation.model import SavedState
 from hybrid_nbody.simulation.timings import Timings
 
 BodyExchange = AllgatherExchange | RingExchange
-"""How ranks see each other's bodies."""
+"""The exchanges that bodies can have."""
 
 ALLGATHER = AllgatherExchange.name
 RING = RingExchange.name
+
 EXCHANGES: dict[str, Any] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
-"""For each value of ``compute.exchange`` how ranks see each other's bodies."""
+"""The exchange for each value of ``compute.exchange``."""
 
 TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
 """Kinds of bodies whose velocities depend on the gravitational constant."""

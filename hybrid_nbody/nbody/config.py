@@ -1,4 +1,4 @@
-"""What a configuration of `model: nbody`, gravity between bodies, may hold."""
+"""The configuration of `model: nbody`, gravity between bodies."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
@@ -26,8 +26,10 @@ MOST_BODIES = 10**9
 MOST_MAP_CELLS = 4096
 
 ACCURACY = 0.01
+"""Default of ``time.accuracy``."""
+
 LEAST_ACCURACY = {"single": 1e-3, "mixed": 1e-3, "double": 1e-9}
-"""Substeps below are so short that the rounding of forces would decide on their length."""
+"""Least ``time.accuracy`` of each precision: below, rounding would decide on the substeps."""
 
 Share = Annotated[
     Literal["auto"] | Annotated[NonNegative, Le(1)],

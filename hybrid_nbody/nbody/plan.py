@@ -1,4 +1,4 @@
-"""What a run of bodies would compute and write, before it is started."""
+"""The plan of a run of bodies: its work, memory and files."""
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime

@@ -12,7 +12,11 @@ from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
 
 CONFIG = "config.yaml"
+"""Name of the configuration in the directory of a run."""
+
 LOG = "log.txt"
+"""Name of the log in the directory of a run."""
+
 ANIMATION = "square.gif"
 """Name of the animation in a directory that ``hybrid-nbody square`` keeps."""
 

@@ -1,4 +1,4 @@
-"""What a run says of itself in words: its state on the way, and at the end how fast it was."""
+"""Summaries of a run in words: its state on the way, and its speed at the end."""
 
 from collections.abc import Mapping, Sequence
 

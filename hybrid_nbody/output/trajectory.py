@@ -24,11 +24,13 @@ FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
 
 FRAMES = ""
+"""Prefix of the names of the data sets of frames."""
+
 DIAGNOSTICS = "diagnostics/"
-"""What the names of the data sets of frames and of diagnostics begin with."""
+"""Prefix of the names of the data sets of diagnostics."""
 
 UNREADABLE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
-"""What h5py raises on damaged tables."""
+"""Exceptions of h5py for damaged tables."""
 
 BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
 """Bytes reserved for a row of diagnostics: a new chunk of every data set."""

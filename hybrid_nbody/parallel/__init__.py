@@ -1,1 +1,1 @@
-"""Ranks: who owns what, how they see each other's data, and which GPU each one uses."""
+"""Ranks: their shares of the rows, the exchange of data, and the GPU of each."""

@@ -19,15 +19,13 @@ from hybrid_nbody.parallel.waiting import wait
 
 T = TypeVar("T")
 
+# Of each launcher: the environment variables with the number of ranks and the rank of a process.
 OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
 LAUNCHERS = (
     ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
     OPEN_MPI,
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
 )
-"""Environment variables in which launchers tell a process how many ranks it is one of, and
-which."""
-
 
 MESSAGE_SECONDS = 0.5
 """Time that mpirun is given to pass a last message on before it ends the ranks."""
@@ -71,7 +69,7 @@ class Communicator:
 
     @property
     def is_root(self) -> bool:
-        """Whether this rank decides, prints and writes."""
+        """Return whether this rank decides, prints and writes."""
         return self.rank == 0
 
     def broadcast(self, value: T) -> T:

@@ -1,4 +1,4 @@
-"""Which rank owns which items: contiguous shares, one a rank."""
+"""Partitions of items into contiguous shares, one a rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Partition:
 
     @cached_property
     def even(self) -> bool:
-        """Whether all shares are of one size."""
+        """Return whether all shares are of one size."""
         return len(set(self.counts)) == 1
 
     def share(self, rank: int) -> slice:

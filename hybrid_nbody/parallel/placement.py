@@ -1,4 +1,4 @@
-"""Which device each rank computes on."""
+"""The assignment of devices to ranks."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ ON_GPUS = ("gpu", "hybrid")
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the ranks compute.
+    """The devices of the ranks.
 
     Attributes
     ----------

@@ -241,7 +241,7 @@ def broadcast_array(
 
 
 def redistribute(field: DistributedArray, wanted: Index, communicator: Communicator) -> Rows:
-    """Return the rows `wanted` of a distributed array, whoever owns them.
+    """Return the rows `wanted` of a distributed array, whichever ranks own them.
 
     Parameters
     ----------

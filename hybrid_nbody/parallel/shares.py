@@ -1,4 +1,4 @@
-"""What the builders of all models share: devices, shares of the rows, and the words for them."""
+"""Common parts of the builders of models: devices, shares of the rows, and lines of the log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CHANGEABLE = (
 
 @dataclass(frozen=True)
 class Devices:
-    """How ranks get their devices, and what carries the exchange between them.
+    """The choice of devices, and of the transport between them.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RunSetup:
     placement : Placement
         This rank's device.
     exchange : Exchange
-        How ranks see each other's data; its partition says who owns what.
+        The exchange of data; its partition holds the share of each rank.
     """
 
     model: Any

@@ -43,7 +43,7 @@ BALANCE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class RunPlace:
-    """Where a run takes place.
+    """The surroundings of a run.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ RowIndex = slice | NDArray[np.int64]
 
 
 class Role(Enum):
-    """Where a field is written: every field but a shown or a watched one is in checkpoints."""
+    """The files of a field: every field but a shown or a watched one is in checkpoints."""
 
     FRAME = "one row a frame of the trajectory"
     SHOWN = "the same, and not in checkpoints: it follows from the others"
@@ -89,7 +89,7 @@ class Field:
 
 
 class Ranks(Protocol):
-    """What the time loop asks of the ranks; see `hybrid_nbody.parallel.communicator.Communicator`.
+    """The ranks, as the time loop sees them; see `hybrid_nbody.parallel.communicator.Communicator`.
 
     Every method is collective.
     """
@@ -109,7 +109,7 @@ class Ranks(Protocol):
 
 
 class Device(Protocol):
-    """What a run says of the device of a rank."""
+    """The device of a rank, as the log names it."""
 
     @property
     def description(self) -> str:
@@ -118,7 +118,7 @@ class Device(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """What one step costs, for rates.
+    """The work of one step, for rates.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run would take, told before it is started."""
+"""The plan of a run: its work, memory and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Memory:
-    """What the arrays of a rank take.
+    """The memory of the arrays of a rank.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would compute, hold and write.
+    """The work, memory and files of a run.
 
     Attributes
     ----------

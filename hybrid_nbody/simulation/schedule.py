@@ -16,7 +16,7 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Clock:
-    """What a schedule can see.
+    """The state of the loop that a schedule can see.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
 class StopRequests(Protocol):
-    """What the time loop asks of signals.
+    """The signals, as the time loop sees them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where the time went: seconds by name."""
+"""The timings of a run: seconds by name."""
 
 import time
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ from hybrid_nbody.files.views import Array
 from hybrid_nbody.progress import OnProgress, counted, counter, no_step
 
 GRID_FIELDS = ("fluid/density", "fluid/velocity")
-"""What frames hold of a fluid."""
+"""Fields of a fluid in its frames."""
 
 MAPS = {"activity_map": "activity/map"}
 """Names of the maps beside bodies: in an export, and in a trajectory."""
@@ -105,7 +105,7 @@ class Source:
 
     @property
     def of_bodies(self) -> bool:
-        """Whether bodies, and not the cells of a fluid, are exported."""
+        """Return whether bodies, and not the cells of a fluid, are exported."""
         return self.volume is None
 
     def choose(self, frame: int | Literal["all"]) -> "Source":

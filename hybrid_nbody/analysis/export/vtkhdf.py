@@ -17,7 +17,11 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.views import Array
 
 VERSION = (2, 2)
+"""Version of the format."""
+
 TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
+"""Groups that every ``PolyData`` has; ours are empty but for the vertices."""
+
 BLOCK = 1 << 20
 """Indices written at a time."""
 

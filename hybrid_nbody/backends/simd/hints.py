@@ -1,4 +1,4 @@
-"""What loops tell the compiler and the processor beside their arithmetic."""
+"""Hints of loops to the compiler and the processor."""
 
 from llvmlite import ir
 from numba import types

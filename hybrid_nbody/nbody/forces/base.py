@@ -31,7 +31,7 @@ from hybrid_nbody.simulation.timings import Timings
 
 @dataclass(frozen=True)
 class ForceSetup:
-    """What a force is made from.
+    """The ingredients of a force.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ from hybrid_nbody.simulation.timings import Timings
 
 @dataclass(frozen=True)
 class IntegratorSetup:
-    """What an integrator is made from.
+    """The ingredients of an integrator.
 
     Attributes
     ----------

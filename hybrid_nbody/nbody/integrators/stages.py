@@ -43,7 +43,7 @@ def drift(fraction: float) -> Stage:
 
 
 class Actions(Protocol):
-    """What the stages of a step do to the bodies."""
+    """The actions of the stages of a step on the bodies."""
 
     def force(self) -> None:
         """Compute the accelerations: a = a(x)."""

@@ -5,7 +5,7 @@ from hybrid_nbody.nbody.state import State
 
 
 class KernelActions:
-    """What `StepPlan.perform` calls, stage by stage.
+    """The actions of `StepPlan.perform`, carried out by kernels.
 
     Parameters
     ----------

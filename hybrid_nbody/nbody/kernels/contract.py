@@ -1,4 +1,4 @@
-"""What forces and integrators ask of the kernels of a device, whichever device it is.
+"""The contract of the kernels of a device, for forces and integrators.
 
 `hybrid_nbody.nbody.kernels.make_kernels` returns the implementation of a backend.
 """
@@ -73,7 +73,7 @@ class HermitePlan:
 
 
 class HermiteProgress(NamedTuple):
-    """What a compiled loop over Hermite's steps returns.
+    """The result of a compiled loop over Hermite's steps.
 
     Attributes
     ----------

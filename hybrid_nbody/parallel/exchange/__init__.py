@@ -1,1 +1,1 @@
-"""What ranks see of each other's data: all rows, blocks that go round a ring, or halo planes."""
+"""Exchanges of rows between ranks: all rows, blocks that go round a ring, or halo planes."""

@@ -5,7 +5,7 @@ from hybrid_nbody.parallel.transport.base import Transport
 
 
 class Exchange:
-    """What ranks see of each other's rows.
+    """The exchange of rows between ranks.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class FullGrid:
 
 
 class HaloMessages(NamedTuple):
-    """What a rank copies, sends and receives to fill a halo; planes are counted from its first.
+    """The copies and messages that fill the halo of a rank; planes are counted from its first.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""How rows travel between ranks: MPI between hosts or GPUs, NCCL, and memory of peers' GPUs."""
+"""Transports of rows between ranks: MPI between hosts or GPUs, NCCL, and memory of peers' GPUs."""

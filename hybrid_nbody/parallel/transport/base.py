@@ -14,7 +14,7 @@ Message = tuple[int, Array]
 """The other rank, and the contiguous rows that are sent to it or received from it."""
 
 MESSAGES = "an exchange of messages"
-"""What messages are called in warnings where nobody says what they are for."""
+"""Default name of messages in warnings."""
 
 
 class Messages(Protocol):

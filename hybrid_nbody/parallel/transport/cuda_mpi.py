@@ -18,7 +18,7 @@ from hybrid_nbody.parallel.transport.host import MpiMessages
 from hybrid_nbody.parallel.waiting import Watchdog, warn_of_wait
 
 COLLECTIVE = "a collective operation of CUDA-aware MPI"
-"""What ranks do together, in warnings."""
+"""Name of the exchange in warnings."""
 
 
 class CudaMpiTransport(Transport):

@@ -122,7 +122,7 @@ class NcclGroup:
         self.side = side
         self.events: list[Any] = []
         self.latest = "the start of NCCL"
-        """What the ranks did together last, for warnings."""
+        """Return the last action that the ranks took together, for warnings."""
 
         self.latest_ranks: list[int] = []
         """With which ranks; empty for all."""

@@ -1,4 +1,4 @@
-"""What the compiled loops take: arrays and numbers by name.
+"""The arguments of the compiled loops: arrays and numbers by name.
 
 Numba passes the fields of a named tuple as it passes single arguments. From Python it takes a
 microsecond longer than a plain tuple to be recognized: functions that are called for every force
@@ -90,7 +90,7 @@ class MovingSources(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """What `hybrid_nbody.nbody.kernels.cpu.sums.pack` reads beside the positions.
+    """The arguments of `hybrid_nbody.nbody.kernels.cpu.sums.pack` beside the positions.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Bodies(NamedTuple):
 
 
 class Physics(NamedTuple):
-    """What a force needs on a rank that owns every body.
+    """The arguments of a force on a rank that owns every body.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ LEAST_BODIES = 1 << 14
 """Fewer bodies have too few tiles for all warps of a GPU."""
 
 MOST_BODIES = 1 << 24
-"""More bodies have so many tiles that a sum might exceed 2^53 multiples of its unit."""
+"""Most bodies: with more tiles a sum might exceed 2^53 multiples of its unit."""
 
 SOFTENING_BITS = 30
 """The softening is between 2^-30 and 2^-29 of the unit of length."""

@@ -62,7 +62,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What changes the speed of a sum and never a bit of it.
+    """The launch settings of a sum: they change its speed and never a bit of it.
 
     Attributes
     ----------

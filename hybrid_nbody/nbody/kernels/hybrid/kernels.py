@@ -49,7 +49,7 @@ HOPELESS = 2.0
 
 
 class Marks(NamedTuple):
-    """What was measured of a force, to be read when it is done.
+    """The measurements of a force, to be read when it is done.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Kernels:
 
     @property
     def remark(self) -> str:
-        """What the log says of the share."""
+        """Return what the log says of the share."""
         if not self.owned:
             return ""
         return str(self.choice or f"cpu_share {self.share:g}, as asked for")
