@@ -49,14 +49,17 @@ class Advection:
         self.at_once = scheme == "semi-lagrangian"
 
     def advect_velocity(self, depth: int) -> None:
-        """Let the next velocity carry itself, `depth` planes far at most, and become the velocity."""
+        """Fill the velocity with what the next velocity carries of itself.
+
+        Fluid comes from `depth` planes beyond the slab at most.
+        """
         if self.at_once and depth == 1:
             flow = self._flow(self.state.next_velocity)
             self.kernels.advect_velocity(self.state.velocity, flow, self.scratch)
         else:
             self._advect_components(depth)
 
-    def _advect_components(self, depth):
+    def _advect_components(self, depth: int) -> None:
         state = self.state
         forward = state.next_density
         all_ghosts = self.kernels.slab.velocity_ghosts
@@ -65,7 +68,7 @@ class Advection:
             self._advect(source, target, state.next_velocity, ghosts, depth, forward)
 
     def advect_density(self, depth: int) -> None:
-        """Let the velocity carry the next density, which keeps what it holds, and fill the density."""
+        """Fill the density with what the velocity carries of the next density."""
         state = self.state
         ghosts = self.kernels.slab.boundary.scalar_ghosts
         forward = state.next_velocity.u
@@ -96,15 +99,15 @@ class Advection:
         depth: int,
         forward: Array,
     ) -> None:
-        """Do the same with MacCormack's correction; `forward` holds the uncorrected result meanwhile."""
+        """Do the same with MacCormack's correction; `forward` is scratch for what is corrected."""
         self._semi_lagrangian(cells, forward, velocity, ghosts, depth, forward)
         self.halo.fill(forward)
         source = Source(self._window("source", cells, depth), depth, ghosts)
         uncorrected = self._window("forward", forward, depth)
         self.kernels.correct(source, uncorrected, target, self._flow(velocity), self.scratch)
 
-    def _window(self, name, cells, depth):
-        """Return a field with the planes within `depth` of the slab, in memory that is kept by name."""
+    def _window(self, name: str, cells: Array, depth: int) -> Array:
+        """Return a field and the planes within `depth` of the slab, in memory kept by name."""
         if depth == 1:
             return cells
         size = len(cells) + 2 * depth - 2
@@ -118,7 +121,9 @@ class Advection:
     # --- how far fluid comes from -----------------------------------------------------------------
 
     def find_depth(self, velocity: Velocity) -> Callable[[], int]:
-        """Return a function that returns how many planes beyond a slab fluid comes from, 1 at least.
+        """Return a function that returns from how many planes beyond the slab fluid comes.
+
+        That is 1 at least.
 
         The device begins to look for the fastest fluid here, and goes on with what is queued after.
         The function raises `NumericalError`, on every rank, if the fluid goes round the grid many
@@ -135,7 +140,7 @@ class Advection:
         return depth
 
     def _depth(self, cells: float) -> int:
-        """Return the planes beyond a slab that fluid comes from which moves so many cells along z."""
+        """Return from how many planes beyond the slab fluid comes that moves by `cells` along z."""
         planes = self.kernels.slab.cells[2]
         if not math.isfinite(cells):
             return 1  # the guard ends the run

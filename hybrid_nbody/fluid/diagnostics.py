@@ -1,13 +1,14 @@
-"""Totals and norms of the fluid, with bits that do not depend on the number of ranks: sums are made plane by plane."""
+"""Totals and norms of the fluid: summed plane by plane, so that bits do not depend on the ranks."""
 
 import numpy as np
 
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.simulation.model import Quantity
 
 QUANTITIES = {
     "total_density": Quantity("density", "sum of the density over all cells"),
     "total_density_with_ghosts": Quantity(
-        "density", "the same, the ghost cells behind walls included"
+        "density", "sum of the density over all cells and the ghosts behind walls"
     ),
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
@@ -30,12 +31,12 @@ QUANTITIES = {
 }
 
 
-def total(planes: np.ndarray, communicator) -> float:
-    """Return the sum over the planes of all ranks, from the sum of each of this rank's planes."""
+def total(planes: np.ndarray, communicator: Communicator) -> float:
+    """Return the sum over the planes of all ranks; `planes` are the sums of this rank's planes."""
     return float(np.sum(communicator.concatenate(planes)))
 
 
-def total_with_ghosts(planes: np.ndarray, walled: bool, communicator) -> float:
-    """Return the same; behind walls of z the first and the last plane count once more, as their ghosts do."""
+def total_with_ghosts(planes: np.ndarray, walled: bool, communicator: Communicator) -> float:
+    """Return the sum with ghosts: at walls of z, the first and the last plane count twice."""
     sums = communicator.concatenate(planes)
     return float(np.sum(sums) + (sums[0] + sums[-1] if walled else 0.0))

@@ -1,10 +1,16 @@
-"""What is written of a frame: which fields, every how many cells, and which planes."""
+"""What is written of a frame: fields, planes, and every n-th cell."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.workspace import State
 from hybrid_nbody.simulation.model import Field, Role
+
+Arrays = tuple[Array, ...]
+"""One array for each component."""
 
 DESCRIPTIONS = {
     "density": ("density", "density of each cell (z, y, x)"),
@@ -14,14 +20,14 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class Frames:
-    """The choice of a run.
+    """What a run writes of a frame.
 
     Attributes
     ----------
     names : tuple of {"density", "velocity"}
         Fields to write.
     stride : int
-        Cells from one that is written to the next, along each axis.
+        Every n-th cell is written along each axis.
     planes : tuple of int or None
         Planes of z to write, ascending; None for every one that the stride leaves.
     """
@@ -30,12 +36,12 @@ class Frames:
     stride: int = 1
     planes: tuple[int, ...] | None = None
 
-    def fields(self, slab, state, backend) -> list[Field]:
-        """Return the fields to write of a rank's slab."""
+    def fields(self, slab: Slab, state: State, backend: Backend) -> list[Field]:
+        """Return the fields of a rank's slab."""
         arrays = {"density": (state.density,), "velocity": state.velocity}
         return [self._field(name, arrays[name], slab, backend) for name in self.names]
 
-    def _field(self, name, arrays, slab, backend):
+    def _field(self, name: str, arrays: Arrays, slab: Slab, backend: Backend) -> Field:
         nx, ny, nz = slab.cells
         chosen = np.array(self.planes if self.planes is not None else range(0, nz, self.stride))
         start, stop = np.searchsorted(chosen, [slab.first, slab.first + slab.planes])
@@ -53,19 +59,18 @@ class Frames:
             role=Role.SHOWN,
         )
 
-    def _host(self, arrays, planes, backend):
+    def _host(self, arrays: Arrays, planes: np.ndarray, backend: Backend) -> np.ndarray:
         """Return the chosen cells of some planes of a slab, components last."""
         parts = [self._planes_of(array, planes, backend) for array in arrays]
         return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
 
-    def _planes_of(self, array, planes, backend):
+    def _planes_of(self, array: Array, planes: np.ndarray, backend: Backend) -> np.ndarray:
+        """Return the chosen cells of some planes, in one transfer if these are evenly spaced."""
+        thinned = array[:, :: self.stride, :: self.stride]
         if len(planes) == 0:
-            return np.empty((0, *array[0, :: self.stride, :: self.stride].shape), array.dtype)
+            return np.empty((0, *thinned.shape[1:]), array.dtype)
         step = int(planes[1] - planes[0]) if len(planes) > 1 else 1
         if np.all(np.diff(planes) == step):
-            return backend.download(
-                array[planes[0] : planes[-1] + 1 : step, :: self.stride, :: self.stride]
-            )
-        return np.stack(
-            [backend.download(array[plane, :: self.stride, :: self.stride]) for plane in planes]
-        )
+            cells: np.ndarray = backend.download(thinned[planes[0] : planes[-1] + 1 : step])
+            return cells
+        return np.stack([backend.download(thinned[plane]) for plane in planes])

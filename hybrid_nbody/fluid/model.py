@@ -1,14 +1,21 @@
 """The fluid model: velocity and density on a grid, advanced step by step."""
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid import diagnostics
 from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.kernels.contract import Kernels
+from hybrid_nbody.fluid.solvers.base import Solver
 from hybrid_nbody.fluid.sources import Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
 from hybrid_nbody.fluid.workspace import make_state
-from hybrid_nbody.simulation.model import Field, Role, Work
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
+from hybrid_nbody.simulation.model import Diagnostics, Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
 OPERATIONS_PER_CELL = 13
@@ -27,13 +34,13 @@ class FluidModel:
     Parameters
     ----------
     kernels : Kernels
-        The twin of this rank's device.
+        Those of this rank's device.
     halo : HaloExchange
         How ranks see each other's planes.
     communicator : Communicator
         All ranks; every method is collective.
-    solver : object
-        See `hybrid_nbody.fluid.solvers.relaxation`.
+    solver : Solver
+        Solves the linear systems.
     physics : Physics
         What moves the fluid.
     sources : Sources
@@ -53,14 +60,14 @@ class FluidModel:
 
     def __init__(
         self,
-        kernels,
-        halo,
-        communicator,
-        solver,
+        kernels: Kernels,
+        halo: HaloExchange,
+        communicator: Communicator,
+        solver: Solver,
         physics: Physics,
         sources: Sources,
         frames: Frames,
-        iterations,
+        iterations: int,
     ):
         self.kernels = kernels
         self.halo = halo
@@ -70,12 +77,11 @@ class FluidModel:
         self.sources = sources
         self.frames = frames
         self.step = 0
-        self.seen = {"divergence_before": 0.0, "poisson_residual": 0.0}
-        self.counted = {"solves": 0, "iterations": 0, "early": 0}
+        self.last_projection = {"divergence_before": 0.0, "poisson_residual": 0.0}
+        self.earlier_counts = {"solves": 0, "iterations": 0, "early": 0}
         self.timings = Timings()
-        self.work = Work(
-            "cells", float(np.prod(kernels.slab.cells)), SOLVES * iterations * OPERATIONS_PER_CELL
-        )
+        cells = float(np.prod(kernels.slab.cells))
+        self.work = Work("cells", cells, SOLVES * iterations * OPERATIONS_PER_CELL)
         self.state = make_state(kernels)
         self.stepper = Stepper(kernels, halo, solver, self.state, physics)
 
@@ -87,106 +93,109 @@ class FluidModel:
     # --- stepping ---------------------------------------------------------------------------------
 
     def advance(self, steps: int) -> None:
-        """See `Model.advance`; the last of the steps is looked at more closely, for the diagnostics."""
+        """See `Model.advance`; diagnostics need more of the last step."""
         start = self.backend.mark()
         for remaining in reversed(range(steps)):
             self._apply_sources()
             if remaining:
                 self.stepper.step_once()
             else:
-                self.stepper.step(self._watch)
+                self.stepper.step(self._record_projection)
             self.step += 1
         self.timings.add("fluid", self.backend.elapsed(start, self.backend.mark()))
 
-    def _apply_sources(self):
+    def _apply_sources(self) -> None:
         state = self.state
         arrays = {"density": (state.density,), "velocity": state.velocity}
         for event in self.sources.at(self.step):
             event.apply(self.kernels, arrays[event.field])
 
-    def _watch(self, b):
-        """Remember how divergent the velocity was, and how well the pressure solves its equation."""
+    def _record_projection(self, b: Array) -> None:
+        """Store the divergence before the projection, and the residual of the pressure."""
         largest = self.halo.largest(self.kernels.largest(b))
         residual = self.halo.largest(self.kernels.residual(self.state.x, self.state.b, POISSON))
-        self.seen["divergence_before"] = largest / self.kernels.slab.spacing**2
-        self.seen["poisson_residual"] = residual / largest if largest else 0.0
+        self.last_projection["divergence_before"] = largest / self.kernels.slab.spacing**2
+        self.last_projection["poisson_residual"] = residual / largest if largest else 0.0
 
     # --- diagnostics ------------------------------------------------------------------------------
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, Diagnostics]:
         """See `Model.diagnostics`."""
+        max_speed = self._max_speed()
+        return {
+            **self._totals(),
+            "max_speed": max_speed,
+            "cfl": max_speed * self.physics.dt / self.kernels.slab.spacing,
+            "divergence_before": self.last_projection["divergence_before"],
+            "divergence_after": self._max_divergence(),
+            "poisson_residual": self.last_projection["poisson_residual"],
+            **self._work_of_solver(),
+        }
+
+    def _totals(self) -> dict[str, float]:
+        """Return the sums over all cells."""
         state = self.state
         kernels = self.kernels
-        slab = self.kernels.slab
-        fastest = self._fastest()
-        energy = diagnostics.total(kernels.plane_squares(*state.velocity), self.communicator)
+        ranks = self.communicator
+        energy = diagnostics.total(kernels.plane_squares(*state.velocity), ranks)
+        density = diagnostics.total(kernels.plane_sums(state.density), ranks)
         ghosts = kernels.plane_sums_with_ghosts(state.density)
+        walled = not kernels.slab.periodic[2]
         return {
-            "total_density": diagnostics.total(
-                kernels.plane_sums(state.density), self.communicator
-            ),
-            "total_density_with_ghosts": diagnostics.total_with_ghosts(
-                ghosts, not slab.periodic[2], self.communicator
-            ),
-            "kinetic_energy": 0.5 * energy * slab.spacing**3,
-            "max_speed": fastest,
-            "cfl": fastest * self.physics.dt / slab.spacing,
-            "divergence_before": self.seen["divergence_before"],
-            "divergence_after": self._divergence(),
-            "poisson_residual": self.seen["poisson_residual"],
-        } | self._iterations()
+            "total_density": density,
+            "total_density_with_ghosts": diagnostics.total_with_ghosts(ghosts, walled, ranks),
+            "kinetic_energy": 0.5 * energy * kernels.slab.spacing**3,
+        }
 
-    def _fastest(self):
+    def _max_speed(self) -> float:
         """Return the largest component of the velocity."""
         return max(
             self.halo.largest(self.kernels.largest(component)) for component in self.state.velocity
         )
 
-    def _divergence(self):
-        """Return the largest divergence of the velocity."""
+    def _max_divergence(self) -> float:
+        """Return the largest divergence of the velocity; between steps x and b are free."""
         state = self.state
         kernels = self.kernels
         self.halo.fill(state.velocity.w)
         kernels.divergence(state.velocity, 0.5 / kernels.slab.spacing, state.b)
         shape = kernels.slab.shape
-        scratch = state.workspace.solver_scratch()  # x, free between steps, comes before b
-        cells = scratch[: int(np.prod(shape))].reshape(shape)
+        cells = state.x.reshape(-1)[: int(np.prod(shape))].reshape(shape)
         kernels.merge(state.b, cells)
         return self.halo.largest(kernels.largest(cells))
 
-    def _iterations(self):
-        """Return the work of the solver since the last row, and begin a new one."""
+    def _work_of_solver(self) -> dict[str, float]:
+        """Return the work of the solver since the last diagnostics, and count from zero."""
         counts = self._counts()
         self.kernels.reset_statistics()
-        self.counted = dict.fromkeys(counts, 0)
+        self.earlier_counts = dict.fromkeys(counts, 0)
         solves = max(counts["solves"], 1)
         return {
             "iterations_per_solve": counts["iterations"] / solves,
             "early_share": counts["early"] / solves,
         }
 
-    def _counts(self):
-        """Return what the solver did since the last row of diagnostics, before a restart included."""
-        return {
-            name: count + self.counted[name] for name, count in self.kernels.statistics().items()
-        }
+    def _counts(self) -> dict[str, int]:
+        """Return the statistics of solves since the last diagnostics, also before a restart."""
+        counts = self.kernels.statistics()
+        return {name: count + self.earlier_counts[name] for name, count in counts.items()}
 
     # --- output -----------------------------------------------------------------------------------
 
-    def fields(self):
+    def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""
-        fields = [*self.frames.fields(self.kernels.slab, self.state, self.backend)]
+        fields = self.frames.fields(self.kernels.slab, self.state, self.backend)
         fields += [self._field(name, array) for name, array in self._saved().items()]
         return {field.name: field for field in fields}
 
-    def _saved(self):
+    def _saved(self) -> dict[str, Array]:
         """Return the arrays of the complete state by name."""
         saved = dict(zip(STATE_NAMES, (*self.state.velocity, self.state.density), strict=True))
         if self.physics.carry_over:
             saved |= zip(CARRIED_NAMES, self.state.carried, strict=True)
         return saved
 
-    def _field(self, name, array):
+    def _field(self, name: str, array: Array) -> Field:
         """Return a field of the complete state, in full resolution."""
         slab = self.kernels.slab
         return Field(
@@ -201,18 +210,19 @@ class FluidModel:
             check=lambda start, stop: self.kernels.plane_sums(array)[start:stop],
         )
 
-    def scalars(self):
+    def scalars(self) -> dict[str, float]:
         """See `Model.scalars`."""
-        return {"step": self.step, "time": self.time} | self.seen | self._counts()
+        clock = {"step": self.step, "time": self.time}
+        return {**clock, **self.last_projection, **self._counts()}
 
-    def restore(self, rows, scalars) -> None:
+    def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
-        self.seen = {name: scalars[name] for name in self.seen}
-        self.counted = {name: int(scalars[name]) for name in self.counted}
+        self.last_projection = {name: scalars[name] for name in self.last_projection}
+        self.earlier_counts = {name: int(scalars[name]) for name in self.earlier_counts}
         for name, array in self._saved().items():
             array[1:-1] = self.backend.upload(rows(name))
 
     def suspect(self) -> str:
-        """Name the fastest fluid."""
-        return f"the fastest fluid moves at {self._fastest():.6g}"
+        """Name the largest speed."""
+        return f"the fastest fluid moves at {self._max_speed():.6g}"

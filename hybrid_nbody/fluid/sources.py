@@ -1,7 +1,10 @@
-"""Where density and velocity come from: events at steps, in a box or a sphere of cells."""
+"""Sources of density and velocity: events at steps, in a box or a sphere of cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.kernels.contract import Kernels
 
 
 @dataclass(frozen=True)
@@ -11,7 +14,7 @@ class Box:
     Attributes
     ----------
     edges : tuple of int
-        x0, x1, y0, y1, z0, z1: cells x0 ... x1 - 1 and so on, of the whole grid.
+        x0, x1, y0, y1, z0, z1: cells x0 ... x1 - 1 and so on, of all ranks.
     """
 
     edges: tuple[int, int, int, int, int, int]
@@ -21,11 +24,11 @@ class Box:
         """Return a box of one cell."""
         return cls((x, x + 1, y, y + 1, z, z + 1))
 
-    def put(self, kernels, field, value: float) -> None:
+    def set(self, kernels: Kernels, field: Array, value: float) -> None:
         """Set the cells of `field` to `value`."""
         kernels.set_box(field, self.edges, value)
 
-    def add(self, kernels, field, value: float) -> None:
+    def add(self, kernels: Kernels, field: Array, value: float) -> None:
         """Add `value` to the cells of `field`."""
         kernels.add_box(field, self.edges, value)
 
@@ -37,7 +40,7 @@ class Sphere:
     Attributes
     ----------
     centre : tuple of float
-        Of the whole grid, in cells: cell (i, j, k) has its centre there.
+        In cells: cell (i, j, k) has its centre at (i, j, k).
     radius : float
         In cells.
     """
@@ -45,11 +48,11 @@ class Sphere:
     centre: tuple[float, float, float]
     radius: float
 
-    def put(self, kernels, field, value: float) -> None:
+    def set(self, kernels: Kernels, field: Array, value: float) -> None:
         """Set the cells of `field` to `value`."""
         kernels.set_sphere(field, self.centre, self.radius, value)
 
-    def add(self, kernels, field, value: float) -> None:
+    def add(self, kernels: Kernels, field: Array, value: float) -> None:
         """Add `value` to the cells of `field`."""
         kernels.add_sphere(field, self.centre, self.radius, value)
 
@@ -79,23 +82,23 @@ class Event:
     region: Box | Sphere
     mode: str = "set"
 
-    def happens(self, step: int) -> bool:
-        """Return whether it happens before `step`."""
+    def happens_before(self, step: int) -> bool:
+        """Return whether it happens before a step."""
         return self.first <= step <= self.last
 
-    def apply(self, kernels, arrays) -> None:
-        """Change `arrays`, one for each of the values."""
-        change = {"set": self.region.put, "add": self.region.add}[self.mode]
+    def apply(self, kernels: Kernels, arrays: Sequence[Array]) -> None:
+        """Change arrays, one for each of the values."""
+        change = {"set": self.region.set, "add": self.region.add}[self.mode]
         for array, value in zip(arrays, self.values, strict=True):
             change(kernels, array, value)
 
 
 class Sources:
-    """All events of a run, those at one step in the order in which they were given."""
+    """All events of a run; those at one step happen in the order in which they were given."""
 
     def __init__(self, events: Sequence[Event]):
         self.events = tuple(events)
 
     def at(self, step: int) -> list[Event]:
-        """Return what happens before `step`."""
-        return [event for event in self.events if event.happens(step)]
+        """Return the events before a step."""
+        return [event for event in self.events if event.happens_before(step)]

@@ -10,7 +10,7 @@ Factors = tuple[float, float, float, float, float, float, float, float]
 
 
 class Stencil(NamedTuple):
-    """The equation ``shift * x + neighbour * (6 x - sum of the six neighbours of x) = b`` of a cell.
+    """The equation of a cell: ``shift * x + neighbour * (6 x - sum of six neighbours) = b``.
 
     Attributes
     ----------
@@ -39,12 +39,14 @@ class Stencil(NamedTuple):
 
     @property
     def fixed_ghost_factors(self) -> Factors:
-        """Return the factors of a relaxation in which ghosts behind walls stay as they were before it."""
+        """Return the factors of a relaxation whose ghosts are those before it."""
         factor = 1.0 / self.diagonal
         return factor, factor, factor, factor, factor, factor, factor, factor
 
     def relaxation_factors(self, omega: float = 1.0) -> Factors:
-        """Return the factors of an over-relaxation in which ghosts belong to the diagonal of the cell at the wall.
+        """Return the factors of an over-relaxation whose ghosts follow the cells at walls.
+
+        The ghosts belong to the diagonal.
 
         Raises
         ------
@@ -66,5 +68,5 @@ POISSON = Stencil(0.0, 1.0, SCALAR)
 
 
 def diffusion(ratio: float, ghosts: Ghosts) -> Stencil:
-    """Return the stencil of an implicit step of diffusion; `ratio` is dt * diffusivity / spacing^2."""
+    """Return the stencil of implicit diffusion; `ratio` is dt * diffusivity / spacing^2."""
     return Stencil(1.0, ratio, ghosts)

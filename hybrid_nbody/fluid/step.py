@@ -1,4 +1,6 @@
-"""One step of stable fluids: velocity, then density, each by forces, diffusion, projection and advection.
+"""One step of stable fluids: forces, diffusion, projection and advection.
+
+The velocity is advanced first, then the density.
 
 Stam, "Stable Fluids" (SIGGRAPH 1999), and "Real-Time Fluid Dynamics for Games" (GDC 2003), whose
 order this is.
@@ -49,7 +51,7 @@ class Physics:
     carry_over: bool = False
 
 
-Watch = Callable[[Array], None]
+Watch = Callable[[Array], object]
 """Called after the last projection of a step with the right-hand side of its equation, a field."""
 
 
@@ -105,7 +107,7 @@ class Stepper:
         self.start_diffusion = self._diffusion_start()
         self._record()
 
-    def _record(self):
+    def _record(self) -> None:
         """Let the device replay a step, or its parts, if it can do so without the host."""
         recorded = self.kernels.backend.recorded
         parts = (
@@ -157,7 +159,7 @@ class Stepper:
         if (depth := wait_for_depth()) > 1:
             advection.advect_density(depth)
 
-    def _diffuse_velocity(self):
+    def _diffuse_velocity(self) -> None:
         """Add forces, diffuse and project: the result is the next velocity."""
         self._add_forces()
         state = self.state
@@ -167,16 +169,16 @@ class Stepper:
         self._project(state.next_velocity, self.first_scratch)
         self.halo.fill(*state.next_velocity)
 
-    def _project_velocity_and_diffuse_density(self, watch: Watch | None = None):
-        """Project the velocity after advection, and diffuse the density: the result is the next density."""
+    def _project_velocity_and_diffuse_density(self, watch: Watch | None = None) -> None:
+        """Project the velocity after advection, and diffuse the density into the next one."""
         state = self.state
         self.halo.fill(state.velocity.w)  # of u and v, no difference is along z
         self._project(state.velocity, self.second_scratch)
         self._keep_projection(watch)
         self._diffuse(state.density, state.next_density, self.density_diffusion)
 
-    def _keep_projection(self, watch: Watch | None):
-        """Store pressure and divergence where the next step, or somebody who watches, finds them."""
+    def _keep_projection(self, watch: Watch | None) -> None:
+        """Store pressure and divergence, if the next step or a caller needs them."""
         state = self.state
         pressure, divergence, _ = state.next_velocity
         if watch or self.physics.carry_over:
@@ -188,7 +190,7 @@ class Stepper:
 
     # --- forces -----------------------------------------------------------------------------------
 
-    def _add_forces(self):
+    def _add_forces(self) -> None:
         """Add buoyancy and vorticity confinement over a step."""
         state = self.state
         dt = self.physics.dt
@@ -198,7 +200,7 @@ class Stepper:
         if self.physics.confinement:
             self._confine(dt * self.physics.confinement)
 
-    def _confine(self, strength):
+    def _confine(self, strength: float) -> None:
         state = self.state
         length = state.next_density
         self.halo.fill(*state.velocity)
@@ -210,7 +212,7 @@ class Stepper:
 
     # --- diffusion --------------------------------------------------------------------------------
 
-    def _diffusions(self):
+    def _diffusions(self) -> tuple[list[Diffusion], Diffusion]:
         """Return the diffusion of the components of the velocity, and that of the density."""
         physics = self.physics
         slab = self.kernels.slab
@@ -237,7 +239,7 @@ class Stepper:
         self.solver.solve(x, b, diffusion.equation, diffusion.scratch)
         self.kernels.merge(x, target)
 
-    def _diffusion_start(self):
+    def _diffusion_start(self) -> Callable[[Array, Array], None]:
         """Return what prepares right-hand side and first guess of a diffusion."""
         if self.physics.carry_over:
             return self._start_from_carried
@@ -245,23 +247,23 @@ class Stepper:
             self.physics.projection
         ]
 
-    def _start_from_field(self, field: Array, target: Array):
+    def _start_from_field(self, field: Array, target: Array) -> None:
         """Take the field for right-hand side and first guess."""
         self.kernels.split_twice(field, self.state.b, self.state.x)
 
-    def _start_from_zero(self, field: Array, target: Array):
+    def _start_from_zero(self, field: Array, target: Array) -> None:
         """Guess zero, as the course program does where its scratch arrays are cleared."""
         self.kernels.split(field, self.state.b)
         self.kernels.clear(self.state.x)
 
-    def _start_from_carried(self, field: Array, carried: Array):
+    def _start_from_carried(self, field: Array, carried: Array) -> None:
         """Add what is carried over, and take it for the first guess, as the course program does."""
         self.kernels.split_carried(field, self.physics.dt, carried, self.state.b, self.state.x)
 
     # --- projection -------------------------------------------------------------------------------
 
-    def _project(self, velocity: Velocity, scratch: Array):
-        """Make `velocity` free of divergence; the pressure stays in x, the right side of its equation in b.
+    def _project(self, velocity: Velocity, scratch: Array) -> None:
+        """Make a velocity free of divergence; pressure and right-hand side stay in x and b.
 
         The halo planes of its component along z are valid before, those of no component after.
         """

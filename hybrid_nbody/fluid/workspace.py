@@ -1,4 +1,4 @@
-"""The memory of a step on one rank: its fields, those of the solver, and what of them is free when."""
+"""The memory of a step on one rank: fields, arrays of the solver, and scratch made of both."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 
 
 class Pair(NamedTuple):
-    """Two fields that lie side by side in memory, so that both together are one piece of scratch."""
+    """Two fields that lie side by side in memory: together they are one piece of scratch."""
 
     first: str
     second: str
@@ -22,7 +22,8 @@ DIFFUSION = {
     "w": Pair("w", "next_w"),
     "density": Pair("density", "next_density"),
 }
-"""Free while a field is diffused: the field, which is the right-hand side by then, and the next one."""
+"""Free while a field is diffused: the field, whose values are in the right-hand side by then, and
+the next one."""
 
 FIRST_PROJECTION = Pair("v", "w")
 """Free while the next velocity is projected: the present one has been diffused."""
@@ -33,7 +34,7 @@ SECOND_PROJECTION = Pair("next_u", "next_v")
 
 @dataclass(frozen=True)
 class Workspace:
-    """Fields by name, colours of the solver, and scratch memory made of what is not needed meanwhile.
+    """Fields by name, colours of the solver, and scratch made of those not needed meanwhile.
 
     Attributes
     ----------
@@ -105,7 +106,7 @@ class State:
 
     @property
     def carried(self) -> tuple[Array, ...]:
-        """Return the arrays that a run which carries over takes from step to step, beside velocity and density."""
+        """Return what a run that carries over keeps, beside velocity and density."""
         return *self.next_velocity, self.next_density
 
 

@@ -1,4 +1,4 @@
-"""The fluid model: a step against the slow truth, and the same bits on any ranks, threads and after any restart."""
+"""The fluid model: against the reference, and the same bits on any ranks, threads and restart."""
 
 from dataclasses import replace
 
@@ -219,7 +219,7 @@ def overwritten(action, place):
 @pytest.mark.parametrize("physics", PHYSICS)
 @pytest.mark.parametrize("solver", [red_black, over_relaxed, cycles])
 def test_memory_that_is_lent_is_free(backend, alone, physics, solver):
-    """What lies there when a solver or an advection gets it does not matter to a step, nor to diagnostics."""
+    """What scratch memory holds does not matter to a solver or an advection."""
     models = [
         make_model((34, 8, 12), PHYSICS[physics], alone, stirring(CELLS), backend, solver=solver)
         for _ in range(2)

@@ -41,7 +41,7 @@ def error(number, advection, backend, communicator):
 
 @pytest.mark.parametrize(("advection", "best"), [("semi-lagrangian", 0.1), ("maccormack", 0.02)])
 def test_errors_fall_with_the_first_order(backend, alone, advection, best):
-    """Both steps, in space and in time, are halved; splitting keeps MacCormack's advection at first order in time."""
+    """Steps in space and time are halved; splitting keeps MacCormack's scheme at first order."""
     errors = np.array([error(number, advection, backend, alone) for number in (8, 16, 32)])
     orders = np.log2(errors[:-1] / errors[1:])
     assert (orders > 0.75).all(), (errors, orders)

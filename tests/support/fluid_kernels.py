@@ -25,7 +25,7 @@ INSIDE = slice(1, -1)
 
 
 def make_kernels(slab, dtype="f8", threads=1):
-    """Return the kernels of a slab; several threads wait for each other where tests share the cores."""
+    """Return the kernels of a slab; by default of one thread, since tests share the cores."""
     return make_slab_kernels(make_backend("cpu", threads), slab, dtype)
 
 
@@ -57,7 +57,7 @@ def insides(fields):
 
 
 def coloured(kernels, field):
-    """Return a field by colour; what lies between the rows and in the halos is not a number, and must not matter."""
+    """Return a field by colour; padding and halos are NaN, which must not matter."""
     colours = kernels.colours()
     colours.fill(np.nan)
     kernels.split(field, colours)

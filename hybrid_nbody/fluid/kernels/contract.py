@@ -155,13 +155,13 @@ class PeerMemory(Protocol):
 
 
 class PeerPlanes(Protocol):
-    """Planes that kernels write into the memory of neighbouring ranks, and a barrier on the device."""
+    """Planes pushed into the memory of neighbouring ranks, and a device-side barrier."""
 
     def begin(self, solve: PassSolve) -> None:
         """Push the outermost planes of both arrays of a solve, before its first pass."""
 
     def after(self, step: Pass) -> None:
-        """Push what the next pass needs of the target of a pass, and combine the flags of all ranks."""
+        """Push what the next pass needs of the target of a pass; combine the flags of all ranks."""
 
 
 class Kernels(Protocol):
@@ -312,7 +312,10 @@ class Kernels(Protocol):
         """
 
     def advect_velocity(self, out: Velocity, flow: Flow, scratch: Array | None = None) -> None:
-        """Fill `out` with what a flow carries of its own velocity, from no further than a halo plane."""
+        """Fill `out` with what a flow carries of its own velocity.
+
+        Fluid comes from no further than a halo plane.
+        """
 
     def correct(
         self, source: Source, forward: Array, out: Array, flow: Flow, scratch: Array | None = None
@@ -357,60 +360,3 @@ class Kernels(Protocol):
 
     def plane_squares(self, *fields: Array) -> np.ndarray:
         """Return the sum over fields of the squares of every plane."""
-
-
-class CoarseSystem(NamedTuple):
-    """The equations of a coarse grid of multigrid, whose fields are not taken apart by colour.
-
-    Attributes
-    ----------
-    x, b : (planes + 2, ny, nx) array
-        Solution, with valid halo planes, and right-hand side.
-    equation : Stencil
-        That of the finest grid.
-    couplings : tuple of array
-        Those of x, y and z; see `hybrid_nbody.fluid.solvers.coarsening.couplings`.
-    first : int
-        Global number of the first plane.
-    """
-
-    x: Array
-    b: Array
-    equation: Stencil
-    couplings: tuple[Array, Array, Array]
-    first: int
-
-
-Tables = tuple[tuple[Array, ...], ...]
-"""`Averaging` or `Interpolation` of `hybrid_nbody.fluid.solvers.coarsening`, one for each axis, on the
-device."""
-
-
-class MultigridKernels(Protocol):
-    """The operations on coarse grids, and between grids: restriction and prolongation."""
-
-    def clear(self, array: Array) -> None:
-        """Fill an array with zeros."""
-
-    def subtract_mean(self, array: Array) -> None:
-        """Subtract the mean of an array that is complete on every rank, halo planes left aside."""
-
-    def sweep(self, colour: int, system: CoarseSystem) -> None:
-        """Relax the cells of one colour of a coarse grid; colour 0 has x + y + z even."""
-
-    def restrict_rows(self, system: CoarseSystem, tables: Tables, rows: Array) -> None:
-        """Fill `rows`, (planes + 2, my, mx), with the residual averaged along x and y."""
-
-    def restrict_finest_rows(
-        self, x: Array, b: Array, equation: Stencil, tables: Tables, rows: Array
-    ) -> None:
-        """Fill `rows` with the residual of the finest grid, which is stored by colour."""
-
-    def restrict_planes(self, rows: Array, table: tuple[Array, ...], coarse: Array) -> None:
-        """Fill `coarse`, (m + 2, my, mx), with averages along z of `rows`, whose halo planes are valid."""
-
-    def prolong(self, coarse: Array, tables: Tables, x: Array) -> None:
-        """Add what is interpolated from `coarse`, halo planes included, to a coarse grid."""
-
-    def prolong_to_finest(self, coarse: Array, tables: Tables, tolerance: float, x: Array) -> None:
-        """Do the same to the finest grid, and note larger changes in `changed` of its kernels."""

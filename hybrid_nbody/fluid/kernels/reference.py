@@ -1,4 +1,4 @@
-"""The stable-fluids step in plain NumPy and float64: slow, and what the kernels of all devices are tested against.
+"""The stable-fluids step in plain NumPy and float64, against which all kernels are tested.
 
 Arrays are (nz, ny, nx) and hold the whole grid; `boundary` and `ghosts` are those of
 `hybrid_nbody.fluid.grid`. The method is that of Stam, "Stable Fluids" (SIGGRAPH 1999), on cell
@@ -7,6 +7,7 @@ centres.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def ghost_of(cell: np.ndarray, ghost: Ghost) -> np.ndarray:
 def layers(
     field: np.ndarray, axis: int, boundary: Boundary, ghosts: Ghosts
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what lies before the first and behind the last cells of a field along x, y or z (0, 1, 2)."""
+    """Return what lies before the first and behind the last cells along x, y or z (0, 1, 2)."""
     first = np.take(field, [0], AXES[axis])
     last = np.take(field, [-1], AXES[axis])
     if boundary.periodic[axis]:
@@ -37,7 +38,7 @@ def layers(
 
 
 def padded(field: np.ndarray, boundary: Boundary, ghosts: Ghosts) -> np.ndarray:
-    """Return `field` with a ghost layer; edges and corners follow from the axes, one after another."""
+    """Return a field with a ghost layer, made along one axis after another."""
     for axis in range(3):
         before, behind = layers(field, axis, boundary, ghosts)
         field = np.concatenate([before, field, behind], AXES[axis])
@@ -45,7 +46,7 @@ def padded(field: np.ndarray, boundary: Boundary, ghosts: Ghosts) -> np.ndarray:
 
 
 def shifted(ghosted: np.ndarray, axis: int, offset: int) -> np.ndarray:
-    """Return the neighbours at `offset` cells along x, y or z (0, 1, 2) of the cells of a padded array."""
+    """Return the neighbours of cells, at `offset` along x, y or z (0, 1, 2), in a padded array."""
     cut = [slice(1, -1)] * 3
     cut[AXES[axis]] = slice(1 + offset, ghosted.shape[AXES[axis]] - 1 + offset)
     return ghosted[tuple(cut)]
@@ -54,7 +55,7 @@ def shifted(ghosted: np.ndarray, axis: int, offset: int) -> np.ndarray:
 def neighbours(
     field: np.ndarray, boundary: Boundary, ghosts: Ghosts, walls: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the sum of the six neighbours; ghosts are made of `walls`, by default of the field itself."""
+    """Return the sum of the six neighbours, with ghosts of `walls`, by default of the field."""
     total = np.zeros_like(field)
     for axis in range(3):
         source = field if walls is None or boundary.periodic[axis] else walls
@@ -76,7 +77,7 @@ def difference(field: np.ndarray, axis: int, boundary: Boundary, ghosts: Ghosts)
 
 
 def colour_of(shape: tuple[int, ...]) -> np.ndarray:
-    """Return 0 for cells of the first colour of a red-black iteration, those with x + y + z even, 1 for the others."""
+    """Return the colour of every cell, 0 where x + y + z is even, else 1."""
     return np.indices(shape).sum(axis=0) % 2
 
 
@@ -117,7 +118,10 @@ def relax(
     tolerance: float = 0.0,
     factors: Factors | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Return x after red-black iterations, and how many were done: they stop after a change of at most `tolerance`."""
+    """Return x after red-black iterations, and their number.
+
+    They stop after one in which no cell changes by more than `tolerance`.
+    """
     factors = factors or stencil.fixed_ghost_factors
     for done in range(1, iterations + 1):
         x, change = iterate(x, b, stencil, boundary, factors)
@@ -203,7 +207,10 @@ def corners(
 def advect(
     field: np.ndarray, velocity: Components, scale: float, boundary: Boundary, ghosts: Ghosts
 ) -> np.ndarray:
-    """Return what the velocity carries to each cell: linear backtrace, trilinear interpolation (semi-Lagrangian)."""
+    """Return what the velocity carries to each cell, semi-Lagrangian.
+
+    Traces are straight, and interpolation is trilinear.
+    """
     total = np.zeros_like(field)
     for value, weight in corners(field, velocity, scale, boundary, ghosts):
         total = total + weight * value
@@ -213,7 +220,9 @@ def advect(
 def advect_maccormack(
     field: np.ndarray, velocity: Components, scale: float, boundary: Boundary, ghosts: Ghosts
 ) -> np.ndarray:
-    """Return the same with half the error of going there and back taken off, within the values around the source.
+    """Return the same less half the error of going there and back: MacCormack's scheme.
+
+    The result stays within the values around the departure point.
 
     Selle, Fedkiw, Kim, Liu & Rossignac, "An Unconditionally Stable MacCormack Method" (J. Sci.
     Comput. 35, 2008).
@@ -244,7 +253,9 @@ SMALLEST = 1e-20
 def confinement(
     velocity: Components, boundary: Boundary, spacing: float, strength: float
 ) -> Components:
-    """Return the acceleration of vorticity confinement: strength * spacing * (N x curl u), N the unit grad |curl u|.
+    """Return the acceleration of vorticity confinement: ``strength * spacing * (N x curl u)``.
+
+    N is the unit gradient of the length of curl u.
 
     Fedkiw, Stam & Jensen, "Visual Simulation of Smoke" (SIGGRAPH 2001).
     """
@@ -263,14 +274,17 @@ def diffuse(
     ratio: float,
     boundary: Boundary,
     ghosts: Ghosts,
-    **options,
+    **options: Any,
 ) -> np.ndarray:
-    """Return `field` after an implicit step of diffusion, relaxed from `guess`; `ratio` is dt * diffusivity / h^2."""
+    """Return a field after an implicit step of diffusion, relaxed from a guess.
+
+    `ratio` is dt * diffusivity / h^2.
+    """
     return relax(guess, field, diffusion(ratio, ghosts), boundary, **options)[0]
 
 
 def project(
-    velocity: Components, boundary: Boundary, factor: float, **options
+    velocity: Components, boundary: Boundary, factor: float, **options: Any
 ) -> tuple[Components, np.ndarray, np.ndarray]:
     """Return the velocity less a gradient, the pressure and the right-hand side of its equation."""
     spacing = 1.0 / max(velocity[0].shape)
@@ -289,7 +303,7 @@ def step(
     boundary: Boundary,
     factor: float,
     guess: Callable[[np.ndarray], np.ndarray] = np.copy,
-    **options,
+    **options: Any,
 ) -> tuple[Components, np.ndarray]:
     """Return velocity and density after a step without carry-over.
 

@@ -1,4 +1,4 @@
-"""The contract of the solvers of a step's linear systems, when a solve ends, and the loop of iterations."""
+"""What the solvers of linear systems share: contract, criteria and the loop of iterations."""
 
 import math
 from collections.abc import Callable
@@ -91,7 +91,7 @@ class ChangeCriterion:
 
 
 class ResidualCriterion:
-    """A solve ends when the largest residual is within the tolerance times the largest right-hand side."""
+    """A solve ends when no residual exceeds the tolerance times the largest right-hand side."""
 
     tolerated_change = math.inf
 

@@ -1,4 +1,4 @@
-"""The coarser grids of multigrid, and how values pass between a grid and the next, along one axis at a time.
+"""The coarser grids of multigrid: restriction and prolongation along one axis at a time.
 
 A coarser axis has half the cells, rounded up, of one common length: of an odd number it makes cells
 of less than twice the length. Grids so stay uniform, any number of cells can be halved, and all
@@ -63,7 +63,7 @@ def grid_sizes(cells: Cells, periodic: tuple[bool, bool, bool]) -> list[Cells]:
     return sizes
 
 
-def _coarser(cells: Cells, finest: Cells, periodic) -> Cells:
+def _coarser(cells: Cells, finest: Cells, periodic: tuple[bool, bool, bool]) -> Cells:
     """Return the cells of the next grid."""
     spacings = [whole / number for whole, number in zip(finest, cells, strict=True)]
     longest = MOST_STRETCHED * min(
@@ -75,7 +75,10 @@ def _coarser(cells: Cells, finest: Cells, periodic) -> Cells:
 
 
 def _halved(number: int, wraps: bool) -> int:
-    """Return half of a number of cells; on a periodic axis an even one, so that no two neighbours are of one colour."""
+    """Return half of a number of cells.
+
+    On a periodic axis it is even, so that no two neighbours are of one colour.
+    """
     half = -(-number // 2)
     return half + half % 2 if wraps and half > 1 else half
 
@@ -86,7 +89,7 @@ def centre_planes(fine: int, coarse: int) -> np.ndarray:
 
 
 def averaging(fine: int, coarse: int) -> Averaging:
-    """Return how `coarse` cells are the averages of `fine` ones: by the lengths that they have in common."""
+    """Return how `coarse` cells average `fine` ones: by the lengths that they have in common."""
     cell = np.arange(coarse)
     index = cell * fine // coarse + np.arange(TAPS)[:, None]
     common = np.minimum((index + 1) * coarse, (cell + 1) * fine) - np.maximum(
@@ -96,15 +99,15 @@ def averaging(fine: int, coarse: int) -> Averaging:
     return Averaging(np.minimum(index, last).astype(np.uint32), np.maximum(common, 0) / fine)
 
 
-def interpolation(fine: int, coarse: int, periodic: bool, sign: int):
-    """Return how `fine` cells lie between `coarse` ones: an `Interpolation` whose cells may be -1 or `coarse`.
+def interpolation(fine: int, coarse: int, periodic: bool, sign: int) -> Interpolation:
+    """Return how `fine` cells lie between `coarse` ones, whose index may be -1 or `coarse`.
 
     They are those only where the axis is periodic. Behind a wall is a ghost: `sign` times the cell
     at the wall.
     """
-    place = (2 * np.arange(fine) + 1) * coarse - fine  # in halves of a fine cell times `coarse`
-    lower = place // (2 * fine)
-    part = place % (2 * fine) / (2 * fine)
+    location = (2 * np.arange(fine) + 1) * coarse - fine  # 2 * coarse * fine is the whole axis
+    lower = location // (2 * fine)
+    part = location % (2 * fine) / (2 * fine)
     weights = [1.0 - part, part]
     cells = [lower, lower + 1]
     if not periodic:
@@ -117,10 +120,10 @@ def interpolation(fine: int, coarse: int, periodic: bool, sign: int):
 
 
 def couplings(number: int, spacing: float, periodic: bool, sign: int) -> np.ndarray:
-    """Return (3, number) factors of the previous cell, the next cell and, to be subtracted, the cell itself.
+    """Return (3, number) factors of the previous cell, the next one and the cell itself.
 
-    They make the second difference along an axis; a wall is where a factor of a neighbour is 0, and
-    its ghost is `sign` times the cell.
+    The first two, less the third, make the second difference along an axis. A wall is where the
+    factor of a neighbour is 0; its ghost is `sign` times the cell.
     """
     factors = np.array([1.0, 1.0, 2.0])[:, None] * np.ones(number) / spacing**2
     if periodic and number == 1:

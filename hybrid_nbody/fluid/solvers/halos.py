@@ -1,8 +1,9 @@
 """How ranks provide the planes of their neighbours between the passes of a solve."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from hybrid_nbody.fluid.kernels.contract import Kernels, Pass, PassSolve, PeerPlanes
+from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 
 
 class PassHalo(Protocol):
@@ -21,6 +22,9 @@ class PassHalo(Protocol):
         """Fill the halo planes of the solution."""
 
 
+Halo = HaloExchange | FullGrid
+
+
 class OwnGrid:
     """The planes of a rank that owns all of them.
 
@@ -30,7 +34,7 @@ class OwnGrid:
         Fills the halo planes of solutions.
     """
 
-    def __init__(self, halo):
+    def __init__(self, halo: Halo):
         self.halo = halo
 
     def begin(self, solve: PassSolve) -> None:
@@ -58,7 +62,7 @@ class ExchangedPlanes:
         Planes of the right-hand side beyond each end that a pass reads.
     """
 
-    def __init__(self, halo, depth: int):
+    def __init__(self, halo: HaloExchange, depth: int):
         self.halo = halo
         self.depth = depth
 
@@ -90,7 +94,7 @@ class PushedPlanes:
     peers : PeerPlanes
     """
 
-    def __init__(self, halo, peers: PeerPlanes):
+    def __init__(self, halo: HaloExchange, peers: PeerPlanes):
         self.halo = halo
         self.peers = peers
 
@@ -111,8 +115,11 @@ class PushedPlanes:
             self.halo.fill(*solve.x)
 
 
-def pass_halo(kernels: Kernels, halo) -> PassHalo:
-    """Return how passes see the planes of other ranks, and let all ranks do equally long ones; collective."""
+def pass_halo(kernels: Kernels, halo: Any) -> PassHalo:
+    """Return how passes see the planes of other ranks; collective.
+
+    All ranks agree on the length of passes.
+    """
     if kernels.slab.complete:
         return OwnGrid(halo)
     kernels.longest_pass = min(halo.communicator.gather(kernels.longest_pass))

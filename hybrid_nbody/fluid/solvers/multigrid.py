@@ -1,10 +1,10 @@
 """Multigrid for the linear systems of a step, on the planes of all ranks.
 
-Every cycle relaxes the finest grid, solves for the error on a grid of half the cells, which does the
-same with the next one, adds that, and relaxes once more: V(2,1) with red-black sweeps, averages on
-the way down and trilinear interpolation on the way up (Trottenberg, Oosterlee & Schueller,
-"Multigrid", 2001; Mohr & Wienands, "Cell-centred multigrid revisited", 2004). The error falls by 6
-or more in a cycle, whatever the size.
+Every cycle relaxes the finest grid, solves for the error on a grid of half the cells, which does
+the same with the next one, adds that, and relaxes once more: V(2,1) with red-black sweeps,
+restriction by averages and prolongation by trilinear interpolation (Trottenberg, Oosterlee &
+Schueller, "Multigrid", 2001; Mohr & Wienands, "Cell-centred multigrid revisited", 2004). The error
+falls by 6 or more in a cycle, whatever the size.
 
 Slabs are shared out as long as every rank has a few planes. Smaller grids are complete on every
 rank, all of which do the same work: no messages, and the same bits.
@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.grid import Ghosts, Slab
-from hybrid_nbody.fluid.kernels.contract import (
-    Array,
-    CoarseSystem,
-    Kernels,
-    MultigridKernels,
-    Relaxation,
-    Tables,
-)
+from hybrid_nbody.fluid.kernels.contract import Kernels, Relaxation
+from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem, MultigridKernels, Tables
 from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, IterativeSolver
 from hybrid_nbody.fluid.solvers.coarsening import (
+    Averaging,
+    Interpolation,
     averaging,
     centre_planes,
     couplings,
@@ -51,6 +48,12 @@ SHARED_CELLS = 1 << 15
 CENTRED_CELLS = 1 << 12
 """On the first grid of at most this many cells, the mean of a singular problem's right-hand side is
 subtracted."""
+
+
+Signs = tuple[int, int, int]
+"""Signs of the ghosts of x, y and z."""
+
+Interpolations = tuple[Interpolation, Interpolation, Interpolation]
 
 
 class Level:
@@ -82,8 +85,8 @@ class Level:
         self.halo = halo
         self.backend = kernels.backend
         self.dtype = kernels.dtype
-        self.first = halo.own.start
-        self.planes = halo.own.stop - halo.own.start
+        self.first: int = halo.own.start
+        self.planes: int = halo.own.stop - halo.own.start
         self.couplings = cache(self._couplings)
 
     @property
@@ -96,12 +99,13 @@ class Level:
         """Return whether ranks own different planes."""
         return self.planes < self.cells[2]
 
-    def _couplings(self, ghosts: Ghosts):
+    def _couplings(self, ghosts: Ghosts) -> tuple[Array, Array, Array]:
         """Return the tables of x, y and z on the device; that of z for this rank's planes."""
         axes = zip(self.cells, self.spacings, self.periodic, ghosts.axis_signs, strict=True)
         tables = [couplings(*axis) for axis in axes]
         tables[2] = tables[2][:, self.first : self.first + self.planes]
-        return tuple(upload(table, self) for table in tables)
+        x, y, z = (upload(table, self) for table in tables)
+        return x, y, z
 
 
 class Transfer:
@@ -136,7 +140,7 @@ class Transfer:
         self.prolongation = cache(self._upload_interpolation)
         self.shape = fine.planes + 2, coarse.cells[1], coarse.cells[0]
 
-    def _averaging(self):
+    def _averaging(self) -> tuple[Averaging, Averaging, Averaging]:
         sizes = zip(self.fine.cells, self.coarse.cells, strict=True)
         x, y, z = (averaging(*axis) for axis in sizes)
         z = type(z)(z.cells[:, self.own] - self.fine.first + 1, z.weight[:, self.own])
@@ -145,19 +149,20 @@ class Transfer:
     def _upload_interpolation(self, ghosts: Ghosts) -> Tables:
         return tuple(upload(table, self.fine) for table in self._interpolation(ghosts.axis_signs))
 
-    def _interpolation(self, signs):
+    def _interpolation(self, signs: Signs) -> Interpolations:
         sizes = zip(self.fine.cells, self.coarse.cells, self.fine.periodic, signs, strict=True)
         x, y, z = (interpolation(*axis) for axis in sizes)
         return wrapped(x, self.coarse.cells[0]), wrapped(y, self.coarse.cells[1]), self._own(z)
 
-    def _own(self, table):
-        """Return the part of the table of z that this rank's planes need, from its first halo plane on."""
-        first, start = self.fine.first, self.own.start
+    def _own(self, table: Interpolation) -> Interpolation:
+        """Return this rank's part of the table of z, counted from its first halo plane."""
+        first = self.fine.first
+        start = self.own.start
         table = type(table)(*(part[first : first + self.fine.planes] for part in table))
         return table._replace(lower=table.lower - start + 1, upper=table.upper - start + 1)
 
     def view(self, coarse: Array) -> Array:
-        """Return the planes of an array of the coarse grid that are this rank's, and one beyond each end."""
+        """Return this rank's planes of an array of the coarse grid, and one beyond each end."""
         start = self.own.start - self.coarse.first
         return coarse[start : start + self.own.stop - self.own.start + 2]
 
@@ -167,20 +172,23 @@ class Transfer:
             self.transport.allgather(coarse[1:-1], self.partition)
 
 
-def wrapped(table, number: int):
-    """Return an `Interpolation` whose cells beyond the ends of a periodic axis are those at its other end."""
+def wrapped(table: Interpolation, number: int) -> Interpolation:
+    """Return an `Interpolation` without indices beyond the ends: those are at the other end."""
     return table._replace(lower=table.lower % number, upper=table.upper % number)
 
 
-def upload(table, level: Level):
-    """Return a table, or a named tuple of them, on the device: indices as uint32, the rest in the working type."""
+def upload(table: Any, level: Level) -> Any:
+    """Return a table, or a named tuple of them, on the device.
+
+    Indices become uint32, other numbers the working type.
+    """
     if isinstance(table, tuple):
         return type(table)(*(upload(part, level) for part in table))
     dtype = np.uint32 if np.issubdtype(table.dtype, np.integer) else level.dtype
     return level.backend.upload(np.ascontiguousarray(table, dtype))
 
 
-def by_colour(table, number: int):
+def by_colour(table: np.ndarray, number: int) -> np.ndarray:
     """Return the table of a row of the finest grid in the order of its colours.
 
     The last axis, over cells x, becomes (2, half): even x, then odd x, where a missing last one
@@ -194,12 +202,12 @@ def by_colour(table, number: int):
 class FinestTransfer(Transfer):
     """The transfer from and to the finest grid, whose cells are stored by colour."""
 
-    def _averaging(self):
+    def _averaging(self) -> tuple[Averaging, Averaging, Averaging]:
         x, y, z = super()._averaging()
         half = (self.fine.cells[0] + 1) // 2
         return type(x)(x.cells % 2 * half + x.cells // 2, x.weight), y, z
 
-    def _interpolation(self, signs):
+    def _interpolation(self, signs: Signs) -> Interpolations:
         x, y, z = super()._interpolation(signs)
         return type(x)(*(by_colour(part, self.fine.cells[0]) for part in x)), y, z
 
@@ -225,8 +233,8 @@ class Multigrid(IterativeSolver):
         self.systems, self.rows = self._lay_out(equation, scratch)
         self.iterate(x, b, equation)
 
-    def _lay_out(self, equation, scratch):
-        """Return the systems of coarse grids, and rows for restriction: in scratch memory if they fit."""
+    def _lay_out(self, equation: Stencil, scratch: Array) -> tuple[list[CoarseSystem], list[Array]]:
+        """Return the systems of coarse grids, and rows for restriction, in scratch if they fit."""
         shapes = [shape for level in self.levels[1:] for shape in (level.shape, level.shape)]
         shapes += [transfer.shape for transfer in self.transfers]
         ends = np.cumsum([np.prod(shape) for shape in shapes]).tolist()
@@ -244,7 +252,7 @@ class Multigrid(IterativeSolver):
         return systems, arrays[number:]
 
     def improve(self, x: Array, b: Array, equation: Stencil) -> None:
-        """Do one cycle; the halo planes of the second colour of `x` are valid before it, and all after it."""
+        """Do one cycle; see `IterativeSolver`. All halo planes of `x` are valid after it."""
         self._relax_finest(x, b, equation, PRE_SWEEPS)
         transfer = self.transfers[0]
         kernels = self.coarse_kernels
@@ -256,7 +264,7 @@ class Multigrid(IterativeSolver):
         self.halo.fill(x[1])
         self._relax_finest(x, b, equation, POST_SWEEPS)
 
-    def _relax_finest(self, x, b, equation, iterations):
+    def _relax_finest(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
         factors = equation.relaxation_factors()
         relaxation = Relaxation(equation, factors, self.criterion.tolerated_change)
         for _ in range(iterations):
@@ -264,7 +272,7 @@ class Multigrid(IterativeSolver):
                 self.kernels.sweep(colour, x, b, relaxation)
                 self.halo.fill(x[colour])
 
-    def _solve_coarser(self, index, equation):
+    def _solve_coarser(self, index: int, equation: Stencil) -> None:
         """Restrict the rows of grid `index` to the next one, and improve the solution there."""
         transfer = self.transfers[index]
         rows = self.rows[index]
@@ -278,7 +286,7 @@ class Multigrid(IterativeSolver):
         self.coarse_kernels.clear(x)
         self._improve_coarse(index + 1, equation)
 
-    def _improve_coarse(self, index, equation):
+    def _improve_coarse(self, index: int, equation: Stencil) -> None:
         """Do a cycle on coarse grid `index`."""
         last = index == len(self.levels) - 1
         if last and equation.singular:
@@ -288,7 +296,7 @@ class Multigrid(IterativeSolver):
             self._correct_coarse(index, equation)
             self._relax_coarse(index, POST_SWEEPS)
 
-    def _correct_coarse(self, index, equation):
+    def _correct_coarse(self, index: int, equation: Stencil) -> None:
         """Correct the solution on coarse grid `index` by that on the next one."""
         transfer = self.transfers[index]
         system = self.systems[index - 1]
@@ -298,7 +306,7 @@ class Multigrid(IterativeSolver):
         self.coarse_kernels.prolong(coarse, transfer.prolongation(equation.ghosts), system.x)
         self.levels[index].halo.fill(system.x)
 
-    def _relax_coarse(self, index, iterations):
+    def _relax_coarse(self, index: int, iterations: int) -> None:
         system = self.systems[index - 1]
         for _ in range(iterations):
             for colour in COLOURS:
@@ -330,7 +338,7 @@ def is_shared(cells: tuple[int, int, int], partition: Partition) -> bool:
 
 
 def coarse_halo(shared: bool, partition: Partition, halo: Any) -> HaloExchange | FullGrid:
-    """Return the halo of a coarse grid, which ranks share or have complete; `halo` is the finest grid's."""
+    """Return the halo of a coarse grid; `halo` is the finest grid's."""
     if not shared:
         return FullGrid(partition.total, halo.periodic)
     return HaloExchange(halo.transport, partition, halo.communicator, halo.periodic)

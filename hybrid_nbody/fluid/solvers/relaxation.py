@@ -12,7 +12,9 @@ from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 
 class RedBlack(IterativeSolver):
-    """Gauss-Seidel: every cell of one colour, then every cell of the other. Bits do not depend on ranks or threads.
+    """Gauss-Seidel: every cell of one colour, then every cell of the other.
+
+    Bits do not depend on ranks or threads.
 
     Parameters are those of `IterativeSolver`.
     """

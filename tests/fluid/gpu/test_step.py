@@ -103,7 +103,7 @@ def test_advection_from_nowhere(backend, case, dtype, speed):
 
 @pytest.mark.parametrize("name", ["walls", "periodic"])
 def test_advection_in_a_part_of_the_grid(backend, dtype, name):
-    """The planes around are given, far enough for all traces; a periodic axis does not wrap then."""
+    """All planes that traces reach are given: a periodic axis does not wrap then."""
     case, scale, below = CASES[name], 2.5, 3
     whole, part = make(backend, case, dtype), make(backend, case, dtype, 3, 3)
     velocity, source = velocity_of(case, dtype), values(case, 7)

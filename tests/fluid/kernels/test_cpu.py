@@ -1,4 +1,4 @@
-"""The CPU's fluid kernels against plain NumPy, and bits that must not depend on threads and ranks."""
+"""The CPU's fluid kernels against plain NumPy, with the same bits on any threads and ranks."""
 
 import numpy as np
 import pytest
@@ -145,7 +145,10 @@ def test_ranks_and_threads_lose_the_same_subnormal_numbers(dtype, parts):
 
 
 def test_a_pass_that_did_too_many_iterations_is_taken_back():
-    """Changes of 0.51, 0.062, 0.0021, 0.00013 let the fourth be expected above 0.0008: a fifth is in the same pass."""
+    """Changes of 0.51, 0.062, 0.0021, 0.00013: the fourth is expected above 0.0008.
+
+    So a fifth iteration is in the same pass.
+    """
     random = np.random.default_rng(54)
     slab, stencil = (
         whole((3, 3, 3), FREE),

@@ -50,7 +50,7 @@ def smooth_velocity(slab, dtype):
 @pytest.mark.parametrize("boundary", [FREE, AROUND])
 @pytest.mark.parametrize("shift", list(itertools.product((-1, 0, 1), repeat=3)))
 def test_feet_on_both_sides_of_a_cell_carry_as_the_reference(boundary, dtype, shift):
-    """Those that lie around an edge find there what was stored for them: other memory is not a number."""
+    """Those around an edge find there what was stored for them: other memory is NaN."""
     slab = whole((48, 5, 4), boundary)
     kernels, (source,), out = (
         make_kernels(slab, dtype),

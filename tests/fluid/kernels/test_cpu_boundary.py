@@ -1,4 +1,4 @@
-"""The CPU's kernels with six different faces: other signs at opposite ends of an axis, and walls that move."""
+"""The CPU's kernels with six different faces, some of them walls that move."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The code that the CPU's fluid loops are compiled to: what their speed rests on, and would be lost in silence."""
+"""The machine code of the CPU's fluid loops: what their speed rests on could be lost in silence."""
 
 import platform
 import re
@@ -140,7 +140,8 @@ from mpi4py import MPI
 from support.fluids import DEFAULT, make_model, state, stirring
 from hybrid_nbody.parallel.communicator import Communicator
 
-model = make_model((37, 9, 11), DEFAULT, Communicator(MPI.COMM_SELF), stirring((37, 9, 11)), dtype="f4")
+cells = (37, 9, 11)
+model = make_model(cells, DEFAULT, Communicator(MPI.COMM_SELF), stirring(cells), dtype="f4")
 model.advance(4)
 print(hashlib.sha256(b"".join(field.tobytes() for field in state(model).values())).hexdigest())
 """

@@ -12,11 +12,12 @@ from support.nvrtc import H200
 from support.ranks import on_threads
 
 from hybrid_nbody.fluid.grid import SCALAR, Boundary, Face, Slab
-from hybrid_nbody.fluid.kernels.contract import CoarseSystem, Flow, Relaxation, Solve, Source
+from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source
 from hybrid_nbody.fluid.kernels.gpu import layout, red_black
 from hybrid_nbody.fluid.kernels.gpu.kernels import Kernels
 from hybrid_nbody.fluid.kernels.gpu.multigrid import MultigridKernels
 from hybrid_nbody.fluid.kernels.gpu.peers import BARRIER
+from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem
 from hybrid_nbody.fluid.solvers.halos import PushedPlanes
 from hybrid_nbody.fluid.solvers.relaxation import run_passes
 from hybrid_nbody.fluid.stencil import Stencil, diffusion

@@ -1,4 +1,4 @@
-"""Multigrid: its grids and tables, its rate, and its solution, on any size, kind of boundary and number of ranks.
+"""Multigrid: its grids and tables, its rate and its solution, on any size, boundary and ranks.
 
 The oracle is the exact solution of the discrete equations: between walls, the seven-point Laplacian
 multiplies the mode k of a discrete cosine transform of n cells by 2 - 2 cos(pi k / n) along every
@@ -245,7 +245,10 @@ def test_the_pressure_is_that_of_a_cosine_transform(backend, alone, cells):
 
 
 def test_single_precision_gets_down_to_rounding_and_stays_there(backend, alone):
-    """A right-hand side rounded to float32 has a small average, for which there is no solution: nothing may drift."""
+    """A right-hand side rounded to float32 has a mean, for which there is no solution.
+
+    Nothing may drift.
+    """
     cells = (40, 33, 24)
     b = noise(cells)
     expected = exact(b)
@@ -326,7 +329,7 @@ CASES = [
 def test_any_number_of_ranks_gives_the_bits_of_one(
     communicator, alone, backend, cells, boundary, stencil, weights, fewest, monkeypatch
 ):
-    """With coarse grids shared out down to `fewest` planes of a rank; those of 100 are all whole on every rank."""
+    """With coarse grids shared down to `fewest` planes of a rank; with 100, none is."""
     monkeypatch.setattr(multigrid, "FEWEST_PLANES", fewest)
     monkeypatch.setattr(multigrid, "SHARED_CELLS", multigrid.CENTRED_CELLS // 8)
     monkeypatch.setattr(multigrid, "CENTRED_CELLS", multigrid.CENTRED_CELLS // 8)

@@ -1,4 +1,4 @@
-"""Every solver against the exact solution of the discrete equations, which a cosine transform gives.
+"""Every solver against the exact solution of the discrete equations by a cosine transform.
 
 With walls on all sides the cells x_i = (i + 1/2) h carry the modes cos(k pi x); the seven-point
 Laplacian multiplies each by -(4 / h^2) sin^2(k pi h / 2) along every axis. A normal velocity is
@@ -36,7 +36,10 @@ def right_hand_side(cells=CELLS):
 
 
 def modes(b, eigenvalue):
-    """Return b with every cosine mode divided by ``eigenvalue(sum of the axes' factors)``; the constant stays zero."""
+    """Return b with every cosine mode divided by ``eigenvalue(sum of the axes' factors)``.
+
+    The constant stays zero.
+    """
     factor = 0.0
     for axis, number in enumerate(b.shape):
         shape = [-1 if other == axis else 1 for other in range(3)]
@@ -106,7 +109,7 @@ def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(
 
 
 def test_over_relaxation_needs_far_fewer_iterations(alone, backend):
-    """Four decades of the smoothest mode at 32^3: 2867 sweeps of Gauss-Seidel a decade are the theory at 64^3."""
+    """Four decades of the smoothest mode at 32^3; theory has 2867 sweeps a decade at 64^3."""
     cells = (32, 32, 32)
     b = np.broadcast_to(np.cos(np.pi * (np.arange(32) + 0.5) / 32), (32, 32, 32))
     accuracy = Accuracy(3000, 1e-4, "residual")

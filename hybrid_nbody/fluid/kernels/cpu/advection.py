@@ -1,12 +1,12 @@
-"""Advection on CPU threads: every cell takes the value at its departure point, where its fluid comes from.
+"""Advection on CPU threads: every cell takes the value at its departure point.
 
 All positions are displacements from the cell, so that rounding does not grow with the coordinate,
 and interpolation is ``a + t * (b - a)``, so that a uniform field stays uniform to the last bit.
 
 Cells are taken LANES at a time, along x. In a smooth flow such neighbours come from neighbours:
 where their steps, the displacements rounded down, are the same, the values around all departure
-points are 8 vectors; where they differ by 1 at most, they are selected among 27. Elsewhere each cell
-looks up its own. The result is the same.
+points are 8 vectors; where they differ by 1 at most, they are selected among 27. Elsewhere each
+cell looks up its own. The result is the same.
 """
 
 from typing import Any, NamedTuple
@@ -121,7 +121,7 @@ def departure_points(flow, cell, box):
 
 @inlined
 def corners_of_cell(copy, flow, cell, box):
-    """Return the values around the departure point of one cell, and the parts of the way between them."""
+    """Return the 8 values around the departure point of a cell, and its location between them."""
     scale = flow.scale
     half = type(scale)(0.5)
     column = type(scale)(cell.x)
@@ -139,7 +139,7 @@ def corners_of_cell(copy, flow, cell, box):
 
 @inlined
 def offset_in_copy(copy, x, y, z, box):
-    """Return where a cell lies in the copy with ghosts, and whether all lies there that traces near it read."""
+    """Return where a cell lies in the copy with ghosts, and whether traces near it stay inside."""
     plane = z - copy.origin + MARGIN
     inside = (x >= -1) & (x <= box.last) & (y >= -1) & (y < box.ny)
     inside &= (plane > 0) & (plane < copy.planes - 2)
@@ -148,7 +148,10 @@ def offset_in_copy(copy, x, y, z, box):
 
 @inlined
 def first_steps(steps):
-    """Return the steps of the first cell along x, y and z, and whether all cells have the same; NaN is not."""
+    """Return the steps of the first cell along x, y and z, and whether all cells have the same.
+
+    NaN is the same as nothing.
+    """
     i = first_lane(steps[0])
     j = first_lane(steps[1])
     k = first_lane(steps[2])
@@ -158,7 +161,7 @@ def first_steps(steps):
 
 @inlined
 def smallest_step(steps):
-    """Return the smallest step along an axis, which steps are larger, and whether they are so by no more than 1."""
+    """Return the smallest step along an axis, which steps are larger, and whether by 1 at most."""
     first = first_lane(steps)
     base = first - type(first)(1) if any_of(steps < broadcast(first)) else first
     low = broadcast(base)
@@ -205,7 +208,7 @@ def trace(copy, flow, cell, box):
 
 @compiled
 def bounds_one_by_one(copy, flow, cell, box):
-    """Return the smallest and the largest values around the departure points of LANES cells, looked up one by one."""
+    """Return the values of `trace_bounds`, looked up one by one."""
     low = broadcast(flow.scale)
     high = broadcast(flow.scale)
     for lane in range(LANES):
@@ -232,7 +235,7 @@ def trace_bounds(copy, flow, cell, box):
 
 @compiled
 def advect_row(copy, flow, out, row, box):
-    """Fill a row, given by its first cell, with what the flow carries; the last LANES cells end with the row."""
+    """Fill a row, given by its first cell; the last LANES cells end with the row."""
     for first in range(0, box.nx, LANES):
         cell = shifted(row, min(first, box.nx - LANES))
         store(out, cell.offset, trace(copy, flow, cell, box))

@@ -1,4 +1,4 @@
-"""The ghosts behind the faces of the grid on CPU threads: ``sign * cell + offset``, for every kernel.
+"""The ghosts behind the faces of the grid on CPU threads: ``sign * cell + offset``.
 
 The neighbours of all cells are computed alike: one that is a cell has a sign of 1 and no offset.
 Where no face has an offset, compiled code adds none: a kernel is compiled once for `Signs` and,
@@ -58,7 +58,10 @@ Images = Signs | SignsAndOffsets
 
 
 def make_images(ghosts: Ghosts, number) -> Images:
-    """Return the ghosts of a field as compiled code takes them; ``number(value)`` is of the working type."""
+    """Return the ghosts of a field for compiled code.
+
+    ``number(value)`` converts to the working type.
+    """
     signs = [number(sign) for sign in ghosts.signs]
     if not any(ghosts.offsets):
         return Signs(*signs)
@@ -66,7 +69,7 @@ def make_images(ghosts: Ghosts, number) -> Images:
 
 
 def make_image_table(fields: Sequence[Ghosts], dtype: np.dtype) -> np.ndarray:
-    """Return the ghosts of several fields: (fields, 6) signs, or (fields, 2, 6) signs and offsets."""
+    """Return the ghosts of several fields: (n, 6) signs, or (n, 2, 6) signs and offsets."""
     signs = np.array([ghosts.signs for ghosts in fields], dtype)
     offsets = np.array([ghosts.offsets for ghosts in fields], dtype)
     return np.stack([signs, offsets], axis=1) if offsets.any() else signs

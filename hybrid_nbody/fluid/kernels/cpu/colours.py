@@ -1,4 +1,6 @@
-"""Fields and their two colours on CPU threads: 2 LANES cells of a row are LANES cells of either colour.
+"""Fields and their two colours on CPU threads.
+
+2 LANES cells of a row are LANES cells of either colour.
 
 Fields and colours are flat arrays. What is called for every plane gets their addresses.
 """
@@ -113,7 +115,10 @@ def interleaved(even, odd):
 
 @inlined
 def clear_around(colours, grid):
-    """Store 0 before the first row and after the last one of either colour: halo planes may hold anything."""
+    """Store 0 before the first row and after the last one of either colour.
+
+    These elements belong to halo planes, which may hold anything.
+    """
     for colour in range(2):
         colours[row_offset(colour, 1, 0, grid) - 1] = 0
         colours[row_offset(colour, grid.planes + 1, 0, grid)] = 0
@@ -250,7 +255,7 @@ def difference_between(field, before, after, count, images):
 
 @inlined
 def images_around(before, here, after, low, high):
-    """Return the images of the neighbours before and after an index of an axis; a wall is its own."""
+    """Return the images of the neighbours before and after an index of an axis."""
     return image_if(before == here, low), image_if(after == here, high)
 
 

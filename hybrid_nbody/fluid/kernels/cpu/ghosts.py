@@ -34,7 +34,7 @@ three planes."""
 
 
 class Box(NamedTuple):
-    """The grid that traces cross: numbers alone, since references to arrays are counted at every call.
+    """The grid that traces cross: numbers alone, since compiled calls count references to arrays.
 
     Attributes
     ----------

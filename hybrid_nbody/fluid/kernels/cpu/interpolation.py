@@ -1,4 +1,4 @@
-"""Trilinear interpolation at departure points, on CPU threads: the eight cells around a point, and what lies between.
+"""Trilinear interpolation between the eight cells around a departure point, on CPU threads.
 
 Values are numbers, or vectors of neighbouring cells' points: the arithmetic is the same.
 """
@@ -17,7 +17,10 @@ FARTHEST = 1 << 30
 
 @inlined
 def limits_along(cell, count, ends, half):
-    """Return the bounds of a displacement that ends, on a walled axis, at most half a cell behind the last one."""
+    """Return the bounds of a displacement along an axis.
+
+    Between walls it ends at most half a cell behind the last one.
+    """
     number = type(half)
     if ends != WALLS:
         return number(-FARTHEST), number(FARTHEST)
@@ -35,7 +38,10 @@ def limits_of(y, z, box, half):
 
 @inlined
 def index_along(index, count, ends):
-    """Return an index that exists in a copy with ghosts; between walls, only NaN has led to one that does not."""
+    """Return an index that exists in a copy with ghosts.
+
+    Between walls, only NaN leads to one that does not.
+    """
     if ends == PERIODIC and (index < 0 or index >= count):
         return index % count
     return min(max(index, -1), count) if ends == WALLS else index
@@ -55,7 +61,7 @@ def plane_size(box):
 
 @inlined
 def corner_offset(x, y, z, copy, box):
-    """Return where a cell that has a next one along every axis lies in the flat copy with ghosts."""
+    """Return where a cell lies in the flat copy with ghosts, with a next one along every axis."""
     x = min(index_along(x, box.nx, box.ends_x), box.nx - 1)
     y = min(index_along(y, box.ny, box.ends_y), box.ny - 1)
     plane = index_along(z, box.nz, box.ends_z) - copy.origin + MARGIN
@@ -113,7 +119,10 @@ def maximum_of(v):
 
 @inlined
 def load_corners(data, offset, read, box):
-    """Return the 8 values at an offset and at the next ones along x, y and z; `read` loads numbers or vectors."""
+    """Return the 8 values at an offset and at the next ones along x, y and z.
+
+    `read` loads numbers or vectors.
+    """
     row = row_size(box)
     plane = plane_size(box)
     return (
@@ -156,7 +165,7 @@ def select_in_plane(data, offset, row, next_x, next_y):
 
 @inlined
 def select_corners(data, offset, is_next, box):
-    """Return the values around LANES points, each of which is at an offset or, along any axis, at the next one."""
+    """Return the values around LANES points, each at an offset or, along any axis, at the next."""
     row = row_size(box)
     plane = plane_size(box)
     next_x, next_y, next_z = is_next

@@ -32,7 +32,7 @@ def flat(*arrays: Array) -> tuple[Array, ...]:
 
 
 class Kernels(LinearSystems):
-    """The operations on the fields of one rank's planes; see `hybrid_nbody.fluid.kernels.contract.Kernels`.
+    """The operations on the fields of one rank's planes; see the contract for each.
 
     Parameters are those of `LinearSystems`.
     """
@@ -138,7 +138,9 @@ class Kernels(LinearSystems):
         scale = self.number(-flow.scale)
         advection.correct(copies, flat(*fields), origin, *flat(out), velocity, scale, self.box)
 
-    def _with_ghosts(self, fields, origin, field_ghosts: Ghosts, scratch):
+    def _with_ghosts(
+        self, fields: tuple[Array, ...], origin: int, field_ghosts: Ghosts, scratch: Array | None
+    ) -> tuple[Array, ...]:
         """Return flat copies of fields with ghosts, in scratch memory if they fit."""
         shape = ghosts.ghosted_shape(fields[0])
         copies = self._memory((len(fields), *shape), scratch)
@@ -146,7 +148,7 @@ class Kernels(LinearSystems):
             ghosts.fill_ghosted(field, origin, copy, self.images(field_ghosts), self.box)
         return flat(*copies)
 
-    def _memory(self, shape, scratch):
+    def _memory(self, shape: tuple[int, ...], scratch: Array | None) -> Array:
         """Return an array in scratch memory, or else in memory of our own, which is kept."""
         size = math.prod(shape)
         if scratch is None or scratch.size < size:
@@ -201,7 +203,7 @@ class Kernels(LinearSystems):
         periodic_x, periodic_y, _ = self.slab.periodic
         return self._plane_sums(field, not periodic_x, not periodic_y)
 
-    def _plane_sums(self, field, walled_x, walled_y):
+    def _plane_sums(self, field: Array, walled_x: bool, walled_y: bool) -> np.ndarray:
         result = np.empty(self.slab.planes)
         reductions.plane_sums(field, walled_x, walled_y, result)
         return result

@@ -37,7 +37,7 @@ of all compilation."""
 
 
 class Grid(NamedTuple):
-    """A slab as compiled loops take it: numbers alone, since references to arrays are counted at every call.
+    """A slab for compiled loops: numbers alone, since compiled calls count references to arrays.
 
     Attributes
     ----------
@@ -68,7 +68,10 @@ class Grid(NamedTuple):
 
 
 def make_grid(slab: Slab) -> Grid:
-    """Return the `Grid` of a slab; one that holds a whole periodic axis needs no halo planes along it."""
+    """Return the `Grid` of a slab.
+
+    A slab that holds a whole periodic axis needs no halo planes along it.
+    """
     columns, rows, _ = slab.cells
     planes = slab.planes
     periodic_x, periodic_y, periodic_z = slab.periodic
@@ -92,7 +95,7 @@ def make_grid(slab: Slab) -> Grid:
 
 
 def aligned(table: np.ndarray) -> np.ndarray:
-    """Return a flat copy that starts at a cache line: no vector of it is then loaded from two lines."""
+    """Return a flat copy that starts at a cache line: no vector is then loaded from two lines."""
     copy = aligned_zeros(table.shape, table.dtype).reshape(-1)
     copy[:] = table.reshape(-1)
     return copy
@@ -165,7 +168,7 @@ def row_offset(colour, z, y, grid):
 
 @inlined
 def first_column(colour, z, y, grid):
-    """Return the x of the first cell of a colour in a row: 0 of x = 0, 2, 4 ..., 1 of x = 1, 3, 5 ..."""
+    """Return x of the first cell of a colour in a row: 0, or 1 if its cells are x = 1, 3, 5 ..."""
     return (colour + y + grid.first + z - 1) & 1
 
 

@@ -30,7 +30,10 @@ def relax(x, b, rule, diagonal, iterations, grid):
 
 @compiled
 def relax_row(z, y, fields, b, rule, diagonal, grid):
-    """Update the cells of a row one after another; `fields` are the present one and that before the iteration."""
+    """Update the cells of a row one after another.
+
+    `fields` are the present one and that before the iteration.
+    """
     last = grid.columns - 1
     front = row_before(y, grid)
     back = row_after(y, grid)
@@ -50,7 +53,7 @@ def relax_row(z, y, fields, b, rule, diagonal, grid):
 
 @inlined
 def end_of_row(own, other, grid):
-    """Return the cell that stands for the neighbour behind an end of a row: at the other end, or at the wall."""
+    """Return the cell behind an end of a row: that at the other end, or at a wall its own."""
     return other if grid.wraps else own
 
 

@@ -1,4 +1,4 @@
-"""Linear systems on CPU threads: solves in passes or by single sweeps, residuals, and statistics."""
+"""Linear systems on CPU threads: solves in passes or by single sweeps, residuals, statistics."""
 
 import functools
 from collections.abc import Sequence
@@ -159,7 +159,7 @@ class LinearSystems:
         numbers = equation.shift, equation.neighbour, *equation.ghosts.signs
         return Rule(*map(self.number, numbers))
 
-    def _compile_equation(self, equation, factors):
+    def _compile_equation(self, equation: Stencil, factors: Factors) -> tuple[Rule, Array]:
         numbers = np.array(factors, self.dtype)
         along_x = equation.ghosts.signs[:2]
         tables = tables_of_rows(self.cells, self.walls, along_x, numbers)
@@ -202,8 +202,11 @@ class WholeSolve:
         self.passes = [Pass(0, solve.max_iterations, x, x)]
         self.longest, self.kept = self._memory(scratch)
 
-    def _memory(self, scratch):
-        """Return the most iterations at once, and where the first guess is kept in case of too many."""
+    def _memory(self, scratch: Array | None) -> tuple[int, Array]:
+        """Return the most iterations of a pass, and where the first guess is kept.
+
+        It is needed if a pass of several iterations does too many.
+        """
         longest = self.systems.longest_pass
         if scratch is not None and scratch.size >= self.x.size:
             return longest, scratch[: self.x.size]

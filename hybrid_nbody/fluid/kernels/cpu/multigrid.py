@@ -11,7 +11,6 @@ import numpy as np
 from numba import prange
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.kernels.contract import CoarseSystem, Tables
 from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
@@ -24,6 +23,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     row_before,
 )
 from hybrid_nbody.fluid.kernels.cpu.linear_systems import LinearSystems
+from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem, Tables
 from hybrid_nbody.fluid.stencil import Stencil
 
 FEW_CELLS = 1 << 14
@@ -165,7 +165,7 @@ def restrict_planes(rows, along_z, coarse):
 
 @inlined
 def neighbouring_row(x, cell, neighbour, sign):
-    """Return a neighbouring row and its image; behind a wall, its ghosts are those of the row itself.
+    """Return a neighbouring row and its image; a wall has the ghosts of the row itself.
 
     `cell` is the colour, plane and row of a cell, `neighbour` plane and row beside it.
     """
@@ -178,7 +178,7 @@ def neighbouring_row(x, cell, neighbour, sign):
 
 @compiled
 def wrap_colour(here, others, first, rule, grid, line):
-    """Copy the other cells of a row, and the ghosts at both ends; return the number of cells in `here`."""
+    """Copy the other cells of a row and what lies behind its ends; return the cells of `here`."""
     number = (grid.columns - first + 1) // 2
     other_number = (grid.columns + first) // 2
     low = ghost(here[0], Image(rule.x_low, None))
@@ -286,7 +286,10 @@ def prolong(coarse, along_x, along_y, along_z, x):
 
 @compiled
 def prolong_to_colour(line, along_x, first, number, tolerance, row):
-    """Add a line of coarse values to the cells of one colour in a row; return whether one is above `tolerance`."""
+    """Add a line of coarse values to the cells of one colour in a row.
+
+    Returns whether one of them changed by more than `tolerance`.
+    """
     lower = along_x.lower[first]
     upper = along_x.upper[first]
     lower_weight = along_x.lower_weight[first]
@@ -316,7 +319,10 @@ def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid):
 
 @compiled_parallel
 def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid):
-    """Add interpolated coarse values to the finest grid; return how many planes changed by more than `tolerance`."""
+    """Add interpolated coarse values to the finest grid.
+
+    Returns how many planes changed by more than `tolerance`.
+    """
     changed = 0
     for z in prange(1, grid.planes + 1):
         tables = (along_x, along_y, along_z)
@@ -325,7 +331,7 @@ def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid):
 
 
 class MultigridKernels:
-    """The operations on coarse grids; see `hybrid_nbody.fluid.kernels.contract.MultigridKernels`.
+    """The operations on coarse grids; see `hybrid_nbody.fluid.kernels.multigrid_contract`.
 
     Parameters
     ----------

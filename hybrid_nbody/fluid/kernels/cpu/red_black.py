@@ -104,8 +104,8 @@ LONGEST_PASS = 4
 """Iterations; beyond that the planes under way do not stay in a cache."""
 
 CHANGES_PITCH = 32
-"""Numbers between the largest changes of two blocks: threads that note theirs in the same cache line
-wait for each other after every plane, which takes longer the further apart their cores are."""
+"""Numbers between the largest changes of two blocks: threads that note theirs in the same cache
+line wait for each other after every plane, which takes longer the further apart their cores are."""
 
 DOUBT = 4
 """A change may turn out to be within the tolerance though it was expected to be this many times as
@@ -123,7 +123,10 @@ def sweep_planes(half, start, stop, system, grid):
 
 @compiled
 def sweep_inside(start, stop, system, changes, grid):
-    """Do all half sweeps of a pass on a block of planes but for its ends; note the largest change of each iteration."""
+    """Do all half sweeps of a pass on a block of planes but for its ends.
+
+    `changes` become the largest of each iteration.
+    """
     changes[:] = 0
     for newest in range(start, stop):
         for half in range(2 * changes.size):
@@ -135,7 +138,7 @@ def sweep_inside(start, stop, system, changes, grid):
 
 @compiled
 def sweep_ends(half, start, stop, system, grid):
-    """Do what is left of a half sweep at the ends of a block of planes; return the largest change."""
+    """Do what is left of a half sweep at the ends of a block; return the largest change."""
     middle = min(start + half, stop)
     change = sweep_planes(half, start, middle, system, grid)
     return max(change, sweep_planes(half, max(stop - half, middle), stop, system, grid))
@@ -143,7 +146,7 @@ def sweep_ends(half, start, stop, system, grid):
 
 @compiled_parallel
 def run_pass(x, b, rule, tables, changes, grid):
-    """Do a pass; `changes`, (blocks, iterations), become the largest of each block in each iteration."""
+    """Do a pass; `changes`, (blocks, iterations), become the largest of each."""
     blocks, count = changes.shape
     for block in prange(blocks):
         mode = flush_subnormals()
@@ -163,7 +166,7 @@ def run_pass(x, b, rule, tables, changes, grid):
 
 @compiled
 def iterations_needed(changes, tolerance):
-    """Return the iterations of a pass up to the first that changed no cell by more than the tolerance, or 0."""
+    """Return the number of iterations up to the first that met the tolerance, or 0."""
     for number in range(changes.shape[1]):
         if not changes[:, number].max() > tolerance:
             return number + 1
@@ -172,7 +175,10 @@ def iterations_needed(changes, tolerance):
 
 @compiled
 def length_of_pass(change, before, tolerance, most):
-    """Return how many iterations will hardly meet the tolerance before the last of them, by the last two changes."""
+    """Return a number of iterations that will hardly meet the tolerance before the last of them.
+
+    It is estimated from the last two changes.
+    """
     if tolerance < 0:
         return most
     length = 1
@@ -222,7 +228,7 @@ def repeat(system, iterations, kept, changes, grid):
 
 @compiled
 def relax(system, iterations, tolerance, scratch, grid):
-    """Do red-black iterations until no cell changes by more than the tolerance; return how many were done.
+    """Do red-black iterations up to the first that meets the tolerance; return their number.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def largest_in(plane):
 
 @compiled_parallel
 def plane_sums(field, walled_x, walled_y, result):
-    """Fill `result` with the sum of every plane but the halos; ghosts behind the walls that are named count."""
+    """Fill `result` with the sum of every plane but the halos, and of its ghosts at walls."""
     for z in prange(result.size):
         result[z] = total_with_ghosts(field[z + 1], walled_x, walled_y)
 

@@ -17,7 +17,10 @@ def box_of(field: np.ndarray, slab: Slab, box: Sequence[int]) -> np.ndarray:
 def sphere_of(
     field: np.ndarray, slab: Slab, centre: Sequence[float], radius: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield planes of a field, and which of their cells have their centre in a sphere, in global cells."""
+    """Yield planes of a field, and which of their cells have their centre in a sphere.
+
+    Centre and radius are in global cells.
+    """
     nx, ny, _ = slab.cells
     y, x = np.ogrid[:ny, :nx]
     squares = (x - centre[0]) ** 2 + (y - centre[1]) ** 2
@@ -27,7 +30,7 @@ def sphere_of(
 
 
 def colours_at_face(slab: Slab, face: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where the cells at a face lie in an array by colour; none if it is no wall of this slab."""
+    """Return where the cells at a face lie in colours: nowhere, if it is no wall of this slab."""
     axis, end = divmod(face, 2)
     nx, ny, _ = slab.cells
     ranges = [np.arange(nx), np.arange(ny), np.arange(slab.planes)]

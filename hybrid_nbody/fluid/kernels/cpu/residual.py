@@ -100,9 +100,10 @@ class Rows(NamedTuple):
 
 @inlined
 def fill_ends(colour, z, x, grid):
-    """Store, in the padding of the other colour, what lies around a periodic axis beside the rows of a plane.
+    """Store cells around a periodic x in the padding behind the ends of the other colour's rows.
 
-    Not row by row: loading a vector has to wait if a part of it was stored just before.
+    It is done for all rows of a plane beforehand: loading a vector has to wait if a part of it was
+    stored just before.
     """
     for y in range(grid.rows):
         other = row_offset(1 - colour, z, y, grid)
@@ -232,7 +233,7 @@ def largest_of_plane(colour, z, b, cells, grid):
 
 @compiled_parallel
 def largest_cell(b, cells, grid):
-    """Return the largest absolute value of a slab, by colour; `cells`, (2, pitch), are 1, and 0 for padding."""
+    """Return the largest absolute value of colours; `cells` are 1, and 0 for padding."""
     result = np.zeros(grid.planes + 2, b.dtype)
     for z in prange(1, grid.planes + 1):
         first = largest_of_plane(0, z, b, cells, grid)

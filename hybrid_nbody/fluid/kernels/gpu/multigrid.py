@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.kernels.contract import CoarseSystem, Tables
 from hybrid_nbody.fluid.kernels.gpu.kernels import Kernels
 from hybrid_nbody.fluid.kernels.gpu.layout import SUM_THREADS
+from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem, Tables
 from hybrid_nbody.fluid.stencil import Stencil
 
 SOURCE = Path(__file__).with_name("multigrid.cu")
@@ -27,7 +27,7 @@ def cells_of(array: Array) -> Size:
 
 
 class MultigridKernels:
-    """The operations on coarse grids; see `hybrid_nbody.fluid.kernels.contract.MultigridKernels`.
+    """The operations on coarse grids; see `hybrid_nbody.fluid.kernels.multigrid_contract`.
 
     All is queued. Once the kernels of the finest grid know that a solve has converged, nothing more
     is done.
