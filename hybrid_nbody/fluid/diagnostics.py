@@ -1,8 +1,9 @@
 """Totals and norms of the fluid: summed plane by plane, so that bits do not depend on the ranks."""
 
+from typing import Protocol
+
 import numpy as np
 
-from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.simulation.model import Quantity
 
 QUANTITIES = {
@@ -31,12 +32,19 @@ QUANTITIES = {
 }
 
 
-def total(planes: np.ndarray, communicator: Communicator) -> float:
+class Ranks(Protocol):
+    """The ranks whose planes are summed; a `Communicator`."""
+
+    def concatenate(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows of all ranks, in their order."""
+
+
+def total(planes: np.ndarray, communicator: Ranks) -> float:
     """Return the sum over the planes of all ranks; `planes` are the sums of this rank's planes."""
     return float(np.sum(communicator.concatenate(planes)))
 
 
-def total_with_ghosts(planes: np.ndarray, walled: bool, communicator: Communicator) -> float:
+def total_with_ghosts(planes: np.ndarray, walled: bool, communicator: Ranks) -> float:
     """Return the sum with ghosts: at walls of z, the first and the last plane count twice."""
     sums = communicator.concatenate(planes)
     return float(np.sum(sums) + (sums[0] + sums[-1] if walled else 0.0))

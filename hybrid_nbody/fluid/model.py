@@ -1,21 +1,22 @@
 """The fluid model: velocity and density on a grid, advanced step by step."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid import diagnostics
+from hybrid_nbody.fluid.diagnostics import Ranks
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.solvers.base import Solver
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.sources import Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
 from hybrid_nbody.fluid.workspace import make_state
-from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange.halo import HaloExchange
-from hybrid_nbody.simulation.model import Diagnostics, Field, Role, Work
+from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
 OPERATIONS_PER_CELL = 13
@@ -35,7 +36,7 @@ class FluidModel:
     ----------
     kernels : Kernels
         Those of this rank's device.
-    halo : HaloExchange
+    halo : HaloExchange or FullGrid
         How ranks see each other's planes.
     communicator : Communicator
         All ranks; every method is collective.
@@ -61,8 +62,8 @@ class FluidModel:
     def __init__(
         self,
         kernels: Kernels,
-        halo: HaloExchange,
-        communicator: Communicator,
+        halo: Halo,
+        communicator: Ranks,
         solver: Solver,
         physics: Physics,
         sources: Sources,
@@ -119,7 +120,7 @@ class FluidModel:
 
     # --- diagnostics ------------------------------------------------------------------------------
 
-    def diagnostics(self) -> dict[str, Diagnostics]:
+    def diagnostics(self) -> dict[str, Any]:
         """See `Model.diagnostics`."""
         max_speed = self._max_speed()
         return {

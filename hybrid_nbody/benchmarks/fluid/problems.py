@@ -188,9 +188,9 @@ def make_model(
     kernels = make_kernels(backend, make_slab(cells), DTYPE)
     box = centre(cells)
     sources = Sources([Event(step, step, field, values, box) for step, field, values in events])
-    solver = solver(kernels, halo, COURSE)
+    method = solver(kernels, halo, COURSE)
     return FluidModel(
-        kernels, halo, OneRank(), solver, physics, sources, Frames(), COURSE.iterations
+        kernels, halo, OneRank(), method, physics, sources, Frames(), COURSE.iterations
     )
 
 

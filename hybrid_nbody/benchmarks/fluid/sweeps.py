@@ -197,7 +197,7 @@ class ModelSweeps:
 
     def __init__(self, backend: Any, cells: Cells):
         self.backend = backend
-        self.kernels = make_kernels(backend, make_slab(cells), DTYPE)
+        self.kernels: Any = make_kernels(backend, make_slab(cells), DTYPE)
         self.x = self.kernels.colours()
         self.b = self.kernels.colours()
         self.field = self.kernels.field()
