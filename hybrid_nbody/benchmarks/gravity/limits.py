@@ -77,12 +77,7 @@ COLUMNS = (
     measure.PRECISION,
     measure.BODIES.shown("Bodies"),
     Column("kernel", "what was computed", "kernel"),
-    Column(
-        "times_a_pair",
-        "how often the force of a pair is computed: once for both bodies, or for each",
-        "a pair",
-        rank=1,
-    ),
+    Column("times_a_pair", "1: a pair is computed for both bodies; 2: for each", "a pair", rank=1),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
     *measure.timing_columns(figures=4),
     Column("instructions", "least of an interaction; in double of float64", "instruc-\ntions"),

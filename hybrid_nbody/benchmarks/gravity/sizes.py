@@ -34,12 +34,7 @@ COLUMNS = (
     Column("note", "why a row was not measured"),
     *measure.timing_columns(" of a force", "forces"),
     measure.GFLOPS.shown("\nGFLOP/s", "3"),
-    Column(
-        "share_of_ceiling",
-        "share of the issue-slot ceiling of single precision on this GPU",
-        "of the\nceiling",
-        ".1%",
-    ),
+    Column("share_of_ceiling", "of single precision's issue slots", "of the\nceiling", ".1%"),
     measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
     measure.ERROR_MAX.shown("\nlargest", ".0e", rank=1),
 )

@@ -26,12 +26,7 @@ COLUMNS = (
     measure.TARGETS,
     *measure.timing_columns(" of a step", "steps", rank=4),
     measure.GFLOPS.shown("\nGFLOP/s", "3", rank=1),
-    Column(
-        "speedup_before",
-        "speed-up over the rung before; production: over the last on its device",
-        "× rung\nbefore",
-        "3",
-    ),
+    Column("speedup_before", "over the rung before, or on its device", "× rung\nbefore", "3"),
     Column("speedup_serial", "speed-up over the serial loop", "×\nserial", "3"),
     measure.CHECKED,
     measure.WITHIN.shown("within\n0.005", ".1%", rank=3),
