@@ -25,7 +25,7 @@ measure() {
     while [ "$1" != -- ]; do start+=("$1"); shift; done
     shift
     heading "bench $name $*"
-    "${start[@]}" -m hybrid_nbody bench "$name" --output "$OUTPUT/$name" "$@"
+    (cd "$OUTPUT" && "${start[@]}" -m hybrid_nbody bench "$name" --output "$name" "$@")
     cp "$OUTPUT/$name/$name.json" "$target"
     note "kept: $target"
 }
