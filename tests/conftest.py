@@ -276,7 +276,7 @@ def _mpirun():
     return [program]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mpirun():
     """Run Python on several ranks from a serial test: ``mpirun(3, "-m", "hybrid_nbody", "run", …)``.
 

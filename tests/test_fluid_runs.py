@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from support.command import refused
-from support.runs import assert_same_run, run
+from support.runs import assert_same_run, run, run_in_ways
 
 ROOT = Path(__file__).parents[1]
 COURSE_EVENTS = ROOT.parent / "shared" / "reference" / "events-course.txt"
@@ -107,18 +107,30 @@ def test_totals_of_the_courses_own_list(tmp_path, settings, total):
 # ---- Bits and restarts ---------------------------------------------------------------------------
 
 
-def test_bits_on_one_to_four_ranks(job, tmp_path, reference_run, mpirun):
-    for ranks in (2, 3, 4):
-        options = "--overwrite", "--set", f"compute.threads={2 if ranks == 2 else 1}"
-        result = mpirun(ranks, "-m", "hybrid_nbody", job, *options)
-        assert result.returncode == 0, result.stderr
-        assert_same_run(tmp_path / "out", reference_run)
+WAYS = {
+    "two-ranks-of-two-threads": (2, "compute.threads=2"),
+    "three-ranks": (3,),
+    "four-ranks": (4,),
+    "uneven-slabs": (3, "compute.balance=[4, 1, 2]"),
+}
+"""Ranks and settings that must not change a bit."""
 
 
-def test_bits_with_uneven_slabs(job, tmp_path, reference_run, mpirun):
-    result = mpirun(3, "-m", "hybrid_nbody", job, "--set", "compute.balance=[4, 1, 2]")
-    assert result.returncode == 0, result.stderr
-    assert_same_run(tmp_path / "out", reference_run)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, mpirun, reference_run):
+    """Return the folder in which each of these runs is, in a folder of its name.
+
+    The one on one rank has compiled what they need.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "job.yaml").write_text(CONFIG)
+    run_in_ways(mpirun, folder / "job.yaml", WAYS)
+    return folder
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bits_do_not_depend_on_ranks_threads_and_slabs(runs, reference_run, way):
+    assert_same_run(runs / way, reference_run)
 
 
 @pytest.mark.parametrize("settings", [(), ("sources.carry_over=true",)])

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from support.jobs import wait_for_checkpoint
-from support.runs import assert_same_run, contents, run
+from support.runs import assert_same_run, contents, run, run_in_ways
 
 CONFIG = """\
 model: nbody
@@ -45,24 +45,32 @@ def reference_run(tmp_path_factory):
     return folder / "out"
 
 
-def test_bits_on_one_to_four_ranks_and_two_threads(job, tmp_path, reference_run, mpirun):
-    run(job, "--set", "compute.threads=2")
-    assert_same_run(tmp_path / "out", reference_run)
-    for ranks in (2, 3, 4):
-        result = mpirun(ranks, "-m", "hybrid_nbody", job, "--overwrite")
-        assert result.returncode == 0, result.stderr
-        assert_same_run(tmp_path / "out", reference_run)
+WAYS = {
+    "two-threads": (1, "compute.threads=2"),
+    "two-ranks": (2,),
+    "three-ranks": (3,),
+    "four-ranks": (4,),
+    "an-empty-share": (3, "compute.balance=[3, 0, 1]"),
+    "measured-shares": (2, "compute.balance=measured"),
+}
+"""Ranks and settings that must not change a bit."""
 
 
-def test_bits_with_uneven_and_empty_shares(job, tmp_path, reference_run, mpirun):
-    result = mpirun(3, "-m", "hybrid_nbody", job, "--set", "compute.balance=[3, 0, 1]")
-    assert result.returncode == 0, result.stderr
-    assert_same_run(tmp_path / "out", reference_run)
-    result = mpirun(
-        2, "-m", "hybrid_nbody", job, "--overwrite", "--set", "compute.balance=measured"
-    )
-    assert result.returncode == 0, result.stderr
-    assert_same_run(tmp_path / "out", reference_run)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, mpirun, reference_run):
+    """Return the folder in which each of these runs is, in a folder of its name.
+
+    The one on one rank has compiled what they need.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "job.yaml").write_text(CONFIG)
+    run_in_ways(mpirun, folder / "job.yaml", WAYS)
+    return folder
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bits_do_not_depend_on_ranks_threads_and_shares(runs, reference_run, way):
+    assert_same_run(runs / way, reference_run)
 
 
 def test_more_ranks_than_bodies(job, tmp_path, mpirun):

@@ -1,5 +1,6 @@
 """Whole runs, and what they wrote."""
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,43 @@ def run(*arguments, check=0):
     result = call(os.getcwd(), *arguments, timeout=120)
     assert result.returncode == check, result.stdout + result.stderr
     return result
+
+
+RUNS = """
+import json, sys, time
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.parallel import communicator
+
+world = communicator.start_mpi().comm
+for size, *arguments in json.loads(sys.argv[1]):
+    busy = world.rank < size
+    some = communicator.Communicator(world.Split(busy))
+    communicator.start_mpi = lambda: some
+    assert not busy or main(arguments) == 0, arguments
+    all_done = world.Ibarrier()
+    while not all_done.Test():
+        time.sleep(0.01)  # the cores are for those that run
+"""
+
+
+def run_in_ways(mpirun, job, ways):
+    """Run a configuration in several ways under one mpirun; each goes to a folder of its name.
+
+    Parameters
+    ----------
+    mpirun : callable
+        The fixture of that name.
+    job : Path
+        The configuration; the folders are made beside it.
+    ways : dict
+        For each name the number of ranks, the first ones, and settings.
+    """
+    jobs = []
+    for name, (ranks, *settings) in ways.items():
+        settings = [f"output.directory={job.parent / name}", *settings]
+        jobs.append((ranks, str(job), *(f"--set={setting}" for setting in settings)))
+    result = mpirun(max(ranks for ranks, *_ in jobs), "-c", RUNS, json.dumps(jobs), timeout=150)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def contents(folder):
