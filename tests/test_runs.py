@@ -83,10 +83,8 @@ def test_more_ranks_than_bodies(job, tmp_path, mpirun):
 def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(
     job, tmp_path, reference_run, mpirun
 ):
-    out, options = (
-        tmp_path / "out",
-        ["compute.exchange=ring", "output.checkpoint={every_steps: 50, keep: 20}"],
-    )
+    out = tmp_path / "out"
+    options = ["compute.exchange=ring", "output.checkpoint={every_steps: 50, keep: 20}"]
     result = mpirun(3, "-m", "hybrid_nbody", job, *(f"--set={option}" for option in options))
     assert result.returncode == 0, result.stderr
     assert "exchange ring over host" in result.stdout

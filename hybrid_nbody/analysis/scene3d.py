@@ -193,9 +193,8 @@ def _level(fields: Sequence[Array]) -> float:
 def _packed_surface(
     vertices: Array, triangles: Array, width: Array, box: Sequence[float]
 ) -> list[str]:
-    places = ((vertices + 0.5) * width).clip(
-        0, box
-    )  # the first mean lies half its width into the box
+    # the first mean lies half its width into the box
+    places = ((vertices + 0.5) * width).clip(0, box)
     return [_packed(np.rint(places * STEPS)), _packed(triangles)]
 
 

@@ -142,10 +142,8 @@ def test_checkpoints_are_described_without_a_trajectory(write_run, write_checkpo
 def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(
     write_run, write_checkpoint, cut, refused
 ):
-    path, way = (
-        write_run() / "trajectory.h5",
-        "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint",
-    )
+    path = write_run() / "trajectory.h5"
+    way = "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint"
     size = path.stat().st_size
     cut(path, 3000)
     reason = f"truncated, 3000 of {size} bytes are there; copy it again, or use an older one"

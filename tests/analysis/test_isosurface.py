@@ -36,12 +36,10 @@ def enclosed(vertices, triangles):
 def test_a_sphere():
     vertices, triangles = isosurface(ball(), 0.0)
     distance = np.linalg.norm(vertices - CENTRE, axis=1)
-    np.testing.assert_allclose(
-        distance, RADIUS, atol=0.06
-    )  # a chord of length 1.7 at most, of a circle of radius 7
-    assert enclosed(vertices, triangles) == pytest.approx(
-        4 / 3 * np.pi * RADIUS**3, rel=0.015
-    )  # positive: faces out
+    # a chord of length 1.7 at most, of a circle of radius 7
+    np.testing.assert_allclose(distance, RADIUS, atol=0.06)
+    # positive: faces out
+    assert enclosed(vertices, triangles) == pytest.approx(4 / 3 * np.pi * RADIUS**3, rel=0.015)
     assert is_closed(triangles)
     assert len(vertices) - len(edges_of(triangles)) // 2 + len(triangles) == 2  # Euler
 

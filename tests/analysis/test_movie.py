@@ -65,9 +65,8 @@ def test_every_other_frame_shows_the_same_as_in_the_whole_movie(cluster):
     whole, _ = pictures_of(make_movie(cluster, "whole.gif"))
     some, _ = pictures_of(make_movie(cluster, "some.gif", every=3))
     assert len(some) == 2
-    assert (
-        np.abs(some[0] - whole[0]).mean() < 1.5
-    )  # of 255: the scale of colours comes from other frames
+    # of 255: the scale of colours comes from other frames
+    assert np.abs(some[0] - whole[0]).mean() < 1.5
 
 
 @needs_ffmpeg

@@ -98,9 +98,8 @@ def test_size_and_content(write_run, kind, bodies, dpi):
     assert picture.shape[1] == 7.2 * dpi
     assert 0.3 * picture.shape[1] < picture.shape[0] < 0.65 * picture.shape[1]
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 20
-    assert (
-        number_of("#ffffff", picture[[0, -1]]) == 2 * picture.shape[1]
-    )  # nothing is cut off above and below
+    # nothing is cut off above and below
+    assert number_of("#ffffff", picture[[0, -1]]) == 2 * picture.shape[1]
     assert number_of("#ffffff", picture[:, [0, -1]]) == 2 * picture.shape[0]
 
 
@@ -245,17 +244,15 @@ def test_the_view_of_known_sets():
         / np.sqrt(random.random((4000, 1)) ** (-2 / 3) - 1)
     )
     assert 0.94 < view_of(plummer, "m").contains(plummer).mean() < 0.99
-    assert view_of(np.array([[0, 0, 0], [1000, 0, 0.0]]), "m").half == pytest.approx(
-        600
-    )  # of two, each counts
+    # of two, each counts
+    assert view_of(np.array([[0, 0, 0], [1000, 0, 0.0]]), "m").half == pytest.approx(600)
 
 
 def test_density_counts_bodies_per_area():
     points = np.random.default_rng(1).uniform(-1, 1, size=(40_000, 3))
     density = density_at(points, view_of(points, "m"), (0, 1))
-    assert np.median(density) == pytest.approx(
-        10_800, rel=0.02
-    )  # 40,000 on 4 square metres, and each counts itself
+    # 40,000 on 4 square metres, and each counts itself
+    assert np.median(density) == pytest.approx(10_800, rel=0.02)
 
 
 # --- odd data -------------------------------------------------------------------------------------

@@ -32,9 +32,8 @@ def test_radii_weigh_by_mass():
 
 def test_radii_of_a_uniform_sphere():
     radii = lagrangian_radii(sphere(50_000), np.full(50_000, 0.1), (0.1, 0.5, 0.9))
-    np.testing.assert_allclose(
-        radii, np.cbrt([0.1, 0.5, 0.9]), rtol=0.01
-    )  # the noise is 1 / sqrt(12 x 5000), at most
+    # the noise is 1 / sqrt(12 x 5000), at most
+    np.testing.assert_allclose(radii, np.cbrt([0.1, 0.5, 0.9]), rtol=0.01)
 
 
 def test_bodies_that_are_nowhere_are_left_out_and_without_mass_there_are_no_radii():

@@ -56,10 +56,8 @@ def sweep(kernels, x, b):
 @pytest.mark.parametrize("action", [solve, sweep])
 def test_a_subnormal_right_side_is_none(smallest, action, threads):
     slab = whole(CELLS, FREE)
-    kernels, (b,) = (
-        make_kernels(slab, smallest.dtype.str[1:], threads),
-        subnormal_fields(slab, 1, smallest),
-    )
+    kernels = make_kernels(slab, smallest.dtype.str[1:], threads)
+    (b,) = subnormal_fields(slab, 1, smallest)
     x = coloured(kernels, np.zeros_like(b))
     action(kernels, x, coloured(kernels, b))
     assert not merged(kernels, x).any()
@@ -78,10 +76,8 @@ def test_in_the_order_of_memory_too(smallest):
 def test_nothing_is_carried_of_a_subnormal_field(smallest, cells, threads):
     """Neither by whole vectors nor, in rows shorter than one, cell by cell."""
     slab, dtype = whole(cells, FREE), smallest.dtype.str[1:]
-    kernels, (source, forward) = (
-        make_kernels(slab, dtype, threads),
-        subnormal_fields(slab, 2, smallest),
-    )
+    kernels = make_kernels(slab, dtype, threads)
+    (source, forward) = subnormal_fields(slab, 2, smallest)
     velocity, out = random_fields(slab, 3, dtype), kernels.field()
     carried, flow = Source(source, 1, SCALAR), Flow(Velocity(*velocity), 1.7)
     kernels.advect(carried, out, flow)

@@ -119,9 +119,8 @@ def test_a_run_that_is_kept(tmp_path, alone):
     assert square.run(asked, alone, time.monotonic()) == 0
     found = contents(tmp_path / "kept")
     assert found["step"].tolist() == list(range(11))
-    np.testing.assert_array_equal(
-        found["activity/map"].sum(axis=(1, 2)), 4
-    )  # all 20 bodies, times 4 / 20
+    # all 20 bodies, times 4 / 20
+    np.testing.assert_array_equal(found["activity/map"].sum(axis=(1, 2)), 4)
     with pytest.raises(InputError, match="^--output: .*kept holds a run already"):
         square.run(asked, alone, time.monotonic())
 
@@ -218,6 +217,5 @@ def test_a_timed_run_looks_up_twice_a_second(
     np.testing.assert_allclose(
         square._seconds_of_steps(model, steps, alone), steps * step_seconds, rtol=1e-9
     )
-    assert model.pieces == pytest.approx(
-        pieces, abs=2 * (len(pieces) > 2)
-    )  # the seconds are rounded
+    # the seconds are rounded
+    assert model.pieces == pytest.approx(pieces, abs=2 * (len(pieces) > 2))

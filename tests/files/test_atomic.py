@@ -26,9 +26,8 @@ def test_two_writers_of_one_file_do_not_meet(in_folder):
         first.write_text("first")
         second.write_text("second")
         assert not target.exists()
-        assert (
-            first.parent.parent == second.parent.parent == target.parent
-        )  # so that it can be renamed
+        # so that it can be renamed
+        assert first.parent.parent == second.parent.parent == target.parent
     assert target.read_text() == "first"  # the one that ended last
     assert left_in(in_folder) == ["a.txt"]
 

@@ -121,9 +121,8 @@ def test_reading_beside_the_writer(writer):
     writer()
     with open_run("out") as run:
         assert run.number_of_frames == 3
-        writer(
-            *FRAMES, *[f"diagnostics/{name}" for name in run.diagnostics]
-        )  # a reader does not stop it
+        # a reader does not stop it
+        writer(*FRAMES, *[f"diagnostics/{name}" for name in run.diagnostics])
         assert run.number_of_frames == 3
         np.testing.assert_array_equal(run.positions(2), expected(2))
         assert run.refresh() is run

@@ -119,10 +119,11 @@ def test_what_the_run_noted_about_itself(write_run):
     with open_run(
         write_run(ranks=np.int32(4), title="Größe", backend=np.bytes_("größer".encode()))
     ) as run:
+        # 5e-2 is a number to people
         assert run.config == {
             "title": "Test",
             "time": {"dt": 0.05, "steps": 20},
-        }  # 5e-2 is a number to people
+        }
         assert run.attributes["ranks"] == 4
         assert run.attributes["backend"] == "größer"
         assert run.title == "Größe"
@@ -207,10 +208,9 @@ def test_no_more_is_read_than_was_asked_for(write_run, monkeypatch):
 
 
 def test_a_huge_run_takes_the_memory_of_a_frame(in_folder):
-    frames, bodies = (
-        2000,
-        50_000,
-    )  # 2.4 GB, of which the file holds nothing: HDF5 reads what was never written as zeros
+    # 2.4 GB, of which the file holds nothing: HDF5 reads what was never written as zeros
+    frames = 2000
+    bodies = 50_000
     with h5py.File("huge.h5", "w") as file:
         file.attrs.update(
             {"format": "hybrid_nbody trajectory", "format_version": 1, "model": "nbody"}

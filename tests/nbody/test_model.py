@@ -108,9 +108,8 @@ def test_uneven_and_empty_shares_give_the_same_bits(communicator, alone, backend
     for model in (shared, single):
         model.advance(10)
     assert_same_bits(state_of(shared), state_of(single))
-    assert repr(shared.diagnostics()) == repr(
-        single.diagnostics()
-    )  # repr: a lone body has a nan virial ratio
+    # repr: a lone body has a nan virial ratio
+    assert repr(shared.diagnostics()) == repr(single.diagnostics())
 
 
 @pytest.mark.mpi

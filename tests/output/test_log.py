@@ -32,12 +32,13 @@ def test_what_is_said_stands_in_both_and_what_is_noted_in_the_file_alone(console
     assert lines_of(tmp_path / "log.txt") == ["said early", "noted early"]
     log.say("said")
     log.note("noted")
+    # before it is closed
     assert lines_of(tmp_path / "log.txt") == [
         "said early",
         "noted early",
         "said",
         "noted",
-    ]  # before it is closed
+    ]
     log.close()
     assert console.file.getvalue() == "said early\nsaid\n"
 

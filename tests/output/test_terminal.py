@@ -30,9 +30,8 @@ def ask(tmp_path):
         script.write_text(ASK)
         shell = tmp_path / launcher
         if not shell.exists():
-            shell.symlink_to(
-                "/bin/sh"
-            )  # a process is named after the file that it was started from
+            # a process is named after the file that it was started from
+            shell.symlink_to("/bin/sh")
         pipe = "| cat" if collected else ""
         command = [shell, "-c", f"{sys.executable} {script} {answer} {pipe}; true"]
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}

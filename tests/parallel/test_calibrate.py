@@ -9,9 +9,8 @@ from hybrid_nbody.parallel.calibrate import ROUND_SECONDS, ROUNDS, fastest_run
 @pytest.mark.mpi
 def test_the_fastest_of_all_rounds_is_each_ranks_own(communicator):
     rank = communicator.rank
-    taken = iter(
-        [ROUND_SECONDS + rank + delay for delay in reversed(range(ROUNDS))]
-    )  # a run fills a round
+    # a run fills a round
+    taken = iter([ROUND_SECONDS + rank + delay for delay in reversed(range(ROUNDS))])
     assert fastest_run(lambda: next(taken), communicator) == ROUND_SECONDS + rank
     assert next(taken, None) is None
 

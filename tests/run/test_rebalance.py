@@ -111,9 +111,8 @@ def nearly_alone(size):
 def test_a_run_that_is_shared_out_anew_has_the_bits_of_one_that_is_not(communicator, name):
     _, still = built_of(CASES[name], communicator)
     builder, built = built_of(CASES[name], communicator)
-    first_step = (
-        505 if name.startswith("single leapfrog") else 0
-    )  # so that a sort of the sources lies between
+    # so that a sort of the sources lies between
+    first_step = 505 if name.startswith("single leapfrog") else 0
     for model in (still.model, built.model):
         model.step = first_step
     simulation, lines = SimpleNamespace(model=built.model), []
@@ -146,10 +145,8 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
     text = CASES["single leapfrog"].replace("threads: 1", "threads: 1, exchange: ring")
     _, still = built_of(text, communicator)
     builder, built = built_of(text, communicator)
-    rebalancer, simulation = (
-        Rebalancer(builder, built, lambda line: None),
-        SimpleNamespace(model=built.model),
-    )
+    rebalancer = Rebalancer(builder, built, lambda line: None)
+    simulation = SimpleNamespace(model=built.model)
     builder.speeds = lambda built, seconds: rising(communicator.size)
     for model in (still.model, simulation.model):
         model.advance(4)
@@ -157,10 +154,8 @@ def test_bodies_that_go_around_in_blocks_move_as_well(communicator):
     for model in (still.model, simulation.model):
         model.advance(4)
     assert rebalancer.setup.exchange.partition.counts != still.exchange.partition.counts
-    moved, expected = (
-        state_of(simulation.model)["bodies/position"],
-        state_of(still.model)["bodies/position"],
-    )
+    moved = state_of(simulation.model)["bodies/position"]
+    expected = state_of(still.model)["bodies/position"]
     np.testing.assert_allclose(moved, expected, rtol=0, atol=1e-8)
 
 
@@ -227,10 +222,8 @@ def test_a_whole_run_by_speeds_that_were_measured(
 @pytest.mark.mpi(min_size=2)
 def test_timings_go_on_where_they_were(communicator):
     builder, built = built_of(CASES["double euler"], communicator)
-    rebalancer, simulation = (
-        Rebalancer(builder, built, lambda line: None),
-        SimpleNamespace(model=built.model),
-    )
+    rebalancer = Rebalancer(builder, built, lambda line: None)
+    simulation = SimpleNamespace(model=built.model)
     built.model.advance(3)
     before = dict(built.model.timings.seconds)
     builder.speeds = lambda built, seconds: rising(communicator.size)
@@ -349,10 +342,8 @@ def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
     weights = [1.0] + [0.0] * (communicator.size - 1)
     builder, built = built_of(CASES["single leapfrog"].replace("equal", str(weights)), communicator)
     assert built.exchange.partition.counts[1:] == (0,) * (communicator.size - 1)
-    rebalancer, simulation = (
-        Rebalancer(builder, built, lambda line: None),
-        SimpleNamespace(model=built.model),
-    )
+    rebalancer = Rebalancer(builder, built, lambda line: None)
+    simulation = SimpleNamespace(model=built.model)
     simulation.model.advance(1)
     rebalancer.look(simulation)
     assert min(rebalancer.setup.exchange.partition.counts) > 0

@@ -89,10 +89,8 @@ def finished(process, folder: Path, timeout: float = 120.0) -> tuple[int, str]:
 def pid_of_rank(rank: int, path: Path) -> int:
     """Return the process of a rank that has `path` among its arguments."""
     for pid in processes_of(path):
-        words, variables = (
-            _read(pid, "cmdline"),
-            dict(pair.partition("=")[::2] for pair in _read(pid, "environ")),
-        )
+        words = _read(pid, "cmdline")
+        variables = dict(pair.partition("=")[::2] for pair in _read(pid, "environ"))
         if "python" in words[0] and str(rank) in (variables.get(name) for name in RANK_VARIABLES):
             return pid
     raise AssertionError(f"no process of rank {rank} with {path}")

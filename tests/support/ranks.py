@@ -50,11 +50,12 @@ def transport_of(backend, communicator):
         transport = choose_transport(
             "auto", backend, communicator, len(set(devices)) < len(devices)
         )
+        # kept: a new object could get the address of an old one
         TRANSPORTS[key] = (
             transport,
             backend,
             communicator,
-        )  # kept: a new object could get the address of an old one
+        )
     return TRANSPORTS[key][0]
 
 

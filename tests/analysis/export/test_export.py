@@ -110,9 +110,8 @@ def test_a_checkpoint_of_a_fluid(write_fluid_checkpoint):
     path = write_fluid_checkpoint(cells=(4, 6, 5))
     with np.load(export_run(path, "npz", "state.npz")) as found:
         assert found["density"].shape == (5, 6, 4)
-        np.testing.assert_array_equal(
-            found["velocity"][..., 2], found["density"]
-        )  # as the fixture has it
+        # as the fixture has it
+        np.testing.assert_array_equal(found["velocity"][..., 2], found["density"])
         assert found["step"] == 20
 
 

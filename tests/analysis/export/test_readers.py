@@ -160,10 +160,8 @@ def test_a_fluid_in_vtk(write_fluid, read, frame):
     with open_run(folder) as run:
         np.testing.assert_array_equal(found["times"], run.time if frame == "all" else [])
         for step, shown in enumerate(range(2) if frame == "all" else [frame]):
-            density, velocity = (
-                run.field("fluid/density", shown),
-                run.field("fluid/velocity", shown),
-            )
+            density = run.field("fluid/density", shown)
+            velocity = run.field("fluid/velocity", shown)
             np.testing.assert_array_equal(found[f"density-{step}"].reshape(density.shape), density)
             np.testing.assert_array_equal(
                 found[f"velocity-{step}"].reshape(velocity.shape), velocity

@@ -139,9 +139,8 @@ def test_weak_scaling_compares_work_a_second():
         Gravity("weak", 1000, "allgather"), SCHEMES["allgather"][0], FIT, free, gravity_row("weak")
     )
     assert forecast.series.bodies(64) == 8000
-    assert forecast.efficiency(64) == pytest.approx(
-        1.0, rel=1e-4
-    )  # as much work a rank, and a network that is free
+    # as much work a rank, and a network that is free
+    assert forecast.efficiency(64) == pytest.approx(1.0, rel=1e-4)
 
 
 def fluid_row(kind="strong", size=64, ranks=4):

@@ -148,9 +148,8 @@ def test_the_picture_can_be_drawn_from_the_json(finished):
     assert titles[:2] == ["Strong: one problem", "Weak: as much work a rank"]
     bars = [patch for patch in figure.get_axes()[2].patches if patch.get_width() > 0]
     shared = [row for row in finished[1] if row["ranks"] == 2]
-    assert sum(patch.get_width() for patch in bars) == pytest.approx(
-        2 * len(shared)
-    )  # every bar is a whole step
+    # every bar is a whole step
+    assert sum(patch.get_width() for patch in bars) == pytest.approx(2 * len(shared))
 
 
 def test_one_rank_alone_measures_what_it_can(tmp_path):

@@ -76,10 +76,11 @@ def test_time_is_that_between_the_marks():
     assert watch.seconds() == 55
     transport.reduce_scatter(rows, rows[:2], Partition.equal(4, 2))
     assert watch.seconds() == 66
+    # its own rows, of the other rank
     assert (watch.traffic.messages, watch.traffic.bytes) == (
         3,
         2 * 24 + 48 + 48,
-    )  # its own rows, of the other rank
+    )
     watch.restart()
     assert (watch.seconds(), watch.traffic.exchanges, watch.traffic.bytes) == (0, 0, 0)
 

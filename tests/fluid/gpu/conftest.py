@@ -6,9 +6,8 @@ import pytest
 from support.bodies import make_backend
 from support.gpu_kernels import CASES
 
-os.environ.setdefault(
-    "CUDA_MODULE_LOADING", "EAGER"
-)  # loading a kernel waits for those that wait for it
+# loading a kernel waits for those that wait for it
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
 
 
 @pytest.fixture(scope="module")

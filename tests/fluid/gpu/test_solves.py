@@ -84,10 +84,10 @@ def first_plane(kernels):
 
 def exchange(slabs, arrays, colour):
     """Fill the halo planes of several slabs."""
-    count, edges = (
-        len(slabs),
-        [(first_plane(kernels), first_plane(kernels) + kernels.slab.planes) for kernels in slabs],
-    )
+    count = len(slabs)
+    edges = [
+        (first_plane(kernels), first_plane(kernels) + kernels.slab.planes) for kernels in slabs
+    ]
     for rank, kernels in enumerate(slabs):
         low, high = kernels.slab.walls
         after = (rank + 1) % count
@@ -118,10 +118,8 @@ def sweep_all(slabs, arrays, rights, stencil, factors, tolerance):
 
 
 def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
-    stencil, factors = (
-        diffusion(0.7, Ghosts.of_signs(1, -1, 1)),
-        tuple(0.1 + 0.02 * number for number in range(8)),
-    )
+    stencil = diffusion(0.7, Ghosts.of_signs(1, -1, 1))
+    factors = tuple(0.1 + 0.02 * number for number in range(8))
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     expected = reference.iterate(x, b, stencil, case[1], factors)[0]
     slabs = slabs_of(backend, case, dtype)
@@ -244,15 +242,11 @@ def test_shared_passes_have_the_bits_of_one_rank(
 def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(
     backend, dtype, along_z, iterations, tolerance
 ):
-    case, cuts = (
-        ((132, 10, 50), Boundary.of_axes(("free-slip", "free-slip", along_z))),
-        (0, 12, 30, 50),
-    )
+    case = ((132, 10, 50), Boundary.of_axes(("free-slip", "free-slip", along_z)))
+    cuts = (0, 12, 30, 50)
     x, b = values(case, 1), values(case, 2)
-    whole, solve = (
-        make(backend, case, dtype),
-        Solve(diffusion(0.7, Ghosts.of_signs(1, -1, 1)), tolerance, iterations),
-    )
+    whole = make(backend, case, dtype)
+    solve = Solve(diffusion(0.7, Ghosts.of_signs(1, -1, 1)), tolerance, iterations)
     together, right = colours_of(whole, x), colours_of(whole, b)
     relax(whole, together, right, solve)
     parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, solve, way="long walks")

@@ -52,11 +52,9 @@ def test_projection_parts(backend, case, dtype):
 )
 @pytest.mark.parametrize("scale", [0.3, 9.0])
 def test_advection(backend, case, dtype, ghosts, scale):
-    kernels, velocity, source = (
-        make(backend, case, dtype),
-        velocity_of(case, dtype),
-        rounded(values(case, 7), dtype),
-    )
+    kernels = make(backend, case, dtype)
+    velocity = velocity_of(case, dtype)
+    source = rounded(values(case, 7), dtype)
     fields, out = [upload(kernels, c) for c in velocity], kernels.field()
     flow = Flow(Velocity(*fields), scale)
     kernels.advect(Source(upload(kernels, source), 1, ghosts), out, flow)
@@ -73,10 +71,8 @@ def test_advection(backend, case, dtype, ghosts, scale):
 def test_a_velocity_that_carries_itself(backend, case, dtype, scale):
     kernels = make(backend, case, dtype)
     velocity = [rounded(values(case, seed), dtype) for seed in (1, 2, 3)]
-    fields, outs = (
-        [upload(kernels, component) for component in velocity],
-        [kernels.field() for _ in range(3)],
-    )
+    fields = [upload(kernels, component) for component in velocity]
+    outs = [kernels.field() for _ in range(3)]
     kernels.advect_velocity(Velocity(*outs), Flow(Velocity(*fields), scale))
     for component, (found, single) in enumerate(zip(outs, velocity, strict=True)):
         ghosts = kernels.slab.velocity_ghosts[component]
@@ -120,11 +116,9 @@ def test_advection_in_a_part_of_the_grid(backend, dtype, name):
 
 def test_vorticity(backend, case, dtype):
     kernels, velocity = make(backend, case, dtype), velocity_of(case, dtype)
-    spacing, fields, length = (
-        kernels.slab.spacing,
-        [upload(kernels, c) for c in velocity],
-        kernels.field(),
-    )
+    spacing = kernels.slab.spacing
+    fields = [upload(kernels, c) for c in velocity]
+    length = kernels.field()
     kernels.curl_length(Velocity(*fields), length)
     expected = np.sqrt(sum(c**2 for c in reference.curl(velocity, case[1], spacing)))
     close(inner(kernels, length), expected, dtype, 5)

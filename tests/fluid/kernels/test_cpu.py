@@ -150,10 +150,8 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     So a fifth iteration is in the same pass.
     """
     random = np.random.default_rng(54)
-    slab, stencil = (
-        whole((3, 3, 3), FREE),
-        diffusion(10 ** random.uniform(-2, 2), Ghosts.of_signs(*random.choice([-1, 1], 3))),
-    )
+    slab = whole((3, 3, 3), FREE)
+    stencil = diffusion(10 ** random.uniform(-2, 2), Ghosts.of_signs(*random.choice([-1, 1], 3)))
     x, b = np.zeros((2, *slab.shape))
     b[INSIDE] = random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
     x[INSIDE] = (

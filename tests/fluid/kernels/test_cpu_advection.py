@@ -52,11 +52,9 @@ def smooth_velocity(slab, dtype):
 def test_feet_on_both_sides_of_a_cell_carry_as_the_reference(boundary, dtype, shift):
     """Those around an edge find there what was stored for them: other memory is NaN."""
     slab = whole((48, 5, 4), boundary)
-    kernels, (source,), out = (
-        make_kernels(slab, dtype),
-        random_fields(slab, 1, dtype),
-        np.empty(slab.shape, dtype),
-    )
+    kernels = make_kernels(slab, dtype)
+    (source,) = random_fields(slab, 1, dtype)
+    out = np.empty(slab.shape, dtype)
     swing = 0.2 * np.sin(0.3 * np.indices(slab.shape)[2])
     velocity = [(cells + swing).astype(dtype) for cells in shift]
     scratch = np.full(10 * source.size, np.nan, dtype)
@@ -88,10 +86,8 @@ def test_carried_bits_do_not_depend_on_ranks(boundary, dtype):
     far = source[INSIDE][planes]
     for part in cut(cells, boundary, 3):
         own = make_kernels(part, dtype)
-        result, speeds = (
-            own.field(),
-            [v[part.first : part.first + part.planes + 2] for v in velocity],
-        )
+        result = own.field()
+        speeds = [v[part.first : part.first + part.planes + 2] for v in velocity]
         planes = far[part.first : part.first + part.planes + 2 * reach]
         own.advect(Source(planes, reach, SCALAR), result, Flow(Velocity(*speeds), 1.0))
         np.testing.assert_array_equal(

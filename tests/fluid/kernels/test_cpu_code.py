@@ -93,9 +93,8 @@ def assert_vector_code(assembly, fewest):
     for block in blocks:
         assert all(width in line for line in found(ARITHMETIC, block))
         assert found(SCALAR_ARITHMETIC, block) == []
-        assert (
-            found(r"v?(div|p?gather|fn?m)", block) == []
-        )  # nor is anything contracted: bits would depend on the code
+        # nor is anything contracted: bits would depend on the code
+        assert found(r"v?(div|p?gather|fn?m)", block) == []
         assert found(r"v?call", block) == []  # references to arrays are counted by calls
 
 

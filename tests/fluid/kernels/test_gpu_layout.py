@@ -136,10 +136,8 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 
 def test_long_walks_tell_when_their_first_planes_are_complete():
     """As ``completes`` of red_black_tiles.cu does: else blocks that wait for it would never end."""
-    halo, places = (
-        gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20)),
-        2 * gpu_layout.LONGEST_PASS + 2,
-    )
+    halo = gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20))
+    places = 2 * gpu_layout.LONGEST_PASS + 2
     assert halo + places <= LONG_WALK
 
 

@@ -149,10 +149,8 @@ WEIGHTS = {
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
     """Replayed steps, too, where messages can be recorded."""
-    bodies, backend = (
-        unequal(plummer(LEAST_BODIES, seed=7)),
-        make_backend("gpu", local_rank=communicator.local_rank),
-    )
+    bodies = unequal(plummer(LEAST_BODIES, seed=7))
+    backend = make_backend("gpu", local_rank=communicator.local_rank)
     options = {
         "integrator": integrator,
         "precision": "single",
@@ -179,10 +177,8 @@ def whole_potential(model):
 
 
 def test_steps_are_those_of_the_other_kernel_but_for_rounding(gpu, alone):
-    bodies, options = (
-        plummer(LEAST_BODIES, seed=9),
-        {"precision": "single", "softening": 0.05, "backend": gpu},
-    )
+    bodies = plummer(LEAST_BODIES, seed=9)
+    options = {"precision": "single", "softening": 0.05, "backend": gpu}
     found, expected = (
         make_model(bodies, 1e-3, alone, make_force=kind, **options)
         for kind in (SymmetricForce, DirectForce)

@@ -48,9 +48,8 @@ def test_yoshida_is_the_same_backwards():
     moves = [stage for stage in YOSHIDA4 if stage is not FORCE]
     assert moves == moves[::-1]
     drifts = [stage.fraction for stage in moves if stage.action == "drift"]
-    assert sum(fraction**3 for fraction in drifts) == pytest.approx(
-        0.0, rel=0, abs=1e-14
-    )  # cancels order 3
+    # cancels order 3
+    assert sum(fraction**3 for fraction in drifts) == pytest.approx(0.0, rel=0, abs=1e-14)
 
 
 def test_yoshida_runs_backwards(alone):

@@ -88,13 +88,11 @@ def test_times_of_replayed_steps_make_up_the_whole(communicator):
     model = make_model(
         plummer(50, 1), 1e-3, communicator, backend, transport=transport, softening=0.1
     )
-    model.advance(
-        1
-    )  # kick, drift, exchange, force, kick, replays: six seconds, of which one is the force's
+    # kick, drift, exchange, force, kick, replays: six seconds, of which one is the force's
+    model.advance(1)
     assert (model.timings["force"], model.timings["exchange"]) == (1.0, 1.0)
-    model.advance(
-        11
-    )  # the replays end within one second, so that all of it is taken to be the force's
+    # the replays end within one second, so that all of it is taken to be the force's
+    model.advance(11)
     assert (model.timings["force"], model.timings["exchange"]) == (3.0, 2.0)
 
 

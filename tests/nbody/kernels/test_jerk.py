@@ -65,9 +65,8 @@ def test_a_common_velocity_has_no_jerk_and_costs_no_accuracy(backend, precision)
     fast = Bodies(bodies.position, bodies.velocity + 1000.0, bodies.mass)
     _, jerk = computed(backend, fast, precision, 0.01)
     _, true = reference.accelerations_and_jerks(bodies.position, bodies.velocity, bodies.mass, 0.01)
-    assert percentile(jerk, true) < max(
-        BOUNDS[precision][1], 1e-9
-    )  # the velocities themselves are rounded at 1000
+    # the velocities themselves are rounded at 1000
+    assert percentile(jerk, true) < max(BOUNDS[precision][1], 1e-9)
     still = Bodies(bodies.position, np.full_like(bodies.velocity, 3.0), bodies.mass)
     assert not computed(backend, still, precision, 0.01)[1].any()
 

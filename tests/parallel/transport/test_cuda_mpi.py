@@ -64,10 +64,8 @@ def test_cuda_aware_mpi_carries_messages_and_finds_the_largest(communicator):
     backend = Waiting()
     transport = CudaMpiTransport(backend, communicator)
     after, before = neighbours(communicator)
-    into, largest = (
-        np.zeros((LONG, 3), "f4"),
-        np.array([communicator.rank, -communicator.rank], "i4"),
-    )
+    into = np.zeros((LONG, 3), "f4")
+    largest = np.array([communicator.rank, -communicator.rank], "i4")
     messages = transport.begin(
         [(after, Device(np.full_like(into, communicator.rank)))], [(before, Device(into))]
     )
