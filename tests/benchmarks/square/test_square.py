@@ -1,7 +1,8 @@
 """``bench square``: its rungs against the reference, its conclusions, its kernels compiled."""
 
 import json
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 import pytest
 from support.bodies import make_backend
@@ -9,6 +10,7 @@ from support.command import call
 from support.nvrtc import architectures, compile_to_cubin
 
 from hybrid_nbody.backends.launch import compile_options
+from hybrid_nbody.benchmarks import add_arguments
 from hybrid_nbody.benchmarks.harness.runs import check
 from hybrid_nbody.benchmarks.square import experiment
 from hybrid_nbody.benchmarks.square.experiment import SOURCE, Kernel, LoopRun, square
@@ -148,3 +150,11 @@ def test_sizes_are_bounded(option):
     )
     with pytest.raises(InputError, match=f"^--{option}: must be whole numbers .* at most 65535 "):
         experiment.run(asked)
+
+
+def test_the_old_name_still_calls_it():
+    parser = ArgumentParser()
+    add_arguments(parser, Path)
+    old, new = parser.parse_args(["flat"]), parser.parse_args(["square"])
+    assert old.entry == new.entry == "square.experiment.run"
+    assert old.output == new.output == Path("output/bench-square")
