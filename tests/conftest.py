@@ -1,4 +1,5 @@
-"""What all tests share: fixtures over ranks and devices, and a run on several ranks that ends when one of them fails.
+"""What all tests share: fixtures over ranks and devices, and a run on several ranks that ends when
+one of them fails.
 
 ``pytest`` runs every test on one rank. ``mpirun -n 3 python -m pytest`` runs those marked `mpi` on
 three: the root reports, and a rank that fails prints its traceback and ends all. pytest-mpi alone
@@ -89,7 +90,7 @@ def pytest_configure(config):
         return
     if world().size != RANKS:
         pytest.exit(
-            f"mpirun started {RANKS} processes, but MPI sees {world().size}: it is another library's",
+            f"mpirun started {RANKS} processes, MPI sees {world().size}: it is another library's",
             2,
         )
     if world().rank > 0:
@@ -182,7 +183,9 @@ def _wait_until_read(descriptor, patience=5.0):
 
 
 def _use_hypothesis_profile():
-    """Compilation makes first examples slow, and all ranks must draw the same ones, whatever the time they take."""
+    """Compilation makes first examples slow, and all ranks must draw the same ones, whatever the
+    time they take.
+    """
     from hypothesis import HealthCheck, settings
 
     same_everywhere = RANKS > 1 or "CI" in os.environ
@@ -197,7 +200,9 @@ def _use_hypothesis_profile():
 
 
 def _stop_at_first_failing_example(item):
-    """End all ranks at once: Hypothesis would repeat the example on this rank alone, out of step with the others."""
+    """End all ranks at once: Hypothesis would repeat the example on this rank alone, out of step
+    with the others.
+    """
     handle = getattr(getattr(item, "obj", None), "hypothesis", None)
     if handle is None or RANKS == 1 or hasattr(handle.inner_test, "stops_all_ranks"):
         return
@@ -278,7 +283,8 @@ def _mpirun():
 
 @pytest.fixture(scope="session")
 def mpirun():
-    """Run Python on several ranks from a serial test: ``mpirun(3, "-m", "hybrid_nbody", "run", …)``.
+    """Run Python on several ranks from a serial test: ``mpirun(3, "-m", "hybrid_nbody", "run",
+    …)``.
 
     Returns the completed process, its output as text. One that takes longer than `timeout` seconds
     fails the test.

@@ -1,4 +1,6 @@
-"""The house is in order: its floors, the size of its files, its paths, and the commands that its documents show."""
+"""The house is in order: its floors, the size of its files, its paths, and the commands that its
+documents show.
+"""
 
 import contextlib
 import io

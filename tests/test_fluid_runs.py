@@ -1,4 +1,6 @@
-"""Whole runs of a fluid, as a user starts them: totals of the course, bits over ranks, restarts, refusals."""
+"""Whole runs of a fluid, as a user starts them: totals of the course, bits over ranks, restarts,
+refusals.
+"""
 
 import re
 import shutil
@@ -47,7 +49,7 @@ def job(tmp_path):
 
 @pytest.fixture(scope="module")
 def reference_run(tmp_path_factory):
-    """Return the folder of the run on one rank with one thread, uninterrupted; tests only read it."""
+    """Return the folder of the uninterrupted run on one rank and thread; tests only read it."""
     folder = tmp_path_factory.mktemp("reference")
     (folder / "job.yaml").write_text(CONFIG.replace("OUT", str(folder / "out")))
     run(folder / "job.yaml")

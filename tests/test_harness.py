@@ -1,4 +1,6 @@
-"""The harness itself: whatever goes wrong on one rank of three ends the run at once, says what, and is no success."""
+"""The harness itself: whatever goes wrong on one rank of three ends the run at once, says what, and
+is no success.
+"""
 
 import os
 import time

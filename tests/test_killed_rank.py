@@ -1,4 +1,6 @@
-"""A killed rank ends all in seconds, with a message; nothing stays behind, and the run goes on to the same bits."""
+"""A killed rank ends all in seconds, with a message; nothing stays behind, and the run goes on to
+the same bits.
+"""
 
 import os
 import signal
@@ -25,7 +27,7 @@ SECONDS = 10
 
 @pytest.fixture
 def interrupted(tmp_path):
-    """Start a job, kill one of its three ranks, and return the folder of the run and what was said."""
+    """Start a job, kill one of its three ranks, and return the run's folder and what was said."""
 
     def kill(job, rank):
         command = [*_mpirun(), "-n", "3", sys.executable, "-m", "hybrid_nbody", str(job)]

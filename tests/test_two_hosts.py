@@ -1,4 +1,6 @@
-"""Runs on two hosts of two ranks each: nothing needs one node or shared memory, and the bits are those of one host."""
+"""Runs on two hosts of two ranks each: nothing needs one node or shared memory, and the bits are
+those of one host.
+"""
 
 import json
 import re
@@ -68,7 +70,7 @@ def example(file, folder):
 
 @pytest.fixture(scope="module")
 def on_one_rank(tmp_path_factory):
-    """Return a function that gives the folder of an example's run on one rank, which is done once."""
+    """Return a function that gives the folder of an example's run on one rank, done once."""
 
     @cache
     def folder_of(file):

@@ -19,6 +19,9 @@ from hybrid_nbody.parallel.waiting import wait
 
 T = TypeVar("T")
 
+COMPILE_SECONDS = 600.0
+"""Seconds that one rank may compile kernels before the others warn: slow machines take minutes."""
+
 # Of each launcher: the environment variables with the number of ranks and the rank of a process.
 OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
 LAUNCHERS = (
@@ -163,7 +166,8 @@ class Communicator:
         cached = {backend for earlier in backends[: self.local_rank] for backend in earlier}
         for device in (device for device in devices if device.name not in cached):
             action(device)
-        wait(self.node.Ibarrier(), "the compilation of kernels on one rank of each node")
+        what = "the compilation of kernels on one rank of each node"
+        wait(self.node.Ibarrier(), what, patience=COMPILE_SECONDS)
         for device in (device for device in devices if device.name in cached):
             action(device)
 

@@ -40,7 +40,9 @@ class LostRankError(HybridNBodyError):
     """Another rank no longer answers: the rank that notices it ends all of them."""
 
 
-def wait(request: Request, what: str, rank: int | None = None) -> None:
+def wait(
+    request: Request, what: str, rank: int | None = None, patience: float = WARNING_SECONDS
+) -> None:
     """Wait for an MPI request: look often at first, then between short naps.
 
     Parameters
@@ -51,13 +53,14 @@ def wait(request: Request, what: str, rank: int | None = None) -> None:
         The operation in words, for a warning: "a broadcast".
     rank : int, optional
         The rank that is waited for; all other ranks by default.
+    patience : float, optional
+        Seconds before the first warning; twice as many pass before each further one.
     """
     for _ in range(SPINS):
         if request.Test():
             return
         os.sched_yield()
     start = time.monotonic()
-    patience = WARNING_SECONDS
     while not request.Test():
         time.sleep(NAP_SECONDS)
         waited = time.monotonic() - start

@@ -1,4 +1,5 @@
-"""Subnormal numbers are zero in diffusion, projection and advection on CPUs that can have them so, and nowhere else.
+"""Subnormal numbers are zero in diffusion, projection and advection on CPUs that can have them so,
+and nowhere else.
 
 A number below the smallest normal one has fewer digits the smaller it is, and operations with it
 are slow.

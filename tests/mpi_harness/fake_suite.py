@@ -1,4 +1,5 @@
-"""A suite for tests/test_harness.py, which runs it on three ranks: each test but the first fails on rank 1 alone.
+"""A suite for tests/test_harness.py, which runs it on three ranks: each test but the first fails on
+rank 1 alone.
 
 Pytest does not collect this file by itself. Every test ends in a barrier, in which the ranks that
 are well would wait for ever.

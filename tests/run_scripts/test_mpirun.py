@@ -1,4 +1,6 @@
-"""The scripts for MPICH and Open MPI: what they start on which hosts, and a run that is stopped and goes on."""
+"""The scripts for MPICH and Open MPI: what they start on which hosts, and a run that is stopped and
+goes on.
+"""
 
 import os
 import signal
@@ -79,12 +81,15 @@ def test_a_killed_rank_ends_the_script_and_it_says_how_to_go_on(job, tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """An environment whose mpirun writes down how it was called; return a function that starts a script in it."""
+    """An environment whose mpirun writes down how it was called; return a function that starts a
+    script in it.
+    """
     folder = tmp_path / "environment"
     (folder / "bin").mkdir(parents=True)
     programs = {
         "python": f'exec {sys.executable} "$@"\n',
-        "mpirun": f'[ "$1" != --version ] || exec cat {folder}/version\necho "$*" >>{folder}/calls\n'
+        "mpirun": f'[ "$1" != --version ] || exec cat {folder}/version\n'
+        f'echo "$*" >>{folder}/calls\n'
         f'[[ "$*" != *doctor* ]] || exit "$(cat {folder}/doctor)"\n',
         "nvidia-smi": '[ "$1" != -L ] || printf "GPU %s\\n" 0 1 2 3\n',
         "scontrol": '[ "$*" != "show hostnames a[1-2]" ] || printf "%s\\n" a1 a2\n',
@@ -113,7 +118,8 @@ def stand_in(tmp_path):
         (
             "openmpi.sh",
             "--allow-run-as-root -n 4 --map-by ppr:4:node:oversubscribe --bind-to none ",
-            "--allow-run-as-root -n 8 --host a1:4,a2:4 --map-by ppr:4:node:oversubscribe --bind-to none ",
+            "--allow-run-as-root -n 8 --host a1:4,a2:4 "
+            "--map-by ppr:4:node:oversubscribe --bind-to none ",
             "--map-by ppr:1:node:pe=",
         ),
     ],

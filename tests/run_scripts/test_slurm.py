@@ -1,4 +1,6 @@
-"""The batch script for Slurm: stopped by a signal, back into the queue, resumed; ranks that die; doctor first."""
+"""The batch script for Slurm: stopped by a signal, back into the queue, resumed; ranks that die;
+doctor first.
+"""
 
 import os
 import signal

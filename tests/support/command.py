@@ -32,7 +32,9 @@ def _paths():
 
 
 def python(script, *arguments, **environment):
-    """Return what a script prints in a process of its own, which finds the package and the tests' support."""
+    """Return what a script prints in a process of its own, which finds the package and the tests'
+    support.
+    """
     paths = {"PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "tests")])}
     command = [sys.executable, "-c", script, *arguments]
     result = subprocess.run(

@@ -19,7 +19,9 @@ def in_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def config_of(in_folder):
-    """Return a function that loads a configuration from text, completed by the required sections it lacks."""
+    """Return a function that loads a configuration from text, completed by the required sections it
+    lacks.
+    """
 
     def load_text(text, *overrides):
         (in_folder / "x.yaml").write_text(completed(text), encoding="utf-8")
@@ -42,7 +44,9 @@ def faults_of(config_of):
 
 
 def completed(text):
-    """Return text followed by the required sections that it lacks: its own lines keep their numbers."""
+    """Return text followed by the required sections that it lacks: its own lines keep their
+    numbers.
+    """
     missing = (
         part
         for part in (HEAD, BODIES, TIME)

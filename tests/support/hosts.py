@@ -16,7 +16,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Groups:
-    """Ranks in two groups that share no memory, by an option of MPICH; their hosts have one name."""
+    """Ranks in two groups without shared memory, by an option of MPICH; one name for both hosts."""
 
     def __init__(self, folder):
         self.folders = {"one": folder / "local", "two": folder / "local"}

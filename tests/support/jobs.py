@@ -1,4 +1,6 @@
-"""Runs on several ranks that tests interrupt: small jobs of both models, their processes, and what they wrote last."""
+"""Runs on several ranks that tests interrupt: small jobs of both models, their processes, and what
+they wrote last.
+"""
 
 import contextlib
 import os
@@ -67,7 +69,9 @@ def newest_checkpoint(folder: Path) -> int:
 
 
 def processes_of(path: Path) -> list[int]:
-    """Return the processes that have `path`, or what is in it, among their arguments: launchers and ranks."""
+    """Return the processes that have `path`, or what is in it, among their arguments: launchers and
+    ranks.
+    """
     others = [
         pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid()
     ]
@@ -75,7 +79,9 @@ def processes_of(path: Path) -> list[int]:
 
 
 def finished(process, folder: Path, timeout: float = 120.0) -> tuple[int, str]:
-    """Return the exit code and the output of a process; if it takes too long all that use `folder` end."""
+    """Return the exit code and the output of a process; if it takes too long all that use `folder`
+    end.
+    """
     try:
         text, _ = process.communicate(timeout=timeout)
     except BaseException:
@@ -105,7 +111,9 @@ def _read(pid, name):
 
 
 def assert_ends_as_if_never_stopped(folder: Path, job: Path, end: int) -> None:
-    """Compare a run's trajectory with that of one rank that did the same `end` steps at once, bit by bit."""
+    """Compare a run's trajectory with that of one rank that did the same `end` steps at once, bit
+    by bit.
+    """
     reference = folder.with_name("reference")
     run(job, "--set", f"time.steps={end}", "--set", f"output.directory={reference}")
     assert_same_run(folder, reference)

@@ -14,7 +14,9 @@ H200 = {
 
 
 def architectures():
-    """Return the compute capabilities to compile for: 7.0, or the lowest that this NVRTC supports, 8.0 and 9.0."""
+    """Return the compute capabilities to compile for: 7.0, or the lowest that this NVRTC supports,
+    8.0 and 9.0.
+    """
     _, count = nvrtc.nvrtcGetNumSupportedArchs()
     _, supported = nvrtc.nvrtcGetSupportedArchs()
     supported = list(supported)[:count]
@@ -22,7 +24,9 @@ def architectures():
 
 
 def oldest_and_newest():
-    """Return the first and the last of them, for sources that are the same for all: the oldest lacks most."""
+    """Return the first and the last of them, for sources that are the same for all: the oldest
+    lacks most.
+    """
     return architectures()[0], architectures()[-1]
 
 
@@ -33,7 +37,9 @@ def assert_same_for_all_architectures(*sources) -> None:
 
 
 def compile_to_cubin(source: str, options, architecture: int) -> bytes:
-    """Return the machine code of `source`; ValueError with the compiler's log if it does not compile."""
+    """Return the machine code of `source`; ValueError with the compiler's log if it does not
+    compile.
+    """
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"source.cu", 0, [], [])
     words = [option.encode() for option in (*options, f"-arch=sm_{architecture}")]
     (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)

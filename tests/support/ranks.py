@@ -1,4 +1,6 @@
-"""Ranks, a model without physics, and processes of their own, for the tests of ranks, loop and output."""
+"""Ranks, a model without physics, and processes of their own, for the tests of ranks, loop and
+output.
+"""
 
 import json
 import os
@@ -43,7 +45,9 @@ TRANSPORTS = {}
 
 
 def transport_of(backend, communicator):
-    """Return the fastest transport, made once: those of NCCL end when all ranks drop theirs, each at its own time."""
+    """Return the fastest transport, made once: those of NCCL end when all ranks drop theirs, each
+    at its own time.
+    """
     key = id(backend), id(communicator)
     if key not in TRANSPORTS:
         devices = communicator.gather(backend.identity)
@@ -60,7 +64,9 @@ def transport_of(backend, communicator):
 
 
 class ThreadRank:
-    """One of several ranks that are threads of this process: enough of a `Communicator` for sums and choices."""
+    """One of several ranks that are threads of this process: enough of a `Communicator` for sums
+    and choices.
+    """
 
     node_number = 0
 
@@ -206,7 +212,9 @@ class RowsModel:
 
 
 def scattered_shares(number, size, seed=0):
-    """Return for each of `size` ranks the rows that it holds: random ones in random order, the second rank none."""
+    """Return for each of `size` ranks the rows that it holds: random ones in random order, the
+    second rank none.
+    """
     random = np.random.default_rng([number, size, seed])
     cuts = np.sort(random.integers(0, number + 1, size - 1))
     shares = np.split(random.permutation(number), cuts)

@@ -32,7 +32,9 @@ class Loop:
 
 
 def pair_loops(cubin: bytes) -> dict[str, Loop]:
-    """Return for each kernel that takes roots the loop over sources: the one that takes most of them in a round."""
+    """Return for each kernel that takes roots the loop over sources: the one that takes most of
+    them in a round.
+    """
     found = {}
     for kernel, lines in _kernels(_disassembled(cubin)).items():
         loop = max(_loops(lines), key=lambda loop: loop.count(ROOT), default=Loop(()))

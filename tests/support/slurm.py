@@ -1,4 +1,5 @@
-"""A stand-in for Slurm: programs of its names in a folder, which tests put on the path, and a batch queue of one job.
+"""A stand-in for Slurm: programs of its names in a folder, which tests put on the path, and a batch
+queue of one job.
 
 Its ``srun`` is MPICH's mpirun; with another MPI these tests cannot run. With
 ``MPIRUN_FLAGS=-disable-auto-cleanup`` the ranks live on when one dies, as under Slurm, until
@@ -46,7 +47,7 @@ class Slurm:
     def start(
         self, work: Path, *arguments, tasks: int = 3, restarts: int = 0, **variables
     ) -> subprocess.Popen:
-        """Start a copy of ``run_scripts/slurm.sh``, as ``sbatch`` would that was called in `work`."""
+        """Start a copy of ``run_scripts/slurm.sh`` as ``sbatch`` would, called in `work`."""
         if not (work / "run_scripts").exists():
             (work / "run_scripts").symlink_to(ROOT / "run_scripts")
         copy = self.folder / "slurm_script"
@@ -69,6 +70,8 @@ class Slurm:
         return subprocess.Popen(command, env=environment | variables, cwd=self.folder, **pipes)
 
     def told(self, what: str) -> list[str]:
-        """Return what programs were told: ``flags`` and ``steps`` of srun, jobs ``requeued``, steps ``cancelled``."""
+        """Return what programs were told: ``flags`` and ``steps`` of srun, jobs ``requeued``, steps
+        ``cancelled``.
+        """
         path = self.folder / what
         return path.read_text().splitlines() if path.exists() else []

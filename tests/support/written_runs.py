@@ -1,4 +1,6 @@
-"""Small output files, written with h5py alone as the run writes them, and the messages that bad ones give."""
+"""Small output files, written with h5py alone as the run writes them, and the messages that bad
+ones give.
+"""
 
 import hashlib
 import json
@@ -86,7 +88,9 @@ ATTRIBUTES = {
 
 
 def fixed(attributes):
-    """Return texts at a fixed length; of damaged ones at variable length, HDF5 2.0 can search for ever."""
+    """Return texts at a fixed length; of damaged ones at variable length, HDF5 2.0 can search for
+    ever.
+    """
     return {
         name: np.bytes_(value.encode()) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -194,7 +198,9 @@ def density_of(cells, frames):
 
 
 def velocity_of(cells, frames):
-    """Return a jet along y in the middle of the box that flows back along its walls: (T, nz, ny, nx, 3) float32."""
+    """Return a jet along y in the middle of the box that flows back along its walls: (T, nz, ny,
+    nx, 3) float32.
+    """
     x, y, z = centres_of(cells)
     edges = [number / max(cells) for number in cells]
     phase = [np.pi * place / edge for place, edge in zip((x, y, z), edges, strict=True)]
@@ -276,7 +282,9 @@ def write_fluid_checkpoint(in_folder, seal):
 
 @pytest.fixture
 def seal():
-    """Return a function that puts the digest of a checkpoint before its contents and returns its path."""
+    """Return a function that puts the digest of a checkpoint before its contents and returns its
+    path.
+    """
 
     def write(path):
         contents = path.read_bytes()[512:]

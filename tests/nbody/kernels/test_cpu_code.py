@@ -1,4 +1,5 @@
-"""The code that the CPU's loops over pairs are compiled to: what their speed rests on, and would be lost in silence.
+"""The code that the CPU's loops over pairs are compiled to: what their speed rests on, and would be
+lost in silence.
 
 The innermost loops of a block of targets use the widest vectors of the machine as LLVM sees it,
 keep to vectors, and where the processor can estimate 1 / sqrt(x) they neither divide nor take
@@ -30,7 +31,7 @@ SCALAR_FLOAT = r"v?(add|sub|mul|div|sqrt|rsqrt14|f[n]?m\w+)(ss|sd)"
 
 @cache
 def compiled(kernel, precision):
-    """Return the assembly of a kernel compiled afresh: code from Numba's cache cannot be looked at."""
+    """Return the assembly of a kernel compiled afresh: Numba's cache does not show it."""
     import numba
 
     from hybrid_nbody.nbody.kernels.cpu import pair_force as cpu_loops
@@ -59,7 +60,8 @@ def arguments(kernel, stored, working):
 
 
 def innermost_loops(assembly):
-    """Return the instructions of every loop over sources: from a label to the jump back to it, with no label between.
+    """Return the instructions of every loop over sources: from a label to the jump back to it, with
+    no label between.
 
     They are the loops that look for 1 / sqrt(r^2); loops that load, add and store do not.
     """
@@ -76,7 +78,9 @@ def innermost_loops(assembly):
 
 
 def widest_vectors():
-    """Return the name of the widest vector registers, and whether 1 / sqrt(x) can be estimated in all types."""
+    """Return the name of the widest vector registers, and whether 1 / sqrt(x) can be estimated in
+    all types.
+    """
     from numba.core.registry import cpu_target
 
     features = cpu_target.target_context.codegen().magic_tuple()[2]
@@ -176,7 +180,9 @@ print(gravity.state.acceleration.tobytes().hex(), jerk.tobytes().hex())
 
 
 def test_the_process_that_compiles_sums_the_same_bits_as_those_that_load_its_code(tmp_path):
-    """It links loops in the midst of their compilation; where either of two products could be fused, they differed."""
+    """It links loops in the midst of their compilation; where either of two products could be
+    fused, they differed.
+    """
     compiling, loading = (python(SUMS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert compiling == loading
 
@@ -205,7 +211,9 @@ def test_two_bodies_at_one_place_without_softening_are_not_passed_over(precision
 @pytest.mark.parametrize("precision", TYPES)
 @pytest.mark.parametrize("softening", [0.0, 0.1])
 def test_equal_masses_are_summed_as_accurately_as_unequal_ones(precision, softening):
-    """Equal masses are left out of the loop; a mass that differs in its last digits brings them back."""
+    """Equal masses are left out of the loop; a mass that differs in its last digits brings them
+    back.
+    """
     bodies = plummer(300, seed=2)
     almost = Bodies(
         bodies.position, bodies.velocity, bodies.mass * (1 + 1e-5 * (np.arange(300) == 5))

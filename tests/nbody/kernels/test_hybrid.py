@@ -1,4 +1,5 @@
-"""Two devices of a rank: together they compute what one does, to the bit where they are of one kind.
+"""Two devices of a rank: together they compute what one does, to the bit where they are of one
+kind.
 
 Stand-ins play the two; a real GPU takes part in the tests marked `gpu`.
 """
@@ -66,7 +67,9 @@ def test_the_last_bodies_are_the_helpers():
 
 
 def test_each_part_knows_its_own_bodies_in_the_order_of_their_places():
-    """A GPU takes its targets in that order, and would reach beyond its part in that of all own bodies."""
+    """A GPU takes its targets in that order, and would reach beyond its part in that of all own
+    bodies.
+    """
     gravity = make_gravity(hybrid(0.3), plummer(500, seed=3), "single", 0.01, own=slice(100, 400))
     parts = gravity.kernels.split.parts(gravity.state, gravity.kernels.count)
     assert (parts.main.own, parts.helper.own) == (slice(100, 310), slice(310, 400))
@@ -153,7 +156,7 @@ def test_a_gpu_and_its_helper_against_the_gpu_and_the_reference(gpu, precision, 
 @pytest.mark.gpu
 @pytest.mark.parametrize("share", [0.0, 0.05, 1.0, "auto"])
 def test_steps_of_a_gpu_and_its_helper(gpu, alone, share):
-    """Many steps, so that each part sees what the other did in the step before; a sort among them."""
+    """Many steps: each part sees what the other did in the step before; a sort is among them."""
     bodies = plummer(2000, seed=8)
     backends = gpu, HybridBackend(gpu, make_backend("cpu", 2), share)
     models = [

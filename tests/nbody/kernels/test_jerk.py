@@ -97,7 +97,9 @@ def test_reference_is_the_derivative_of_the_acceleration():
 
 
 def test_jerk_on_a_circular_orbit_by_hand(backend):
-    """On a circle the acceleration turns with the orbit: its rate is the angular velocity times its size."""
+    """On a circle the acceleration turns with the orbit: its rate is the angular velocity times its
+    size.
+    """
     bodies = two_body(masses=(3.0, 1.0), semi_major_axis=2.0)
     omega = np.sqrt(4.0 / 8.0)
     acceleration, jerk = computed(backend, bodies, "double")

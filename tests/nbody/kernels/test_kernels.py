@@ -31,7 +31,7 @@ def truth(bodies, softening, G=1.0):
 
 @cache
 def truth_of_set(name, softening, G):
-    """Return the same of a set, which takes long: every precision and device is compared with it."""
+    """Return the same of a set, once: every precision and device is compared with it."""
     return truth(SETS[name](), softening, G)
 
 
@@ -69,7 +69,7 @@ def test_error_at_4096_bodies(backend, name, precision, softening):
 @pytest.mark.parametrize(("length", "mass"), [(1e-9, 1e-12), (1e12, 1e30), (3e16, 2e30)])
 @pytest.mark.parametrize("equal", [True, False])
 def test_any_units(backend, precision, length, mass, equal):
-    """In metres and kilograms weights 1 / r^3 lie below the range of float32, and m / eps^3 above."""
+    """In metres and kilograms 1 / r^3 lies below the range of float32, and m / eps^3 above."""
     bodies = random_box(300, seed=8)
     masses = mass * (np.ones(300) if equal else np.random.default_rng(1).uniform(0.5, 1.5, 300))
     scaled = Bodies(length * bodies.position, bodies.velocity, masses)
@@ -141,7 +141,9 @@ def test_bodies_at_one_place_attract_nobody_there_but_have_a_potential(backend, 
 
 @pytest.mark.parametrize("precision", ["mixed", "single"])
 def test_a_far_shift_of_all_bodies_costs_no_accuracy(backend, precision):
-    """Float32 positions a thousand lengths away would lose three digits; offsets from local origins do not."""
+    """Float32 positions a thousand lengths away would lose three digits; offsets from local origins
+    do not.
+    """
     near = plummer(1000, seed=4)
     far = Bodies(near.position + 1000.0, near.velocity, near.mass)
     acceleration, _ = errors(make_gravity(backend, far, precision, 0.01), far, 0.01)

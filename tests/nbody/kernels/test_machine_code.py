@@ -1,4 +1,5 @@
-"""The machine code that the sums of gravity are compiled to: what their speed rests on, and would be lost in silence.
+"""The machine code that the sums of gravity are compiled to: what their speed rests on, and would
+be lost in silence.
 
 An interaction costs the instructions that its arithmetic needs
 (`benchmarks.gravity.limits.INSTRUCTIONS`), and its share of what a lane does once for a source, or
@@ -64,7 +65,9 @@ def loops(precision, targets, replaced=("", ""), options=FLUSH_DENORMALS):
 
 
 def least(precision, kernel):
-    """Return the instructions of the arithmetic; in double, the first guess of the root is one more."""
+    """Return the instructions of the arithmetic; in double, the first guess of the root is one
+    more.
+    """
     return INSTRUCTIONS[precision][NAMES[kernel]] + (precision == "double")
 
 
