@@ -90,8 +90,7 @@ def pytest_configure(config):
         return
     if world().size != RANKS:
         pytest.exit(
-            f"mpirun started {RANKS} processes, MPI sees {world().size}: it is another library's",
-            2,
+            f"mpirun started {RANKS} processes, MPI sees {world().size}: it is another library's", 2
         )
     if world().rank > 0:
         config.pluginmanager.unregister(name="terminalreporter")

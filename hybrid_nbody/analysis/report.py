@@ -156,11 +156,7 @@ def table(rows: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _pictures(
-    run: Run,
-    pictures: Sequence[Picture],
-    found: Mapping[str, str],
-    say: Say,
-    step: Step,
+    run: Run, pictures: Sequence[Picture], found: Mapping[str, str], say: Say, step: Step
 ) -> str:
     say_what_is_left_out(found, say)
     return "\n".join(

@@ -83,13 +83,7 @@ def command_movie(arguments: Namespace) -> int:
     output = arguments.output
     with progress_of("frame") as progress:
         target = make_movie(
-            path,
-            output,
-            arguments.kind,
-            arguments.fps,
-            arguments.every,
-            progress,
-            models=MODELS,
+            path, output, arguments.kind, arguments.fps, arguments.every, progress, models=MODELS
         )
     print(target)
     return 0

@@ -13,14 +13,7 @@ import yaml
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.hdf5 import (
-    Rows,
-    WatchedFile,
-    attributes,
-    check_format,
-    patiently,
-    reading,
-)
+from hybrid_nbody.files.hdf5 import Rows, WatchedFile, attributes, check_format, patiently, reading
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.files.views import Array, Diagnostics, Frame
 

@@ -42,10 +42,9 @@ class Advection:
         self.spacing = kernels.slab.spacing
         self.scratch = state.workspace.solver_scratch()
         self.windows: dict[str, Array] = {}
-        self._advect = {
-            "semi-lagrangian": self._semi_lagrangian,
-            "maccormack": self._maccormack,
-        }[scheme]
+        self._advect = {"semi-lagrangian": self._semi_lagrangian, "maccormack": self._maccormack}[
+            scheme
+        ]
         self.at_once = scheme == "semi-lagrangian"
 
     def advect_velocity(self, depth: int) -> None:

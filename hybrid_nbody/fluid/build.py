@@ -54,10 +54,7 @@ class FluidBuilder:
     least = 1
 
     def __init__(
-        self,
-        config: asked.FluidConfig,
-        communicator: Communicator,
-        devices: Devices | None = None,
+        self, config: asked.FluidConfig, communicator: Communicator, devices: Devices | None = None
     ) -> None:
         self.config = config
         self.communicator = communicator

@@ -62,10 +62,7 @@ def _method(config: FluidConfig) -> list[tuple[str, str]]:
     solver = config.solver
     boundary = _boundary(fluid.boundary)
     return [
-        (
-            "fluid",
-            f"{boundary}; viscosity {fluid.viscosity:g}, diffusion {fluid.diffusion:g}",
-        ),
+        ("fluid", f"{boundary}; viscosity {fluid.viscosity:g}, diffusion {fluid.diffusion:g}"),
         ("method", f"{fluid.advection} advection, {fluid.projection} projection"),
         ("solver", f"{solver.method}, at most {solver.max_iterations} iterations, {_stop(solver)}"),
     ]

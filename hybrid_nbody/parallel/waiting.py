@@ -41,7 +41,7 @@ class LostRankError(HybridNBodyError):
 
 
 def wait(
-    request: Request, what: str, rank: int | None = None, patience: float = WARNING_SECONDS
+    request: Request, what: str, rank: int | None = None, patience: float | None = None
 ) -> None:
     """Wait for an MPI request: look often at first, then between short naps.
 
@@ -54,13 +54,15 @@ def wait(
     rank : int, optional
         The rank that is waited for; all other ranks by default.
     patience : float, optional
-        Seconds before the first warning; twice as many pass before each further one.
+        Seconds before the first warning, `WARNING_SECONDS` by default; the next ones come after
+        twice as long each.
     """
     for _ in range(SPINS):
         if request.Test():
             return
         os.sched_yield()
     start = time.monotonic()
+    patience = patience or WARNING_SECONDS
     while not request.Test():
         time.sleep(NAP_SECONDS)
         waited = time.monotonic() - start

@@ -120,10 +120,7 @@ def test_what_the_run_noted_about_itself(write_run):
         write_run(ranks=np.int32(4), title="Größe", backend=np.bytes_("größer".encode()))
     ) as run:
         # 5e-2 is a number to people
-        assert run.config == {
-            "title": "Test",
-            "time": {"dt": 0.05, "steps": 20},
-        }
+        assert run.config == {"title": "Test", "time": {"dt": 0.05, "steps": 20}}
         assert run.attributes["ranks"] == 4
         assert run.attributes["backend"] == "größer"
         assert run.title == "Größe"

@@ -33,12 +33,7 @@ def test_what_is_said_stands_in_both_and_what_is_noted_in_the_file_alone(console
     log.say("said")
     log.note("noted")
     # before it is closed
-    assert lines_of(tmp_path / "log.txt") == [
-        "said early",
-        "noted early",
-        "said",
-        "noted",
-    ]
+    assert lines_of(tmp_path / "log.txt") == ["said early", "noted early", "said", "noted"]
     log.close()
     assert console.file.getvalue() == "said early\nsaid\n"
 

@@ -188,10 +188,7 @@ def test_of_the_devices_of_a_kind_one_of_a_node_goes_first(communicator, shared_
 def test_ranks_of_a_machine_know_their_place_on_it(communicator, comm):
     assert (communicator.rank, communicator.size) == (comm.rank, comm.size)
     # tests run on one machine
-    assert (communicator.local_rank, communicator.local_size) == (
-        comm.rank,
-        comm.size,
-    )
+    assert (communicator.local_rank, communicator.local_size) == (comm.rank, comm.size)
     assert communicator.is_root == (comm.rank == 0)
     assert Communicator(comm).broadcast(comm.rank) == 0
 

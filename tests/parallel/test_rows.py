@@ -34,15 +34,7 @@ def big_field(communicator, weights, rows_each, columns=3, asked=None):
         first, last = own.start + start, own.start + stop
         return np.arange(first * columns, last * columns, dtype=float).reshape(-1, columns)
 
-    return Field(
-        "bodies/position",
-        shape,
-        np.dtype("f8"),
-        "length",
-        "position",
-        own,
-        host,
-    )
+    return Field("bodies/position", shape, np.dtype("f8"), "length", "position", own, host)
 
 
 @pytest.mark.mpi

@@ -113,10 +113,7 @@ def test_any_numbers_agree_and_skip_nothing(interval, dt, start):
 def test_two_hundred_million_steps_later_it_is_still_on_time():
     schedule = EveryTime(0.7, 0.1)
     # 2e8 is 4 more than a multiple of 7
-    assert due_steps(schedule, 2 * 10**8, 15) == [
-        2 * 10**8 + 3,
-        2 * 10**8 + 10,
-    ]
+    assert due_steps(schedule, 2 * 10**8, 15) == [2 * 10**8 + 3, 2 * 10**8 + 10]
     # numbers that no decimals stand for
     assert EveryTime(1 / 3, 1e-3 / 3).steps_ahead(Clock(0)) == 1000
 

@@ -55,11 +55,7 @@ def transport_of(backend, communicator):
             "auto", backend, communicator, len(set(devices)) < len(devices)
         )
         # kept: a new object could get the address of an old one
-        TRANSPORTS[key] = (
-            transport,
-            backend,
-            communicator,
-        )
+        TRANSPORTS[key] = (transport, backend, communicator)
     return TRANSPORTS[key][0]
 
 

@@ -107,11 +107,7 @@ class HaloExchange(Exchange):
     name = "halo"
 
     def __init__(
-        self,
-        transport: Transport,
-        partition: Partition,
-        communicator: Communicator,
-        periodic: bool,
+        self, transport: Transport, partition: Partition, communicator: Communicator, periodic: bool
     ):
         super().__init__(transport, partition, communicator.rank)
         self.communicator = communicator

@@ -77,10 +77,7 @@ def test_time_is_that_between_the_marks():
     transport.reduce_scatter(rows, rows[:2], Partition.equal(4, 2))
     assert watch.seconds() == 66
     # its own rows, of the other rank
-    assert (watch.traffic.messages, watch.traffic.bytes) == (
-        3,
-        2 * 24 + 48 + 48,
-    )
+    assert (watch.traffic.messages, watch.traffic.bytes) == (3, 2 * 24 + 48 + 48)
     watch.restart()
     assert (watch.seconds(), watch.traffic.exchanges, watch.traffic.bytes) == (0, 0, 0)
 

@@ -58,9 +58,7 @@ MOVING = Slab((84, 84, 84), Boundary((STILL, STILL, STILL, LID, STILL, Face("fre
 OLD, *_, NEW = architectures()
 
 every_slab = pytest.mark.parametrize(
-    "slab",
-    [WALLS, PERIODIC, PART, MOVING],
-    ids=["walls", "periodic", "part", "moving"],
+    "slab", [WALLS, PERIODIC, PART, MOVING], ids=["walls", "periodic", "part", "moving"]
 )
 
 

@@ -114,13 +114,7 @@ MACROS = {
 }
 GHOSTS = {3: "Real x_sign, Real y_sign, Real z_sign", 6: "const __grid_constant__ Ghosts ghosts"}
 ALONG = "const unsigned *l, const unsigned *u, const Real *lw, const Real *uw"
-TYPES = {
-    "int": "i4",
-    "unsigned": "u4",
-    "long": "i8",
-    "double": "f8",
-    "GridBarrier": "u8",
-}
+TYPES = {"int": "i4", "unsigned": "u4", "long": "i8", "double": "f8", "GridBarrier": "u8"}
 STRUCTURES = {
     "PeerHalo": red_black.PEER_HALO,
     "EarlyPush": red_black.EARLY_PUSH,

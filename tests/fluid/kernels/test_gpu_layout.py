@@ -14,13 +14,7 @@ from hybrid_nbody.fluid.kernels.contract import Pass
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu import linear_systems as gpu
 from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY, pitch_of
-from hybrid_nbody.fluid.kernels.gpu.peers import (
-    BARRIER,
-    PEER_SECONDS,
-    STATE,
-    Peers,
-    planes_read,
-)
+from hybrid_nbody.fluid.kernels.gpu.peers import BARRIER, PEER_SECONDS, STATE, Peers, planes_read
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH, PEER_HALO
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import LONG_WALK, Tiling, tiling_of

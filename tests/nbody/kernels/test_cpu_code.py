@@ -154,8 +154,7 @@ assert np.percentile(error / np.sqrt(np.mean(np.sum(true**2, axis=1))), 99) < fl
 
 
 @pytest.mark.parametrize(
-    ("cpu", "precision", "bound"),
-    [("haswell", "single", 1e-5), ("x86-64", "double", 1e-12)],
+    ("cpu", "precision", "bound"), [("haswell", "single", 1e-5), ("x86-64", "double", 1e-12)]
 )
 def test_processors_without_avx512_sum_as_accurately(cpu, precision, bound, tmp_path):
     """Compiled for an older processor, which this one can stand in for."""

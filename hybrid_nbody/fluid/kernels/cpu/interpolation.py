@@ -155,12 +155,7 @@ def select_in_plane(data, offset, row, next_x, next_y):
     a, b = select_in_row(data, offset, next_x)
     c, d = select_in_row(data, offset + row, next_x)
     e, f = select_in_row(data, offset + 2 * row, next_x)
-    return (
-        select(next_y, c, a),
-        select(next_y, d, b),
-        select(next_y, e, c),
-        select(next_y, f, d),
-    )
+    return (select(next_y, c, a), select(next_y, d, b), select(next_y, e, c), select(next_y, f, d))
 
 
 @inlined

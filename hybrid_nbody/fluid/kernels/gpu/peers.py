@@ -14,12 +14,7 @@ from hybrid_nbody.backends.alarm import PeerAlarm
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.kernels.contract import Pass, PeerMemory
 from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER
-from hybrid_nbody.fluid.kernels.gpu.red_black import (
-    COPY_THREADS,
-    EARLY_PUSH,
-    PEER_HALO,
-    TiledSolve,
-)
+from hybrid_nbody.fluid.kernels.gpu.red_black import COPY_THREADS, EARLY_PUSH, PEER_HALO, TiledSolve
 from hybrid_nbody.parallel.waiting import LostRankError, lost_rank
 
 if TYPE_CHECKING:

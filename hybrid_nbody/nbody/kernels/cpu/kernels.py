@@ -15,12 +15,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     PairForce,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
-from hybrid_nbody.nbody.kernels.cpu.layout import (
-    Bodies,
-    Floats,
-    Physics,
-    Substeps,
-)
+from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Physics, Substeps
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -115,12 +110,7 @@ class Kernels:
         return run_steps(steps, actions, lengths, _bodies(state), physics)
 
     def run_hermite(
-        self,
-        state: State,
-        scratch: HermiteScratch,
-        plan: HermitePlan,
-        substep: float,
-        steps: int,
+        self, state: State, scratch: HermiteScratch, plan: HermitePlan, substep: float, steps: int
     ) -> HermiteProgress:
         """Take whole steps of a rank that owns every body; `substep` is the first one's length."""
         sources = (*self._packed(state), *self._velocities())

@@ -117,11 +117,7 @@ class Kernels:
     run_hermite = None  # the host queues each substep: its length follows from the one before
 
     def __init__(
-        self,
-        backend: GpuBackend,
-        state: State,
-        pair_force: PairForce,
-        tuning: Tuning | None = None,
+        self, backend: GpuBackend, state: State, pair_force: PairForce, tuning: Tuning | None = None
     ):
         precision = pair_force.precision
         number = len(state.mass)

@@ -67,11 +67,7 @@ class Kernels(gpu.Kernels):
     times_a_pair = 1
 
     def __init__(
-        self,
-        backend: GpuBackend,
-        state: State,
-        pair_force: PairForce,
-        tuning: Tuning | None = None,
+        self, backend: GpuBackend, state: State, pair_force: PairForce, tuning: Tuning | None = None
     ):
         super().__init__(backend, state, pair_force, tuning)
         softening = pair_force.softening
