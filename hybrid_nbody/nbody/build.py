@@ -276,7 +276,7 @@ class NBodyBuilder:
             exchange=exchange,
             mass=mass,
             pair_force=self.pair_force,
-            kinds=tuple(placement.backends),
+            backends=tuple(placement.backends),
             ring_order=self.config.compute.exchange == RING,
             timings=Timings(),
         )

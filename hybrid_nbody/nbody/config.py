@@ -284,8 +284,8 @@ class NBodyCompute(Compute):
     def _check_share(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
         """Refuse a share that no rank would heed."""
         compute = handler(data)
-        kinds = (compute.backend,) if isinstance(compute.backend, str) else compute.backend
-        if compute.cpu_share != "auto" and "hybrid" not in kinds:
+        backends = (compute.backend,) if isinstance(compute.backend, str) else compute.backend
+        if compute.cpu_share != "auto" and "hybrid" not in backends:
             text = "is for backend hybrid; leave it at auto, or take compute.backend: hybrid"
             raise ValidationError.from_exception_data(
                 cls.__name__, [fault(("cpu_share",), compute.cpu_share, text)]

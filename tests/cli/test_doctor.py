@@ -98,10 +98,8 @@ def test_ranks_are_named_shortly(ranks, text):
                 "--cpus-per-task under Slurm"
             ],
         ),
-        (
-            [facts(rank, cores=frozenset([rank])) for rank in range(8)],
-            [],
-        ),  # every core has its rank
+        # every core has its rank
+        ([facts(rank, cores=frozenset([rank])) for rank in range(8)], []),
         (
             [
                 facts(0, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",)),

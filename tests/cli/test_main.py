@@ -14,7 +14,7 @@ from support.command import call, refused
 
 from hybrid_nbody.cli import main as cli
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.run import start as application
+from hybrid_nbody.run import start as run_start
 
 GOOD = """\
 model: nbody
@@ -369,8 +369,8 @@ def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
 @pytest.mark.parametrize(("patience", "said"), [(0.01, 1), (60.0, 0)])
 def test_a_long_compilation_is_announced(monkeypatch, patience, said):
     lines = []
-    monkeypatch.setattr(application, "PATIENCE", patience)
-    with application.preparing(SimpleNamespace(say=lines.append)):
+    monkeypatch.setattr(run_start, "PATIENCE", patience)
+    with run_start.preparing(SimpleNamespace(say=lines.append)):
         time.sleep(0.2)
     assert len(lines) == said
 

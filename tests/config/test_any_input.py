@@ -3,7 +3,7 @@
 import re
 
 from hypothesis import example, given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from support.configs import loads
 
 from hybrid_nbody.config.loader import ConfigError, dump
@@ -43,13 +43,11 @@ FLUID = {
 }
 LINE = re.compile(r"(x\.yaml:\d+: |--set .*: ).+|… and \d+ more faults")
 
-words = some.text(max_size=8) | some.sampled_from(
-    ["auto", "equal", "plummer", "file", "2h", "nbody"]
-)
-scalars = some.none() | some.booleans() | some.integers() | some.floats() | words
-values = some.recursive(
+words = st.text(max_size=8) | st.sampled_from(["auto", "equal", "plummer", "file", "2h", "nbody"])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | words
+values = st.recursive(
     scalars,
-    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(words, inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     max_leaves=6,
 )
 
@@ -76,13 +74,13 @@ def check(text, overrides=()):
         assert loads(dump(config), "x.yaml") == config
 
 
-@given(some.sampled_from(list(keys_of(VALID))), values)
+@given(st.sampled_from(list(keys_of(VALID))), values)
 def test_any_value_of_any_key(path, value):
     check(write(with_value(VALID, path, value)))
     check(write(VALID), [f"{'.'.join(path)}={write(value)}"])
 
 
-@given(some.sampled_from(list(keys_of(FLUID))), values)
+@given(st.sampled_from(list(keys_of(FLUID))), values)
 def test_any_value_of_any_key_of_a_fluid(path, value):
     check(write(with_value(FLUID, path, value)))
     check(write(FLUID), [f"{'.'.join(path)}={write(value)}"])
@@ -97,8 +95,8 @@ PLACES = {
 
 
 @given(
-    some.sampled_from(list(keys_of(EVENT | PLACES))),
-    values | some.lists(some.integers(-1, 9), max_size=4),
+    st.sampled_from(list(keys_of(EVENT | PLACES))),
+    values | st.lists(st.integers(-1, 9), max_size=4),
 )
 def test_any_value_of_any_key_of_an_event(path, value):
     event = with_value(EVENT if path[0] in EVENT else PLACES | {"mode": "set"}, path, value)
@@ -106,7 +104,7 @@ def test_any_value_of_any_key_of_an_event(path, value):
     check(write(with_value(FLUID, ("sources", "events"), [EVENT, event, value])))
 
 
-@given(some.text(max_size=40), some.text(max_size=40), some.integers(0, 400))
+@given(st.text(max_size=40), st.text(max_size=40), st.integers(0, 400))
 @example("title: !", "a=!", 0)
 def test_any_text_anywhere(text, override, position):
     valid = write(VALID)
@@ -114,7 +112,7 @@ def test_any_text_anywhere(text, override, position):
     check(text, [override])
 
 
-@given(some.text("&*!|>'\"%@`{}[],:?-# \n\ta1.", max_size=30))
+@given(st.text("&*!|>'\"%@`{}[],:?-# \n\ta1.", max_size=30))
 def test_any_mix_of_the_signs_of_yaml(text):
     check(text)
     check(write(VALID), [f"title={text}", f"time={text}"])

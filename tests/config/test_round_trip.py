@@ -1,20 +1,20 @@
 """A configuration that is written and read again is the same configuration."""
 
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from support.configs import loads
 
 from hybrid_nbody.config.loader import dump
 from hybrid_nbody.nbody.config import NBodyConfig
 
-positive = some.floats(min_value=0, exclude_min=True, allow_infinity=False)
-not_negative = some.floats(min_value=0, allow_infinity=False)
-counts = some.integers(1, 10**9)
+positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+not_negative = st.floats(min_value=0, allow_infinity=False)
+counts = st.integers(1, 10**9)
 # Words that YAML readers take for something else, and any character that a line of text may hold.
-lines = some.sampled_from(
+lines = st.sampled_from(
     ["1e3", "off", "null", "~", "010", "1:30", "#", "2001-01-01", " a: b", "-", "'", "é 𝒞"]
-) | some.text(
-    some.characters(
+) | st.text(
+    st.characters(
         blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="\ufeff\ufffe\uffff"
     )
 )
@@ -23,24 +23,24 @@ names = lines.filter(lambda text: text.strip() and not text.startswith("~"))
 
 def mappings(**keys):
     """Return mappings in which each key may be missing, so that defaults are met as well."""
-    return some.fixed_dictionaries({}, optional=keys)
+    return st.fixed_dictionaries({}, optional=keys)
 
 
 def every(**keys):
     """Return how often something is written: never, each so many steps, or each so much time."""
     steps, time = mappings(**keys), mappings(**keys)
     return (
-        some.none()
-        | some.builds(lambda given, n: {**given, "every_steps": n}, steps, counts)
-        | some.builds(lambda given, t: {**given, "every_time": t}, time, positive)
+        st.none()
+        | st.builds(lambda given, n: {**given, "every_steps": n}, steps, counts)
+        | st.builds(lambda given, t: {**given, "every_time": t}, time, positive)
     )
 
 
 def kind(name, required=None, **optional):
-    return some.fixed_dictionaries({"kind": some.just(name), **(required or {})}, optional=optional)
+    return st.fixed_dictionaries({"kind": st.just(name), **(required or {})}, optional=optional)
 
 
-bodies = some.one_of(
+bodies = st.one_of(
     kind("plummer", {"n": counts}),
     kind(
         "uniform-sphere", {"n": counts}, mass=positive, radius=positive, virial_ratio=not_negative
@@ -49,56 +49,52 @@ bodies = some.one_of(
     kind("random-box", {"n": counts}, half_width=positive, mass=positive),
     kind(
         "two-body",
-        masses=some.lists(positive, min_size=2, max_size=2),
+        masses=st.lists(positive, min_size=2, max_size=2),
         semi_major_axis=positive,
-        eccentricity=some.floats(0, 1, exclude_max=True),
+        eccentricity=st.floats(0, 1, exclude_max=True),
     ),
     kind("figure-eight"),
     kind("lagrange-triangle", side=positive, mass=positive),
-    kind("random-square", {"n": counts}, dimensions=some.just(2)),
-    kind("file", {"path": names}, dimensions=some.sampled_from([2, 3])),
+    kind("random-square", {"n": counts}, dimensions=st.just(2)),
+    kind("file", {"path": names}, dimensions=st.sampled_from([2, 3])),
 )
-hermite = some.fixed_dictionaries(
-    {"integrator": some.just("hermite4"), "accuracy": some.floats(1e-3, 1)}
-)
-time = some.builds(
+hermite = st.fixed_dictionaries({"integrator": st.just("hermite4"), "accuracy": st.floats(1e-3, 1)})
+time = st.builds(
     lambda section, dt, end: {**section, "dt": dt, **end},
     hermite
     | mappings(
-        integrator=some.sampled_from(["leapfrog", "yoshida4", "euler"]),
-        wall_limit=some.none() | positive | some.sampled_from(["2h30m", "1d", "90s"]),
-        max_energy_error=some.none() | positive,
+        integrator=st.sampled_from(["leapfrog", "yoshida4", "euler"]),
+        wall_limit=st.none() | positive | st.sampled_from(["2h30m", "1d", "90s"]),
+        max_energy_error=st.none() | positive,
     ),
-    some.floats(1e-6, 1e6),
-    some.fixed_dictionaries({"end": some.floats(1e-6, 1e6)})
-    | some.fixed_dictionaries({"steps": some.integers(1, 10**15)}),
+    st.floats(1e-6, 1e6),
+    st.fixed_dictionaries({"end": st.floats(1e-6, 1e6)})
+    | st.fixed_dictionaries({"steps": st.integers(1, 10**15)}),
 )
 sections = {
     "title": lines,
-    "seed": some.integers(0, 2**70),
+    "seed": st.integers(0, 2**70),
     "gravity": mappings(
         G=positive,
         softening=not_negative,
-        precision=some.sampled_from(["single", "mixed", "double"]),
+        precision=st.sampled_from(["single", "mixed", "double"]),
     ),
-    "activity_map": some.none() | some.fixed_dictionaries({"cells": some.integers(1, 4096)}),
-    "compute": some.fixed_dictionaries(
-        {"backend": some.just("hybrid"), "cpu_share": some.floats(0, 1)}
-    )
+    "activity_map": st.none() | st.fixed_dictionaries({"cells": st.integers(1, 4096)}),
+    "compute": st.fixed_dictionaries({"backend": st.just("hybrid"), "cpu_share": st.floats(0, 1)})
     | mappings(
-        backend=some.sampled_from(["auto", "cpu", "gpu", "hybrid"])
-        | some.lists(some.sampled_from(["cpu", "gpu", "hybrid"]), min_size=1),
-        threads=some.just("auto") | counts,
-        balance=some.sampled_from(["auto", "equal", "measured"])
-        | some.lists(some.floats(0.1, 1e6), min_size=1),
-        transport=some.sampled_from(["auto", "host", "nccl"]),
+        backend=st.sampled_from(["auto", "cpu", "gpu", "hybrid"])
+        | st.lists(st.sampled_from(["cpu", "gpu", "hybrid"]), min_size=1),
+        threads=st.just("auto") | counts,
+        balance=st.sampled_from(["auto", "equal", "measured"])
+        | st.lists(st.floats(0.1, 1e6), min_size=1),
+        transport=st.sampled_from(["auto", "host", "nccl"]),
     ),
     "output": mappings(
         directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)
     ),
 }
-configs = some.fixed_dictionaries(
-    {"model": some.just("nbody"), "bodies": bodies, "time": time}, optional=sections
+configs = st.fixed_dictionaries(
+    {"model": st.just("nbody"), "bodies": bodies, "time": time}, optional=sections
 )
 
 

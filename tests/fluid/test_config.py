@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from support.configs import load, loads
 
 from hybrid_nbody.config.loader import ConfigError, dump
@@ -443,9 +443,9 @@ def test_the_likely_model_is_checked_where_none_is_named():
 
 # --- whatever is written --------------------------------------------------------------------------
 
-number = some.floats(-1e6, 1e6)
-vectors = some.lists(number, min_size=3, max_size=3)
-places = some.sampled_from(
+number = st.floats(-1e6, 1e6)
+vectors = st.lists(number, min_size=3, max_size=3)
+places = st.sampled_from(
     [
         {},
         {"cell": [1, 2, 3]},
@@ -453,31 +453,31 @@ places = some.sampled_from(
         {"sphere": {"centre": [1.5, 2, 3], "radius": 1.5}},
     ]
 )
-events = some.builds(
+events = st.builds(
     lambda when, what, where, mode: {**when, **what, **where, "mode": mode},
-    some.builds(lambda step: {"step": step}, some.integers(0, 9)) | some.just({"steps": [2, 7]}),
-    some.builds(lambda value: {"density": value}, number)
-    | some.builds(lambda value: {"velocity": value}, vectors),
+    st.builds(lambda step: {"step": step}, st.integers(0, 9)) | st.just({"steps": [2, 7]}),
+    st.builds(lambda value: {"density": value}, number)
+    | st.builds(lambda value: {"velocity": value}, vectors),
     places,
-    some.sampled_from(["set", "add"]),
+    st.sampled_from(["set", "add"]),
 )
-configs = some.fixed_dictionaries(
+configs = st.fixed_dictionaries(
     {
-        "model": some.just("fluid"),
-        "grid": some.just({"cells": [8, 6, 5]}),
-        "time": some.just({"dt": 0.1, "steps": 10}),
-        "sources": some.fixed_dictionaries({"events": some.lists(events, max_size=4)}),
-        "fluid": some.fixed_dictionaries(
+        "model": st.just("fluid"),
+        "grid": st.just({"cells": [8, 6, 5]}),
+        "time": st.just({"dt": 0.1, "steps": 10}),
+        "sources": st.fixed_dictionaries({"events": st.lists(events, max_size=4)}),
+        "fluid": st.fixed_dictionaries(
             {},
             optional={
-                "viscosity": some.floats(0, 1e3),
-                "boundary": some.sampled_from(["no-slip", ["periodic", "periodic", "free-slip"]]),
+                "viscosity": st.floats(0, 1e3),
+                "boundary": st.sampled_from(["no-slip", ["periodic", "periodic", "free-slip"]]),
                 "gravity": vectors,
                 "buoyancy": number,
             },
         ),
-        "output": some.fixed_dictionaries(
-            {"planes": some.none() | some.just([3, 1]), "stride": some.integers(1, 9)}
+        "output": st.fixed_dictionaries(
+            {"planes": st.none() | st.just([3, 1]), "stride": st.integers(1, 9)}
         ),
     }
 )

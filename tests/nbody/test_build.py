@@ -90,7 +90,7 @@ def test_hybrid_ranks_hold_all_positions(communicator):
 
 
 @pytest.mark.parametrize(
-    ("asked", "kinds", "expected"),
+    ("asked", "backends", "expected"),
     [
         ("auto", ("gpu", "gpu"), SymmetricForce),
         ("allgather", ("gpu",), SymmetricForce),
@@ -98,14 +98,14 @@ def test_hybrid_ranks_hold_all_positions(communicator):
         ("auto", ("gpu", "cpu"), DirectForce),
     ],
 )
-def test_many_bodies_on_gpus_meet_once_a_pair_unless_a_ring_is_asked_for(
-    alone, asked, kinds, expected
+def test_many_bodies_on_gpus_take_the_symmetric_force_unless_a_ring_is_asked_for(
+    alone, asked, backends, expected
 ):
     """A ring's speed on one rank is what its speed on several is compared with."""
     maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
     assert maker.config.gravity.precision == "single"
     exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
-    placement = SimpleNamespace(backends=kinds, backend=PaperGpu(lambda *arguments: 1e-3))
+    placement = SimpleNamespace(backends=backends, backend=PaperGpu(lambda *arguments: 1e-3))
     assert type(make_direct(maker._force_setup(placement, exchange, masses))) is expected
 
 

@@ -54,11 +54,8 @@ def test_null_switches_an_output_off(config_of):
 @pytest.mark.parametrize(
     ("dt", "end", "steps"),
     [
-        (
-            1e-3,
-            1.0,
-            1000,
-        ),  # 1.0 / 1e-3 is 1000.0000000000001 or 999.9999999999999 elsewhere: not 1001
+        # 1.0 / 1e-3 is 1000.0000000000001 or 999.9999999999999 elsewhere: not 1001
+        (1e-3, 1.0, 1000),
         (0.1, 0.3, 3),  # 0.3 / 0.1 is 2.9999999999999996
         (0.1, 0.7, 7),  # 6.999999999999999
         (1.1, 3.3, 3),  # 3.0000000000000000 up to rounding

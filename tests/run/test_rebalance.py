@@ -13,10 +13,9 @@ from support.runs import assert_same_run, contents
 from hybrid_nbody.fluid import build as fluid
 from hybrid_nbody.nbody import build as nbody
 from hybrid_nbody.nbody.build import NBodyBuilder
-from hybrid_nbody.parallel import calibrate as trials
+from hybrid_nbody.parallel import calibrate
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.run import job
-from hybrid_nbody.run import start as application
+from hybrid_nbody.run import job, start
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import LEAST_GAIN, Rebalancer, better_shares
 from hybrid_nbody.simulation.model import Role
@@ -182,7 +181,7 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
             Rebalancer, "_speeds", lambda self: self.builder.speeds(self.setup, None)
         )
         monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
-        outcomes.append(application.run(config, [], False, communicator, 0.0))
+        outcomes.append(start.run(config, [], False, communicator, 0.0))
     assert outcomes == [0, 0]
     if communicator.is_root:
         assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
@@ -201,19 +200,19 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
 def test_a_whole_run_by_speeds_that_were_measured(
     communicator, shared_tmp_path, monkeypatch, module, text
 ):
-    """The first trial alone is made up, so that the run begins with shares that cannot stay."""
+    """The first calibration alone is made up, so that the run begins with shares that cannot stay."""
     wrong, measured = iter([[19.0] + [1.0] * (communicator.size - 1)]), module.measured_weights
     monkeypatch.setattr(
         module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments)
     )
     monkeypatch.setattr(nbody, "LEAST_SECONDS", 0.0)  # however fast the machine is
-    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.005)
+    monkeypatch.setattr(calibrate, "ROUND_SECONDS", 0.005)
     monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
     for balance in ("equal", "measured"):
         config, folder = shared_tmp_path / f"{balance}.yaml", shared_tmp_path / balance
         written = text.replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
         communicator.only_on_root(partial(config.write_text, written))
-        assert application.run(config, [], False, communicator, 0.0) == 0
+        assert start.run(config, [], False, communicator, 0.0) == 0
     if communicator.is_root:
         assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
         assert "shared out anew as" in (shared_tmp_path / "measured" / "log.txt").read_text()
@@ -338,7 +337,7 @@ def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
 
 @pytest.mark.mpi(min_size=2)
 def test_a_rank_without_bodies_gets_some_again(communicator, monkeypatch):
-    monkeypatch.setattr(trials, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(calibrate, "ROUND_SECONDS", 0.01)
     weights = [1.0] + [0.0] * (communicator.size - 1)
     builder, built = built_of(CASES["single leapfrog"].replace("equal", str(weights)), communicator)
     assert built.exchange.partition.counts[1:] == (0,) * (communicator.size - 1)

@@ -90,9 +90,8 @@ def steps_of_multiples(interval, dt, start, steps=300):
 @example(interval="1", dt="0.3", start=10**8 - 1)  # dt does not divide the interval
 @example(interval="1e-4", dt="1e-3", start=7)  # more than one a step
 @example(interval="1.5", dt="1", start=10**8 - 1)
-@example(
-    interval="16e-2", dt="93e-8", start=16 * 10**6 - 100
-)  # 93 intervals are 16 million steps, not one more
+# 93 intervals are 16 million steps, not one more
+@example(interval="16e-2", dt="93e-8", start=16 * 10**6 - 100)
 @example(interval="78e-3", dt="18e-9", start=13 * 10**6 - 100)
 def test_every_multiple_of_an_interval_of_time(interval, dt, start):
     schedule = EveryTime(float(interval), float(dt))

@@ -58,7 +58,7 @@ def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=
         exchange=WholeExchange(number, own or slice(0, number)),
         mass=bodies.mass,
         pair_force=PairForce(precision, softening, G),
-        kinds=(backend.name,),
+        backends=(backend.name,),
         ring_order=own is not None,
         timings=Timings(),
     )
@@ -96,7 +96,7 @@ def make_model(
         exchange=joined,
         mass=bodies.mass,
         pair_force=PairForce(precision, softening),
-        kinds=tuple(communicator.gather(backend.name)),
+        backends=tuple(communicator.gather(backend.name)),
         ring_order=False,
         timings=timings,
     )

@@ -45,8 +45,8 @@ class ForceSetup:
         The masses of all bodies.
     pair_force : PairForce
         Precision, softening and gravitational constant.
-    kinds : tuple of str
-        The kinds of the devices of all ranks.
+    backends : tuple of str
+        The name of every rank's backend.
     ring_order : bool
         Whether sums are to be those of a ring of ranks, on one rank too.
     timings : Timings
@@ -58,7 +58,7 @@ class ForceSetup:
     exchange: AllgatherExchange | RingExchange
     mass: NDArray[np.float64]
     pair_force: PairForce
-    kinds: tuple[str, ...]
+    backends: tuple[str, ...]
     ring_order: bool
     timings: Timings
 

@@ -64,7 +64,7 @@ class DirectForce(JerkForce):
         self.rounding = float(np.finfo(precision.working).eps)
         self.sorted = precision.local
         self.number = len(setup.mass)
-        self.mixed_devices = len(set(setup.kinds)) > 1
+        self.mixed_devices = len(set(setup.backends)) > 1
         self.state = self._make_state(setup.mass)
         self.kernels = self._make_kernels()
         self.bodies = DeviceBodies(self.state, self.kernels)

@@ -37,7 +37,7 @@ def make_direct(setup: ForceSetup) -> Force:
     if isinstance(setup.exchange, RingExchange):
         return RingForce(setup)
     law = setup.pair_force
-    once = is_applicable(setup.kinds, law.precision, setup.mass, law.softening)
+    once = is_applicable(setup.backends, law.precision, setup.mass, law.softening)
     if once and not setup.ring_order:
         return SymmetricForce(setup)
     return DirectForce(setup)

@@ -11,7 +11,7 @@ from support.nvrtc import (
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
@@ -28,7 +28,7 @@ KERNELS = (
 
 
 def test_sources_are_the_same_for_all_architectures():
-    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE, pairs.SOURCE)
+    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE, symmetric.SOURCE)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -47,9 +47,15 @@ def test_gravity_compiles(precision, architecture, number):
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_pairs_compile(architecture):
     cubin = compile_to_cubin(
-        pairs.SOURCE.read_text(), compile_options(pairs.defines()), architecture
+        symmetric.SOURCE.read_text(), compile_options(symmetric.defines()), architecture
     )
-    for kernel in (*pairs.COMPONENTS, "gather", "combine", "find_largest_speed", "set_speed_unit"):
+    for kernel in (
+        *symmetric.COMPONENTS,
+        "gather",
+        "combine",
+        "find_largest_speed",
+        "set_speed_unit",
+    ):
         assert kernel.encode() + b"\0" in cubin
 
 

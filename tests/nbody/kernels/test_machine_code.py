@@ -21,7 +21,7 @@ from hybrid_nbody.benchmarks.gravity.limits import (
     POTENTIAL,
 )
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout, Tuning
 
 ARCHITECTURE = 90
@@ -119,10 +119,12 @@ SPARE_OF_A_PAIR["accelerations_and_jerks"] = 2.6
 @cache
 def loops_of_pairs(replaced=("", "")):
     """Return the loop over steps of each kernel."""
-    text = pairs.SOURCE.read_text()
+    text = symmetric.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
-        compile_to_cubin(text.replace(*replaced), compile_options(pairs.defines()), ARCHITECTURE)
+        compile_to_cubin(
+            text.replace(*replaced), compile_options(symmetric.defines()), ARCHITECTURE
+        )
     )
 
 
@@ -131,12 +133,14 @@ def test_instructions_of_a_pair(kernel):
     loop = loops_of_pairs()[kernel]
     assert PAIR[kernel] <= loop.per_interaction() <= PAIR[kernel] + SPARE_OF_A_PAIR[kernel]
     assert loop.count(FLOAT64) == loop.count(LOCAL_MEMORY) == 0
-    assert loop.count("SHFL") == loop.count(ROOT) * pairs.COMPONENTS[kernel] / targets_of(kernel)
+    assert loop.count("SHFL") == loop.count(ROOT) * symmetric.COMPONENTS[kernel] / targets_of(
+        kernel
+    )
 
 
 def targets_of(kernel):
     """Return the targets of a lane."""
-    return pairs.JERK_TARGETS if NAMES[kernel] == JERKS else pairs.TARGETS
+    return symmetric.JERK_TARGETS if NAMES[kernel] == JERKS else symmetric.TARGETS
 
 
 @pytest.mark.parametrize("kernel", PAIR)
