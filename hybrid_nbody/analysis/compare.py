@@ -49,12 +49,12 @@ class Series:
 
     @property
     def worst(self) -> int:
-        """The index of the largest difference; of the first NaN, if there is one."""
+        """Return the index of the largest difference; of the first NaN, if there is one."""
         return int(np.argmax(np.where(np.isnan(self.largest), np.inf, self.largest)))
 
     @property
     def overall_rms(self) -> float:
-        """The rms over all times."""
+        """Return the rms over all times."""
         return float(np.sqrt(np.mean(self.rms**2)))
 
 

@@ -61,7 +61,7 @@ class CpuBackend(Backend):
 
     @property
     def description(self) -> str:
-        """The device in a few words."""
+        """Return the device in a few words."""
         return f"CPU, {self.threads} {'thread' if self.threads == 1 else 'threads'}"
 
     def upload(self, host: Array) -> NDArray:

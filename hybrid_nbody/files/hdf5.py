@@ -233,7 +233,7 @@ class WatchedFile:
 
     @property
     def handle(self) -> h5py.File:
-        """The open file as it is now.
+        """Return the open file as it is now.
 
         Raises
         ------

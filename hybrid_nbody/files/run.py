@@ -152,12 +152,12 @@ class Run:
 
     @property
     def time(self) -> Array:
-        """The times of the frames: (T,) float64, in the units of time."""
+        """Return the times of the frames: (T,) float64, in the units of time."""
         return self._of_frames("time", np.float64)
 
     @property
     def step(self) -> Array:
-        """The steps of the frames: (T,) int64."""
+        """Return the steps of the frames: (T,) int64."""
         return self._of_frames("step", np.int64)
 
     def _of_frames(self, name: str, dtype: DTypeLike) -> Array:
@@ -167,12 +167,12 @@ class Run:
 
     @property
     def mass(self) -> Array:
-        """The masses of the bodies: (N,) float64, in the units of mass."""
+        """Return the masses of the bodies: (N,) float64, in the units of mass."""
         return self._read("bodies/mass", slice(None))
 
     @property
     def id(self) -> Array:
-        """The identities of the bodies: (N,) int64."""
+        """Return the identities of the bodies: (N,) int64."""
         return self._read("bodies/id", slice(None))
 
     @property
@@ -210,7 +210,7 @@ class Run:
 
     @property
     def fields(self) -> list[str]:
-        """The names of the fields that each frame has, such as ``bodies/position``."""
+        """Return the names of the fields that each frame has, such as ``bodies/position``."""
         return list(self._fields)
 
     def field(self, name: str, frame: Frames) -> Array:
@@ -267,24 +267,24 @@ class Run:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the file: program_version, title, model, ranks, backend, …"""
+        """Return the attributes of the file: program_version, title, model, ranks, backend, …"""
         file = self._source.handle
         with reading(self.path):
             return attributes(file)
 
     @property
     def title(self) -> str:
-        """The title given in the configuration."""
+        """Return the title given in the configuration."""
         return str(self.attributes.get("title", ""))
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """Return the name of the model."""
         return str(self.attributes.get("model", "unknown"))
 
     @property
     def config(self) -> dict[str, Any]:
-        """The resolved configuration of the run.
+        """Return the resolved configuration of the run.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a configuration of `model: fluid`, stable fluids in three dimensions, may hold."""
+"""The configuration of `model: fluid`, stable fluids in three dimensions."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
@@ -152,7 +152,7 @@ class Grid(Section):
 
     @property
     def centre(self) -> tuple[int, int, int]:
-        """The cell at the centre, counted from 0: cell n // 2 of each axis, counted from 1."""
+        """Return the central cell, counted from 0: cell n // 2 of each axis, counted from 1."""
         nx, ny, nz = self.cells
         return nx // 2 - 1, ny // 2 - 1, nz // 2 - 1
 
@@ -395,7 +395,6 @@ class FluidConfig(ModelConfig):
     def _check_together(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
         """Report what single keys cannot tell, each fault at its own key."""
         config = handler(data)
-        faults = list(fluid_checks.faults(config))
-        if faults:
+        if faults := list(fluid_checks.faults(config)):
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config

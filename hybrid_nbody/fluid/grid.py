@@ -153,7 +153,7 @@ class Boundary:
 
     @cached_property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Which axes wrap around."""
+        """Return which axes wrap around."""
         x, y, z = (low.condition == "periodic" for low, _ in self.axes)
         return x, y, z
 
@@ -164,7 +164,7 @@ class Boundary:
 
     @cached_property
     def velocity_ghosts(self) -> tuple[Ghosts, Ghosts, Ghosts]:
-        """The ghosts of u, v and w."""
+        """Return the ghosts of u, v and w."""
         u, v, w = (self._ghosts_of(component) for component in range(3))
         return u, v, w
 

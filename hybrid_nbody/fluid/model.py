@@ -225,5 +225,5 @@ class FluidModel:
             array[1:-1] = self.backend.upload(rows(name))
 
     def suspect(self) -> str:
-        """Name the largest speed."""
+        """Describe the largest speed."""
         return f"the fastest fluid moves at {self._max_speed():.6g}"

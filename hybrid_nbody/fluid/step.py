@@ -71,7 +71,7 @@ class Diffusion:
 
     @cached_property
     def has_offsets(self) -> bool:
-        """Whether ghosts of the field have offsets, which belong to the right-hand side."""
+        """Return whether ghosts of the field have offsets, which belong to the right-hand side."""
         return any(self.equation.ghosts.offsets)
 
 

@@ -169,7 +169,7 @@ class NBodyModel:
         return scalars | self.force.scalars() | self.integrator.scalars()
 
     def suspect(self) -> str:
-        """Name the fastest body: a close encounter that was stepped over flings its bodies out."""
+        """Describe the fastest body: a missed close encounter flings its bodies out."""
         speed = np.linalg.norm(self.backend.download(self.bodies.velocity), axis=1)
         own = (-1.0, -1)
         if len(speed):

@@ -60,7 +60,7 @@ class Recorder:
 
     @property
     def model(self) -> Model:
-        """The model, which an event may have replaced."""
+        """Return the model, which an event may have replaced."""
         model: Model = self.simulation.model
         return model
 

@@ -44,17 +44,17 @@ class Partition:
 
     @property
     def total(self) -> int:
-        """Number of items in all."""
+        """Return the number of items in all."""
         return self.offsets[-1]
 
     @property
     def size(self) -> int:
-        """Number of ranks."""
+        """Return the number of ranks."""
         return len(self.offsets) - 1
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Number of items of each rank."""
+        """Return the number of items of each rank."""
         return tuple(end - start for start, end in pairwise(self.offsets))
 
     @cached_property

@@ -103,7 +103,7 @@ class Job:
 
     @property
     def model(self) -> Model:
-        """The model that runs now."""
+        """Return the model that runs now."""
         return self.simulation.model
 
     def _header(self) -> dict[str, Any]:

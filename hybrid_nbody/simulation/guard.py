@@ -49,7 +49,7 @@ class Guard:
 
     @property
     def model(self) -> Model:
-        """The model that runs now."""
+        """Return the model that runs now."""
         return self.simulation.model
 
     def check_numbers(self) -> None:

@@ -66,7 +66,7 @@ class Field:
 
     @property
     def rows(self) -> int:
-        """Number of rows of this rank."""
+        """Return the number of rows of this rank."""
         if isinstance(self.index, slice):
             return int(self.index.stop - self.index.start)
         return len(self.index)
@@ -229,7 +229,7 @@ class Model(Protocol):
         """Take back a state: ``rows(name)`` gives this rank's rows of a field."""
 
     def suspect(self) -> str:
-        """Name the body or cell to look at first when the state has gone wrong."""
+        """Describe the body or cell that most likely made the state go wrong."""
 
 
 class SavedState(Protocol):

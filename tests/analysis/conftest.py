@@ -21,3 +21,11 @@ __all__ = [
     "write_fluid_checkpoint",
     "write_run",
 ]
+
+
+@pytest.fixture
+def no_warnings():
+    """A picture that draws with a warning is not right yet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield

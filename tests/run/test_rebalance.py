@@ -200,7 +200,7 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
 def test_a_whole_run_by_speeds_that_were_measured(
     communicator, shared_tmp_path, monkeypatch, module, text
 ):
-    """The first calibration alone is made up, so that the run begins with shares that cannot stay."""
+    """The first calibration alone is made up, so that the run begins with shares that change."""
     wrong, measured = iter([[19.0] + [1.0] * (communicator.size - 1)]), module.measured_weights
     monkeypatch.setattr(
         module, "measured_weights", lambda *arguments: next(wrong, None) or measured(*arguments)

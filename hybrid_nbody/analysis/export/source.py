@@ -53,7 +53,7 @@ class FrameField:
 
     @property
     def starts(self) -> range:
-        """The first row of each block."""
+        """Return the first row of each block."""
         return range(0, self.shape[0], max(1, BLOCK_BYTES * self.shape[0] // max(1, self.bytes)))
 
     def blocks(self, frame: int) -> Iterator[tuple[int, Array]]:

@@ -25,7 +25,7 @@ class RedBlack(IterativeSolver):
 
     @cached_property
     def pass_halo(self) -> PassHalo:
-        """How passes see the planes of other ranks."""
+        """Return the exchange of planes between passes."""
         return pass_halo(self.kernels, self.halo)
 
     def factors(self, equation: Stencil) -> Factors:

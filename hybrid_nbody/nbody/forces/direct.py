@@ -123,7 +123,7 @@ class DirectForce(JerkForce):
 
     @cached_property
     def velocities(self) -> Array:
-        """The predicted velocities of all bodies, an (N, 3) array, where jerks are computed."""
+        """Return the predicted velocities of all bodies, (N, 3), where jerks are computed."""
         return self.backend.zeros(self.state.position.shape, "f8")
 
     @cached_property

@@ -136,7 +136,7 @@ class LinearSystems:
 
     @functools.cached_property
     def pass_solver(self) -> ResidentSolver | TiledSolver:
-        """The fastest solver in passes for this slab; compiled when it is first asked for."""
+        """Return the fastest solver in passes for this slab, compiled at the first request."""
         return fastest_solver(self)
 
     @property

@@ -64,17 +64,17 @@ class Units:
 
     @property
     def weights(self) -> float:
-        """The factor of accelerations by unit masses."""
+        """Return the factor of accelerations by unit masses."""
         return 1.0 / self.length**2
 
     @property
     def accelerations(self) -> float:
-        """The factor of accelerations for G = 1."""
+        """Return the factor of accelerations for G = 1."""
         return self.mass * self.weights
 
     @property
     def potentials(self) -> float:
-        """The factor of potentials."""
+        """Return the factor of potentials."""
         return self.mass / self.length
 
 

@@ -148,7 +148,7 @@ class Kernels:
 
     @functools.cached_property
     def hermite(self) -> Formulas:
-        """The formulas of Hermite's scheme."""
+        """Return the formulas of Hermite's scheme."""
         return Formulas(self.backend)
 
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:

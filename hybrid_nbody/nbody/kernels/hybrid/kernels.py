@@ -126,7 +126,7 @@ class Kernels:
 
     @property
     def hermite(self) -> HermiteFormulas:
-        """The formulas of Hermite's scheme, on the main device."""
+        """Return the formulas of Hermite's scheme, on the main device."""
         return self.main.hermite
 
     @property
@@ -138,7 +138,7 @@ class Kernels:
 
     @property
     def count(self) -> int:
-        """The number of own bodies that are the helper's."""
+        """Return the number of own bodies that are the helper's."""
         return round((self.share or 0.0) * self.owned)
 
     # --- forces -----------------------------------------------------------------------------------

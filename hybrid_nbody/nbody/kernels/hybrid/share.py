@@ -24,7 +24,7 @@ class Rates:
 
     @property
     def predicted(self) -> float:
-        """The share with which both devices would take equally long."""
+        """Return the share with which both devices would take equally long."""
         return self.helper / (self.helper + self.main)
 
 
