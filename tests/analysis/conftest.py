@@ -1,5 +1,8 @@
 """Fixtures: small output files, and the messages that bad ones give."""
 
+import warnings
+
+import pytest
 from support.written_runs import (
     cut,
     in_folder,
