@@ -45,7 +45,7 @@ def found(pattern, paths):
 # ---- Floors, sizes, paths ------------------------------------------------------------------------
 
 
-def test_floors_are_kept(monkeypatch, capsys):
+def test_layers_are_kept(monkeypatch, capsys):
     from importlinter.cli import lint_imports
 
     monkeypatch.chdir(ROOT)

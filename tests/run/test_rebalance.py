@@ -322,7 +322,7 @@ def test_speeds_of_bodies_are_bodies_a_second():
     assert NBodyBuilder.speeds(None, sharing(3, 1), [0.01, 0.02]) is None
 
 
-def test_where_a_rank_has_no_bodies_a_trial_measures_all(monkeypatch, alone):
+def test_where_a_rank_has_no_bodies_calibration_measures_all(monkeypatch, alone):
     """Also in bodies a second, however short the forces were."""
 
     def measured(backend, pair_force, number, communicator):

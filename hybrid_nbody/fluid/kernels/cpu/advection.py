@@ -89,7 +89,7 @@ class Cell(NamedTuple):
 
 @inlined
 def shifted(cell, columns):
-    """Return the cell so many columns further along x."""
+    """Return the cell that lies a number of columns further along x."""
     return Cell(cell.x + columns, cell.y, cell.z, cell.offset + columns)
 
 

@@ -34,7 +34,7 @@ CPU_ENDS = 2
 """Numbers that a row of colours of the CPU kernels has beside its cells."""
 
 CPU_LANES = 16
-"""Rows of colours of the CPU kernels are padded to a multiple of so many numbers."""
+"""Rows of colours of the CPU kernels are padded to a multiple of this many elements."""
 
 SUM_THREADS = 512
 """Threads of a block that sums a plane."""

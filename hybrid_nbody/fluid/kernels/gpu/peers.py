@@ -171,7 +171,7 @@ class Peers:
         self.module.launch_grid(name, (blocks,), (COPY_THREADS,), arguments)
 
     def _outermost(self, array: Array, planes: tuple[int, int]) -> tuple[Any, ...]:
-        """Return arguments for pushing the outermost planes of an array, so many of each colour."""
+        """Return arguments for pushing a number of outermost planes of each colour of an array."""
         first, second = map(np.int32, planes)
         return (array, first, second, self.halos[array.data.ptr])
 

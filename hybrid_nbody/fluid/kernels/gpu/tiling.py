@@ -17,7 +17,7 @@ MANY_CELLS = 20_000_000
 are better."""
 
 RANGE_OVERHEAD = 2
-"""The beginning of a range of planes takes as long as so many steps."""
+"""Cost of beginning a range of planes, in steps."""
 
 LONG_WALK = 32
 """Planes that a block must walk over at least if the first of them are pushed to another rank
@@ -39,7 +39,7 @@ class Tiling(NamedTuple):
     side : int
         Warps of a block beside each other in x; the others are above them in y.
     align : int
-        The skirts along x are a multiple of so many cells of a colour: with 4 a tile writes whole
+        The skirts along x are a multiple of this many cells of a colour: with 4 a tile writes whole
         sectors of memory, 1 wastes less.
     stages : int
         Steps for which numbers are in shared memory or on their way there. The steps that are
@@ -152,7 +152,7 @@ class Tiling(NamedTuple):
 
 
 def _cuts(strips: int, planes: int, steps: int, beyond: int) -> list[int]:
-    """Return the cuts between rows of blocks of so many steps.
+    """Return the cuts between rows of blocks of `steps` steps each.
 
     Each part of a strip takes as many steps as it has planes, and `beyond` more.
     """
