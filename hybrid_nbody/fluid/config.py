@@ -367,7 +367,7 @@ class FluidOutput(Output):
     fields: FieldNames = Field(("density", "velocity"), description="Which fields a frame holds.")
     stride: AtLeastOne = Field(
         1,
-        description="A frame holds every so many cells along each axis; with planes, along x and "
+        description="A frame holds every n-th cell along each axis; with planes, along x and "
         "y alone.",
     )
     planes: Planes | None = Field(

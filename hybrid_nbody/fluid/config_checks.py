@@ -1,4 +1,4 @@
-"""What the keys of a fluid's configuration must satisfy together."""
+"""Checks of keys of a fluid's configuration that depend on each other."""
 
 from collections.abc import Iterator
 from itertools import chain

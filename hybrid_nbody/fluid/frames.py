@@ -1,4 +1,4 @@
-"""What is written of a frame: fields, planes, and every n-th cell."""
+"""Contents of a frame in the output: fields, planes, and every n-th cell."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class Frames:
-    """What a run writes of a frame.
+    """The contents of the frames that a run writes.
 
     Attributes
     ----------

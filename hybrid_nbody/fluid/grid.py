@@ -9,11 +9,11 @@ FACES = ("x-", "x+", "y-", "y+", "z-", "z+")
 """The faces of the box, in the order of everything that has six."""
 
 CONDITIONS = ("free-slip", "no-slip", "periodic")
-"""What a face may be."""
+"""The boundary conditions of a face."""
 
 
 class Ghost(NamedTuple):
-    """How the ghost behind a face follows from the cell at it: ``sign * cell + offset``.
+    """The ghost behind a face, given by the cell at it: ``sign * cell + offset``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run of a fluid would compute, hold and write, before it is started."""
+"""The work, memory and output of a fluid's run, estimated before it starts."""
 
 from collections.abc import Sequence
 

@@ -66,11 +66,11 @@ class Event:
     first, last : int
         Steps before which it happens, both included; the first step of a run is 0.
     field : {"density", "velocity"}
-        What changes.
+        The field that changes.
     values : tuple of float
         The density, or three components of the velocity.
     region : Box or Sphere
-        Where.
+        The cells where it changes.
     mode : {"set", "add"}
         Whether the values replace what is there, or are added to it.
     """

@@ -20,7 +20,7 @@ from hybrid_nbody.fluid.workspace import DIFFUSION, FIRST_PROJECTION, SECOND_PRO
 
 @dataclass(frozen=True)
 class Physics:
-    """What moves the fluid.
+    """The physical constants and options of a step.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the fluid model reaches, and the steps that led to it."""
+"""Benchmarks of the fluid model, and of the steps that led to it."""
 
 from hybrid_nbody.benchmarks.harness.options import BACKEND, REPEATS, Benchmark, Option
 

@@ -192,7 +192,7 @@ CHUNK = 500
 MOST_ITERATIONS = 40000
 
 SOLVERS: Mapping[str, Callable] = {"red-black": RedBlack, "sor": Sor, "multigrid": Multigrid}
-"""What makes each of kernels, halo and `Accuracy`."""
+"""The solvers by name: each is made with kernels, a halo and `Accuracy`."""
 
 
 class Poisson:

@@ -1,4 +1,4 @@
-"""What the parts of ``bench fluid`` share: settings, timing, the plume, random fields."""
+"""Common parts of ``bench fluid``: settings, timing, the plume, random fields."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -61,7 +61,7 @@ Cells = tuple[int, int, int]
 
 
 class Settings(NamedTuple):
-    """What was asked for, and what there is.
+    """The options of a benchmark, and the devices that it uses.
 
     `backend` is auto, cpu or gpu; `asked` has the edges of grids by the option that asked for them.
     """

@@ -1,4 +1,4 @@
-"""What the pair force reaches: sizes, limits, tuning, and forces that two devices share."""
+"""Benchmarks of the pair force: sizes, limits, tuning, and forces that two devices share."""
 
 from hybrid_nbody.benchmarks.harness.options import (
     BACKEND,

@@ -39,8 +39,8 @@ MORE = (256, 512, 1024)
 """Bodies whose steps are timed in one block and as a graph, and as a graph alone."""
 
 STEPS = 2000
-"""Steps of a timing with a few bodies: so many that the first, which is launched kernel by kernel,
-does not count."""
+"""Steps of a timing with a few bodies: enough for the first, launched kernel by kernel, not to
+count."""
 
 ACCELERATIONS = "accelerations"
 JERKS = "accelerations and jerks"

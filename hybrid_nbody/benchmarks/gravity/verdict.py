@@ -1,4 +1,4 @@
-"""What the rows of ``bench split`` say of the best share, in words and in a picture."""
+"""The verdict of ``bench split`` on the best share, in words and in a picture."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ ALONE = "alone"
 NEAR = "near"
 EVERYWHERE = "everywhere"
 AUTO = "auto"
-"""What a row is: a device alone, a multiple of the predicted optimum, a given share, or the
+"""The meaning of a row: a device alone, a multiple of the predicted optimum, a given share, or the
 program's own choice."""
 
 CLAIMED = 0.1
@@ -33,7 +33,7 @@ def alone(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def optimum(main: float, cpu: float) -> float:
-    """Return the share with which devices that take so many seconds alone take equally long."""
+    """Return the share at which both devices take equally long, given their times alone."""
     return main / (main + cpu)
 
 

@@ -1,1 +1,1 @@
-"""What all benchmarks share: timing, tables, files, pictures."""
+"""Common parts of all benchmarks: timing, tables, files, pictures."""

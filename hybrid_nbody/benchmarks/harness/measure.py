@@ -36,7 +36,7 @@ Stop = Callable[[], None]
 """Queues work on a device; raises `Stopped` once a person has asked to stop."""
 
 Show = str | Callable[[Any], str]
-"""How a value is shown: significant digits and a unit, as in ``3 G``, a format such as ``.1%``, or
+"""The format of a value: significant digits and a unit, as in ``3 G``, a format such as ``.1%``, or
 a function that returns the text."""
 
 
@@ -68,7 +68,7 @@ class Times:
 
     @property
     def columns(self) -> Row:
-        """What a row of a table says of them."""
+        """Return the columns of a table that describe the timings."""
         return {
             "mean_s": self.mean,
             "sd_s": self.sd,

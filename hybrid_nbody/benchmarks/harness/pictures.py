@@ -1,4 +1,4 @@
-"""What the pictures of benchmarks have in common: figures, axes of rates and times, bars."""
+"""Common parts of the pictures of benchmarks: figures, axes of rates and times, bars."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -216,7 +216,7 @@ def check(run: BodyRun, targets: int, stop: Stop) -> Row:
 
 
 def rates(run: BodyRun, seconds: float, targets: int) -> Row:
-    """Return the rates of a step that takes so many seconds."""
+    """Return the rates of a step, given its seconds."""
     rate = run.interactions(targets) / seconds
     return {"interactions_per_s": rate, "gflops": rate * OPERATIONS * 1e-9}
 

@@ -133,7 +133,7 @@ def _call(*words: object) -> None:
 
 
 class Layout(NamedTuple):
-    """How bodies lie in a GPU's memory, in arrays of float32.
+    """The layout of bodies in a GPU's memory, in arrays of float32.
 
     `arrays` say what an element of each array holds, of x, y, z, vx, vy, vz, mass and padding; the
     kernel `drift` moves such bodies and takes the first `moving` arrays.
@@ -169,7 +169,7 @@ DRIFT_BLOCK = 256
 
 
 class Kernel(NamedTuple):
-    """How a GPU rung is compiled and launched.
+    """The compilation and launch of a GPU rung.
 
     The function `name` in a ``.cu`` file of this package has the threads of a block and the unroll
     factor of the innermost loop compiled in. It takes `parts` threads a body, or blocks in all.
@@ -202,7 +202,7 @@ class Kernel(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What a row says of it."""
+        """Return the columns of a row that describe the kernel."""
         return {
             "kernel": f"{self.name} in {self.source}",
             "block": self.block,

@@ -21,7 +21,7 @@ from hybrid_nbody.parallel.communicator import Communicator, library_name
 from hybrid_nbody.parallel.placement import free_cores
 
 SIZES = {"gpu": {"bodies": [131072], "cells": [256]}, "cpu": {"bodies": [8192], "cells": [64]}}
-"""What is computed unless other sizes are asked for, by the device of a rank."""
+"""Default sizes, by the device of a rank."""
 
 REHEARSED = {"bodies": [64], "cells": [8]}
 """Sizes of the short runs that find out, before anything is written, whether all ranks can do what

@@ -78,7 +78,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
 
 
 class Demand(NamedTuple):
-    """What a step asks of each of several ranks.
+    """The demand of a step on each of several ranks.
 
     The work of the largest share, the bytes that a rank receives, and messages one after another.
     """
@@ -135,7 +135,7 @@ derived."""
 
 
 class Forecast(NamedTuple):
-    """What a step of one problem would take on a network, by a scheme of exchange.
+    """The predicted time of a step of one problem on a network, by a scheme of exchange.
 
     `last` is the row of the problem on the most ranks that were measured.
     """
@@ -147,7 +147,7 @@ class Forecast(NamedTuple):
     last: Row
 
     def seconds(self, ranks: int) -> float | None:
-        """Return the time of a step; None where the problem cannot be shared among so many."""
+        """Return the time of a step; None if the problem cannot be divided among `ranks`."""
         if ranks > self.series.most_ranks():
             return None
         if ranks == 1:
@@ -201,7 +201,7 @@ def points_of(rows: Sequence[Row], model: str, exchange: str) -> list[Point]:
 
 
 class Conclusion:
-    """What the rows say as a whole, and of a network."""
+    """The conclusion from all rows, and for a network."""
 
     def __init__(self, network: Network):
         self.network = network

@@ -1,4 +1,4 @@
-"""What ``bench scaling`` computes, and what was asked for.
+"""The problems of ``bench scaling``, and its options.
 
 A problem stays as it is on more ranks, or grows with their number.
 """
@@ -154,18 +154,18 @@ def problem_of(row: Row) -> Series:
 
 
 class Network(NamedTuple):
-    """What connects ranks: seconds of the shortest message, and bytes a second into a rank."""
+    """A network between ranks: seconds of the shortest message, and bytes a second into a rank."""
 
     latency: float
     bandwidth: float
 
     def seconds(self, messages: float, size: float) -> float:
-        """Return what `messages` one after another take that bring `size` bytes in all."""
+        """Return the time of `messages` one after another that bring `size` bytes in all."""
         return messages * self.latency + size / self.bandwidth
 
 
 class Settings(NamedTuple):
-    """What was asked for; sizes that were not are None.
+    """The options of the benchmark; sizes that were not given are None.
 
     `counts` are the numbers of ranks, in ascending order, and `compute` is the section of the
     configurations, without threads if none were asked for.

@@ -22,12 +22,12 @@ from hybrid_nbody.parallel.transport.choice import choose_transport
 from hybrid_nbody.run.start import build
 
 SOURCE = "bench scaling"
-"""What messages about a configuration name in the place of a file."""
+"""The name that messages about a configuration give instead of a file."""
 
 LONG_ENOUGH = 0.25
 MOST_STEPS = 20
-"""A timing covers steps for so many seconds, but no more than these: they belong to one order of
-the sources."""
+"""A timing lasts `LONG_ENOUGH` seconds or `MOST_STEPS` steps, which belong to one order of the
+sources."""
 
 RECORDED = 4
 """Steps in a row after which a device has recorded what it replays from then on."""
@@ -97,7 +97,7 @@ class Run:
         return self.team.connect(*asked)
 
     def seconds(self, steps: int) -> float:
-        """Return the time of a step on this rank, the mean of so many in a row."""
+        """Return the mean time of `steps` steps in a row on this rank."""
         self.backend.synchronize()
         self.group.barrier()
         return seconds_of(self.backend, lambda: self.model.advance(steps)) / steps
@@ -165,7 +165,7 @@ def timed_steps(
 
 
 class Parts(NamedTuple):
-    """What a step is made of: seconds of each rank, and the `Traffic` of the rank that has most."""
+    """The parts of a step: seconds of each rank, and the `Traffic` of the rank that has most."""
 
     total: NDArray
     exchange: NDArray
@@ -176,23 +176,23 @@ class Parts(NamedTuple):
 
     @property
     def compute(self) -> NDArray:
-        """What a rank does by itself."""
+        """Return the seconds that each rank computes."""
         return self.total - self.exchange
 
     @property
     def transfer(self) -> float:
-        """What the exchange takes of the rank that came last and waited for nobody."""
+        """Return the seconds of the exchange on the rank that came last and did not wait."""
         return float(self.exchange.min())
 
     @property
     def wait(self) -> NDArray:
-        """What a rank waits for others."""
+        """Return the seconds that each rank waits for others."""
         return self.exchange - self.transfer
 
 
 @dataclass
 class Traffic:
-    """What a rank received.
+    """The messages that a rank received.
 
     Exchanges are calls that bring rows, each of which waits for its messages; reductions are calls
     after which all ranks know a number; messages and bytes are of rows of other ranks.
@@ -291,7 +291,7 @@ class WatchedMessages:
 
 
 class WatchedNumbers:
-    """What a `HaloExchange` asks of its communicator between two kernels, watched."""
+    """The communicator of a `HaloExchange`, whose reductions between kernels are watched."""
 
     def __init__(self, communicator, watch: Watch):
         self.communicator = communicator

@@ -27,7 +27,7 @@ class Velocity(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What carries a field.
+    """The flow that carries a field.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Flow(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What is carried by a flow.
+    """The field that a flow carries.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Pass(NamedTuple):
     Attributes
     ----------
     number : int
-        Its place among the passes of the solve.
+        Its index among the passes of the solve.
     iterations : int
     source, target : array by colour
         Solution before and after it; they may be the same array.

@@ -1,4 +1,4 @@
-"""What the solvers of linear systems share: contract, criteria and the loop of iterations."""
+"""Common parts of the solvers of linear systems: contract, criteria and the loop of iterations."""
 
 import math
 from collections.abc import Callable

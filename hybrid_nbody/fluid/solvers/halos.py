@@ -1,4 +1,4 @@
-"""How ranks provide the planes of their neighbours between the passes of a solve."""
+"""Halo planes that ranks provide between the passes of a solve."""
 
 from typing import Any, Protocol
 
@@ -7,13 +7,13 @@ from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 
 
 class PassHalo(Protocol):
-    """What is done before, between and after the passes of a solve."""
+    """Actions before, between and after the passes of a solve."""
 
     def begin(self, solve: PassSolve) -> None:
-        """Provide the right-hand side, and what does not change during the solve."""
+        """Provide the right-hand side, and all else that is constant during the solve."""
 
     def before(self, step: Pass) -> None:
-        """Provide what a pass reads of its source."""
+        """Provide the planes of its source that a pass reads."""
 
     def after(self, step: Pass, solve: PassSolve) -> None:
         """Let the ranks agree on what a pass changed, and see its target."""

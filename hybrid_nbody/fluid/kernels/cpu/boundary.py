@@ -76,7 +76,7 @@ def make_image_table(fields: Sequence[Ghosts], dtype: np.dtype) -> np.ndarray:
 
 
 class Image(NamedTuple):
-    """How the value of a neighbour follows from a cell.
+    """The value of a neighbour, given by that of a cell.
 
     Attributes
     ----------
@@ -186,6 +186,6 @@ def image_if(is_ghost, image):
 
 @inlined
 def composed(outer, inner):
-    """Return the image of an edge or a corner: a ghost of ghosts."""
+    """Return the image of a ghost of ghosts, at an edge or a vertex of the grid."""
     sign = outer.sign * inner.sign
     return Image(sign, _plus(_scaled(inner.offset, outer.sign), outer.offset))

@@ -199,7 +199,7 @@ def copy(source, target, grid):
 
 
 class Scratch(NamedTuple):
-    """What a solve in passes works with.
+    """The workspace of a solve in passes.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The residuals of the cells of one colour on CPU threads, and their largest values.
 
-What is called for every plane gets the addresses of arrays in its `System`, not arrays.
+Functions called for every plane get the addresses of arrays in their `System`, not arrays.
 """
 
 from typing import Any, NamedTuple
@@ -74,7 +74,7 @@ class System(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What surrounds a row of one colour.
+    """The neighbours of a row of one colour.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How the fluid's CUDA sources are compiled for a slab: files, macros, and arguments of kernels."""
+"""Compilation of the fluid's CUDA sources for a slab: files, macros, arguments of kernels."""
 
 import zlib
 from pathlib import Path

@@ -38,7 +38,7 @@ WORDS = 24
 """Words of the record of solves on the device: see ``solve.cuh``."""
 
 STATISTICS = {"solves": 1, "iterations": 2, "early": 3}
-"""Which word is which number."""
+"""The words of the record that hold statistics."""
 
 DONE = 4
 """The word that says whether the present solve is done."""
