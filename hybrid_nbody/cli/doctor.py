@@ -374,7 +374,7 @@ def _threading_line():
     import numba
     import numpy as np
 
-    numba.njit(parallel=True)(lambda x: x + 1)(np.zeros(8))
+    numba.njit(parallel=True, cache=True)(lambda x: x + 1)(np.zeros(8))
     return (
         f"{numba.threading_layer()} layer of Numba, {numba.config.NUMBA_NUM_THREADS} threads at "
         "most"
