@@ -16,6 +16,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations_and_jerks,
     add_scaled,
     compiled,
+    copy,
     pack,
     pack_offsets,
 )
@@ -112,7 +113,7 @@ def run_hermite(steps, plan, first_substep, scratch, bodies, physics):
 @compiled
 def begin_step(scratch, bodies, physics):
     """Evaluate the forces from which the first substep starts; return their seconds."""
-    scratch.velocity[:] = bodies.velocity
+    copy(bodies.velocity, scratch.velocity)
     taken = update_jerks(scratch, bodies, physics)
     keep(scratch, bodies)
     return taken
@@ -189,7 +190,7 @@ def update_jerks(scratch, bodies, physics):
 def keep(scratch, bodies):
     """Keep what is known at the beginning of a substep."""
     start = scratch.start
-    start[0] = bodies.position
-    start[1] = bodies.velocity
-    start[2] = bodies.acceleration
-    start[3] = scratch.jerk
+    copy(bodies.position, start[0])
+    copy(bodies.velocity, start[1])
+    copy(bodies.acceleration, start[2])
+    copy(scratch.jerk, start[3])

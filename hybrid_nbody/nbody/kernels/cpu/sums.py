@@ -1,5 +1,6 @@
 """Direct sums on CPU threads: sources are packed, and blocks of targets are handed to threads."""
 
+import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.backends.simd import BLOCK
@@ -40,7 +41,8 @@ def accelerations(targets, sources, law, result):
     force = Law(*law)
     blocks = -(-at.source_index.size // BLOCK)
     if blocks == 1:  # waking threads would take longer than the sum
-        block_accelerations(0, at, packed, force, result)
+        first = np.int64(0)  # for a literal 0 the loops would be compiled once more
+        block_accelerations(first, at, packed, force, result)
     else:
         for block in prange(blocks):
             block_accelerations(block * BLOCK, at, packed, force, result)
@@ -106,10 +108,20 @@ def pack_offsets(vector, order, local, starts, origin, offset):
         start = starts[chunk]
         end = starts[chunk + 1]
         if local and start < end:
-            origin[chunk] = vector[order[(start + end) // 2]]
+            middle = order[(start + end) // 2]
+            for axis in range(3):
+                origin[chunk, axis] = vector[middle, axis]
         for k in range(start, end):
             for axis in range(3):
                 offset[axis, k] = stored(vector[order[k], axis] - origin[chunk, axis])
+
+
+@compiled
+def copy(source, target):
+    """Copy (n, 3) numbers; an assignment, which checks the shapes, takes seconds to compile."""
+    for i in range(target.shape[0]):
+        for axis in range(3):
+            target[i, axis] = source[i, axis]
 
 
 @compiled
