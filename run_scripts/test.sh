@@ -50,6 +50,26 @@ check() {
     note_time "$1" "$start"
 }
 
+# A check on the other core: `start_beside` lets it run beside what follows, `await_beside` prints what it said.
+start_beside() {
+    BESIDE_TITLE="$1" BESIDE_START=$SECONDS BESIDE_OUTPUT="$(mktemp)"
+    shift
+    timeout --kill-after=10 "$@" >"$BESIDE_OUTPUT" 2>&1 &
+    BESIDE=$!
+    trap 'kill "$BESIDE" 2>/dev/null; rm -f "$BESIDE_OUTPUT"' EXIT
+}
+
+await_beside() {
+    local status=0
+    heading "$BESIDE_TITLE"
+    wait "$BESIDE" || status=$?
+    cat "$BESIDE_OUTPUT"
+    rm -f "$BESIDE_OUTPUT"
+    trap - EXIT
+    [ "$status" = 0 ] || stop "$BESIDE_TITLE" "$status"
+    note_time "$BESIDE_TITLE, beside the checks before it" "$BESIDE_START"
+}
+
 note_time() { TIMES+=("$(printf '%5d s  %s' $((SECONDS - $2)) "$1")"); }
 
 # Every test marked `mpi`, on that many ranks. A test that hangs there ends the run sooner than on one rank.
@@ -70,16 +90,18 @@ check_on_ranks() {
 
 cd "$ROOT"
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes load the same modules
+export PIP_NO_COMPILE=no      # which is pip's --no-compile: the checks load a small part of what is installed
 use_environment test docs
 try_extra readers
 note_time "Installation" 0
 
+start_beside "Types: mypy" 240 mypy
 check "Style: ruff check" 60 ruff check .
 check "Style: ruff format" 60 ruff format --check .
 check "Layers: import-linter" 60 lint-imports --no-logo --no-cache
-check "Types: mypy" 180 mypy
 check "Style in figures" 60 "$PYTHON" run_scripts/metrics.py
 check "Documents: sphinx" 180 sphinx-build -q -W --keep-going docs docs/_build
+await_beside
 # Workers get whole files, in the order of tests/conftest.py: a file's tests share runs and compiled code.
 check "Tests on one rank" "$ONE_RANK_LIMIT" \
     "$PYTHON" -m pytest --numprocesses "$WORKERS" --dist loadfile --no-loadscope-reorder \

@@ -48,21 +48,27 @@ prepare_numba(threads=1)
 LONG_FILES = (
     "test_fluid_runs.py",
     "test_runs.py",
-    "run_scripts/test_slurm.py",
     "benchmarks/fluid/test_fluid.py",
+    "run_scripts/test_slurm.py",
     "fluid/kernels/test_cpu_code.py",
-    "benchmarks/scaling/test_scaling.py",
-    "test_two_hosts.py",
     "nbody/kernels/test_cpu_code.py",
+    "fluid/solvers/test_multigrid.py",
+    "nbody/integrators/test_hermite.py",
+    "backends/test_subnormals.py",
+    "test_two_hosts.py",
+    "benchmarks/scaling/test_scaling.py",
+    "benchmarks/harness/test_command.py",
+    "fluid/kernels/test_cpu.py",
+    "nbody/kernels/test_machine_code.py",
     "cli/test_main.py",
     "test_harness.py",
     "test_killed_rank.py",
-    "benchmarks/harness/test_command.py",
     "run_scripts/test_mpirun.py",
 )
-"""Files that take longest, the longest first. A worker gets the next file in this order when it has
-done with one: the last ones should be short, so that all end together. The first two compile what
-most of the others need, each for one model."""
+"""Files that take longest, and those that compile most. A worker gets the next file in this order
+when it has done with one: the last ones should be short, so that all end together. Fluids and
+bodies take turns: two workers that need the same kernels at the same time would both compile
+them."""
 
 
 def _long_files_first(items):
