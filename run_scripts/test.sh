@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Seconds after which a stage is stopped: a test hangs. A stage takes two thirds of them or less.
-ONE_RANK_LIMIT=900
+ONE_RANK_LIMIT=1500
 MPI_LIMIT=180
 NO_TESTS=5 # pytest's exit status when nothing was selected
 WORKERS=2  # processes that share the files of tests: most tests keep one core busy

@@ -115,7 +115,7 @@ c = start_mpi()
 os.environ["NUMBA_CACHE_DIR"] = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 import compiled
-c.first_on_node(lambda device: compiled.double(3.0), [SimpleNamespace(kind="cpu")])
+c.first_on_node(lambda device: compiled.double(3.0), [SimpleNamespace(name="cpu")])
 hits = sum(compiled.double.stats.cache_hits.values())
 Path(sys.argv[1], f"{c.rank}-{c.local_rank}-{hits}").touch()
 """

@@ -261,6 +261,9 @@ class Standing:
     def __init__(self, communicator, *speeds):
         self.communicator, self.answers, self.heard = communicator, list(speeds), []
 
+    def busy_seconds(self, built):
+        return built.model.timings["force"]
+
     def speeds(self, built, seconds):
         self.heard.append(seconds)
         return self.answers.pop(0)
