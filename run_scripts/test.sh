@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Seconds after which a stage is stopped: a test hangs. A stage takes two thirds of them or less.
 ONE_RANK_LIMIT=1500
-MPI_LIMIT=180
+MPI_LIMIT=400
 NO_TESTS=5 # pytest's exit status when nothing was selected
 WORKERS=2  # processes that share the files of tests: most tests keep one core busy
 SLOWEST=10 # tests that a stage names, with their seconds
