@@ -77,7 +77,7 @@ check_on_ranks() {
     local ranks="$1" title="Tests on $1 ranks" status=0 start=$SECONDS
     shift
     stage "$title" "$MPI_LIMIT" "${MPIRUN[@]}" -n "$ranks" \
-        "$PYTHON" -m pytest -p no:cacheprovider -o faulthandler_timeout=60 \
+        "$PYTHON" -m pytest -p no:cacheprovider -o faulthandler_timeout=150 \
         --durations="$SLOWEST" "$@" || status=$?
     # A selection of the user's may hold no MPI test; the whole suite without one would be a mistake.
     if [ "$status" = "$NO_TESTS" ] && [ $# -gt 0 ]; then
