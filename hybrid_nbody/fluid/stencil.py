@@ -1,6 +1,7 @@
 """The linear systems of a step: equations that couple a cell with its six neighbours."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from hybrid_nbody.fluid.grid import SCALAR, Ghosts
 
@@ -9,7 +10,8 @@ Factors = tuple[float, float, float, float, float, float, float, float]
 2 for one of y, 4 for one of z."""
 
 
-class Stencil(NamedTuple):
+@dataclass(frozen=True)
+class Stencil:
     """The equation of a cell: ``shift * x + neighbour * (6 x - sum of six neighbours) = b``.
 
     Attributes
@@ -19,17 +21,25 @@ class Stencil(NamedTuple):
     neighbour : float
         Greater than 0.
     ghosts : Ghosts
-        The neighbours behind walls. Their offsets belong to b: `shift_right_hand_side` of the
-        kernels adds them before a solve, and no sweep needs them.
+        The neighbours behind walls. Their offsets belong to b: `impose` of the kernels adds
+        them before a solve, and no sweep needs them.
     """
 
     shift: float
     neighbour: float
     ghosts: Ghosts
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, which kernels need at every call: computed once, since ghosts are nested."""
+        return hash((self.shift, self.neighbour, self.ghosts))
+
+    @cached_property
     def diagonal(self) -> float:
-        """Return the coefficient of x."""
+        """The coefficient of x."""
         return self.shift + 6.0 * self.neighbour
 
     @property
@@ -37,9 +47,9 @@ class Stencil(NamedTuple):
         """Return whether a constant may be added to a solution."""
         return self.shift == 0 and self.ghosts == SCALAR
 
-    @property
+    @cached_property
     def fixed_ghost_factors(self) -> Factors:
-        """Return the factors of a relaxation whose ghosts are those before it."""
+        """The factors of a relaxation whose ghosts are those before it."""
         factor = 1.0 / self.diagonal
         return factor, factor, factor, factor, factor, factor, factor, factor
 

@@ -189,3 +189,30 @@ def composed(outer, inner):
     """Return the image of a ghost of ghosts, at an edge or a vertex of the grid."""
     sign = outer.sign * inner.sign
     return Image(sign, _plus(_scaled(inner.offset, outer.sign), outer.offset))
+
+
+class FaceImages(NamedTuple):
+    """The images of a field behind the six faces."""
+
+    x_low: Image
+    x_high: Image
+    y_low: Image
+    y_high: Image
+    z_low: Image
+    z_high: Image
+
+
+@inlined
+def images_of(table, field):
+    """Return the `FaceImages` of a field in a table of `make_image_table`.
+
+    Before a loop, not in it: a loop that reads a table while it stores cells is not vectorised.
+    """
+    return FaceImages(
+        image_in(table, field, X_LOW),
+        image_in(table, field, X_HIGH),
+        image_in(table, field, Y_LOW),
+        image_in(table, field, Y_HIGH),
+        image_in(table, field, Z_LOW),
+        image_in(table, field, Z_HIGH),
+    )

@@ -5,16 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu.boundary import (
-    X_HIGH,
-    X_LOW,
-    Y_HIGH,
-    Y_LOW,
-    Z_HIGH,
-    Z_LOW,
-    ghost,
-    image_in,
-)
+from hybrid_nbody.fluid.kernels.cpu.boundary import ghost, images_of
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     compiled_parallel,
@@ -46,15 +37,11 @@ class Factors(NamedTuple):
 
 
 @inlined
-def along_x(row, c, wraps, images, index):
+def along_x(row, c, wraps, images):
     """Return the next cell of a row minus the previous one."""
     last = row.size - 1
-    after = (
-        row[c + 1] if c < last else end_of_row(row, last, 0, wraps, image_in(images, index, X_HIGH))
-    )
-    before = (
-        row[c - 1] if c > 0 else end_of_row(row, 0, last, wraps, image_in(images, index, X_LOW))
-    )
+    after = row[c + 1] if c < last else end_of_row(row, last, 0, wraps, images.x_high)
+    before = row[c - 1] if c > 0 else end_of_row(row, 0, last, wraps, images.x_low)
     return after - before
 
 
@@ -65,22 +52,22 @@ def end_of_row(row, end, other_end, wraps, image):
 
 
 @inlined
-def along_y(field, z, y, c, images, index, grid):
+def along_y(field, z, y, c, images, grid):
     """Return the cell in the next row minus that in the previous one."""
     front = row_before(y, grid)
     back = row_after(y, grid)
-    after = neighbour(field[z, back, c], back == y, image_in(images, index, Y_HIGH))
-    before = neighbour(field[z, front, c], front == y, image_in(images, index, Y_LOW))
+    after = neighbour(field[z, back, c], back == y, images.y_high)
+    before = neighbour(field[z, front, c], front == y, images.y_low)
     return after - before
 
 
 @inlined
-def along_z(field, z, y, c, images, index, grid):
+def along_z(field, z, y, c, images, grid):
     """Return the cell in the next plane minus that in the previous one."""
     below = plane_below(z, grid)
     above = plane_above(z, grid)
-    after = neighbour(field[above, y, c], above == z, image_in(images, index, Z_HIGH))
-    before = neighbour(field[below, y, c], below == z, image_in(images, index, Z_LOW))
+    after = neighbour(field[above, y, c], above == z, images.z_high)
+    before = neighbour(field[below, y, c], below == z, images.z_low)
     return after - before
 
 
@@ -91,30 +78,33 @@ def neighbour(cell, at_wall, image):
 
 
 @inlined
-def curl_at(z, y, c, velocity, images, scale, grid):
-    """Return the vorticity of a cell; `scale` is 1 / (2 h)."""
-    u, v, w = velocity
-    x_part = along_y(w, z, y, c, images, W, grid) - along_z(v, z, y, c, images, V, grid)
-    y_part = along_z(u, z, y, c, images, U, grid) - along_x(w[z, y], c, grid.wraps, images, W)
-    z_part = along_x(v[z, y], c, grid.wraps, images, V) - along_y(u, z, y, c, images, U, grid)
+def curl_at(cell, u, v, w, images, scale, grid):
+    """Return the vorticity of a cell (z, y, x); `images` are those of u, v and w."""
+    z, y, c = cell
+    of_u, of_v, of_w = images
+    x_part = along_y(w, z, y, c, of_w, grid) - along_z(v, z, y, c, of_v, grid)
+    y_part = along_z(u, z, y, c, of_u, grid) - along_x(w[z, y], c, grid.wraps, of_w)
+    z_part = along_x(v[z, y], c, grid.wraps, of_v) - along_y(u, z, y, c, of_u, grid)
     return scale * x_part, scale * y_part, scale * z_part
 
 
 @compiled
 def curl_length_plane(z, velocity, images, scale, out, grid):
     """Fill a plane with the length of the vorticity."""
+    u, v, w = velocity
+    of_velocity = images_of(images, U), images_of(images, V), images_of(images, W)
     for y in range(grid.rows):
         for c in range(grid.columns):
-            cx, cy, cz = curl_at(z, y, c, velocity, images, scale, grid)
+            cx, cy, cz = curl_at((z, y, c), u, v, w, of_velocity, scale, grid)
             out[z, y, c] = np.sqrt(cx * cx + cy * cy + cz * cz)
 
 
 @inlined
 def direction_at(z, y, c, length, images, scale, grid):
     """Return the unit gradient of a scalar."""
-    x_part = scale * along_x(length[z, y], c, grid.wraps, images, LENGTH)
-    y_part = scale * along_y(length, z, y, c, images, LENGTH, grid)
-    z_part = scale * along_z(length, z, y, c, images, LENGTH, grid)
+    x_part = scale * along_x(length[z, y], c, grid.wraps, images)
+    y_part = scale * along_y(length, z, y, c, images, grid)
+    z_part = scale * along_z(length, z, y, c, images, grid)
     size = np.sqrt(x_part * x_part + y_part * y_part + z_part * z_part) + type(scale)(SMALLEST)
     return x_part / size, y_part / size, z_part / size
 
@@ -126,10 +116,12 @@ def confine_plane(z, velocity, length, images, factors, out, grid):
     new_u, new_v, new_w = out
     scale = factors.per_length
     strength = factors.strength
+    of_velocity = images_of(images, U), images_of(images, V), images_of(images, W)
+    of_length = images_of(images, LENGTH)
     for y in range(grid.rows):
         for c in range(grid.columns):
-            cx, cy, cz = curl_at(z, y, c, velocity, images, scale, grid)
-            nx, ny, nz = direction_at(z, y, c, length, images, scale, grid)
+            cx, cy, cz = curl_at((z, y, c), u, v, w, of_velocity, scale, grid)
+            nx, ny, nz = direction_at(z, y, c, length, of_length, scale, grid)
             new_u[z, y, c] = u[z, y, c] + strength * (ny * cz - nz * cy)
             new_v[z, y, c] = v[z, y, c] + strength * (nz * cx - nx * cz)
             new_w[z, y, c] = w[z, y, c] + strength * (nx * cy - ny * cx)

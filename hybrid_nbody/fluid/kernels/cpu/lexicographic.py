@@ -24,16 +24,18 @@ def relax(x, b, rule, diagonal, iterations, grid):
         before = x.copy()
         for z in range(1, grid.planes + 1):
             for y in range(grid.rows):
-                relax_row(z, y, (x, before), b, rule, diagonal, grid)
+                relax_row((z, y), x, before, b, (rule, diagonal), grid)
     restore_subnormals(mode)
 
 
 @compiled
-def relax_row(z, y, fields, b, rule, diagonal, grid):
-    """Update the cells of a row one after another.
+def relax_row(row, x, before, b, equation, grid):
+    """Update the cells of a row, given as plane and row, one after another.
 
-    `fields` are the present one and that before the iteration.
+    `before` is the field before the iteration, `equation` a rule and its diagonal.
     """
+    z, y = row
+    rule, diagonal = equation
     last = grid.columns - 1
     front = row_before(y, grid)
     back = row_after(y, grid)
@@ -42,13 +44,13 @@ def relax_row(z, y, fields, b, rule, diagonal, grid):
     for c in range(grid.columns):
         left = c - 1 if c > 0 else end_of_row(c, last, grid)
         right = c + 1 if c < last else end_of_row(c, 0, grid)
-        total = neighbour(fields, (z, y, left), left - c, -1, rule.x_low)
-        total += neighbour(fields, (z, y, right), right - c, 1, rule.x_high)
-        total += neighbour(fields, (z, front, c), front - y, -1, rule.y_low)
-        total += neighbour(fields, (z, back, c), back - y, 1, rule.y_high)
-        total += neighbour(fields, (below, y, c), below - z, -1, rule.z_low)
-        total += neighbour(fields, (above, y, c), above - z, 1, rule.z_high)
-        fields[0][z, y, c] = (b[z, y, c] + rule.neighbour * total) / diagonal
+        total = neighbour(x, before, (z, y, left), left - c, -1, rule.x_low)
+        total += neighbour(x, before, (z, y, right), right - c, 1, rule.x_high)
+        total += neighbour(x, before, (z, front, c), front - y, -1, rule.y_low)
+        total += neighbour(x, before, (z, back, c), back - y, 1, rule.y_high)
+        total += neighbour(x, before, (below, y, c), below - z, -1, rule.z_low)
+        total += neighbour(x, before, (above, y, c), above - z, 1, rule.z_high)
+        x[z, y, c] = (b[z, y, c] + rule.neighbour * total) / diagonal
 
 
 @inlined
@@ -58,9 +60,8 @@ def end_of_row(own, other, grid):
 
 
 @inlined
-def neighbour(fields, cell, distance, expected, sign):
+def neighbour(x, before, cell, distance, expected, sign):
     """Return the value of a neighbour: the present one, unless an end of the axis lies between."""
-    present, before = fields
     if distance == expected:
-        return present[cell]
+        return x[cell]
     return ghost(before[cell], Image(sign, None)) if distance == 0 else before[cell]

@@ -100,7 +100,8 @@ class LinearSystems:
         if self.done:
             return
         equation, factors, tolerance = relaxation
-        system = self.compiled_system(x, b, equation, factors)
+        rule, tables = self._compiled_equation(equation, factors)
+        system = x.reshape(-1), b.reshape(-1), rule, tables
         self.changed[0] |= red_black.sweep(colour, *system, self.number(tolerance), self.grid)
 
     def end_iteration(self) -> None:
