@@ -186,7 +186,7 @@ def test_any_transport_gives_the_same_bits(communicator, exchange):
 class OtherKind(CpuBackend):
     """Computes as any CPU and passes for another kind of device."""
 
-    kind = "other"
+    name = "other"
 
     def kernels(self, package, module="kernels"):
         return make_backend("cpu").kernels(package, module)
