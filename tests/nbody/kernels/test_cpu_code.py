@@ -1,7 +1,7 @@
 """The code that the CPU's loops over pairs are compiled to: what their speed rests on, and would be
 lost in silence.
 
-The innermost loops of a block of targets use the widest vectors of the machine as LLVM sees it,
+The loops over sources for a block of targets use the widest vectors of the machine as LLVM sees it,
 keep to vectors, and where the processor can estimate 1 / sqrt(x) they neither divide nor take
 roots.
 """
@@ -59,22 +59,25 @@ def arguments(kernel, stored, working):
     return 0, Targets(rows, source_index), PackedSources(*packed), law, result
 
 
-def innermost_loops(assembly):
-    """Return the instructions of every loop over sources: from a label to the jump back to it, with
-    no label between.
+def loops_over_sources(assembly):
+    """Return the instructions of every loop over sources: from a label to the jump back to it.
 
-    They are the loops that look for 1 / sqrt(r^2); loops that load, add and store do not.
+    They are the smallest loops that look for 1 / sqrt(r^2); loops that load, add and store do not.
+    Where registers are few, one may hold a loop over the targets of a block.
     """
-    loops, label, body = [], None, []
-    for line in assembly.splitlines():
-        if found := re.match(r"(\.L\w+):", line):
-            label, body = found[1], []
-        elif re.match(r"\t[a-z]", line):
-            body.append(line.strip())
-            if label and re.match(rf"j\w+\s+{re.escape(label)}$", body[-1]):
-                loops.append(list(body))
-                label = None
-    return [body for body in loops if any(re.match(r"v?r?sqrt", line) for line in body)]
+    lines = assembly.splitlines()
+    labels = {line[:-1]: number for number, line in enumerate(lines) if re.match(r"\.L\w+:$", line)}
+    loops = []
+    for end, line in enumerate(lines):
+        start = labels.get(line.split()[-1], end) if re.match(r"\tj", line) else end
+        if any(re.match(r"\tv?r?sqrt", inside) for inside in lines[start:end]):
+            loops.append((start, end))
+    smallest = [loop for loop in loops if not any(_holds(loop, other) for other in loops)]
+    return [[line.strip() for line in lines[start : end + 1]] for start, end in smallest]
+
+
+def _holds(loop, other):
+    return loop != other and loop[0] <= other[0] and other[1] <= loop[1]
 
 
 def widest_vectors():
@@ -111,7 +114,7 @@ LOOPS = {"block_accelerations": 3, "block_potentials": 1, "block_jerks": 1}
     ],
 )
 def test_loops_over_pairs_are_vector_code(kernel, precision):
-    loops = innermost_loops(compiled(kernel, precision))
+    loops = loops_over_sources(compiled(kernel, precision))
     vectors, estimates = widest_vectors()
     assert len(loops) == LOOPS[kernel]
     for body in loops:
@@ -130,7 +133,7 @@ def test_no_register_is_spilled_in_the_loop_of_single_precision():
     vectors, _ = widest_vectors()
     if vectors != "zmm":
         pytest.skip("fewer registers than the vectors of a block")
-    loops = innermost_loops(compiled("block_accelerations", "single"))
+    loops = loops_over_sources(compiled("block_accelerations", "single"))
     assert len(loops) == 3
     for body in loops:
         assert [line for line in body if re.match(r"vmov\w+\s+%zmm\d+, .*\(", line)] == []
