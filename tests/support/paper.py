@@ -1,6 +1,7 @@
 """A GPU on paper for the kernels of gravity: it checks arguments and has a clock of its own."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 
@@ -41,7 +42,8 @@ class PaperGpu(Backend):
         return array.copy()
 
     def compile(self, source, defines, options=(), cooperative=False):
-        return PaperModule(self, source.read_text(), defines)
+        folders = [Path(option[2:]) for option in options if option.startswith("-I")]
+        return PaperModule(self, with_headers(source.read_text(), folders), defines)
 
     def mark(self):
         return self.clock
@@ -70,6 +72,14 @@ class PaperGpu(Backend):
 
     def synchronize(self):
         pass
+
+
+def with_headers(text, folders):
+    """Return a source with the headers that it includes from some folders."""
+    for folder in folders:
+        for name in re.findall(r'^#include "(.+)"$', text, re.MULTILINE):
+            text = text.replace(f'#include "{name}"', (folder / name).read_text())
+    return text
 
 
 class PaperModule:

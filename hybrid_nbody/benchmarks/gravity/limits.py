@@ -242,10 +242,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
 
 # --- atomic adds ----------------------------------------------------------------------------------
 
-KEPT = (
-    "partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] "
-    "= total[k][c];"
-)
+KEPT = "partial[row * targets.number + first + k * RUN] = total[k][c];"
 ADDED = (
     "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, "
     "total[k][c]);"
@@ -291,7 +288,7 @@ class AtomicKernels(gpu.Kernels):
         number = len(state.mass)
         macros = gpu.defines(pair_force.precision, self.layout, self.tuning, number, number)
         with file_of(atomic_text()) as path:
-            self.module = CudaModule(backend, path, macros)
+            self.module = CudaModule(backend, path, macros, gpu.OPTIONS)
 
     def accelerations(self, state) -> None:
         """Fill ``state.acceleration``, after `pack`."""

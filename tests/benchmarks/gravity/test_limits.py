@@ -110,7 +110,7 @@ def test_without_a_gpu(tmp_path):
 def test_atomic_adds_compile(precision, architecture):
     macros = gpu.defines(precision, Layout.of(131072), DEFAULTS[precision], 131072, 131072)
     assert b"accelerations\0" in compile_to_cubin(
-        limits.atomic_text(), compile_options(macros), architecture
+        limits.atomic_text(), compile_options(macros, gpu.OPTIONS), architecture
     )
 
 

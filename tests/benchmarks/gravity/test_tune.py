@@ -147,9 +147,8 @@ def test_what_is_tried_compiles(precision):
     ):
         number = row["bodies"]
         macros = gpu.defines(precision, Layout.of(number), tune.variant(row), number, number)
-        cubin = compile_to_cubin(
-            gpu.SOURCE.read_text(), compile_options(macros), architectures()[0]
-        )
+        options = compile_options(macros, gpu.OPTIONS)
+        cubin = compile_to_cubin(gpu.SOURCE.read_text(), options, architectures()[0])
         assert (b"run_steps\0" in cubin) == (row["sum"] == tune.STEP)
 
 

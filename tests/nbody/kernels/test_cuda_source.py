@@ -28,7 +28,7 @@ KERNELS = (
 
 
 def test_sources_are_the_same_for_all_architectures():
-    assert_same_for_all_architectures(gpu.SOURCE, gpu_hermite.SOURCE, symmetric.SOURCE)
+    assert_same_for_all_architectures(gpu.SOURCE, gpu.HEADER, gpu_hermite.SOURCE, symmetric.SOURCE)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -38,7 +38,8 @@ def test_gravity_compiles(precision, architecture, number):
     macros = gpu.defines(
         precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6
     )
-    cubin = compile_to_cubin(gpu.SOURCE.read_text(), compile_options(macros), architecture)
+    options = compile_options(macros, gpu.OPTIONS)
+    cubin = compile_to_cubin(gpu.SOURCE.read_text(), options, architecture)
     for kernel in KERNELS:
         assert kernel + b"\0" in cubin
     assert (b"run_steps\0" in cubin) == (number == 6)
@@ -68,8 +69,19 @@ def test_the_formulas_of_hermite_compile(architecture):
 
 
 def test_a_fault_in_the_source_is_found():
-    macros = gpu.defines("single", Layout.of(1), DEFAULTS["single"], 1, 1)
+    source = gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)")
     with pytest.raises(ValueError, match="undefined"):
-        compile_to_cubin(
-            gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)"), compile_options(macros), 90
-        )
+        compile_to_cubin(source, compile_options(macros_of_one_body(), gpu.OPTIONS), 90)
+
+
+def test_another_header_makes_other_macros(monkeypatch, tmp_path):
+    """Compiled code is kept under its source and options, in which a header does not show."""
+    before = macros_of_one_body()
+    header = tmp_path / gpu.HEADER.name
+    header.write_text(gpu.HEADER.read_text() + "// changed\n")
+    monkeypatch.setattr(gpu, "HEADER", header)
+    assert macros_of_one_body() != before
+
+
+def macros_of_one_body():
+    return gpu.defines("single", Layout.of(1), DEFAULTS["single"], 1, 1)

@@ -4,6 +4,7 @@ The kernels are in ``pair_force.cu``.
 """
 
 import functools
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.actions import KernelActions
@@ -23,6 +24,9 @@ from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, exc
 from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
+HEADER = SOURCE.with_name("few_bodies.cuh")
+OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
+"""Options of NVRTC that ``pair_force.cu`` is compiled with."""
 
 THREADS = 128
 """Threads of a block."""
@@ -56,6 +60,7 @@ def defines(
         "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
         "FEW_SLOTS": layout.slots(number) if few else 0,
+        "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
     }
 
 
@@ -133,7 +138,7 @@ class Kernels:
         self.targets = int(self.macros["TARGETS"])
         self.jerk_targets = int(self.macros["JERK_TARGETS"])
         self.few_threads = int(self.macros["FEW_THREADS"])
-        self.module = CudaModule(backend, SOURCE, self.macros)
+        self.module = CudaModule(backend, SOURCE, self.macros, OPTIONS)
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)

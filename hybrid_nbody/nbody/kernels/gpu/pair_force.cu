@@ -1,14 +1,16 @@
 // The pair force on a GPU.
 //
-// Sources come in pieces (at most PIECE of them, of one chunk), each stored about its chunk's origin; every PARTS-th piece
-// belongs to one part. A warp takes 32 x TARGETS targets and one part: its lanes fetch a run of 32 sources into shared
-// memory, then every lane adds all of them to the sums of its own targets. A run is summed in Real, a piece in Real, a
-// part in double; the parts of a target are added up last. This order depends on the sources alone: not on the GPU, the
-// ranks or TARGETS.
+// Sources come in pieces (at most PIECE of them, of one chunk), each stored about its chunk's
+// origin; every PARTS-th piece belongs to one part. A warp takes 32 x TARGETS targets and one part:
+// its lanes fetch a run of 32 sources into shared memory, then every lane adds all of them to the
+// sums of its own targets. A run is summed in Real, a piece in Real, a part in double; the parts of
+// a target are added up last. This order depends on the sources alone: not on the GPU, the ranks or
+// TARGETS.
 //
-// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS, -DTARGETS and
-// -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do with each other), -DFEW_BODIES,
-// -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few bodies, or 0) and -DUNSOFTENED (true or false).
+// Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS,
+// -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do
+// with each other), -DFEW_BODIES, -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few
+// bodies, or 0) and -DUNSOFTENED (true or false).
 
 #define RUN 32  // sources that a warp fetches at once: one for each lane
 #define ALL_LANES 0xffffffffu
@@ -25,13 +27,15 @@ __device__ inline double inverse_sqrt_seed(double x) {
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));  // about 20 bits
     return y;
 }
-// Both expand (1 - e)^(-1/2) and (1 - e)^(-3/2) around the seed y, with e = 1 - x y^2, to the second order.
+// Both expand (1 - e)^(-1/2) and (1 - e)^(-3/2) around the seed y, with e = 1 - x y^2, to the
+// second order.
 __device__ inline double inverse_sqrt(double x) {
     double y = inverse_sqrt_seed(x), e = fma(-x, y * y, 1.0);
     return fma(y * e, fma(0.375, e, 0.5), y);
 }
 __device__ inline double scaled_inverse_cube(double scale, double x) {
-    double y = inverse_sqrt_seed(x), square = y * y, e = fma(-x, square, 1.0), cube = scale * y * square;
+    double y = inverse_sqrt_seed(x), square = y * y;
+    double e = fma(-x, square, 1.0), cube = scale * y * square;
     return fma(cube * e, fma(1.875, e, 1.5), cube);
 }
 
@@ -48,7 +52,7 @@ __device__ inline float scaled_inverse_cube(float scale, float x) {
 
 #endif
 
-// Keep a number in a register: the compiler would rather compute a target's offset anew for every run.
+// Keep a number in a register: the compiler would compute a target's offset anew for every run.
 __device__ inline float kept(float x) {
     asm volatile("" : "+f"(x));
     return x;
@@ -62,7 +66,7 @@ struct Vector { Real x, y, z; };
 
 #if defined(MIXED)
 
-// Each coordinate is the sum of two floats, so a difference of two keeps about 48 bits of the positions.
+// Each coordinate is the sum of two floats: a difference keeps about 48 bits of the positions.
 struct __align__(16) Source { float x, y, z, mass, x_low, y_low, z_low, unused; };
 struct Target { float x, y, z, x_low, y_low, z_low; };
 
@@ -72,10 +76,12 @@ __device__ inline Source make_source(double x, double y, double z, double mass) 
     return {(float)x, (float)y, (float)z, (float)mass, low_part(x), low_part(y), low_part(z), 0.0f};
 }
 __device__ inline Target make_target(double x, double y, double z) {
-    return {kept((float)x), kept((float)y), kept((float)z), kept(low_part(x)), kept(low_part(y)), kept(low_part(z))};
+    return {kept((float)x),    kept((float)y),    kept((float)z),
+            kept(low_part(x)), kept(low_part(y)), kept(low_part(z))};
 }
 __device__ inline Vector difference(const Source &s, const Target &t) {
-    return {(s.x - t.x) + (s.x_low - t.x_low), (s.y - t.y) + (s.y_low - t.y_low), (s.z - t.z) + (s.z_low - t.z_low)};
+    return {(s.x - t.x) + (s.x_low - t.x_low), (s.y - t.y) + (s.y_low - t.y_low),
+            (s.z - t.z) + (s.z_low - t.z_low)};
 }
 
 #else
@@ -89,14 +95,18 @@ __device__ inline Source make_source(double x, double y, double z, double mass) 
 __device__ inline Target make_target(double x, double y, double z) {
     return {kept((Real)x), kept((Real)y), kept((Real)z)};
 }
-__device__ inline Vector difference(const Source &s, const Target &t) { return {s.x - t.x, s.y - t.y, s.z - t.z}; }
+__device__ inline Vector difference(const Source &s, const Target &t) {
+    return {s.x - t.x, s.y - t.y, s.z - t.z};
+}
 
 #endif
 
 struct __align__(16) MovingSource { Source at; Real vx, vy, vz, unused; };
 struct MovingTarget { Target at; Real vx, vy, vz; };
 
-__device__ inline Real softened_square(const Vector &d, Real eps2) { return fma(d.x, d.x, fma(d.y, d.y, fma(d.z, d.z, eps2))); }
+__device__ inline Real softened_square(const Vector &d, Real eps2) {
+    return fma(d.x, d.x, fma(d.y, d.y, fma(d.z, d.z, eps2)));
+}
 
 __device__ inline void add(Real weight, const Vector &d, Real *sum) {
     sum[0] = fma(weight, d.x, sum[0]);
@@ -107,7 +117,8 @@ __device__ inline void add(Real weight, const Vector &d, Real *sum) {
 // A target as it is kept while a lane walks through the pieces.
 struct Body { double x, y, z; Real vx, vy, vz; };
 
-// The targets. Lanes take them in the order of the sources: the bodies of a warp are among those of a few runs.
+// The targets. Lanes take them in the order of the sources: the bodies of a warp are among those of
+// a few runs.
 struct Targets {
     int number;
     const double *position, *velocity;
@@ -123,15 +134,18 @@ __device__ inline Target about(const double *origin, const Body &b) {
     return make_target(b.x - origin[0], b.y - origin[1], b.z - origin[2]);
 }
 
-// Contributions of one source to the sums of one target. `excludes_self`: a body must be left out of its own sum.
+// Contributions of one source to the sums of one target. `excludes_self`: a body must be left out
+// of its own sum; with softening its force on itself is exactly zero.
 
 template <bool EQUAL_MASSES, bool EXCLUDES_SELF>
 struct Acceleration {
     typedef Source From;
     typedef Target To;
     static const int components = 3, unrolled = RUN;
-    static const bool excludes_self = EXCLUDES_SELF;  // with softening its force on itself is exactly zero
-    __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
+    static const bool excludes_self = EXCLUDES_SELF;
+    __device__ static Target target(const Body &b, const double *origin) {
+        return about(origin, b);
+    }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         Vector d = difference(s, t);
         add(scaled_inverse_cube(EQUAL_MASSES ? (Real)1 : s.mass, softened_square(d, eps2)), d, sum);
@@ -143,7 +157,9 @@ struct Potential {
     typedef Target To;
     static const int components = 1, unrolled = RUN;
     static const bool excludes_self = true;
-    __device__ static Target target(const Body &b, const double *origin) { return about(origin, b); }
+    __device__ static Target target(const Body &b, const double *origin) {
+        return about(origin, b);
+    }
     __device__ static void add_source(const Source &s, const Target &t, Real eps2, Real *sum) {
         sum[0] = fma(-s.mass, inverse_sqrt(softened_square(difference(s, t), eps2)), sum[0]);
     }
@@ -153,22 +169,25 @@ struct Potential {
 struct AccelerationAndJerk {
     typedef MovingSource From;
     typedef MovingTarget To;
-    static const int components = 6, unrolled = JERK_TARGETS > 2 ? RUN / 2 : RUN;  // more would not fit in the registers
+    static const int components = 6;
+    static const int unrolled = JERK_TARGETS > 2 ? RUN / 2 : RUN;  // more exceeds the registers
     static const bool excludes_self = UNSOFTENED;
     __device__ static MovingTarget target(const Body &b, const double *origin) {
         return {about(origin, b), b.vx, b.vy, b.vz};
     }
-    __device__ static void add_source(const MovingSource &s, const MovingTarget &t, Real eps2, Real *sum) {
+    __device__ static void add_source(const MovingSource &s, const MovingTarget &t, Real eps2,
+                                      Real *sum) {
         Vector d = difference(s.at, t.at), dv = {s.vx - t.vx, s.vy - t.vy, s.vz - t.vz};
         Real inverse = inverse_sqrt(softened_square(d, eps2)), square = inverse * inverse;
         Real weight = s.at.mass * inverse * square;
         Real approach = (Real)-3 * square * fma(d.x, dv.x, fma(d.y, dv.y, d.z * dv.z));
         add(weight, d, sum);
-        add(weight, {fma(approach, d.x, dv.x), fma(approach, d.y, dv.y), fma(approach, d.z, dv.z)}, sum + 3);
+        add(weight, {fma(approach, d.x, dv.x), fma(approach, d.y, dv.y), fma(approach, d.z, dv.z)},
+            sum + 3);
     }
 };
 
-// The sources as `pack` leaves them: piece q of chunk c in the slots from (c * PIECES + q) * PIECE on.
+// The sources that `pack` stores: piece q of chunk c in the slots from (c * PIECES + q) * PIECE on.
 template <class From>
 struct Sources {
     const int *chunks;  // in use
@@ -176,8 +195,12 @@ struct Sources {
     const double *origin;
     const From *packed;
     __device__ int pieces() const { return chunks[0] * PIECES; }
-    __device__ int start(int piece) const { return starts[piece / PIECES] + piece % PIECES * PIECE; }
-    __device__ int size(int piece) const { return min(PIECE, starts[piece / PIECES + 1] - start(piece)); }
+    __device__ int start(int piece) const {
+        return starts[piece / PIECES] + piece % PIECES * PIECE;
+    }
+    __device__ int size(int piece) const {
+        return min(PIECE, starts[piece / PIECES + 1] - start(piece));
+    }
 };
 
 // Add a run of sources to the sums of a lane's targets.
@@ -190,10 +213,11 @@ __device__ inline void add_run(const typename Sum::From *tile, const typename Su
         for (int k = 0; k < N; ++k) Sum::add_source(tile[j], t[k], eps2, sum[k]);
 }
 
-// The same where one of the warp's targets may be among the sources: `self[k]` says where in the run.
+// The same where targets of the warp may be among the sources: `self[k]` is the index in the run.
 template <class Sum, int N>
-__device__ inline void add_run_without_self(const typename Sum::From *tile, const typename Sum::To *t, const int *self,
-                                            Real eps2, Real (*sum)[Sum::components]) {
+__device__ inline void add_run_without_self(const typename Sum::From *tile,
+                                            const typename Sum::To *t, const int *self, Real eps2,
+                                            Real (*sum)[Sum::components]) {
 #pragma unroll 1
     for (int j = 0; j < RUN; ++j)
 #pragma unroll
@@ -202,8 +226,9 @@ __device__ inline void add_run_without_self(const typename Sum::From *tile, cons
 }
 
 template <class Sum, int N>
-__device__ inline void add_piece(const Sources<typename Sum::From> &sources, int piece, const int *index,
-                                 const typename Sum::To *t, Real eps2, typename Sum::From *tile, double (*total)[Sum::components]) {
+__device__ inline void add_piece(const Sources<typename Sum::From> &sources, int piece,
+                                 const int *index, const typename Sum::To *t, Real eps2,
+                                 typename Sum::From *tile, double (*total)[Sum::components]) {
     int lane = threadIdx.x % RUN, start = sources.start(piece), size = sources.size(piece);
     const typename Sum::From *packed = sources.packed + (size_t)piece * PIECE;
     Real sum[N][Sum::components] = {};
@@ -229,15 +254,17 @@ __device__ inline void add_piece(const Sources<typename Sum::From> &sources, int
         for (int c = 0; c < Sum::components; ++c) total[k][c] += (double)sum[k][c];
 }
 
-// One warp: sum one part of the sources at one group of 32 x N targets into partial[part][component][target], the targets
-// in the order in which lanes take them.
+// One warp: sum one part of the sources at one group of 32 x N targets into
+// partial[part][component][target], the targets in the order in which lanes take them.
 template <class Sum, int N>
-__device__ inline void sum_part(int part, int group, const Targets &targets, const Sources<typename Sum::From> &sources,
-                                Real eps2, typename Sum::From *tile, double *partial) {
+__device__ inline void sum_part(int part, int group, const Targets &targets,
+                                const Sources<typename Sum::From> &sources, Real eps2,
+                                typename Sum::From *tile, double *partial) {
     int first = group * RUN * N + threadIdx.x % RUN, index[N];
     Body body[N];
     for (int k = 0; k < N; ++k) {
-        int i = targets.bodies[min(first + k * RUN, targets.number - 1)];  // beyond the last, repeat it: lanes fetch, too
+        // Beyond the last target, repeat it: all lanes fetch sources.
+        int i = targets.bodies[min(first + k * RUN, targets.number - 1)];
         body[k] = targets.body(i);
         index[k] = targets.index[i];
     }
@@ -245,28 +272,35 @@ __device__ inline void sum_part(int part, int group, const Targets &targets, con
     for (int piece = part, end = sources.pieces(); piece < end; piece += PARTS) {
         if (sources.size(piece) <= 0) continue;  // the chunk ends before
         typename Sum::To t[N];
-        for (int k = 0; k < N; ++k) t[k] = Sum::target(body[k], sources.origin + 3 * (piece / PIECES));
+        for (int k = 0; k < N; ++k)
+            t[k] = Sum::target(body[k], sources.origin + 3 * (piece / PIECES));
         add_piece<Sum, N>(sources, piece, index, t, eps2, tile, total);
     }
     for (int k = 0; k < N; ++k)
         if (first + k * RUN < targets.number)
-            for (int c = 0; c < Sum::components; ++c)
-                partial[((size_t)part * Sum::components + c) * targets.number + first + k * RUN] = total[k][c];
+            for (int c = 0; c < Sum::components; ++c) {
+                size_t row = (size_t)part * Sum::components + c;
+                partial[row * targets.number + first + k * RUN] = total[k][c];
+            }
 }
 
-// Add up the parts, always in the same order; `i` counts the targets of one component after those of another.
-__device__ inline void combine_parts(int i, int components, int targets, const int *bodies, double scale,
-                                     const double *partial, double *result) {
+// Add up the parts, always in the same order; `i` counts the targets of one component after those
+// of another.
+__device__ inline void combine_parts(int i, int components, int targets, const int *bodies,
+                                     double scale, const double *partial, double *result) {
     double total = 0;
-    for (int part = 0; part < PARTS; ++part) total += partial[(size_t)part * components * targets + i];
+    for (int part = 0; part < PARTS; ++part)
+        total += partial[(size_t)part * components * targets + i];
     result[components * bodies[i % targets] + i / targets] = scale * total;
 }
 
-// Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is its middle body where
-// offsets are single, else zero.
-__device__ inline bool pack_slot(int slot, const double *position, const double *mass, const int *order, const int *starts,
-                                 double *origin, Source *source, int *body) {
-    int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES), start = starts[chunk], size = starts[chunk + 1] - start;
+// Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is
+// its middle body where offsets are single, else zero.
+__device__ inline bool pack_slot(int slot, const double *position, const double *mass,
+                                 const int *order, const int *starts, double *origin,
+                                 Source *source, int *body) {
+    int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES);
+    int start = starts[chunk], size = starts[chunk + 1] - start;
     double o[3] = {0, 0, 0};
     *body = -1;
     if (size == 0) return false;  // chunks that are not in use
@@ -282,18 +316,22 @@ __device__ inline bool pack_slot(int slot, const double *position, const double 
     return true;
 }
 
-extern "C" __global__ void pack(int slots, const double *position, const double *mass, const int *order, const int *starts,
-                                double *origin, Source *packed) {
+extern "C" __global__ void pack(int slots, const double *position, const double *mass,
+                                const int *order, const int *starts, double *origin,
+                                Source *packed) {
     int slot = blockIdx.x * THREADS + threadIdx.x, body;
     Source s;
-    if (slot < slots && pack_slot(slot, position, mass, order, starts, origin, &s, &body)) packed[slot] = s;
+    if (slot < slots && pack_slot(slot, position, mass, order, starts, origin, &s, &body))
+        packed[slot] = s;
 }
 
-extern "C" __global__ void pack_moving(int slots, const double *position, const double *mass, const int *order,
-                                       const int *starts, double *origin, const double *velocity, MovingSource *packed) {
+extern "C" __global__ void pack_moving(int slots, const double *position, const double *mass,
+                                       const int *order, const int *starts, double *origin,
+                                       const double *velocity, MovingSource *packed) {
     int slot = blockIdx.x * THREADS + threadIdx.x, body;
     MovingSource s = {};
-    if (slot >= slots || !pack_slot(slot, position, mass, order, starts, origin, &s.at, &body)) return;
+    if (slot >= slots || !pack_slot(slot, position, mass, order, starts, origin, &s.at, &body))
+        return;
     if (body >= 0) {
         const double *v = velocity + 3 * body;
         s.vx = (Real)v[0], s.vy = (Real)v[1], s.vz = (Real)v[2];
@@ -301,19 +339,23 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
     packed[slot] = s;
 }
 
-// Bound to one block a multiprocessor, the compiler uses all registers to keep more interactions in flight. Four targets
-// in single precision fit into those that four blocks leave, or five where potentials are summed.
+// Bound to one block a multiprocessor, the compiler uses all registers to keep more interactions in
+// flight. Four targets in single precision fit into those that four blocks leave, or five where
+// potentials are summed.
 #define BLOCKS_OF_FOUR_TARGETS(blocks) (sizeof(Source) == 16 && TARGETS == 4 ? blocks : 1)
-#define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                                         \
-    extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                                                \
-        name(int number, const double *position, const double *velocity, const int *index, const int *bodies,          \
-             Real eps2, const int *chunks, const int *starts, const double *origin, const Sum::From *packed,           \
-             double *partial) {                                                                                        \
-        __shared__ Sum::From tiles[THREADS];                                                                           \
-        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN, groups = (number + RUN * N - 1) / (RUN * N);            \
-        if (warp < groups * PARTS)                                                                                     \
-            sum_part<Sum, N>(warp / groups, warp % groups, {number, position, velocity, index, bodies},                \
-                             {chunks, starts, origin, packed}, eps2, tiles + threadIdx.x / RUN * RUN, partial);        \
+#define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                            \
+        name(int number, const double *position, const double *velocity, const int *index,         \
+             const int *bodies, Real eps2, const int *chunks, const int *starts,                   \
+             const double *origin, const Sum::From *packed, double *partial) {                     \
+        __shared__ Sum::From tiles[THREADS];                                                       \
+        Sum::From *tile = tiles + threadIdx.x / RUN * RUN;                                         \
+        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                     \
+        int groups = (number + RUN * N - 1) / (RUN * N);                                           \
+        if (warp < groups * PARTS)                                                                 \
+            sum_part<Sum, N>(warp / groups, warp % groups,                                         \
+                             {number, position, velocity, index, bodies},                          \
+                             {chunks, starts, origin, packed}, eps2, tile, partial);               \
     }
 
 typedef Acceleration<false, UNSOFTENED> AnyMasses;
@@ -323,77 +365,24 @@ SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS, 1)
 SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS, 1)
 SUM_KERNEL(potentials, Potential, TARGETS, BLOCKS_OF_FOUR_TARGETS(5))
 
-extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale, const double *partial,
-                                   double *result) {
+extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale,
+                                   const double *partial, double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < components * targets) combine_parts(i, components, targets, bodies, scale, partial, result);
+    if (i < components * targets)
+        combine_parts(i, components, targets, bodies, scale, partial, result);
 }
 
-__device__ inline void add_scaled_at(int i, double *result, double factor, const double *increment) {
+__device__ inline void add_scaled_at(int i, double *result, double factor,
+                                     const double *increment) {
     result[i] = fma(factor, increment[i], result[i]);
 }
 
-extern "C" __global__ void add_scaled(int size, double *result, double factor, const double *increment) {
+extern "C" __global__ void add_scaled(int size, double *result, double factor,
+                                      const double *increment) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i < size) add_scaled_at(i, result, factor, increment);
 }
 
 #if FEW_BODIES  // as many as fit into the shared memory of one block
-
-__device__ inline void copy_in(int size, double *to, const double *from) {
-    for (int i = threadIdx.x; i < size; i += FEW_THREADS) to[i] = from[i];
-}
-
-// Whole steps of a few bodies in one block: every stage as above, with a barrier in place of the next launch.
-template <class Sum>
-__device__ inline void run_stages(int steps, int stages, const int *actions, const double *lengths, int number, int slots,
-                                  double *positions, double *velocities, double *accelerations, const double *mass,
-                                  const int *order, const Targets &all, double scale, Real eps2, const int *chunks,
-                                  const int *starts) {
-    __shared__ double position[3 * FEW_BODIES], velocity[3 * FEW_BODIES], acceleration[3 * FEW_BODIES], origin[6];
-    __shared__ double partial[PARTS * 3 * FEW_BODIES];
-    __shared__ Source packed[FEW_SLOTS], tiles[FEW_THREADS];
-    Source *tile = tiles + threadIdx.x / RUN * RUN;
-    int warps = (number + RUN - 1) / RUN * PARTS, body, size = 3 * number;
-    Targets targets = {number, position, velocity, all.index, all.bodies};
-    copy_in(size, position, positions);
-    copy_in(size, velocity, velocities);
-    copy_in(size, acceleration, accelerations);
-    for (int stage = 0; steps > 0; stage = stage + 1 < stages ? stage + 1 : (--steps, 0)) {
-        int action = actions[stage];
-        double length = lengths[stage];
-        if (action == FORCE) {  // in the other stages a thread meets its own numbers alone
-            __syncthreads();
-            for (int slot = threadIdx.x; slot < slots; slot += FEW_THREADS)
-                pack_slot(slot, position, mass, order, starts, origin, packed + slot, &body);
-            __syncthreads();
-            for (int warp = threadIdx.x / RUN; warp < warps; warp += FEW_THREADS / RUN)
-                sum_part<Sum, 1>(warp % PARTS, warp / PARTS, targets, {chunks, starts, origin, packed}, eps2, tile, partial);
-            __syncthreads();
-        }
-        for (int i = threadIdx.x; i < size; i += FEW_THREADS) {
-            if (action == KICK) add_scaled_at(i, velocity, length, acceleration);
-            if (action == DRIFT) add_scaled_at(i, position, length, velocity);
-            if (action == FORCE) combine_parts(i, 3, number, all.bodies, scale, partial, acceleration);
-        }
-        if (action == FORCE) __syncthreads();
-    }
-    __syncthreads();
-    copy_in(size, positions, position);
-    copy_in(size, velocities, velocity);
-    copy_in(size, accelerations, acceleration);
-}
-
-#define RUN_KERNEL(name, Sum)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                                       \
-        name(int steps, int stages, const int *actions, const double *lengths, int number, int slots,                  \
-             double *position, double *velocity, double *acceleration, const double *mass, const int *order,           \
-             const int *index, const int *bodies, double scale, Real eps2, const int *chunks, const int *starts) {     \
-        run_stages<Sum>(steps, stages, actions, lengths, number, slots, position, velocity, acceleration, mass, order, \
-                        {number, position, velocity, index, bodies}, scale, eps2, chunks, starts);                     \
-    }
-
-RUN_KERNEL(run_steps, AnyMasses)
-RUN_KERNEL(run_steps_of_equal_masses, EqualMasses)
-
+#include "few_bodies.cuh"
 #endif
