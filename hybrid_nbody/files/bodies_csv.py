@@ -26,6 +26,22 @@ RANDOM_SPEED = 0.5
 Table = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a table: N rows of C columns.
+
+    Attributes
+    ----------
+    numbers : (N, C) array of float64
+        Zero where a cell is empty.
+    empty : (N, C) array of bool
+        Whether a random number is wanted.
+    """
+
+    numbers: Table
+    empty: NDArray[np.bool_]
+
+
 def read_csv(path: Path, seed: int) -> Table:
     """Read a table of bodies.
 
@@ -55,16 +71,15 @@ def read_csv(path: Path, seed: int) -> Table:
     cells = _cells(line)
     layout = SPACE if SPACE.owns(cells) else PLANE
     titled = bool(set(cells) & set(COLUMNS))
-    values = array("d")  # 8 bytes a number: 56 MB for a million bodies
+    rows = Rows()
     if titled:
         columns = _header(where, cells, layout.columns)
     else:
         columns = layout.untitled(where, line, cells)
-        values.extend(layout.row(where, columns, line))
+        rows.add(layout.row(where, columns, line))
     for number, line in lines:
-        values.extend(layout.row(f"{path}:{number}", columns, line))
-    table = np.array(values).reshape(-1, len(columns))
-    return layout.complete(table[:, [columns.index(name) for name in layout.columns]], seed)
+        rows.add(layout.row(f"{path}:{number}", columns, line))
+    return layout.complete(rows.cells(columns, layout.columns), seed)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -112,6 +127,32 @@ def _header(where: str, names: list[str], columns: tuple[str, ...]) -> Sequence[
 # --- rows -----------------------------------------------------------------------------------------
 
 
+class Rows:
+    """The rows of a table while it is read."""
+
+    def __init__(self) -> None:
+        self.numbers = array("d")  # 8 bytes a number: 56 MB for a million bodies
+        self.empty = array("q")  # indices into the numbers
+
+    def add(self, row: Sequence[float | None]) -> None:
+        """Add a row, whose empty cells are None."""
+        given = [number for number in row if number is not None]
+        if len(given) < len(row):
+            first = len(self.numbers)
+            self.empty.extend(first + i for i, number in enumerate(row) if number is None)
+            given = [0.0 if number is None else number for number in row]
+        self.numbers.extend(given)
+
+    def cells(self, columns: Sequence[str], order: Sequence[str]) -> Cells:
+        """Return the cells of rows with the given columns, these in another order."""
+        numbers = np.array(self.numbers)
+        empty = np.zeros(len(numbers), bool)
+        empty[np.array(self.empty)] = True
+        indices = [columns.index(name) for name in order]
+        rows = (-1, len(columns))
+        return Cells(numbers.reshape(rows)[:, indices], empty.reshape(rows)[:, indices])
+
+
 @dataclass(frozen=True)
 class Layout:
     """The columns of a table and how its cells are read.
@@ -125,20 +166,20 @@ class Layout:
     untitled : callable
         Takes location, text and cells of a first line that is not a header; returns the columns.
     number : callable
-        Takes a cell that Python cannot convert; returns a number, NaN where a random one is wanted,
-        or raises ValueError.
+        Takes a cell that Python cannot convert; returns a number, None where a random one is
+        wanted, or raises ValueError.
     complete : callable
-        Takes the table, its columns in the order of `columns`, and a seed; returns the (N, 7) table
-        of all columns.
+        Takes the cells, their columns in the order of `columns`, and a seed; returns the (N, 7)
+        table of all columns.
     """
 
     columns: tuple[str, ...]
     owns: Callable[[list[str]], bool]
     untitled: Callable[[str, str, list[str]], Sequence[str]]
-    number: Callable[[str], float]
-    complete: Callable[[Table, int], Table]
+    number: Callable[[str], float | None]
+    complete: Callable[[Cells, int], Table]
 
-    def row(self, where: str, columns: Sequence[str], line: str) -> list[float]:
+    def row(self, where: str, columns: Sequence[str], line: str) -> Sequence[float | None]:
         """Return the numbers of a line, or raise an InputError that names line and column."""
         cells = _cells(line)
         if len(cells) > len(columns):
@@ -149,24 +190,26 @@ class Layout:
             numbers = [float(cell) for cell in cells]
         except ValueError:
             numbers = []
+        row: Sequence[float | None] = numbers
         if len(numbers) != len(columns) or "_" in line or not all(map(math.isfinite, numbers)):
-            numbers = self._slowly(where, columns, cells)
-        if numbers[columns.index("m")] < 0:
+            row = self._slowly(where, columns, cells)
+        mass = row[columns.index("m")]
+        if mass is not None and mass < 0:
             raise InputError(
                 f"{where}: column 'm': negative mass (got '{cells[columns.index('m')]}')"
             )
-        return numbers
+        return row
 
-    def _slowly(self, where: str, columns: Sequence[str], cells: list[str]) -> list[float]:
+    def _slowly(self, where: str, columns: Sequence[str], cells: list[str]) -> list[float | None]:
         """Return the numbers of a line that Python cannot convert, or that lacks cells."""
-        numbers = []
+        numbers: list[float | None] = []
         for index, column in enumerate(columns):
             if index >= len(cells):
                 raise InputError(f"{where}: column '{column}': missing")
             numbers.append(self._number(f"{where}: column '{column}'", cells[index]))
         return numbers
 
-    def _number(self, where: str, cell: str) -> float:
+    def _number(self, where: str, cell: str) -> float | None:
         try:
             number = _plain_number(cell)
         except ValueError:
@@ -175,7 +218,7 @@ class Layout:
             raise InputError(f"{where}: not finite (got '{short(cell)}')")
         return number
 
-    def _other_number(self, where: str, cell: str) -> float:
+    def _other_number(self, where: str, cell: str) -> float | None:
         try:
             return self.number(cell)
         except ValueError:
@@ -215,7 +258,9 @@ def _no_other_number(cell: str) -> NoReturn:
     raise ValueError(cell)
 
 
-SPACE = Layout(COLUMNS, _is_in_space, _header_needed, _no_other_number, lambda table, seed: table)
+SPACE = Layout(
+    COLUMNS, _is_in_space, _header_needed, _no_other_number, lambda cells, seed: cells.numbers
+)
 
 
 # --- in a plane -----------------------------------------------------------------------------------
@@ -223,10 +268,10 @@ SPACE = Layout(COLUMNS, _is_in_space, _header_needed, _no_other_number, lambda t
 _WITH_F = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fF]")
 
 
-def _course_number(cell: str) -> float:
-    """Convert a number of C, such as ``0.5f``; an empty cell gives NaN."""
+def _course_number(cell: str) -> float | None:
+    """Convert a number of C, such as ``0.5f``; return None for an empty cell."""
     if not cell:
-        return math.nan
+        return None
     found = _WITH_F.fullmatch(cell)
     number = float(found[1]) if found else math.inf
     if not math.isfinite(number):
@@ -234,12 +279,13 @@ def _course_number(cell: str) -> float:
     return number
 
 
-def _completed(table: Table, seed: int) -> Table:
-    """Return bodies of a plane with z = 0; missing cells become random numbers, masses 1 / N."""
-    drawn = np.random.default_rng(seed).uniform(0, 1, (len(table), 4))
+def _completed(cells: Cells, seed: int) -> Table:
+    """Return bodies of a plane with z = 0; empty cells become random numbers, masses 1 / N."""
+    number = len(cells.numbers)
+    drawn = np.random.default_rng(seed).uniform(0, 1, (number, 4))
     drawn[:, 2:] = RANDOM_SPEED * (2 * drawn[:, 2:] - 1)
-    drawn = np.column_stack([drawn, np.full(len(table), 1 / max(len(table), 1))])
-    x, y, vx, vy, mass = np.where(np.isnan(table), drawn, table).T
+    drawn = np.column_stack([drawn, np.full(number, 1 / max(number, 1))])
+    x, y, vx, vy, mass = np.where(cells.empty, drawn, cells.numbers).T
     zero = np.zeros_like(x)
     return np.column_stack([x, y, zero, vx, vy, zero, mass])
 
