@@ -9,7 +9,7 @@ from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.kernels import make_counter
-from hybrid_nbody.nbody.kernels.gpu import activity as gpu
+from hybrid_nbody.nbody.kernels.gpu.kernels import COUNT_SOURCE
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Role
 
@@ -90,4 +90,5 @@ def test_the_map_over_ranks(backend, communicator, cells, number):
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_cuda_source_compiles(architecture):
-    assert b"count\0" in compile_to_cubin(gpu.SOURCE.read_text(), compile_options({}), architecture)
+    cubin = compile_to_cubin(COUNT_SOURCE.read_text(), compile_options({}), architecture)
+    assert b"count\0" in cubin

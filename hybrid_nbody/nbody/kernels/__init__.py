@@ -44,5 +44,5 @@ def make_symmetric_kernels(
 
 def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":
     """Return the `contract.ActivityCounter` of a backend for `cells` cells along each side."""
-    counter: ActivityCounter = backend.kernels(__name__, "activity").Counter(backend, cells)
+    counter: ActivityCounter = backend.kernels(__name__).Counter(backend, cells)
     return counter

@@ -1,4 +1,4 @@
-// Counts of the bodies in each cell of the unit square; see cpu/activity.py.
+// Counts of the bodies in each cell of the unit square; see cpu/kernels.py.
 //
 // Integers are added atomically: whatever the order, the counts are the same.
 

@@ -1,6 +1,6 @@
 """Gravity on a GPU (CUDA through CuPy): an implementation of `hybrid_nbody.nbody.kernels.contract`.
 
-The kernels are in ``pair_force.cu``.
+The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.cu``.
 """
 
 import functools
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
@@ -25,6 +26,7 @@ from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
 HEADER = SOURCE.with_name("few_bodies.cuh")
+COUNT_SOURCE = SOURCE.with_name("activity.cu")
 OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 """Options of NVRTC that ``pair_force.cu`` is compiled with."""
 
@@ -325,3 +327,25 @@ class TimedForces(KernelActions):
     def seconds(self) -> float:
         """Return the seconds of all forces; waits for the last one."""
         return sum(self.kernels.backend.elapsed(*marks) for marks in self.marks)
+
+
+# --- the activity map -----------------------------------------------------------------------------
+
+
+class Counter:
+    """Counts bodies on one GPU; see `hybrid_nbody.nbody.kernels.contract.ActivityCounter`."""
+
+    def __init__(self, backend: GpuBackend, cells: int) -> None:
+        self.backend = backend
+        self.cells = cells
+        self.module = CudaModule(backend, COUNT_SOURCE, {})
+        self.module.load("count")
+        self.counts = backend.zeros((cells, cells), "i4")
+
+    def count(self, position: Array) -> NDArray[np.int32]:
+        """Return the (D, D) counts on the host, valid until the next call."""
+        self.counts.fill(0)
+        number = len(position)
+        sizes = (np.int32(number), position, np.int32(self.cells))
+        self.module.launch("count", number, THREADS, *sizes, self.counts)
+        return self.backend.download(self.counts)

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple, cast
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
-from hybrid_nbody.nbody.kernels import contract, make_kernels, make_symmetric_kernels
+from hybrid_nbody.nbody.kernels import (
+    contract,
+    make_counter,
+    make_kernels,
+    make_symmetric_kernels,
+)
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import HermiteFormulas, PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
@@ -341,3 +346,8 @@ class Kernels:
         self.share = share
         self.readings = Readings()
         self.backend.helping = self.count > 0
+
+
+def Counter(backend: HybridBackend, cells: int) -> contract.ActivityCounter:
+    """Return the counter of the main device, which holds the positions."""
+    return make_counter(backend.main, cells)
