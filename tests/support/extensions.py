@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.forces.registry import ForceKind, make_direct
 from hybrid_nbody.nbody.integrators.base import Integrator
 from hybrid_nbody.nbody.integrators.kick_drift import account
 from hybrid_nbody.nbody.integrators.registry import IntegratorKind
-from hybrid_nbody.nbody.timing import StepTimer
+from hybrid_nbody.nbody.step_timer import StepTimer
 
 FIELD = np.array([0.5, -0.25, 1.0])
 """The uniform field, in units of acceleration."""

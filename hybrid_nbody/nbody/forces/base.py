@@ -21,7 +21,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteScratch,
     PairForce,
 )
-from hybrid_nbody.nbody.timing import Timer
+from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange

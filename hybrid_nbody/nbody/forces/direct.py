@@ -23,7 +23,7 @@ from hybrid_nbody.nbody.kernels.contract import (
 )
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import State, make_state, set_order
-from hybrid_nbody.nbody.timing import NullTimer, StepTimer, Timer
+from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
 from hybrid_nbody.simulation.model import Field, Role, Work
 
 STEPS_BETWEEN_SORTS = 512

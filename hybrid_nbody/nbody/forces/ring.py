@@ -14,7 +14,7 @@ from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import Kernels
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity
 from hybrid_nbody.nbody.state import Sources, State, make_own_state
-from hybrid_nbody.nbody.timing import NullTimer, Timer
+from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
 
 @dataclass(frozen=True)

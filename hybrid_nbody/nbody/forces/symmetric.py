@@ -4,7 +4,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.kernels import make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.contract import PairSums, SymmetricKernels
-from hybrid_nbody.nbody.timing import NullTimer, Timer
+from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
 
 class SymmetricForce(DirectForce):

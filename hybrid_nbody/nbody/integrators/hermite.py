@@ -19,7 +19,7 @@ from hybrid_nbody.nbody.forces.base import JerkForce
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
 from hybrid_nbody.nbody.integrators.kick_drift import account
 from hybrid_nbody.nbody.kernels.contract import HermiteFormulas, HermitePlan, HermiteScratch
-from hybrid_nbody.nbody.timing import NullTimer, StepTimer, Timer
+from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
 
 FIRST_SUBSTEP = 0.1
 """The first substep is this fraction of ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
