@@ -1,7 +1,5 @@
 """Builds the N-body model of a configuration."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -14,7 +12,7 @@ from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
-from hybrid_nbody.nbody.forces.base import ForceSetup
+from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
@@ -38,13 +36,10 @@ from hybrid_nbody.parallel.shares import (
 from hybrid_nbody.simulation.model import SavedState
 from hybrid_nbody.simulation.timings import Timings
 
-BodyExchange = AllgatherExchange | RingExchange
-"""The exchanges that bodies can have."""
-
 ALLGATHER = AllgatherExchange.name
 RING = RingExchange.name
 
-EXCHANGES: dict[str, Any] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
+EXCHANGES: dict[str, type[BodyExchange]] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
 """The exchange for each value of ``compute.exchange``."""
 
 TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")

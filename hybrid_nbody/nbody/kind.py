@@ -3,12 +3,15 @@
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:  # each part is loaded by the command that needs it
     from collections.abc import Mapping
-    from typing import Any
+
+    import h5py
 
     from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.files.run import Run
     from hybrid_nbody.nbody.bodies import Bodies
     from hybrid_nbody.nbody.build import NBodyBuilder
     from hybrid_nbody.nbody.config import NBodyConfig
+    from hybrid_nbody.parallel.communicator import Communicator
     from hybrid_nbody.parallel.shares import Devices
     from hybrid_nbody.simulation.model import Quantity
     from hybrid_nbody.simulation.plan import Plan
@@ -77,7 +80,7 @@ class NBodyKind:
         return config
 
     def builder(
-        self, config: "NBodyConfig", communicator: "Any", devices: "Devices | None" = None
+        self, config: "NBodyConfig", communicator: "Communicator", devices: "Devices | None" = None
     ) -> "NBodyBuilder":
         """Return what builds the model of a configuration."""
         from hybrid_nbody.nbody.build import NBodyBuilder
@@ -90,10 +93,10 @@ class NBodyKind:
 
         return plan(config, initial, ranks)
 
-    def facts_of_run(self, run: "Any") -> "Facts":
+    def facts_of_run(self, run: "Run") -> "Facts":
         """Say how many bodies a run has."""
         return [("bodies", str(run.number_of_bodies))] if run.number_of_bodies else []
 
-    def facts_of_checkpoint(self, file: "Any") -> "Facts":
+    def facts_of_checkpoint(self, file: "h5py.File") -> "Facts":
         """Say how many bodies a checkpoint holds."""
         return [("bodies", str(len(file["bodies/mass"])))] if "bodies/mass" in file else []

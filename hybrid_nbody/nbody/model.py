@@ -48,7 +48,7 @@ class NBodyModel:
         setup: ForceSetup,
         ids: NDArray[np.int64],
         force: Force,
-        integrator: Integrator,
+        integrator: Integrator[Any],
         dt: float,
         shown: Sequence[ActivityMap] = (),
     ) -> None:

@@ -1,8 +1,8 @@
 """The seconds that the parts of a step take, by marks in the queue of a device."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.base import Backend, Mark
 
 
 class Timer(Protocol):
@@ -23,7 +23,7 @@ class StepTimer:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.marks: list[Any] = [backend.mark()]
+        self.marks: list[Mark] = [backend.mark()]
         self.parts: list[str] = []
 
     def record(self, part: str) -> None:

@@ -28,6 +28,9 @@ from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.simulation.model import Field, Work
 from hybrid_nbody.simulation.timings import Timings
 
+BodyExchange = AllgatherExchange | RingExchange
+"""The exchanges that bodies can have."""
+
 
 @dataclass(frozen=True)
 class ForceSetup:
@@ -55,7 +58,7 @@ class ForceSetup:
 
     backend: Backend
     communicator: Communicator
-    exchange: AllgatherExchange | RingExchange
+    exchange: BodyExchange
     mass: NDArray[np.float64]
     pair_force: PairForce
     backends: tuple[str, ...]

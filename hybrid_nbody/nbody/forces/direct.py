@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
-from hybrid_nbody.nbody.forces.base import ForceSetup, JerkForce
+from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
 from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, spatial_order
 from hybrid_nbody.nbody.integrators.kick_drift import BodyActions
 from hybrid_nbody.nbody.integrators.stages import StepPlan
@@ -24,6 +24,7 @@ from hybrid_nbody.nbody.kernels.contract import (
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.simulation.model import Field, Role, Work
 
 STEPS_BETWEEN_SORTS = 512
@@ -57,7 +58,7 @@ class DirectForce(JerkForce):
     def __init__(self, setup: ForceSetup) -> None:
         self.backend = setup.backend
         self.communicator = setup.communicator
-        self.exchange: Any = setup.exchange
+        self.exchange: BodyExchange = setup.exchange
         self.pair_force = setup.pair_force
         self.timings = setup.timings
         precision = PRECISIONS[setup.pair_force.precision]
@@ -76,6 +77,13 @@ class DirectForce(JerkForce):
     def _make_kernels(self) -> Kernels:
         return make_kernels(self.backend, self.state, self.pair_force)
 
+    @cached_property
+    def all_rows(self) -> AllgatherExchange:
+        """Return the exchange, by which every rank sees all rows."""
+        if not isinstance(self.exchange, AllgatherExchange):
+            raise TypeError(f"{type(self).__name__} needs an AllgatherExchange")
+        return self.exchange
+
     @property
     def remark(self) -> str:
         """Return what the kernels say of their choices."""
@@ -93,7 +101,7 @@ class DirectForce(JerkForce):
     def accelerations_and_jerks(self, jerk: Array, timer: Timer) -> None:
         """Exchange positions and velocities; compute accelerations and jerks."""
         self._collect()
-        self.exchange.collect(self.velocities)
+        self.all_rows.collect(self.velocities)
         timer.record("exchange")
         self.kernels.pack(self.state)
         self._sum_jerks(jerk, timer)
@@ -108,7 +116,7 @@ class DirectForce(JerkForce):
 
     def _collect(self) -> None:
         """Fill in the positions of the other ranks' bodies."""
-        self.exchange.collect(self.state.position)
+        self.all_rows.collect(self.state.position)
 
     def _sum_accelerations(self, timer: Timer) -> None:
         self.kernels.accelerations(self.state)

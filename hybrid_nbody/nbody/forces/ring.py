@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hybrid_nbody.nbody.kernels.contract import Kernels
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity
 from hybrid_nbody.nbody.state import Sources, State, make_own_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
+from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,13 @@ class RingForce(DirectForce):
         self.other_sums = [block.sources_of(elsewhere) for block in self.blocks]
         return make_kernels(self.backend, self.own_sum, self.pair_force)
 
+    @cached_property
+    def ring(self) -> RingExchange:
+        """Return the exchange, by which blocks go around the ranks."""
+        if not isinstance(self.exchange, RingExchange):
+            raise TypeError(f"{type(self).__name__} needs a RingExchange")
+        return self.exchange
+
     # --- sums -------------------------------------------------------------------------------------
 
     def accelerations(self, timer: Timer) -> None:
@@ -123,7 +132,7 @@ class RingForce(DirectForce):
             timer.record("force")
             messages = None
             if turn < last:
-                messages = self.exchange.begin(current.memory, incoming.memory)
+                messages = self.ring.begin(current.memory, incoming.memory)
             timer.record("exchange")
             self.kernels.pack(current)
             yield self.other_sums[turn % 2] if turn else self.own_sum

@@ -33,7 +33,7 @@ class SymmetricForce(DirectForce):
     def _add_up(self, sums: PairSums, timer: Timer) -> None:
         """Add the sums of all ranks between the two passes of the kernels."""
         timer.record("force")
-        own = self.exchange.reduce_scatter(sums.totals, sums.scratch)
+        own = self.all_rows.reduce_scatter(sums.totals, sums.scratch)
         timer.record("exchange")
         sums.finish(own)
         timer.record("force")

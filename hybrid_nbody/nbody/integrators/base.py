@@ -6,15 +6,19 @@ An integrator of one's own derives from `Integrator` and is added with
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.simulation.timings import Timings
+
+AnyForce = TypeVar("AnyForce", bound=Force, contravariant=True)
+"""What an integrator needs: a `Force`, or a `hybrid_nbody.nbody.forces.base.JerkForce`."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,12 @@ class IntegratorSetup:
     timings: Timings
 
 
-class Integrator(Protocol):
+class Integrator(Protocol[AnyForce]):
     """Advances bodies in time under a force; every method is collective.
 
-    The force is a `hybrid_nbody.nbody.forces.base.Force`, and a `JerkForce` where `uses_jerks` is
-    true. On entry of `advance` its accelerations are those of the current positions only if the
-    integrator left them so. Methods with a default may be left as they are.
+    An integrator is generic in the force: `Integrator[Force]`, or `Integrator[JerkForce]` where
+    `uses_jerks` is true. On entry of `advance` the accelerations are those of the current positions
+    only if the integrator left them so. Methods with a default may be left as they are.
     """
 
     @property
@@ -62,7 +66,7 @@ class Integrator(Protocol):
         """Return whether jerks are computed with the accelerations."""
         return False
 
-    def begin(self, force: Any, bodies: LocalBodies) -> None:
+    def begin(self, force: AnyForce, bodies: LocalBodies) -> None:
         """Prepare for the first step, the bodies being at their initial state."""
         return None
 
@@ -74,7 +78,7 @@ class Integrator(Protocol):
         """Take back the numbers of a checkpoint."""
         return None
 
-    def advance(self, force: Any, bodies: LocalBodies, step: int, steps: int) -> None:
+    def advance(self, force: AnyForce, bodies: LocalBodies, step: int, steps: int) -> None:
         """Take `steps` steps from step number `step` on.
 
         The steps are taken in the batches that ``force.batches(step, steps)`` yields.

@@ -57,7 +57,7 @@ def make_scratch(backend: Backend, velocity: Array) -> HermiteScratch:
     )
 
 
-class Hermite(Integrator):
+class Hermite(Integrator[JerkForce]):
     """Steps of a fixed length, each covered by adaptive substeps.
 
     Parameters

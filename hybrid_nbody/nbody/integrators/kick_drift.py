@@ -41,7 +41,7 @@ class BodyActions:
         self.timer.record("motion")
 
 
-class KickDrift(Integrator):
+class KickDrift(Integrator[Force]):
     """Steps of fixed length, made of kicks and drifts.
 
     Parameters

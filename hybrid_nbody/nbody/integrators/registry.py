@@ -7,6 +7,7 @@ An integrator from outside is added by one call before the configuration is read
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
 from hybrid_nbody.nbody.integrators.hermite import Hermite
@@ -30,7 +31,7 @@ class IntegratorKind:
         Whether the force must be a `JerkForce`.
     """
 
-    make: Callable[[IntegratorSetup], Integrator]
+    make: Callable[[IntegratorSetup], Integrator[Any]]  # `jerks` says what force it needs
     forces_per_step: int
     adaptive: bool = False
     jerks: bool = False

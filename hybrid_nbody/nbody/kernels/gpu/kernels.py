@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.backends.workspace import Workspace
@@ -315,7 +315,7 @@ class TimedForces(KernelActions):
 
     def __init__(self, kernels: Kernels, state: State):
         super().__init__(kernels, state)
-        self.marks: list[tuple[Any, Any]] = []
+        self.marks: list[tuple[Mark, Mark]] = []
 
     def force(self) -> None:
         """Compute the accelerations between two marks."""

@@ -6,9 +6,9 @@ copied back when they are done.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
 from hybrid_nbody.nbody.kernels import (
@@ -64,9 +64,9 @@ class Marks(NamedTuple):
         Seconds of the helper.
     """
 
-    begun: Any
-    main_done: Any
-    joined: Any
+    begun: Mark
+    main_done: Mark
+    joined: Mark
     helper: float
 
 
@@ -91,8 +91,8 @@ class Kernels:
     """
 
     run_hermite = None
-    arrived: Any
-    begun: Any
+    arrived: Mark
+    begun: Mark
 
     def __init__(self, backend: HybridBackend, state: State, pair_force: PairForce):
         self.backend = backend
