@@ -43,10 +43,10 @@ EXCHANGES: dict[str, type[BodyExchange]] = {ALLGATHER: AllgatherExchange, RING: 
 """The exchange for each value of ``compute.exchange``."""
 
 TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
-"""Kinds of bodies whose velocities depend on the gravitational constant."""
+"""Initial conditions whose velocities depend on the gravitational constant."""
 
 TAKES_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
-"""Kinds of bodies that are drawn at random."""
+"""Initial conditions that are drawn at random."""
 
 NOT_ARGUMENTS = ("kind", "dimensions")
 """Keys of a section of bodies that the function which makes them does not take."""
@@ -55,11 +55,11 @@ MIN_BYTES_PER_BODY = 150
 """Memory that a body takes at least while it is drawn, or in the model after that."""
 
 LEAST_SECONDS = 0.1
-"""Time spent on forces from which on the speeds of ranks can be told."""
+"""Seconds spent in forces below which the speeds of ranks are not reliable."""
 
 
 class NBodyBuilder:
-    """From a configuration to bodies on all ranks; see `hybrid_nbody.run.contract.Builder`.
+    """Builder of the N-body model on all ranks; see `hybrid_nbody.run.contract.Builder`.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ class NBodyBuilder:
     def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
         exchange = setup.exchange
-        moved = type(exchange)(exchange.transport, partition, self.communicator.rank)
-        return self._restored(saved, setup.placement, moved)
+        same_transport = type(exchange)(exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, setup.placement, same_transport)
 
     def _restored(
         self, saved: SavedState, placement: Placement, exchange: BodyExchange
@@ -278,10 +278,10 @@ class NBodyBuilder:
 
     def _shown(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
         """Return what is written with the frames beside the bodies."""
-        chosen = self.config.activity_map
-        if chosen is None:
+        section = self.config.activity_map
+        if section is None:
             return ()
-        return (ActivityMap(backend, self.communicator, chosen.cells, number),)
+        return (ActivityMap(backend, self.communicator, section.cells, number),)
 
 
 def _bodies_in_words(number: int) -> str:

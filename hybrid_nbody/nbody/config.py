@@ -214,7 +214,7 @@ class ActivityMap(Section):
 
 
 class NBodyTime(Time):
-    """How time advances, and when the run stops."""
+    """Time step, integrator and end of the run."""
 
     dt: Positive = Field(
         description="Time step, in units of time. A good start is 1e-3; halve it until the "
@@ -262,7 +262,7 @@ class NBodyTime(Time):
 
 
 class NBodyCompute(Compute):
-    """Where the work is done, and how ranks see each other's bodies."""
+    """Devices of the ranks, and the exchange of their bodies."""
 
     cpu_share: Share = Field(
         "auto",
@@ -305,12 +305,12 @@ class NBodyConfig(ModelConfig):
     )
     bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
-    time: NBodyTime = Field(description="How time advances, and when the run stops.")
+    time: NBodyTime = Field(description="Time step, integrator and end of the run.")
     activity_map: ActivityMap | None = Field(
         None,
         description="A map of the bodies in the unit square, written with each frame. null: none.",
     )
-    compute: NBodyCompute = Field(NBodyCompute(), description="Where the work is done.")
+    compute: NBodyCompute = Field(NBodyCompute(), description="Devices of the ranks.")
     output: Output = Field(Output(), description="What is written, and where.")
 
     @model_validator(mode="wrap")

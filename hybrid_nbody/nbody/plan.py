@@ -50,9 +50,9 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
 
 def _interactions(time: NBodyTime, number: int) -> str:
     """Return how many interactions there would be; adaptive substeps make them more."""
-    kind = INTEGRATORS[time.integrator]
-    interactions = number**2 * time.total_steps * kind.forces_per_step
-    return f"{'at least ' if kind.adaptive else ''}{interactions:.3g} interactions"
+    integrator = INTEGRATORS[time.integrator]
+    interactions = number**2 * time.total_steps * integrator.forces_per_step
+    return f"{'at least ' if integrator.adaptive else ''}{interactions:.3g} interactions"
 
 
 def _map_bytes(activity_map: ActivityMap | None) -> int:

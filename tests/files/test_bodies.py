@@ -317,11 +317,11 @@ def test_a_checkpoint_that_holds_nan(write_checkpoint, seal, refused):
     )
 
 
-@pytest.mark.parametrize("place", [*range(32, 110, 13), 600, 2500, -1])
-def test_a_checkpoint_with_a_flipped_bit(write_checkpoint, refused, place):
+@pytest.mark.parametrize("offset", [*range(32, 110, 13), 600, 2500, -1])
+def test_a_checkpoint_with_a_flipped_bit(write_checkpoint, refused, offset):
     path = write_checkpoint("c.h5")
     contents = bytearray(path.read_bytes())
-    contents[place] ^= 1
+    contents[offset] ^= 1
     path.write_bytes(contents)
     assert (
         refused(InputError, read_bodies, "c.h5")
@@ -329,11 +329,11 @@ def test_a_checkpoint_with_a_flipped_bit(write_checkpoint, refused, place):
     )
 
 
-@pytest.mark.parametrize("place", [0, 31])
-def test_a_checkpoint_with_a_damaged_beginning(write_checkpoint, refused, place):
+@pytest.mark.parametrize("offset", [0, 31])
+def test_a_checkpoint_with_a_damaged_beginning(write_checkpoint, refused, offset):
     path = write_checkpoint("c.h5")
     contents = bytearray(path.read_bytes())
-    contents[place] ^= 1
+    contents[offset] ^= 1
     path.write_bytes(contents)
     message = "c.h5: not a checkpoint of hybrid_nbody, or its beginning is damaged"
     assert refused(InputError, read_bodies, "c.h5") == message
@@ -387,8 +387,8 @@ def test_any_damage_is_told_in_one_line(in_folder):
     whole, random, outcomes = npz(**arrays(), id=[1, 2, 3]), np.random.default_rng(5), set()
     for _ in range(300):
         damaged = bytearray(whole)
-        for place in random.integers(2, len(whole), size=2):
-            damaged[place] = random.integers(256)
+        for offset in random.integers(2, len(whole), size=2):
+            damaged[offset] = random.integers(256)
         (in_folder / "b.npz").write_bytes(damaged)
         try:
             outcomes.add(len(read_bodies("b.npz")))

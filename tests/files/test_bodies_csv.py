@@ -16,8 +16,8 @@ def bodies_of(in_folder):
     """Return a function that reads a table from text: (N, 7)."""
 
     def read(text, seed=1):
-        (in_folder / "flat.csv").write_text(text)
-        bodies = read_bodies("flat.csv", seed)
+        (in_folder / "plane.csv").write_text(text)
+        bodies = read_bodies("plane.csv", seed)
         return np.column_stack([bodies.position, bodies.velocity, bodies.mass])
 
     return read
@@ -28,8 +28,8 @@ def refusal_of(in_folder, refused):
     """Return a function that gives the line that a text is refused with."""
 
     def line(text):
-        (in_folder / "flat.csv").write_text(text)
-        return refused(InputError, read_bodies, "flat.csv")
+        (in_folder / "plane.csv").write_text(text)
+        return refused(InputError, read_bodies, "plane.csv")
 
     return line
 
@@ -86,22 +86,22 @@ def test_what_is_drawn_fills_the_square(bodies_of):
     ],
 )
 def test_a_fault_names_line_and_column(refusal_of, row, message):
-    assert refusal_of(f"# flat\n1,2,3,4,5\n\n{row}\n1,2,3,4,5\n") == f"flat.csv:4: {message}"
+    assert refusal_of(f"# plane\n1,2,3,4,5\n\n{row}\n1,2,3,4,5\n") == f"plane.csv:4: {message}"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,c,d,e\n", "flat.csv:1: column 'x': not a number (got 'a')"),
-        ("x,y,vx,m\n", f"flat.csv:1: missing column 'vy'; {PLANE}"),
-        ("x,y,z,vx,m\n", f"flat.csv:1: missing column 'vy', 'vz'; {SPACE}"),
+        ("a,b,c,d,e\n", "plane.csv:1: column 'x': not a number (got 'a')"),
+        ("x,y,vx,m\n", f"plane.csv:1: missing column 'vy'; {PLANE}"),
+        ("x,y,z,vx,m\n", f"plane.csv:1: missing column 'vy', 'vz'; {SPACE}"),
         (
             "1,2,3,4\n",
-            "flat.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies "
+            "plane.csv:1: expected the header row x,y,z,vx,vy,vz,m, or x,y,vx,vy,m of bodies "
             "in a plane (got '1,2,3,4')",
         ),
-        ("x,y,vx,vy,m\n", "flat.csv: no bodies in it; at least one is needed"),
-        ("", "flat.csv: an empty file, no bodies in it"),
+        ("x,y,vx,vy,m\n", "plane.csv: no bodies in it; at least one is needed"),
+        ("", "plane.csv: an empty file, no bodies in it"),
     ],
 )
 def test_other_tables(refusal_of, text, message):
@@ -109,8 +109,8 @@ def test_other_tables(refusal_of, text, message):
 
 
 def test_empty_cells_of_bodies_in_space_are_faults(refusal_of):
-    assert refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,,6,7\n") == "flat.csv:2: column 'vy': missing"
+    assert refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,,6,7\n") == "plane.csv:2: column 'vy': missing"
     assert (
         refusal_of("x,y,z,vx,vy,vz,m\n1,2,3,4,5f,6,7\n")
-        == "flat.csv:2: column 'vy': not a number (got '5f')"
+        == "plane.csv:2: column 'vy': not a number (got '5f')"
     )

@@ -11,7 +11,7 @@ __all__ = ["config_of", "faults_of", "in_folder"]
 
 @pytest.fixture
 def backend(backend_name, communicator):
-    """A backend of each kind."""
+    """Each backend in turn."""
     return make_backend(backend_name, local_rank=communicator.local_rank)
 
 

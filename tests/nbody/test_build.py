@@ -1,4 +1,4 @@
-"""Which exchange a configuration of bodies gets, and what is said of it."""
+"""The exchange of a configuration of bodies, and the lines of the log about it."""
 
 from types import SimpleNamespace
 
@@ -45,12 +45,12 @@ def built(communicator, exchange, **options):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("asked", "kind"), [("auto", DirectForce), ("allgather", DirectForce), ("ring", RingForce)]
+    ("asked", "force"), [("auto", DirectForce), ("allgather", DirectForce), ("ring", RingForce)]
 )
-def test_the_exchange_that_was_asked_for(communicator, asked, kind):
+def test_the_exchange_that_was_asked_for(communicator, asked, force):
     """One rank alone has nothing to exchange."""
     made = built(communicator, asked)
-    expected = DirectForce if communicator.size == 1 else kind
+    expected = DirectForce if communicator.size == 1 else force
     assert type(made.model.force) is expected
     assert made.exchange.name == ("ring" if expected is RingForce else "allgather")
     made.model.advance(2)
@@ -133,7 +133,7 @@ def test_free_memory_of_the_host():
 
 # --- bodies in a plane ----------------------------------------------------------------------------
 
-FLAT = """
+PLANE = """
 model: nbody
 bodies: {{kind: file, path: {path}, dimensions: {dimensions}}}
 time: {{dt: 1e-3, steps: 10}}
@@ -141,10 +141,10 @@ compute: {{backend: cpu, threads: 1}}
 """
 
 
-def flat(communicator, path, dimensions=2):
+def bodies_of_file(communicator, path, dimensions=2):
     """Return the bodies of a file."""
     return NBodyBuilder(
-        configs.loads(FLAT.format(path=path, dimensions=dimensions), "test.yaml"), communicator
+        configs.loads(PLANE.format(path=path, dimensions=dimensions), "test.yaml"), communicator
     ).initial()
 
 
@@ -152,7 +152,7 @@ def test_bodies_of_a_plane_from_files(alone, tmp_path):
     (tmp_path / "plane.csv").write_text("1,2,3,4,5\n")
     (tmp_path / "space.csv").write_text("x,y,z,vx,vy,vz,m\n1,2,0,3,4,0,5\n")
     for name in ("plane.csv", "space.csv"):
-        bodies = flat(alone, tmp_path / name)
+        bodies = bodies_of_file(alone, tmp_path / name)
         assert (bodies.position.tolist(), bodies.velocity.tolist()) == ([[1, 2, 0]], [[3, 4, 0]])
 
 
@@ -164,8 +164,8 @@ def test_a_body_that_leaves_the_plane_is_refused(alone, tmp_path, row):
         InputError,
         match="body 1, counted from 0, has z = .* with bodies.dimensions: 2 both must be 0",
     ):
-        flat(alone, path)
-    assert len(flat(alone, path, dimensions=3)) == 2
+        bodies_of_file(alone, path)
+    assert len(bodies_of_file(alone, path, dimensions=3)) == 2
 
 
 @pytest.mark.mpi
@@ -175,9 +175,9 @@ def test_what_a_file_leaves_open_is_drawn_alike_on_any_number_of_ranks(
     path = shared_tmp_path / "open.csv"
     communicator.only_on_root(lambda: path.write_text(",,,,\n" * 11))
     made = NBodyBuilder(
-        configs.loads(FLAT.format(path=path, dimensions=2), "test.yaml"), communicator
+        configs.loads(PLANE.format(path=path, dimensions=2), "test.yaml"), communicator
     )
     model = made.fresh(made.initial() if communicator.is_root else None).model
     field = model.fields()["bodies/position"]
     rows = communicator.concatenate(field.host(0, field.rows))
-    np.testing.assert_array_equal(rows, flat(alone, path).position)
+    np.testing.assert_array_equal(rows, bodies_of_file(alone, path).position)

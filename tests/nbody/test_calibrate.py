@@ -41,7 +41,7 @@ def test_every_rank_hears_the_speed_of_all(communicator):
 
 
 def test_a_calibration_beside_a_run_leaves_what_the_backend_of_the_run_remembers(alone):
-    """Whether a step of the run is replayed depends on the share of the helper in the run."""
+    """The share of the helper in the run decides whether a step of it is replayed."""
     backend = hybrid(0.0)
     make_gravity(backend, plummer(300, seed=1), "single", 0.1).kernels.fix(0.3)
     calibrate.measured_weights(backend, LAW, 300, alone)

@@ -85,8 +85,8 @@ def test_any_number_of_ranks_gives_the_bits_of_one(
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("mixed", [False, True])
-def test_ranks_of_several_kinds_take_the_roots_order(communicator, mixed):
-    """Kinds are what backends call themselves, whatever their arrays are made of."""
+def test_ranks_of_several_backends_take_the_roots_order(communicator, mixed):
+    """Backends differ by their names, whatever their arrays are made of."""
     backend = hybrid(0.3) if mixed and communicator.rank else make_backend("cpu")
     model = make_model(plummer(60, 4), 1e-3, communicator, backend)
     mine = spatial_order(random_box(60, seed=communicator.rank).position)

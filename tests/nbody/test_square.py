@@ -69,10 +69,10 @@ def map_of(position):
     ("precision", "atol"), [("double", 1e-13), ("mixed", 1e-7), ("single", 1e-7)]
 )
 def test_positions_and_map_of_the_reference(truth, alone, backend_name, precision, atol):
-    flat = model(alone, backend_name, precision)
-    flat.advance(STEPS)
-    np.testing.assert_allclose(whole(flat, "bodies/position")[:, :2], truth, rtol=0, atol=atol)
-    np.testing.assert_array_equal(whole(flat, "activity/map"), map_of(truth))
+    square = model(alone, backend_name, precision)
+    square.advance(STEPS)
+    np.testing.assert_allclose(whole(square, "bodies/position")[:, :2], truth, rtol=0, atol=atol)
+    np.testing.assert_array_equal(whole(square, "activity/map"), map_of(truth))
 
 
 @pytest.mark.mpi
@@ -80,13 +80,13 @@ def test_positions_and_map_of_the_reference(truth, alone, backend_name, precisio
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
 def test_bodies_of_a_plane_stay_in_it(communicator, backend_name, precision, exchange):
     """Exactly: every term of the z component is zero."""
-    flat = model(communicator, backend_name, precision, number=70, exchange=exchange)
-    flat.advance(20)
-    assert np.abs(whole(flat, "bodies/velocity")[:, :2]).min() > 0
+    square = model(communicator, backend_name, precision, number=70, exchange=exchange)
+    square.advance(20)
+    assert np.abs(whole(square, "bodies/velocity")[:, :2]).min() > 0
     for name in ("position", "velocity", "acceleration"):
-        assert not whole(flat, f"bodies/{name}")[:, 2].any()
+        assert not whole(square, f"bodies/{name}")[:, 2].any()
     np.testing.assert_array_equal(
-        whole(flat, "activity/map"), map_of(whole(flat, "bodies/position"))
+        whole(square, "activity/map"), map_of(whole(square, "bodies/position"))
     )
 
 
@@ -99,22 +99,22 @@ def test_any_number_of_ranks_gives_the_same_bits(communicator, alone, backend_na
         if communicator.size > 1
         else {}
     )
-    flat, single = (
+    square, single = (
         model(ranks, backend_name, precision, number=101, cells=3, **how)
         for ranks, how in ((communicator, shares), (alone, {}))
     )
     for steps in (1, 30):
-        found, expected = (after(steps, some) for some in (flat, single))
+        found, expected = (after(steps, some) for some in (square, single))
         for name, values in found.items():
             np.testing.assert_array_equal(values, expected[name])
 
 
 def test_the_map_follows_a_restored_state(alone):
     """A resumed run shows the map of its checkpoint before the first step."""
-    flat = model(alone, number=60, cells=4)
-    flat.advance(80)
-    saved = {name: field.host(0, field.rows) for name, field in flat.fields().items()}
+    square = model(alone, number=60, cells=4)
+    square.advance(80)
+    saved = {name: field.host(0, field.rows) for name, field in square.fields().items()}
     fresh = model(alone, number=60, cells=4)
     assert (whole(fresh, "activity/map") != saved["activity/map"]).any()
-    fresh.restore(saved.__getitem__, flat.scalars() | {"initial_energy": 0.0})
+    fresh.restore(saved.__getitem__, square.scalars() | {"initial_energy": 0.0})
     np.testing.assert_array_equal(whole(fresh, "activity/map"), saved["activity/map"])

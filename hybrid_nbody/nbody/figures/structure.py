@@ -55,8 +55,8 @@ def no_radii(run: Run) -> str:
 
 def no_profiles(run: Run) -> str:
     """Return why there are no profiles; empty if there are."""
-    flat = "the bodies lie in a plane" if _is_flat(run) else ""
-    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or flat
+    planar = "the bodies lie in a plane" if _is_planar(run) else ""
+    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or planar
 
 
 def no_activity(run: Run) -> str:
@@ -65,7 +65,7 @@ def no_activity(run: Run) -> str:
     return no_bodies(run) or missing
 
 
-def _is_flat(run: Run) -> bool:
+def _is_planar(run: Run) -> bool:
     bodies = run.config.get("bodies")
     if not isinstance(bodies, dict):
         return False
@@ -123,13 +123,13 @@ def lagrangian_figure(run: Run, frame: int = -1, step: Step = no_step) -> Figure
         The run holds no bodies, too few of them, or a single frame.
     """
     _require(run, "lagrangian", no_radii(run))
-    chosen = frames_of_radii(run)
+    frames = frames_of_radii(run)
     mass = run.mass
     radii = np.array(
-        [lagrangian_radii(run.positions(index), mass) for index in counted(chosen, step)]
+        [lagrangian_radii(run.positions(index), mass) for index in counted(frames, step)]
     )
     figure = new_figure(3.4)
-    _draw_radii(figure.subplots(), run, run.time[chosen], radii)
+    _draw_radii(figure.subplots(), run, run.time[frames], radii)
     figure.suptitle(title(run, None, "Lagrangian radii about the centre of mass"))
     return figure
 

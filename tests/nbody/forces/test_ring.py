@@ -18,8 +18,8 @@ TOLERANCES = {"single": 2e-5, "mixed": 2e-6, "double": 1e-12}
 """Of accelerations, relative to their root mean square; of potentials, relative to each."""
 
 UNSOFTENED = {"single": 5e-5, "mixed": 2e-5, "double": 1e-12}
-"""Of the accelerations of single bodies, relative to each; the weakest pull among 257 bodies is
-9.5e-5 of a whole."""
+"""Of the accelerations of single bodies, relative to each; the weakest pair acceleration among
+257 bodies is 9.5e-5 of the sum, so that none can be missing."""
 
 SHARES = {
     "equal": lambda size: [1.0] * size,
@@ -110,8 +110,8 @@ def test_steps_are_those_of_gravity_that_holds_all_positions(
         "softening": 0.05,
     }
     around, held = (
-        make_model(bodies, 1e-3, communicator, exchange=kind, **options)
-        for kind in (RingExchange, AllgatherExchange)
+        make_model(bodies, 1e-3, communicator, exchange=exchange, **options)
+        for exchange in (RingExchange, AllgatherExchange)
     )
     for model in (around, held):
         model.step = STEPS_BETWEEN_SORTS - 10

@@ -129,7 +129,7 @@ DISTRIBUTIONS = {
     "plummer": lambda: plummer(20000, 1).position,
     "box": lambda: random_box(131072, 2).position,
     "clustered": lambda: clustered(30000, 200).position,
-    "a grid, with many at one place": lambda: np.round(random_box(5000, 3).position * 8) / 8,
+    "a grid, with many at one position": lambda: np.round(random_box(5000, 3).position * 8) / 8,
     "pairs that leap": lambda: np.repeat(random_box(4000, 4).position, 2, axis=0),
     "far from the origin": lambda: plummer(3000, 5).position * 1e16 + 1e17,
     "one": lambda: np.array([[1.0, 2.0, 3.0]]),
@@ -146,11 +146,12 @@ def test_a_device_finds_the_order_of_the_host(backend, name):
 
 
 @pytest.mark.parametrize("own", [slice(0, 700), slice(100, 350), slice(300, 300), slice(699, 700)])
-def test_places_of_own_bodies(backend, own):
+def test_indices_of_own_bodies(backend, own):
     order = spatial_order(plummer(700, 2).position)
     state = make_state(backend, own, np.ones(700))
     set_order(backend, state, order)
-    place, own_order = backend.download(state.source_index), backend.download(state.own_order)
-    np.testing.assert_array_equal(order.bodies[place], np.arange(own.start, own.stop))
-    np.testing.assert_array_equal(own_order, np.argsort(place))
+    source_index = backend.download(state.source_index)
+    own_order = backend.download(state.own_order)
+    np.testing.assert_array_equal(order.bodies[source_index], np.arange(own.start, own.stop))
+    np.testing.assert_array_equal(own_order, np.argsort(source_index))
     assert backend.download(state.chunks)[0] == order.chunks == 3

@@ -61,7 +61,7 @@ def test_sums_have_the_same_bits_in_any_order(power, parts, random):
 
 
 def test_without_the_units_the_order_matters():
-    """What the test above would not see if rounding did nothing."""
+    """Without this the test above would pass even if rounding did nothing."""
     values = np.random.default_rng(1).uniform(-1, 1, 1000)
     assert np.cumsum(values)[-1] != np.cumsum(values[::-1])[-1]
     sums = [exact_sum(order, rounders(1000.0)) for order in (values, values[::-1])]
@@ -70,11 +70,11 @@ def test_without_the_units_the_order_matters():
 
 @pytest.mark.parametrize("eps", [1e-6, 1e-2, 3.0])
 def test_bounds_hold_where_two_bodies_pull_hardest(eps):
-    """At a distance of eps / sqrt(2) the pull of a body is largest."""
+    """At a distance of eps / sqrt(2) the acceleration by a body is largest."""
     position, mass = np.array([[0, 0, 0], [eps / np.sqrt(2), 0, 0]]), np.array([0.4, 1.0])
     found = bounds(2, eps)
-    pull = np.abs(reference.accelerations(position, mass, eps)).max()
-    assert 0.49 * found["accelerations"] < pull <= found["accelerations"]
+    largest = np.abs(reference.accelerations(position, mass, eps)).max()
+    assert 0.49 * found["accelerations"] < largest <= found["accelerations"]
     assert np.abs(reference.potential(position, mass, eps)).max() <= found["potentials"]
     velocity = np.array([[-1.0, 1.0, -1.0], [1.0, -1.0, 1.0]])
     both = reference.accelerations_and_jerks(position, velocity, mass, eps)
@@ -138,10 +138,10 @@ def test_time_spent_in_adding_up_counts_as_exchange(communicator):
     waited = []
     reduce_scatter = model.exchange.reduce_scatter
 
-    def slowly(totals, room):
+    def slowly(totals, scratch):
         time.sleep(0.2)
         waited.append(0.2)
-        return reduce_scatter(totals, room)
+        return reduce_scatter(totals, scratch)
 
     model.exchange.reduce_scatter = slowly
     model.advance(2)
@@ -152,11 +152,11 @@ def test_time_spent_in_adding_up_counts_as_exchange(communicator):
     assert gained["exchange"] >= 0.2 * len(waited)
 
 
-# ---- Who takes it --------------------------------------------------------------------------------
+# ---- Where it is applicable ----------------------------------------------------------------------
 
 
 def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
-    chosen = {
+    cases_by_answer = {
         True: [(["gpu"], "single", MASSES, 0.01), (["gpu", "gpu"], "single", MASSES, 1e-12)],
         False: [
             (["gpu", "cpu"], "single", MASSES, 0.01),
@@ -167,7 +167,7 @@ def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
             (["gpu"], "single", MASSES, 0.0),
         ],
     }
-    for expected, cases in chosen.items():
+    for expected, cases in cases_by_answer.items():
         assert [is_applicable(*case) for case in cases] == [expected] * len(cases)
 
 

@@ -39,7 +39,7 @@ def tiny(bodies):
 
 
 def tracers(bodies):
-    """Return bodies of which every third one pulls no other."""
+    """Return bodies of which every third one has no mass."""
     return Bodies(
         bodies.position,
         bodies.velocity,
@@ -107,7 +107,7 @@ def test_sums_are_those_of_the_reference(gpu, case):
 
 @pytest.mark.parametrize("case", BODIES)
 def test_forces_add_up_to_nothing(gpu, case):
-    """What a pair does to the one body, it does to the other; only the sums are rounded."""
+    """The forces of a pair are equal and opposite; only the sums are rounded."""
     make, softening = BODIES[case]
     bodies = make()
     found = gpu.download(make_gravity(gpu, bodies, "single", softening).state.acceleration)
@@ -180,8 +180,8 @@ def test_steps_are_those_of_the_other_kernel_but_for_rounding(gpu, alone):
     bodies = plummer(LEAST_BODIES, seed=9)
     options = {"precision": "single", "softening": 0.05, "backend": gpu}
     found, expected = (
-        make_model(bodies, 1e-3, alone, make_force=kind, **options)
-        for kind in (SymmetricForce, DirectForce)
+        make_model(bodies, 1e-3, alone, make_force=force, **options)
+        for force in (SymmetricForce, DirectForce)
     )
     for model in (found, expected):
         model.advance(20)

@@ -96,8 +96,8 @@ def exact_positions(make, time):
         difference = position[None] - position[:, None]
         square = np.sum(difference**2, axis=2)
         np.fill_diagonal(square, 1.0)
-        pulls = bodies.mass[:, None] * difference / square[..., None] ** 1.5
-        return np.concatenate([velocity, pulls.sum(axis=1)]).ravel()
+        accelerations = bodies.mass[:, None] * difference / square[..., None] ** 1.5
+        return np.concatenate([velocity, accelerations.sum(axis=1)]).ravel()
 
     start = np.concatenate([bodies.position, bodies.velocity]).ravel()
     return (

@@ -57,10 +57,9 @@ def test_replayed_steps_have_the_bits_of_others(communicator, exchange, integrat
     }
     bodies = plummer(300, 1)
     results = []
-    for kind in (HostTransport, RecordableTransport):
-        model = make_model(
-            bodies, 1e-3, communicator, backend, transport=kind(backend, communicator), **options
-        )
+    for transport in (HostTransport, RecordableTransport):
+        options["transport"] = transport(backend, communicator)
+        model = make_model(bodies, 1e-3, communicator, backend, **options)
         model.step = STEPS_BETWEEN_SORTS - 10
         for steps in (1, 7, 22):
             model.advance(steps)
@@ -180,11 +179,11 @@ def test_any_transport_gives_the_same_bits(communicator, exchange):
     assert_same_bits(*results)
 
 
-# ---- Devices of several kinds --------------------------------------------------------------------
+# ---- Ranks with different backends ---------------------------------------------------------------
 
 
-class OtherKind(CpuBackend):
-    """Computes as any CPU and passes for another kind of device."""
+class OtherBackend(CpuBackend):
+    """Computes as any CPU under another name."""
 
     name = "other"
 
@@ -192,15 +191,15 @@ class OtherKind(CpuBackend):
         return make_backend("cpu").kernels(package, module)
 
 
-def of_several_kinds(communicator):
-    """Return the backend of a rank among others of another kind."""
-    return OtherKind(1) if communicator.rank else make_backend("cpu")
+def backend_of_rank(communicator):
+    """Return the backend of this rank; the root's has another name."""
+    return OtherBackend(1) if communicator.rank else make_backend("cpu")
 
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("alike", [True, False])
 def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, monkeypatch, alike):
-    backend = make_backend("cpu") if alike else of_several_kinds(communicator)
+    backend = make_backend("cpu") if alike else backend_of_rank(communicator)
     if communicator.rank:  # as if rounding had led to another order here
         monkeypatch.setattr(
             gravity, "spatial_order", lambda position, xp: given_order(len(position))
@@ -210,13 +209,13 @@ def test_where_devices_differ_all_ranks_use_the_order_of_the_root(communicator, 
     )
     orders = communicator.gather(model.force.state.order.tolist())
     assert (orders[1] == orders[0]) == (not alike)
-    places = communicator.gather(np.sort(model.force.state.source_index).tolist())
-    assert (len({place for each in places for place in each}) == 500) == (not alike)
+    indices = communicator.gather(np.sort(model.force.state.source_index).tolist())
+    assert (len({index for each in indices for index in each}) == 500) == (not alike)
 
 
 @pytest.mark.mpi(min_size=2)
 def test_where_devices_differ_a_ring_sums_over_what_each_rank_sorted(communicator):
-    backend, other = make_backend("cpu"), of_several_kinds(communicator)
+    backend, other = make_backend("cpu"), backend_of_rank(communicator)
     weights = [rank + 1.0 for rank in range(communicator.size)]
     options = {
         "precision": "single",

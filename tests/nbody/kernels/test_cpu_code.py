@@ -103,7 +103,7 @@ def started():
 
 
 LOOPS = {"block_accelerations": 3, "block_potentials": 1, "block_jerks": 1}
-"""How many loops over pairs a kernel has."""
+"""Loops over pairs of each kernel."""
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ from hybrid_nbody.nbody.kernels import reference
 
 backend = make_backend("cpu")
 bodies = SETS["plummer"]()
-chosen = np.arange(0, 4096, 97)
-true = reference.accelerations(bodies.position, bodies.mass, 0.01, targets=chosen)
+targets = np.arange(0, 4096, 97)
+true = reference.accelerations(bodies.position, bodies.mass, 0.01, targets=targets)
 gravity = make_gravity(backend, bodies, sys.argv[1], 0.01)
-error = np.linalg.norm(gravity.state.acceleration[chosen] - true, axis=1)
+error = np.linalg.norm(gravity.state.acceleration[targets] - true, axis=1)
 assert np.percentile(error / np.sqrt(np.mean(np.sum(true**2, axis=1))), 99) < float(sys.argv[2])
 """
 

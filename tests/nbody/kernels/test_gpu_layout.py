@@ -1,4 +1,4 @@
-"""How a GPU cuts the sources, for any number of them; no GPU is needed."""
+"""The pieces of the sources on a GPU, for any number of sources; no GPU is needed."""
 
 from hypothesis import given
 from hypothesis import strategies as st

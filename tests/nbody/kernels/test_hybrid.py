@@ -1,5 +1,5 @@
-"""Two devices of a rank: together they compute what one does, to the bit where they are of one
-kind.
+"""Two devices of a rank: together they compute what one does, to the bit where both have the
+same backend.
 
 Stand-ins play the two; a real GPU takes part in the tests marked `gpu`.
 """
@@ -52,7 +52,7 @@ def test_jerks_have_the_bits_of_one_device(share):
 
 
 def test_the_last_bodies_are_the_helpers():
-    """What the helper computes is told by spoiling it."""
+    """Spoiling what the helper computes shows which bodies it has."""
     backend = hybrid(0.25)
     gravity = make_gravity(backend, plummer(400, seed=3), "double", 0.01)
     before = gravity.state.acceleration.copy()

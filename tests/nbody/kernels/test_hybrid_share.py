@@ -1,4 +1,4 @@
-"""Which share the helper gets: of stand-ins whose speeds are known, on a clock that they move.
+"""The share of the helper, with stand-ins whose speeds are known, on a clock that they move.
 
 With rates m and h of the two devices the best share is h / (h + m), and a force then takes m / (h +
 m) of the time that the main device takes alone.
@@ -135,5 +135,5 @@ def test_both_together_must_be_faster_by_a_margin(tried, share):
 def test_balance_by_hand():
     """At a share of 0.2 the helper took twice as long as the main device: its rate is an eighth."""
     readings = Readings()
-    readings.add(main=1.0, helper=2.0, whole=2.0)
+    readings.add(main=1.0, helper=2.0, total=2.0)
     assert readings.balanced(0.2) == pytest.approx(1 / 9, rel=1e-15)

@@ -37,12 +37,12 @@ NAMES = {
 # Instructions beside the arithmetic, over the targets of a lane: a little above those of NVRTC 12.9
 # and 13.5, which are 2.6 in single precision, 3.5 in mixed, whose sources are twice as large, and
 # 7.2 in double.
-SPARE = {"single": 2.8, "mixed": 4.0, "double": 7.5}
+OVERHEAD = {"single": 2.8, "mixed": 4.0, "double": 7.5}
 # More where jerks of up to two targets are summed, in a loop over a whole run: what is done once a
 # run is part of it.
-SPARE_OF_A_RUN = 0.4
+OVERHEAD_OF_A_RUN = 0.4
 # Once a run: its sums, added to those of the piece.
-SPARE_FLOAT64 = 0.25
+OVERHEAD_FLOAT64 = 0.25
 
 TUNINGS = [
     (precision, targets)
@@ -75,8 +75,8 @@ def bound(precision, targets, kernel):
     """Return how many instructions an interaction may cost."""
     jerks = NAMES[kernel] == JERKS
     targets = min(targets, DEFAULTS[precision].jerk_targets) if jerks else targets
-    spare = SPARE[precision] + SPARE_OF_A_RUN * (jerks and targets <= 2)
-    return least(precision, kernel) + spare / targets
+    overhead = OVERHEAD[precision] + OVERHEAD_OF_A_RUN * (jerks and targets <= 2)
+    return least(precision, kernel) + overhead / targets
 
 
 @pytest.mark.parametrize(("precision", "targets", "kernel"), CASES)
@@ -91,7 +91,7 @@ def test_instructions_of_float64(precision, targets, kernel):
     """None where an interaction is computed in float32."""
     found = loops(precision, targets)[kernel].per_interaction(FLOAT64)
     expected = INSTRUCTIONS["double"][NAMES[kernel]] if precision == "double" else 0
-    assert expected <= found <= expected + SPARE_FLOAT64 * (precision == "double")
+    assert expected <= found <= expected + OVERHEAD_FLOAT64 * (precision == "double")
 
 
 @pytest.mark.parametrize(("precision", "targets", "kernel"), CASES)
@@ -112,8 +112,8 @@ PAIR = {
 }
 # Fetching a source, and handing its sums on, over the targets of a lane; the loop's own over four
 # steps as well.
-SPARE_OF_A_PAIR = {"accelerations": 0.9, "accelerations_of_equal_masses": 0.9, "potentials": 0.6}
-SPARE_OF_A_PAIR["accelerations_and_jerks"] = 2.6
+OVERHEAD_OF_A_PAIR = {"accelerations": 0.9, "accelerations_of_equal_masses": 0.9, "potentials": 0.6}
+OVERHEAD_OF_A_PAIR["accelerations_and_jerks"] = 2.6
 
 
 @cache
@@ -131,7 +131,7 @@ def loops_of_pairs(replaced=("", "")):
 @pytest.mark.parametrize("kernel", PAIR)
 def test_instructions_of_a_pair(kernel):
     loop = loops_of_pairs()[kernel]
-    assert PAIR[kernel] <= loop.per_interaction() <= PAIR[kernel] + SPARE_OF_A_PAIR[kernel]
+    assert PAIR[kernel] <= loop.per_interaction() <= PAIR[kernel] + OVERHEAD_OF_A_PAIR[kernel]
     assert loop.count(FLOAT64) == loop.count(LOCAL_MEMORY) == 0
     assert loop.count("SHFL") == loop.count(ROOT) * symmetric.COMPONENTS[kernel] / targets_of(
         kernel
@@ -146,7 +146,7 @@ def targets_of(kernel):
 @pytest.mark.parametrize("kernel", PAIR)
 def test_a_division_and_a_root_of_a_pair_are_found(kernel):
     slow = loops_of_pairs(("return rsqrtf(", "return 1.0f / sqrtf("))[kernel]
-    assert slow.per_interaction() > PAIR[kernel] + SPARE_OF_A_PAIR[kernel] + 1
+    assert slow.per_interaction() > PAIR[kernel] + OVERHEAD_OF_A_PAIR[kernel] + 1
 
 
 # ---- These tests can fail ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hybrid_nbody.backends import tuning
 from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
 
 RUN = 32
-"""Sources that a warp fetches at once, and lanes of a warp."""
+"""Sources that a warp loads at once, and lanes of a warp."""
 
 PIECES_WANTED = 64
 """With few bodies, chunks are cut into pieces until there are this many, or a piece is a run."""

@@ -2,7 +2,7 @@
 //
 // Sources come in pieces (at most PIECE of them, of one chunk), each stored about its chunk's
 // origin; every PARTS-th piece belongs to one part. A warp takes 32 x TARGETS targets and one part:
-// its lanes fetch a run of 32 sources into shared memory, then every lane adds all of them to the
+// its lanes load a run of 32 sources into shared memory, then every lane adds all of them to the
 // sums of its own targets. A run is summed in Real, a piece in Real, a part in double; the parts of
 // a target are added up last. This order depends on the sources alone: not on the GPU, the ranks or
 // TARGETS.
@@ -12,7 +12,7 @@
 // with each other), -DFEW_BODIES, -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few
 // bodies, or 0) and -DUNSOFTENED (true or false).
 
-#define RUN 32  // sources that a warp fetches at once: one for each lane
+#define RUN 32  // sources that a warp loads at once: one for each lane
 #define ALL_LANES 0xffffffffu
 
 enum Action { KICK, DRIFT, FORCE };  // ACTIONS of integrators/stages.py
@@ -263,7 +263,7 @@ __device__ inline void sum_part(int part, int group, const Targets &targets,
     int first = group * RUN * N + threadIdx.x % RUN, index[N];
     Body body[N];
     for (int k = 0; k < N; ++k) {
-        // Beyond the last target, repeat it: all lanes fetch sources.
+        // Beyond the last target, repeat it: all lanes load sources.
         int i = targets.bodies[min(first + k * RUN, targets.number - 1)];
         body[k] = targets.body(i);
         index[k] = targets.index[i];

@@ -188,10 +188,10 @@ class Kernels:
         """Take note of the seconds of the last force, which must be done."""
         marks = self.unread
         if marks is not None:
-            whole = self.backend.elapsed(marks.begun, marks.joined)
+            total = self.backend.elapsed(marks.begun, marks.joined)
             main = self.backend.elapsed(marks.begun, marks.main_done)
-            self.readings.add(main, marks.helper, whole)
-            self.force_seconds += whole
+            self.readings.add(main, marks.helper, total)
+            self.force_seconds += total
             self.unread = None
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
@@ -270,8 +270,8 @@ class Kernels:
     def choose(self, state: State) -> Choice:
         """Measure which share is the fastest for the present bodies, and take it from now on."""
         rates = self.rates(state)
-        whole = self.owned * self.number
-        tried = {0.0: whole / rates.main}
+        interactions = self.owned * self.number
+        tried = {0.0: interactions / rates.main}
         share = rates.predicted
         for _ in range(REFINEMENTS):
             known = any(abs(share - other) < WORTHWHILE * share for other in tried)
@@ -279,7 +279,7 @@ class Kernels:
                 break
             tried[share] = self.seconds(state, share)
             share = self.readings.balanced(share)
-        if whole / rates.helper < HOPELESS * tried[0.0]:
+        if interactions / rates.helper < HOPELESS * tried[0.0]:
             tried[1.0] = self.seconds(state, 1.0)
         self.choice = Choice(rates, tried, best_share(tried))
         self._take(self.choice.share)

@@ -1,6 +1,6 @@
 """The share of a rank's work that the helper of a hybrid backend takes, from measurements."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 FORCES_BETWEEN = 64
 """Forces after which a share is reconsidered."""
@@ -76,24 +76,24 @@ class Readings:
     Attributes
     ----------
     forces : int
-        How many.
+        Their number.
     main, helper : float
         Seconds that each device computed.
-    whole : float
+    total : float
         Seconds from the beginning until both parts were joined.
     """
 
-    forces: int = field(default=0)
+    forces: int = 0
     main: float = 0.0
     helper: float = 0.0
-    whole: float = 0.0
+    total: float = 0.0
 
-    def add(self, main: float, helper: float, whole: float) -> None:
+    def add(self, main: float, helper: float, total: float) -> None:
         """Add a force."""
         self.forces += 1
         self.main += main
         self.helper += helper
-        self.whole += whole
+        self.total += total
 
     def balanced(self, share: float) -> float:
         """Return the share with which both devices would have taken equally long.
@@ -107,7 +107,7 @@ class Readings:
     def adapted(self, share: float) -> float:
         """Return the next share: half-way to the balance, within bounds; less if it costs time."""
         alone = self.main / (1 - share)  # seconds of the main device for all bodies
-        if self.whole > alone:
+        if self.total > alone:
             return share / 2 if share / 2 > LEAST else 0.0
         change = 0.5 * (self.balanced(share) - share)
         if abs(change) < WORTHWHILE * share:
