@@ -22,7 +22,7 @@ import numpy as np
 from hybrid_nbody.analysis.movie import make_movie
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.nbody.figures.window import can_show, show
+from hybrid_nbody.nbody.figures.window import WindowFrame, can_show, show
 from hybrid_nbody.output.directory import ANIMATION
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
@@ -257,12 +257,12 @@ def _summary(model: Any, communicator: Communicator) -> str:
     return f"{model.number} bodies, {ranks}{model.backend.description}"
 
 
-def _frames(model: Model) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
-    """Yield time, positions and activity map without end; on one rank."""
+def _frames(model: Model) -> Iterator[WindowFrame]:
+    """Yield frames without end; on one rank."""
     for _ in count():
         fields = model.fields()
         position = _rows_of(fields["bodies/position"])
-        yield model.time, position, _rows_of(fields["activity/map"])
+        yield WindowFrame(model.time, position, _rows_of(fields["activity/map"]))
         model.advance(1)
 
 

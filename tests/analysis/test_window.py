@@ -17,7 +17,8 @@ def no_real_window():
 def frames():
     """Yield one body that goes right, on a map of two by two cells, without end."""
     for step in itertools.count():
-        yield 0.01 * step, np.array([[0.1 * step, 0.5, 0.0]]), np.full((2, 2), float(step))
+        position = np.array([[0.1 * step, 0.5, 0.0]])
+        yield window.WindowFrame(0.01 * step, position, np.full((2, 2), float(step)))
 
 
 def test_no_window_without_a_display(monkeypatch):

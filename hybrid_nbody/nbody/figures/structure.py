@@ -1,11 +1,11 @@
 """Figures of the structure of bodies: tracks in space, radii, profiles, and the activity map."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from hybrid_nbody.analysis.panels import DOTS, draw_tracks_in_space, view_of
 from hybrid_nbody.analysis.style import (
@@ -228,7 +228,7 @@ def activity_figure(run: Run, frame: int = -1) -> Figure:
 
 def draw_activity(
     axes: Axes, values: Array, points: Array, units: str, norm: Normalize | None = None
-) -> tuple[Any, Any]:
+) -> tuple[AxesImage, PathCollection]:
     """Draw a map of the unit square and bodies over it; return the image and the dots.
 
     Parameters

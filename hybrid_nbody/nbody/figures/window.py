@@ -2,21 +2,37 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from hybrid_nbody.analysis.panels import DOTS
 from hybrid_nbody.analysis.style import label, our_look
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.structure import draw_activity
 
-WindowFrame = tuple[float, Array, Array]
-"""Time, positions and activity map."""
-
 PAUSE = 0.02
 """Shortest time between two frames in seconds; the window handles its events then."""
+
+
+@dataclass(frozen=True)
+class WindowFrame:
+    """A frame of bodies over their activity map.
+
+    Attributes
+    ----------
+    time : float
+    position : (N, 3) array of float64
+    activity : (D, D) array
+        The activity map, its rows along y.
+    """
+
+    time: float
+    position: Array
+    activity: Array
 
 
 def can_show() -> bool:
@@ -39,8 +55,7 @@ def show(frames: Iterator[WindowFrame], title: str) -> None:
 
     Parameters
     ----------
-    frames : iterator of (float, ndarray, ndarray)
-        Time, (N, 3) positions and the (D, D) activity map, its rows along y.
+    frames : iterator of WindowFrame
     title : str
     """
     from matplotlib import pyplot
@@ -58,14 +73,16 @@ def show(frames: Iterator[WindowFrame], title: str) -> None:
 def _play(figure: Figure, pyplot: Any, frames: Iterator[WindowFrame], title: str) -> None:
     axes = figure.subplots()
     largest = 0.0
-    time, position, values = next(frames)
-    image, dots = draw_activity(axes, values, position, "length")
+    first = next(frames)
+    image, dots = draw_activity(axes, first.activity, first.position, "length")
+    has_dots = len(first.position) <= DOTS
     figure.colorbar(image, ax=axes, label=label("activity", "1"))
-    for time, position, values in frames:
+    for frame in frames:
         if not pyplot.fignum_exists(figure.number):
             return
-        largest = max(largest, float(np.max(values)))  # the scale must not flicker
-        image.set(data=values, clim=(0, largest or 1.0))
-        dots.set_offsets(position[:, :2] if len(dots.get_offsets()) else position[:0, :2])
-        axes.set_title(f"{title}, time {time:.3g}", loc="left")
+        largest = max(largest, float(np.max(frame.activity)))  # the scale must not flicker
+        image.set(data=frame.activity, clim=(0, largest or 1.0))
+        plane = frame.position[:, :2]
+        dots.set_offsets(plane if has_dots else plane[:0])
+        axes.set_title(f"{title}, time {frame.time:.3g}", loc="left")
         pyplot.pause(PAUSE)
