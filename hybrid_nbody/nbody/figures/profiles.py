@@ -40,7 +40,8 @@ def distances(positions: Array, mass: Array) -> Array:
     """Return the distances from the centre of mass: (N,) float64; NaN without mass."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         centre = mass @ positions / mass.sum()
-        return np.linalg.norm(positions - centre, axis=1)
+        result: Array = np.linalg.norm(positions - centre, axis=1)
+    return result
 
 
 def lagrangian_radii(
@@ -73,7 +74,8 @@ def lagrangian_radii(
     within = np.cumsum(mass[order])
     # A fraction that the sum misses by a rounding error counts as reached.
     reached = np.searchsorted(within, np.asarray(fractions) * within[-1] * (1 - 1e-12))
-    return radius[order[reached]]
+    radii: Array = radius[order[reached]]
+    return radii
 
 
 def profile_of(positions: Array, velocities: Array, mass: Array) -> Profile:

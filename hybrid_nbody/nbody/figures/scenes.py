@@ -88,7 +88,7 @@ class ManyMoreBodies(ManyBodies):
         self.view = _view(self.run, samples)
         frame_plane(self.axes, self.view, XY)
         self.norm = _common_norm(self.run, self.view, samples)
-        empty = np.ma.masked_all((2, 2))
+        empty = np.ma.masked_array(np.zeros((2, 2)), mask=True)
         self.image = self.axes.imshow(
             empty, origin="lower", extent=self.view.extent(XY), cmap=DENSITY_MAP, norm=self.norm
         )

@@ -100,9 +100,8 @@ def space_figure(run: Run, frame: int = -1) -> Figure:
 
 def frames_of_radii(run: Run) -> list[int]:
     """Return the frames of Lagrangian radii: at most `RADII_FRAMES`, equidistant."""
-    return np.unique(
-        np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round().astype(int)
-    ).tolist()
+    equidistant = np.linspace(0, run.number_of_frames - 1, RADII_FRAMES).round()
+    return [int(frame) for frame in np.unique(equidistant)]
 
 
 def lagrangian_figure(run: Run, frame: int = -1, step: Step = no_step) -> Figure:

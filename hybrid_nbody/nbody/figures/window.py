@@ -47,7 +47,8 @@ def can_show() -> bool:
         pyplot.switch_backend(backend)
     except ImportError:  # the user's choice is not installed
         return False
-    return backend.lower() in backend_registry.list_builtin(BackendFilter.INTERACTIVE)
+    registry: Any = backend_registry  # matplotlib does not type its methods
+    return backend.lower() in registry.list_builtin(BackendFilter.INTERACTIVE)
 
 
 def show(frames: Iterator[WindowFrame], title: str) -> None:

@@ -348,4 +348,5 @@ class Counter:
         number = len(position)
         sizes = (np.int32(number), position, np.int32(self.cells))
         self.module.launch("count", number, THREADS, *sizes, self.counts)
-        return self.backend.download(self.counts)
+        counts: NDArray[np.int32] = self.backend.download(self.counts)
+        return counts
