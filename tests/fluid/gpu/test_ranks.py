@@ -7,6 +7,7 @@ from support.ranks import communicator, same_bits, this_rank
 
 from hybrid_nbody.fluid.kernels.gpu import peers
 from hybrid_nbody.fluid.solvers.halos import ExchangedPlanes, PushedPlanes
+from hybrid_nbody.parallel.transport import peer_barrier
 from hybrid_nbody.parallel.waiting import LostRankError
 
 __all__ = ["communicator"]
@@ -46,7 +47,7 @@ def test_planes_of_others_are_the_same_however_they_come(
 
 def test_a_rank_that_does_not_answer_is_named(backend, communicator, monkeypatch):
     """All other GPUs give up after the time limit; the hosts learn it where they wait for them."""
-    monkeypatch.setattr(peers, "PEER_SECONDS", 0.5)
+    monkeypatch.setattr(peer_barrier, "PEER_SECONDS", 0.5)
     model = make_model(CELLS, DEFAULT, communicator, stirring(CELLS), backend, FREE_SLIP, "f4")
     halo = model.halo
     if halo.transport.peers is None:
@@ -62,8 +63,8 @@ def test_a_rank_that_does_not_answer_is_named(backend, communicator, monkeypatch
         if communicator.rank != silent:
             with pytest.raises(LostRankError, match=f"rank {silent} did not answer"):
                 wait_for_peers()
-            planes.alarm.word[0] = 0
+            planes.barrier.alarm.word[0] = 0
             wait_for_peers()  # nobody waits at later barriers, and nothing more is reported
     finally:
-        backend.host_wait.alarms.remove(planes.alarm)
+        backend.host_wait.alarms.remove(planes.barrier.alarm)
         communicator.barrier()

@@ -16,11 +16,11 @@ from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source
 from hybrid_nbody.fluid.kernels.gpu import layout, red_black
 from hybrid_nbody.fluid.kernels.gpu.kernels import Kernels
 from hybrid_nbody.fluid.kernels.gpu.multigrid import MultigridKernels
-from hybrid_nbody.fluid.kernels.gpu.peers import BARRIER
 from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem
 from hybrid_nbody.fluid.solvers.halos import PushedPlanes
 from hybrid_nbody.fluid.solvers.relaxation import run_passes
 from hybrid_nbody.fluid.stencil import Stencil, diffusion
+from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
 
 CELLS = (20, 6, 40)
 STILL = Boundary.of_axes(("free-slip", "no-slip", "periodic"))

@@ -14,11 +14,11 @@ from hybrid_nbody.fluid.kernels.contract import Pass
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu import linear_systems as gpu
 from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY, pitch_of
-from hybrid_nbody.fluid.kernels.gpu.peers import BARRIER, PEER_SECONDS, STATE, Peers, planes_read
+from hybrid_nbody.fluid.kernels.gpu.peers import Peers, planes_read
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH, PEER_HALO
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import boxes_of
 from hybrid_nbody.fluid.kernels.gpu.tiling import LONG_WALK, Tiling, tiling_of
-from hybrid_nbody.parallel.waiting import LostRankError
+from hybrid_nbody.parallel.transport import peer_barrier
 
 GPUS = st.fixed_dictionaries(
     {
@@ -246,31 +246,14 @@ def test_pushers_serve_the_rank_below_and_the_next_kernel_the_one_above(pushers,
     assert (to["below"], to["above"]) == later
 
 
-def test_a_rank_that_does_not_answer_is_named():
-    """The word that a kernel writes is checked where the host has waited for the device."""
-    memory = SimpleNamespace(addresses=lambda _: [1, 2, 3])
-    systems = PeerSystems(Slab((16, 6, 16), WALLS, 5, 4))
-    peers = Peers(systems, memory, 1, (5, 4, 7))
-    (alarm,) = systems.backend.host_wait.alarms
-    alarm.check()
-    barrier = peers.barrier[0]
-    assert barrier["missing_rank"] == alarm.word.ctypes.data
-    assert barrier["limit"] == PEER_SECONDS * 1e9
-    alarm.word[0] = 1 + 2
-    with pytest.raises(
-        LostRankError, match="rank 2 did not answer in the halo exchange of the red"
-    ):
-        alarm.check()
-
-
 def test_structures_are_those_of_the_sources():
     """Python and CUDA lay the arguments of kernels out alike: names and sizes, in their order."""
     sizes = {"int": 4, "unsigned": 4, "Real": 8, "long long": 8, "unsigned long long": 8}
     for name, dtype in (
         ("PeerHalo", PEER_HALO),
         ("EarlyPush", EARLY_PUSH),
-        ("PeerState", np.dtype([(word, "u4") for word in STATE])),
-        ("PeerBarrier", BARRIER),
+        ("PeerState", np.dtype([(word, "u4") for word in peer_barrier.STATE])),
+        ("PeerBarrier", peer_barrier.BARRIER),
     ):
         found = members_of(name)
         assert [member for _, member in found] == list(dtype.names), name
@@ -282,8 +265,8 @@ def test_structures_are_those_of_the_sources():
 
 def members_of(structure):
     """Return types and names of the members of a structure of the CUDA sources."""
-    folder = gpu_layout.FOLDER
-    text = "".join(path.read_text() for path in sorted(folder.glob("*.cu*")))
+    sources = [*sorted(gpu_layout.FOLDER.glob("*.cu")), *gpu_layout.HEADERS]
+    text = "".join(path.read_text() for path in sources)
     body = re.search(rf"^struct {structure} \{{(.*?)^\}};", text, re.S | re.M)[1]
     declarations = re.sub(r"//.*", "", body).split(";")
     for declaration in filter(str.strip, declarations):

@@ -10,11 +10,12 @@ from numpy.typing import DTypeLike
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS
 from hybrid_nbody.fluid.grid import Boundary, Ghosts, Slab
 from hybrid_nbody.fluid.stencil import Stencil
+from hybrid_nbody.parallel.transport import peer_barrier
 
 FOLDER = Path(__file__).parent
 SOURCES = {name: FOLDER / f"{name}.cu" for name in ("red_black", "advection", "cells")}
-HEADERS = sorted(FOLDER.glob("*.cuh"))
-OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
+HEADERS = sorted(FOLDER.glob("*.cuh")) + peer_barrier.HEADERS
+OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}", f"-I{peer_barrier.FOLDER}")
 
 LONGEST_PASS = 2
 """Most iterations of a pass over the grid: the registers hold no more."""

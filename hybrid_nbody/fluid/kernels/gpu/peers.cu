@@ -1,97 +1,26 @@
-// Peer halos and a barrier between GPUs that write into each other's memory, for the passes of
+// Planes pushed into the memory of other GPUs, and the barrier between these, for the passes of
 // ``red_black_tiles.cu``.
 //
 // Compiled with the macros of ``grid.cuh``.
 
+#include "peer_barrier.cuh"
 #include "peer_planes.cuh"
 #include "solve.cuh"
 
-// What a GPU tells another one. The upper 32 bits: the number of the barrier that it has reached.
-// The lower ones: which iterations changed a cell, a bit for each; or FAILED and the rank that did
-// not answer.
-typedef unsigned long long Signal;
-#define FAILED 0x80000000u
-
-// What a GPU remembers of its barriers.
-struct PeerState {
-    unsigned barriers;        // so far
-    unsigned blocks_done;     // of the kernel that ends with the next barrier
-    unsigned complete_tiles;  // whose lowest planes are complete in the pass before it
-    unsigned failed;          // whether a rank did not answer
-};
-
-// Where signals of all GPUs lie: with the GPU that they are for, those of odd barriers after those
-// of even ones, so that no next signal replaces one that is still to be read.
-struct PeerBarrier {
-    volatile Signal *const *signals;  // by rank
-    PeerState *state;
-    volatile int *missing_rank;  // in the host's memory: 1 + the rank that did not answer
-    unsigned long long limit;    // nanoseconds to wait for a rank
-    int rank, ranks;
-};
-
-__device__ inline unsigned long long nanoseconds() {
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
-#define LOOKS (1 << 16)  // between two looks at the clock: some hundredths of a second
-
-// Wait for the signal of a rank at a barrier; after the limit return one that names this rank.
-__device__ inline Signal wait_for_signal(const PeerBarrier &barrier, unsigned number, int rank) {
-    const volatile Signal *from = barrier.signals[barrier.rank] + number % 2 * barrier.ranks + rank;
-    unsigned long long start = 0;
-    for (unsigned looks = 1;; ++looks) {
-        Signal signal = *from;
-        if (signal >> 32 == number || signal & FAILED) return signal;
-        if (looks % LOOKS) continue;
-        unsigned long long now = nanoseconds();
-        if (start == 0) start = now;
-        if (now - start > barrier.limit) return FAILED | (unsigned)rank;
-    }
-}
-
-// Let the host and all GPUs know which rank did not answer; nobody waits at later barriers.
-__device__ inline void give_up(const PeerBarrier &barrier, Signal signal) {
-    barrier.state->failed = 1;
-    *barrier.missing_rank = 1 + (int)(signal & ~(Signal)FAILED & 0xffffffff);
-#pragma unroll 1
-    for (int rank = 0; rank < barrier.ranks; ++rank)
-        for (int odd = 0; odd < 2; ++odd)
-            barrier.signals[rank][odd * barrier.ranks + barrier.rank] = signal;
-}
-
-// Wait until all GPUs are here, and tell each which iterations of a launch changed a cell anywhere.
-// Called by all threads of one block.
-__device__ void wait_for_peers(const PeerBarrier &barrier, int launch, int iterations,
+// Wait until all GPUs are here, and set the flags of those iterations of a launch that changed a
+// cell anywhere. Called by all threads of one block.
+__device__ void agree_on_flags(const PeerBarrier &barrier, int launch, int iterations,
                                int *control) {
-    __shared__ unsigned number, failed, all;
     int *flags = flags_of(control, launch);
-    if (threadIdx.x == 0) {
-        number = ++barrier.state->barriers;
-        failed = barrier.state->failed;
-        barrier.state->complete_tiles = all = 0;
-    }
-    __syncthreads();
     unsigned noted = 0;
     for (int i = 0; i < iterations; ++i) noted |= (flags[i] != 0) << i;
-    __threadfence_system();
-    if (threadIdx.x < barrier.ranks && !failed) {
-        int to = number % 2 * barrier.ranks + barrier.rank;
-        barrier.signals[threadIdx.x][to] = (Signal)number << 32 | noted;
-        Signal signal = wait_for_signal(barrier, number, threadIdx.x);
-        if (signal & FAILED) give_up(barrier, signal);
-        atomicOr(&all, (unsigned)signal);
-    }
-    __threadfence_system();
-    __syncthreads();
+    unsigned all = wait_for_peers(barrier, noted);
     for (int i = threadIdx.x; i < iterations; i += blockDim.x) flags[i] = all >> i & 1;
 }
 
 extern "C" __global__ void barrier(const __grid_constant__ PeerBarrier barrier, int launch,
                                    int iterations, int *control) {
-    wait_for_peers(barrier, launch, iterations, control);
+    agree_on_flags(barrier, launch, iterations, control);
 }
 
 extern "C" __global__ void push(const Real *from, int first, int second,
@@ -104,13 +33,6 @@ extern "C" __global__ void push_and_barrier(const Real *from, int first, int sec
                                             const __grid_constant__ PeerHalo to,
                                             const __grid_constant__ PeerBarrier barrier, int launch,
                                             int iterations, int *control) {
-    __shared__ bool last;
     push_planes(from, first, second, to, blockIdx.x, gridDim.x);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence_system();
-        last = atomicInc(&barrier.state->blocks_done, gridDim.x - 1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (last) wait_for_peers(barrier, launch, iterations, control);
+    if (is_last_block(barrier, gridDim.x)) agree_on_flags(barrier, launch, iterations, control);
 }

@@ -10,30 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid_nbody.backends.alarm import PeerAlarm
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.kernels.contract import Pass, PeerMemory
 from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER
 from hybrid_nbody.fluid.kernels.gpu.red_black import COPY_THREADS, EARLY_PUSH, PEER_HALO, TiledSolve
-from hybrid_nbody.parallel.waiting import LostRankError, lost_rank
+from hybrid_nbody.parallel.transport.peer_barrier import PeerBarrier
 
 if TYPE_CHECKING:
     from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
-
-STATE = ("barriers", "blocks_done", "complete_tiles", "failed")
-"""Words of ``PeerState`` of ``peers.cu``, each of 4 bytes."""
-
-BARRIER = np.dtype(
-    [
-        ("signals", "u8"),
-        ("state", "u8"),
-        ("missing_rank", "u8"),
-        ("limit", "u8"),
-        ("rank", "i4"),
-        ("ranks", "i4"),
-    ]
-)
-"""``PeerBarrier`` of ``peers.cu``."""
 
 PEER_KERNELS = ("barrier", "push", "push_and_barrier")
 SOLVE_KERNELS = ("settle", "copy_back")
@@ -43,9 +27,8 @@ may load a kernel only when the GPU is idle, which it is not while ranks wait fo
 PUSH_BLOCKS = 264
 """Blocks that push planes."""
 
-PEER_SECONDS = 300.0
-"""Time that a GPU waits for another one. In a run that goes well they wait for the slowest rank: at
-worst for as long as it writes a checkpoint."""
+SOLVE = "the halo exchange of the red-black solve"
+"""What ranks wait for each other in, for messages."""
 
 NO_LAUNCH = (0, 0)
 """A barrier at which no iterations are reported."""
@@ -58,11 +41,6 @@ def planes_read(count: int) -> tuple[int, int]:
     it updates. After the last pass, `count` 0, one plane of each colour is wanted.
     """
     return max(2 * count - 1, 1), max(2 * count, 1)
-
-
-def _no_answer(rank: int) -> LostRankError:
-    """Return the error of a rank that did not answer within `PEER_SECONDS`."""
-    return lost_rank(rank, "the halo exchange of the red-black solve", PEER_SECONDS)
 
 
 class Peers:
@@ -95,28 +73,8 @@ class Peers:
         self.module = systems.compile(FOLDER / "peers.cu")
         self.module.load(*PEER_KERNELS)
         systems.modules["red_black"].load(*SOLVE_KERNELS)
-        self.barrier = self._make_barrier()
+        self.barrier = PeerBarrier(systems.backend, memory, rank, len(planes), SOLVE)
         self.found: dict[tuple[int, int, int], dict[int, np.ndarray]] = {}
-
-    def _make_barrier(self) -> np.ndarray:
-        """Return the barrier of all ranks' GPUs, as an argument of kernels."""
-        backend = self.systems.backend
-        ranks = len(self.planes)
-        self.alarm = PeerAlarm(backend.pinned(1, "i4"), PEER_SECONDS, _no_answer)
-        backend.host_wait.alarms.append(self.alarm)
-        self.signals = backend.zeros(2 * ranks, "u8")
-        self.state = backend.zeros(len(STATE), "u4")
-        backend.synchronize()  # signals are zero before any rank knows where to write them
-        addresses = np.array(self.memory.addresses(self.signals), "u8")
-        self.addresses = backend.upload(addresses)
-        barrier = np.zeros(1, BARRIER)
-        barrier["signals"] = self.addresses.data.ptr
-        barrier["state"] = self.state.data.ptr
-        barrier["missing_rank"] = self.alarm.address
-        barrier["limit"] = self.alarm.nanoseconds
-        barrier["rank"] = self.rank
-        barrier["ranks"] = ranks
-        return barrier
 
     def begin(self, solve: TiledSolve) -> None:
         """See `PeerPlanes`; the first call with some arrays asks all ranks where theirs are."""
@@ -152,7 +110,7 @@ class Peers:
         pushers = self.pushers[step.iterations]
         if pushers:
             result["to"] = self._without(step.target, "above")
-            result["complete_tiles"] = self.state.data.ptr + 4 * STATE.index("complete_tiles")
+            result["complete_tiles"] = self.barrier.counter
             result["pushers"] = pushers
             result["first"], result["second"] = planes_read(self.counts[step.number + 1])
         return result
@@ -183,7 +141,7 @@ class Peers:
 
     def _at_barrier(self, launch: int, iterations: int) -> tuple[Any, ...]:
         """Return arguments for a barrier at which iterations of a launch are reported."""
-        return (self.barrier, np.int32(launch), np.int32(iterations), self.systems.control)
+        return (self.barrier.argument, np.int32(launch), np.int32(iterations), self.systems.control)
 
     def _peer_halo(self, array: Array) -> np.ndarray:
         """Return where the ranks below and above have what this rank has in `array`; collective."""
