@@ -102,11 +102,15 @@ class NcclStandIn:
         return lambda *arguments: self.calls.append((operation, *arguments))
 
 
+class CudaError(RuntimeError):
+    """An error of the CUDA runtime."""
+
+
 class GpuStandIn:
     """A backend that says what it offers and notes what is asked of its NCCL."""
 
     description = "GPU 0, stand-in"
-    runtime = None
+    runtime = SimpleNamespace(CUDARuntimeError=CudaError)
 
     def __init__(self, transports=("nccl", "host")):
         self.transports = transports

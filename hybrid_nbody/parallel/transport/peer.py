@@ -94,20 +94,24 @@ def peer_memory(backend: Any, communicator: Communicator) -> PeerMemory | None:
     """
     if communicator.any(communicator.local_size < communicator.size):
         return None
-    memory = _attempt(lambda: PeerMemory(backend, communicator))
+    refusals = (OSError, backend.runtime.CUDARuntimeError)
+    memory = _attempt(lambda: PeerMemory(backend, communicator), refusals)
     probe = backend.zeros(PROBE_BYTES, "u1")
-    own = None if memory is None else _attempt(partial(memory.location, probe))
+    own = None if memory is None else _attempt(partial(memory.location, probe), refusals)
     locations = communicator.gather(own)
     found = [location for location in locations if location is not None]
     if memory is None or len(found) < len(locations):
         return None
-    reached = _attempt(partial(memory.map, probe, found))
+    reached = _attempt(partial(memory.map, probe, found), refusals)
     return None if communicator.any(reached is None) else memory
 
 
-def _attempt(action: Callable[[], T]) -> T | None:
-    """Return what `action` returns, or None where a vendor's library raises whatever it may."""
+def _attempt(action: Callable[[], T], refusals: tuple[type[Exception], ...]) -> T | None:
+    """Return what `action` returns, or None if it raises one of `refusals`.
+
+    They are those of the driver's library, which may be missing, and of CUDA.
+    """
     try:
         return action()
-    except Exception:
+    except refusals:
         return None

@@ -4,7 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.ranks import on_threads
+from support.transports import CudaError, GpuStandIn
 
+from hybrid_nbody.parallel.transport import peer
 from hybrid_nbody.parallel.transport.peer_barrier import PEER_SECONDS, STATE, PeerBarrier
 from hybrid_nbody.parallel.waiting import LostRankError
 
@@ -56,3 +59,44 @@ def test_the_argument_of_kernels_says_which_rank_this_is_and_where_its_state_lie
     assert (argument["rank"], argument["ranks"]) == (1, 3)
     assert (argument["signals"], argument["state"]) == (ADDRESS, ADDRESS)
     assert barrier.counter == ADDRESS + 4 * STATE.index("counter")
+
+
+class MemoryStandIn(peer.PeerMemory):
+    """Arrays that other ranks find, but for what `failure` raises on the second rank."""
+
+    def __init__(self, backend, communicator):
+        self.communicator = communicator
+
+    failure = None
+
+    def location(self, array):
+        if self.failure and self.communicator.rank == 1:
+            raise self.failure
+        return b"handle", 0
+
+    def map(self, array, locations):
+        return [8] * len(locations)
+
+
+def peer_memories(monkeypatch, failure):
+    """Return what two ranks see of each other's memory."""
+    monkeypatch.setattr(peer, "PeerMemory", MemoryStandIn)
+    monkeypatch.setattr(MemoryStandIn, "failure", failure)
+    return on_threads(2, lambda rank: peer.peer_memory(GpuStandIn(), rank))
+
+
+def test_ranks_that_reach_each_other_have_the_memory_of_all(monkeypatch):
+    assert all(peer_memories(monkeypatch, None))
+
+
+@pytest.mark.parametrize("failure", [OSError("no driver"), CudaError("not supported")], ids=repr)
+def test_no_rank_has_it_where_the_system_refuses_it_to_one(monkeypatch, failure):
+    assert peer_memories(monkeypatch, failure) == [None, None]
+
+
+def test_an_error_of_another_kind_is_not_taken_for_a_refusal():
+    def action():
+        raise TypeError("a mistake of this program")
+
+    with pytest.raises(TypeError, match="a mistake of this program"):
+        peer._attempt(action, (OSError, CudaError))
