@@ -7,7 +7,7 @@ from typing import Any
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels.contract import Array, Flow, Kernels, Source, Velocity
-from hybrid_nbody.fluid.workspace import State
+from hybrid_nbody.fluid.step_memory import State
 
 ROUNDING = 1e-6
 """Relative, of a displacement in the working type: a trace may go this much further than its length
@@ -40,7 +40,7 @@ class Advection:
         self.state = state
         self.dt = dt
         self.spacing = kernels.slab.spacing
-        self.scratch = state.workspace.solver_scratch()
+        self.scratch = state.memory.solver_scratch()
         self.windows: dict[str, Array] = {}
         self._advect = {"semi-lagrangian": self._semi_lagrangian, "maccormack": self._maccormack}[
             scheme

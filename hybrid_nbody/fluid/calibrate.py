@@ -13,7 +13,7 @@ from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, Solver
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.stencil import POISSON, Stencil
 from hybrid_nbody.fluid.step import Physics, Stepper
-from hybrid_nbody.fluid.workspace import State, make_state
+from hybrid_nbody.fluid.step_memory import State, make_state
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid

@@ -6,7 +6,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Slab
-from hybrid_nbody.fluid.workspace import State
+from hybrid_nbody.fluid.step_memory import State
 from hybrid_nbody.simulation.model import Field, Role
 
 Arrays = tuple[Array, ...]

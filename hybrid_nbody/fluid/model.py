@@ -15,7 +15,7 @@ from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.sources import Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
-from hybrid_nbody.fluid.workspace import make_state
+from hybrid_nbody.fluid.step_memory import make_state
 from hybrid_nbody.simulation.model import Field, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 

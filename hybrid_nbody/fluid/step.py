@@ -15,7 +15,7 @@ from hybrid_nbody.fluid.advection import Advection
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 from hybrid_nbody.fluid.solvers.base import Solver
 from hybrid_nbody.fluid.stencil import POISSON, Stencil, diffusion
-from hybrid_nbody.fluid.workspace import DIFFUSION, FIRST_PROJECTION, SECOND_PROJECTION, State
+from hybrid_nbody.fluid.step_memory import State
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Stepper:
         self.spacing = kernels.slab.spacing
         self.gradient_factor = {"exact": 0.5 / self.spacing, "course": 0.5}[physics.projection]
         self.velocity_diffusions, self.density_diffusion = self._diffusions()
-        self.first_scratch = state.workspace.scratch(FIRST_PROJECTION)
-        self.second_scratch = state.workspace.scratch(SECOND_PROJECTION)
+        self.first_scratch = state.memory.scratch("first projection")
+        self.second_scratch = state.memory.scratch("second projection")
         self.start_diffusion = self._diffusion_start()
         self._record()
 
@@ -216,15 +216,15 @@ class Stepper:
         """Return the diffusion of the components of the velocity, and that of the density."""
         physics = self.physics
         slab = self.kernels.slab
-        scratch = self.state.workspace.scratch
+        scratch = self.state.memory.scratch
         ratio = physics.dt * physics.viscosity / self.spacing**2
         velocity = [
-            Diffusion(diffusion(ratio, ghosts), scratch(DIFFUSION[name]))
+            Diffusion(diffusion(ratio, ghosts), scratch(f"diffusion of {name}"))
             for name, ghosts in zip("uvw", slab.velocity_ghosts, strict=True)
         ]
         ratio = physics.dt * physics.diffusivity / self.spacing**2
         equation = diffusion(ratio, slab.boundary.scalar_ghosts)
-        return velocity, Diffusion(equation, scratch(DIFFUSION["density"]))
+        return velocity, Diffusion(equation, scratch("diffusion of density"))
 
     def _diffuse(self, field: Array, target: Array, diffusion: Diffusion) -> None:
         """Fill `target` with what a field becomes, halo planes included.

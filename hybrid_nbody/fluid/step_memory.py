@@ -1,39 +1,28 @@
 """The memory of a step on one rank: fields, arrays of the solver, and scratch made of both."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 
-
-class Pair(NamedTuple):
-    """Two fields that lie side by side in memory: together they are one piece of scratch."""
-
-    first: str
-    second: str
-
-
 FIELDS = ("u", "next_u", "next_v", "v", "w", "next_w", "density", "next_density")
-"""The fields in the order in which they lie in memory."""
+"""The fields as they lie in memory, so that those of each scratch are next to each other."""
 
-DIFFUSION = {
-    "u": Pair("u", "next_u"),
-    "v": Pair("next_v", "v"),
-    "w": Pair("w", "next_w"),
-    "density": Pair("density", "next_density"),
+SCRATCH = {
+    "diffusion of u": {"u", "next_u"},
+    "diffusion of v": {"v", "next_v"},
+    "diffusion of w": {"w", "next_w"},
+    "diffusion of density": {"density", "next_density"},
+    "first projection": {"v", "w"},
+    "second projection": {"next_u", "next_v"},
 }
-"""Free while a field is diffused: the field, whose values are in the right-hand side by then, and
-the next one."""
-
-FIRST_PROJECTION = Pair("v", "w")
-"""Free while the next velocity is projected: the present one has been diffused."""
-
-SECOND_PROJECTION = Pair("next_u", "next_v")
-"""Free while the velocity is projected: the next one has been advected."""
+"""The two fields whose memory each part of a step may overwrite. A diffusion: the field, whose
+values are in the right-hand side by then, and the next one. The projection of the next velocity:
+components of the present one, which have been diffused; that of the velocity: components of the
+next one, which have been advected."""
 
 
 @dataclass(frozen=True)
-class Workspace:
+class StepMemory:
     """Fields by name, colours of the solver, and scratch made of those not needed meanwhile.
 
     Attributes
@@ -52,22 +41,17 @@ class Workspace:
     solver: Array
 
     @classmethod
-    def allocate(cls, kernels: Kernels) -> "Workspace":
-        """Return the workspace of a rank: eight fields and two arrays of colours, all zero."""
+    def allocate(cls, kernels: Kernels) -> "StepMemory":
+        """Return the memory of a rank: eight fields and two arrays of colours, all zero."""
         block = kernels.backend.zeros((len(FIELDS), *kernels.slab.shape), kernels.dtype)
         return cls(dict(zip(FIELDS, block, strict=True)), block, kernels.colours(2))
 
-    def scratch(self, pair: Pair) -> Array:
-        """Return the flat memory of two fields.
+    def scratch(self, part: str) -> Array:
+        """Return flat memory, two fields long, that is free during a part of a step.
 
-        Raises
-        ------
-        ValueError
-            If the second does not follow the first in memory.
+        Parts are named in `SCRATCH`.
         """
-        first = FIELDS.index(pair.first)
-        if FIELDS[first + 1 : first + 2] != (pair.second,):
-            raise ValueError(f"{pair.second} does not follow {pair.first} in memory")
+        first = min(map(FIELDS.index, SCRATCH[part]))
         return self.block[first : first + 2].reshape(-1)
 
     def solver_scratch(self) -> Array:
@@ -92,7 +76,7 @@ class State:
         the next step starts by adding.
     x, b : array by colour
         Solution and right-hand side of the solver.
-    workspace : Workspace
+    memory : StepMemory
         The memory of all these.
     """
 
@@ -102,7 +86,7 @@ class State:
     next_density: Array
     x: Array
     b: Array
-    workspace: Workspace
+    memory: StepMemory
 
     @property
     def carried(self) -> tuple[Array, ...]:
@@ -112,14 +96,14 @@ class State:
 
 def make_state(kernels: Kernels) -> State:
     """Return a fluid at rest, without density."""
-    workspace = Workspace.allocate(kernels)
-    x, b = workspace.solver
+    memory = StepMemory.allocate(kernels)
+    x, b = memory.solver
     return State(
-        velocity=workspace.velocity(),
-        density=workspace.fields["density"],
-        next_velocity=workspace.velocity("next_"),
-        next_density=workspace.fields["next_density"],
+        velocity=memory.velocity(),
+        density=memory.fields["density"],
+        next_velocity=memory.velocity("next_"),
+        next_density=memory.fields["next_density"],
         x=x,
         b=b,
-        workspace=workspace,
+        memory=memory,
     )
