@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels.contract import Array, Flow, Kernels, Source, Velocity
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.step_memory import State
+from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 ROUNDING = 1e-6
 """Relative, of a displacement in the working type: a trace may go this much further than its length
@@ -34,7 +35,7 @@ class Advection:
         See `hybrid_nbody.fluid.kernels.reference`.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, state: State, dt: float, scheme: str):
+    def __init__(self, kernels: Kernels, halo: Halo, state: State, dt: float, scheme: str):
         self.kernels = kernels
         self.halo = halo
         self.state = state
@@ -107,7 +108,7 @@ class Advection:
 
     def _window(self, name: str, cells: Array, depth: int) -> Array:
         """Return a field and the planes within `depth` of the slab, in memory kept by name."""
-        if depth == 1:
+        if depth == 1 or isinstance(self.halo, FullGrid):
             return cells
         size = len(cells) + 2 * depth - 2
         if name not in self.windows or len(self.windows[name]) < size:

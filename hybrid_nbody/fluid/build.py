@@ -1,7 +1,7 @@
 """Builds the fluid model of a configuration."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
@@ -11,8 +11,10 @@ from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
@@ -31,6 +33,7 @@ from hybrid_nbody.parallel.shares import (
     plural,
     shares,
 )
+from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.simulation.model import SavedState
 
 
@@ -174,7 +177,7 @@ class FluidBuilder:
         return speeds
 
     def _connect(
-        self, placement: Placement, transport: Any, partition: Partition, events: list[Event]
+        self, placement: Placement, transport: Transport, partition: Partition, events: list[Event]
     ) -> RunSetup:
         """Return the model with these shares, at rest."""
         periodic = self.config.fluid.boundary[2] == "periodic"
@@ -254,7 +257,7 @@ def with_events_of_file(config: asked.FluidConfig) -> asked.FluidConfig:
 DTYPES = {"float32": "f4", "float64": "f8"}
 """For each value of ``fluid.dtype`` the type of NumPy."""
 
-SOLVERS: dict[str, Any] = {
+SOLVERS: dict[str, Callable[[Kernels, Halo, Accuracy], Solver]] = {
     "red-black": RedBlack,
     "lexicographic": Lexicographic,
     "multigrid": Multigrid,
@@ -262,7 +265,7 @@ SOLVERS: dict[str, Any] = {
 """For each value of ``solver.method`` what makes the solver, but for ``sor``."""
 
 
-def solver_of(config: asked.Solver, kernels: Any, halo: Any) -> Any:
+def solver_of(config: asked.Solver, kernels: Kernels, halo: Halo) -> Solver:
     """Return the solver that a configuration asks for."""
     accuracy = Accuracy(config.max_iterations, config.tolerance, config.criterion)
     if config.method == "sor":

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels, Relaxation
 from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, Solver
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.stencil import POISSON, Stencil
 from hybrid_nbody.fluid.step import Physics, Stepper
@@ -28,7 +28,7 @@ def compile_kernels(
     boundary: Boundary,
     dtype: str,
     physics: Physics,
-    make_solver: Callable[[Kernels, Any], Solver],
+    make_solver: Callable[[Kernels, Halo], Solver],
 ) -> None:
     """Do a step and compute diagnostics, so that everything is compiled before time counts.
 

@@ -3,12 +3,15 @@
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:  # each part is loaded by the command that needs it
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
+
+    import h5py
 
     from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.files.run import Run
     from hybrid_nbody.fluid.build import FluidBuilder
     from hybrid_nbody.fluid.config import FluidConfig
     from hybrid_nbody.fluid.sources import Event
+    from hybrid_nbody.parallel.communicator import Communicator
     from hybrid_nbody.parallel.shares import Devices
     from hybrid_nbody.simulation.model import Quantity
     from hybrid_nbody.simulation.plan import Plan
@@ -99,7 +102,7 @@ class FluidKind:
         return with_events_of_file(config)
 
     def builder(
-        self, config: "FluidConfig", communicator: "Any", devices: "Devices | None" = None
+        self, config: "FluidConfig", communicator: "Communicator", devices: "Devices | None" = None
     ) -> "FluidBuilder":
         """Return what builds the model of a configuration."""
         from hybrid_nbody.fluid.build import FluidBuilder
@@ -112,7 +115,7 @@ class FluidKind:
 
         return plan(config, initial, ranks)
 
-    def facts_of_run(self, run: "Any") -> "Facts":
+    def facts_of_run(self, run: "Run") -> "Facts":
         """Say how many cells the grid has, and which of them the frames hold."""
         from hybrid_nbody.analysis.volume import volume_of
         from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
@@ -126,7 +129,7 @@ class FluidKind:
         part = "" if shown == volume.cells else f" of {_product(shown)} of them"
         return [("grid", f"{_product(volume.cells)} cells"), ("fields", f"{what}{part}")]
 
-    def facts_of_checkpoint(self, file: "Any") -> "Facts":
+    def facts_of_checkpoint(self, file: "h5py.File") -> "Facts":
         """Say how many cells a checkpoint holds."""
         whole = "state/density"
         return [("grid", f"{_product(file[whole].shape[::-1])} cells")] if whole in file else []

@@ -9,11 +9,11 @@ order this is.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 from hybrid_nbody.fluid.advection import Advection
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 from hybrid_nbody.fluid.solvers.base import Solver
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.stencil import POISSON, Stencil, diffusion
 from hybrid_nbody.fluid.step_memory import State
 
@@ -92,7 +92,9 @@ class Stepper:
         What moves the fluid.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, solver: Solver, state: State, physics: Physics):
+    def __init__(
+        self, kernels: Kernels, halo: Halo, solver: Solver, state: State, physics: Physics
+    ):
         self.kernels = kernels
         self.halo = halo
         self.solver = solver

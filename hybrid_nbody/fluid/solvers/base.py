@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.stencil import Stencil
 
 COLOURS = (0, 1)
@@ -76,7 +77,7 @@ class Criterion(Protocol):
 class ChangeCriterion:
     """A solve ends when no cell has changed by more than the tolerance."""
 
-    def __init__(self, kernels: Kernels, halo: Any, tolerance: float):
+    def __init__(self, kernels: Kernels, halo: Halo, tolerance: float):
         self.kernels = kernels
         self.halo = halo
         self.tolerated_change = tolerance
@@ -95,7 +96,7 @@ class ResidualCriterion:
 
     tolerated_change = math.inf
 
-    def __init__(self, kernels: Kernels, halo: Any, tolerance: float):
+    def __init__(self, kernels: Kernels, halo: Halo, tolerance: float):
         self.kernels = kernels
         self.halo = halo
         self.tolerance = tolerance
@@ -112,7 +113,7 @@ class ResidualCriterion:
         self.halo.maximum(self.kernels.changed)
 
 
-CRITERIA: dict[str, Callable[[Kernels, Any, float], Criterion]] = {
+CRITERIA: dict[str, Callable[[Kernels, Halo, float], Criterion]] = {
     "change": ChangeCriterion,
     "residual": ResidualCriterion,
 }
@@ -133,7 +134,7 @@ class IterativeSolver:
         When a solve ends.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, accuracy: Accuracy):
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
         self.kernels = kernels
         self.halo = halo
         self.accuracy = accuracy

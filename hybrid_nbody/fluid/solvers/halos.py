@@ -1,6 +1,6 @@
 """Halo planes that ranks provide between the passes of a solve."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from hybrid_nbody.fluid.kernels.contract import Kernels, Pass, PassSolve, PeerPlanes
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
@@ -23,6 +23,7 @@ class PassHalo(Protocol):
 
 
 Halo = HaloExchange | FullGrid
+"""How ranks see each other's planes."""
 
 
 class OwnGrid:
@@ -115,12 +116,12 @@ class PushedPlanes:
             self.halo.fill(*solve.x)
 
 
-def pass_halo(kernels: Kernels, halo: Any) -> PassHalo:
+def pass_halo(kernels: Kernels, halo: Halo) -> PassHalo:
     """Return how passes see the planes of other ranks; collective.
 
     All ranks agree on the length of passes.
     """
-    if kernels.slab.complete:
+    if isinstance(halo, FullGrid) or kernels.slab.complete:
         return OwnGrid(halo)
     kernels.longest_pass = min(halo.communicator.gather(kernels.longest_pass))
     memory = halo.transport.peers

@@ -1,9 +1,8 @@
 """Gauss-Seidel in lexicographic order, on one rank and one thread."""
 
-from typing import Any
-
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels
 from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.stencil import Stencil
 
 
@@ -13,7 +12,7 @@ class Lexicographic:
     Parameters are those of `hybrid_nbody.fluid.solvers.base.IterativeSolver`.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, accuracy: Accuracy):
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
         self.kernels = kernels
         self.iterations = accuracy.iterations
 

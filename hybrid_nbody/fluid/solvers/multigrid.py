@@ -11,7 +11,7 @@ rank, all of which do the same work: no messages, and the same bits.
 """
 
 from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from hybrid_nbody.fluid.solvers.coarsening import (
     grid_sizes,
     interpolation,
 )
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.stencil import Stencil
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -49,6 +50,9 @@ CENTRED_CELLS = 1 << 12
 """On the first grid of at most this many cells, the mean of a singular problem's right-hand side is
 subtracted."""
 
+
+Table = TypeVar("Table", np.ndarray, Averaging, Interpolation)
+"""An array of indices or weights, or a named tuple of them."""
 
 Signs = tuple[int, int, int]
 """Signs of the ghosts of x, y and z."""
@@ -78,7 +82,7 @@ class Level:
         ``couplings(ghosts)`` returns the tables of x, y and z on the device.
     """
 
-    def __init__(self, cells: tuple[int, int, int], slab: Slab, halo: Any, kernels: Kernels):
+    def __init__(self, cells: tuple[int, int, int], slab: Slab, halo: Halo, kernels: Kernels):
         self.cells = cells
         self.spacings = [whole / n for whole, n in zip(slab.cells, cells, strict=True)]
         self.periodic = slab.periodic
@@ -129,7 +133,7 @@ class Transfer:
         That of averages along x and y of this rank's planes.
     """
 
-    def __init__(self, fine: Level, coarse: Level, partition: Partition, halo: Any):
+    def __init__(self, fine: Level, coarse: Level, partition: Partition, halo: Halo):
         self.fine = fine
         self.coarse = coarse
         self.partition = partition
@@ -168,7 +172,7 @@ class Transfer:
 
     def collect(self, coarse: Array) -> None:
         """Bring all ranks' planes to each, where the coarse grid is complete on every rank."""
-        if self.collects:
+        if self.transport and self.collects:
             self.transport.allgather(coarse[1:-1], self.partition)
 
 
@@ -177,7 +181,7 @@ def wrapped(table: Interpolation, number: int) -> Interpolation:
     return table._replace(lower=table.lower % number, upper=table.upper % number)
 
 
-def upload(table: Any, level: Level) -> Any:
+def upload(table: Table, level: Level) -> Table:
     """Return a table, or a named tuple of them, on the device.
 
     Indices become uint32, other numbers the working type.
@@ -185,7 +189,8 @@ def upload(table: Any, level: Level) -> Any:
     if isinstance(table, tuple):
         return type(table)(*(upload(part, level) for part in table))
     dtype = np.uint32 if np.issubdtype(table.dtype, np.integer) else level.dtype
-    return level.backend.upload(np.ascontiguousarray(table, dtype))
+    uploaded: np.ndarray = level.backend.upload(np.ascontiguousarray(table, dtype))
+    return uploaded
 
 
 def by_colour(table: np.ndarray, number: int) -> np.ndarray:
@@ -219,7 +224,7 @@ class Multigrid(IterativeSolver):
     change of a cycle is the largest of any sweep or correction on that grid.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, accuracy: Accuracy):
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
         super().__init__(kernels, halo, accuracy)
         module = kernels.backend.kernels(KERNELS, "multigrid")
         self.coarse_kernels: MultigridKernels = module.MultigridKernels(kernels)
@@ -314,7 +319,7 @@ class Multigrid(IterativeSolver):
                 self.levels[index].halo.fill(system.x)
 
 
-def build_levels(kernels: Kernels, halo: Any) -> tuple[list[Level], list[Transfer]]:
+def build_levels(kernels: Kernels, halo: Halo) -> tuple[list[Level], list[Transfer]]:
     """Return the grids of this rank, the finest first, and the transfers between them."""
     slab = kernels.slab
     offsets = halo.partition.offsets
@@ -337,8 +342,8 @@ def is_shared(cells: tuple[int, int, int], partition: Partition) -> bool:
     return min(partition.counts) >= FEWEST_PLANES and bool(np.prod(cells) > SHARED_CELLS)
 
 
-def coarse_halo(shared: bool, partition: Partition, halo: Any) -> HaloExchange | FullGrid:
+def coarse_halo(shared: bool, partition: Partition, halo: Halo) -> Halo:
     """Return the halo of a coarse grid; `halo` is the finest grid's."""
-    if not shared:
+    if isinstance(halo, FullGrid) or not shared:
         return FullGrid(partition.total, halo.periodic)
     return HaloExchange(halo.transport, partition, halo.communicator, halo.periodic)

@@ -2,12 +2,11 @@
 
 import math
 from functools import cached_property
-from typing import Any
 
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, PassSolve, Relaxation, Solve
 from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, IterativeSolver
-from hybrid_nbody.fluid.solvers.halos import PassHalo, pass_halo
+from hybrid_nbody.fluid.solvers.halos import Halo, PassHalo, pass_halo
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 
@@ -19,7 +18,7 @@ class RedBlack(IterativeSolver):
     Parameters are those of `IterativeSolver`.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, accuracy: Accuracy):
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
         super().__init__(kernels, halo, accuracy)
         self.in_passes = accuracy.criterion == "change" and kernels.passes_allowed
 
@@ -72,7 +71,9 @@ class Sor(RedBlack):
         "Iterative Solution of Large Linear Systems", 1971).
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, accuracy: Accuracy, omega: float | None = None):
+    def __init__(
+        self, kernels: Kernels, halo: Halo, accuracy: Accuracy, omega: float | None = None
+    ):
         super().__init__(kernels, halo, accuracy)
         self.in_passes = False
         self.omega = omega
