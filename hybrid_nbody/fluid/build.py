@@ -15,9 +15,8 @@ from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
-from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.communicator import Communicator

@@ -17,9 +17,8 @@ from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, seconds_of
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.kernels import make_kernels, reference
 from hybrid_nbody.fluid.solvers.base import Accuracy
-from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.stencil import POISSON
 
 # --- phases ---------------------------------------------------------------------------------------

@@ -1,14 +1,46 @@
 """Everything that is drawn of a run of a fluid."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from hybrid_nbody.analysis.panels import colour_norm, draw_plane, round_values
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
 from hybrid_nbody.analysis.scene3d import frames_of_surface, surface_data
+from hybrid_nbody.analysis.scenes import XY, Scene
+from hybrid_nbody.analysis.style import label
+from hybrid_nbody.analysis.volume import column_along_z, slice_of, volume_of
 from hybrid_nbody.files.run import Run
-from hybrid_nbody.fluid.figures import pictures
-from hybrid_nbody.fluid.figures.names import DENSITY
-from hybrid_nbody.fluid.figures.scenes import Fluid, has_density
+from hybrid_nbody.files.views import Array
+from hybrid_nbody.fluid.figures import DENSITY, pictures
 from hybrid_nbody.progress import Step
+
+
+class Fluid(Scene):
+    """The density integrated along z; of frames that hold a few planes, the middle one."""
+
+    def build(self, samples: Sequence[int]) -> list[Any]:
+        self.volume = volume_of(self.run, DENSITY)
+        planes = [self._plane(frame) for frame in samples]
+        self.norm = colour_norm(planes)
+        self.image = draw_plane(self.axes, planes[0], self.volume, XY, self.norm)
+        name, units = (
+            ("column density", "density length") if self.volume.evenly else ("density", "density")
+        )
+        self._bar(self.image, label(name, units), ticks=round_values(self.norm)).minorticks_off()
+        return [self.image]
+
+    def _plane(self, frame: int) -> Array:
+        if self.volume.evenly:
+            return column_along_z(self.run, DENSITY, frame)
+        return slice_of(self.run, DENSITY, frame, 2, self.volume.middle(2))
+
+    def show(self, frame: int) -> None:
+        self.image.set_data(self._plane(frame))
+
+
+def has_density(run: Run) -> bool:
+    """Return whether there is a frame of the density."""
+    return bool(run.number_of_frames) and DENSITY in run.fields
 
 
 def _surface(run: Run, step: Step) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hybrid_nbody.analysis.volume import Volume, columns, slice_of, volume_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
-from hybrid_nbody.fluid.figures.names import DENSITY, VELOCITY
+from hybrid_nbody.fluid.figures import DENSITY, VELOCITY
 
 PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
 """From the axis along the line of sight to the two axes across and up."""

@@ -1,4 +1,4 @@
-"""Red-black Gauss-Seidel and successive over-relaxation, on the planes of all ranks."""
+"""Gauss-Seidel, red-black or lexicographic, and successive over-relaxation."""
 
 import math
 from functools import cached_property
@@ -92,3 +92,25 @@ def best_omega(equation: Stencil, slab: Slab) -> float:
     couplings = equation.neighbour * (4.0 + 2.0 * math.cos(math.pi * min(waves)))
     radius = couplings / equation.diagonal
     return 2.0 / (1.0 + math.sqrt(1.0 - radius**2))
+
+
+class Lexicographic:
+    """Gauss-Seidel, cell by cell in the order of memory, on one rank and one thread.
+
+    It always does all iterations.
+
+    Parameters are those of `IterativeSolver`.
+    """
+
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
+        self.kernels = kernels
+        self.iterations = accuracy.iterations
+
+    def solve(self, x: Array, b: Array, equation: Stencil, scratch: Array) -> None:
+        """See `Solver`; the two fields are in the scratch memory."""
+        kernels = self.kernels
+        cells, right_side = scratch.reshape(2, *kernels.slab.shape)
+        kernels.merge(x, cells)
+        kernels.merge(b, right_side)
+        kernels.relax_lexicographic(cells, right_side, equation, self.iterations)
+        kernels.split(cells, x)

@@ -14,8 +14,7 @@ from support.fluids import FREE_SLIP, make_halo, make_kernels
 
 from hybrid_nbody.fluid.grid import Boundary
 from hybrid_nbody.fluid.solvers.base import Accuracy
-from hybrid_nbody.fluid.solvers.lexicographic import Lexicographic
-from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
+from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, diffusion
 
 CELLS = (12, 9, 7)

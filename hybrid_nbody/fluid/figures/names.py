@@ -1,4 +1,0 @@
-"""The data sets of a fluid in the frames of a run."""
-
-DENSITY = "fluid/density"
-VELOCITY = "fluid/velocity"
