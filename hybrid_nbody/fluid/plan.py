@@ -10,7 +10,7 @@ from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
 BYTES_PER_CELL = {"float32": 4, "float64": 8}
 
 ARRAYS = 10
-"""Arrays of the grid that a rank holds: velocity, density, workspace for both, two of a solve."""
+"""Arrays of the grid that a rank holds: velocity, density, the next of both, two of a solve."""
 
 SAVED_ARRAYS = 4
 """Arrays of the grid in a checkpoint."""

@@ -205,12 +205,12 @@ def cycles(kernels, halo):
     return Multigrid(kernels, halo, Accuracy(3, 1e-4, "residual"))
 
 
-def overwritten(action, place):
-    """Return an action that spoils its argument at a place before it does anything."""
+def overwritten(action, index):
+    """Return an action that spoils its argument at an index before it does anything."""
 
     def spoiled(*arguments):
-        if arguments[place] is not None:
-            arguments[place].fill(np.nan)
+        if arguments[index] is not None:
+            arguments[index].fill(np.nan)
         return action(*arguments)
 
     return spoiled

@@ -21,7 +21,7 @@ PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
 
 MOST_SLICES = 3
 
-Places = Sequence[tuple[int, int]]
+Slices = Sequence[tuple[int, int]]
 """Slices: the axis across each, and the index of the stored cells along it."""
 
 SERIES = (
@@ -114,10 +114,10 @@ def slices_figure(run: Run, frame: int = -1) -> Figure:
         The run holds no density, or no such frame.
     """
     volume = _volume(run, frame)
-    places = _places(volume)
-    figure, panels = _three_panels(volume, places)
-    drawn = _draw_slices(panels, run, frame, places, volume)
-    longest = _draw_velocities(panels, run, frame, places, volume)
+    slices = _slices_of(volume)
+    figure, panels = _three_panels(volume, slices)
+    drawn = _draw_slices(panels, run, frame, slices, volume)
+    longest = _draw_velocities(panels, run, frame, slices, volume)
     _colour_bar(figure, drawn, panels[-1], label("density", run.units(DENSITY)))
     arrows = [f"arrows up to {longest:.3g} {run.units(VELOCITY)}"] if longest > 0 else []
     figure.suptitle(title(run, frame, *_size(volume), *arrows))
@@ -125,25 +125,25 @@ def slices_figure(run: Run, frame: int = -1) -> Figure:
 
 
 def _draw_slices(
-    panels: Sequence[Axes], run: Run, frame: int, places: Places, volume: Volume
+    panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
 ) -> Any:
     """Draw the density in each plane; return the last image, whose scale of colours they share."""
-    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in places]
+    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in slices]
     norm = colour_norm(planes)
-    for axes, (axis, index), values in zip(panels, places, planes, strict=True):
+    for axes, (axis, index), values in zip(panels, slices, planes, strict=True):
         drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
         axes.set_title(f"{'xyz'[axis]} = {volume.centres(axis)[index]:.3g}")
     return drawn
 
 
 def _draw_velocities(
-    panels: Sequence[Axes], run: Run, frame: int, places: Places, volume: Volume
+    panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
 ) -> float:
     """Draw the velocity as arrows over each plane; return the speed of the longest, or 0."""
-    velocities = _velocities(run, frame, places)
-    longest = _longest(velocities, places)
+    velocities = _velocities(run, frame, slices)
+    longest = _longest(velocities, slices)
     if longest > 0:
-        for axes, (axis, _), velocity in zip(panels, places, velocities, strict=True):
+        for axes, (axis, _), velocity in zip(panels, slices, velocities, strict=True):
             draw_arrows(axes, _upright(velocity, axis), volume, PLANES[axis], longest)
     return longest
 
@@ -161,8 +161,8 @@ def projection_figure(run: Run, frame: int = -1) -> Figure:
             "nothing to look through"
         )
     sums = columns(run, DENSITY, frame)
-    places = [(axis, 0) for axis in PLANES]
-    figure, panels = _three_panels(volume, places)
+    slices = [(axis, 0) for axis in PLANES]
+    figure, panels = _three_panels(volume, slices)
     norm = colour_norm(sums)
     for axes, axis in zip(panels, PLANES, strict=True):
         drawn = draw_plane(axes, _upright(sums[axis], axis), volume, PLANES[axis], norm)
@@ -191,8 +191,8 @@ def _volume(run: Run, frame: int) -> Volume:
     return volume_of(run, DENSITY)
 
 
-def _places(volume: Volume) -> Places:
-    """Return the slices to draw, see `Places`."""
+def _slices_of(volume: Volume) -> Slices:
+    """Return the slices to draw, see `Slices`."""
     if volume.evenly:
         return [(axis, volume.middle(axis)) for axis in PLANES]
     number = len(volume.stored[2])
@@ -202,17 +202,17 @@ def _places(volume: Volume) -> Places:
     ]
 
 
-def _velocities(run: Run, frame: int, places: Places) -> list[Array]:
+def _velocities(run: Run, frame: int, slices: Slices) -> list[Array]:
     """Return the velocity in each slice; empty if the frames hold none."""
     if VELOCITY not in run.fields:
         return []
-    return [slice_of(run, VELOCITY, frame, axis, index) for axis, index in places]
+    return [slice_of(run, VELOCITY, frame, axis, index) for axis, index in slices]
 
 
-def _longest(velocities: Sequence[Array], places: Places) -> float:
+def _longest(velocities: Sequence[Array], slices: Slices) -> float:
     """Return the largest speed within any of the slices; 0 without velocities."""
     longest = 0.0
-    for velocity, (axis, _) in zip(velocities, places, strict=False):
+    for velocity, (axis, _) in zip(velocities, slices, strict=False):
         across, up = PLANES[axis]
         speed = np.hypot(velocity[..., across], velocity[..., up])
         longest = max(longest, float(np.max(speed, initial=0.0, where=np.isfinite(speed))))
@@ -224,13 +224,13 @@ def _upright(values: Array, axis: int) -> Array:
     return values if PLANES[axis][0] < PLANES[axis][1] else np.swapaxes(values, 0, 1)
 
 
-def _three_panels(volume: Volume, places: Places) -> tuple[Figure, Sequence[Axes]]:
+def _three_panels(volume: Volume, slices: Slices) -> tuple[Figure, Sequence[Axes]]:
     """Return a figure and a panel for each slice, all on the same scale."""
-    sides = [[volume.edge(axis) for axis in PLANES[axis]] for axis, _ in places]
+    sides = [[volume.edge(axis) for axis in PLANES[axis]] for axis, _ in slices]
     widths = [across for across, _ in sides]
     inches = 4.9 / sum(widths)
     figure = new_figure(float(np.clip(max(up for _, up in sides) * inches, 0.8, 6.0)) + 1.1)
-    return figure, figure.subplots(1, len(places), width_ratios=widths, squeeze=False)[0]
+    return figure, figure.subplots(1, len(slices), width_ratios=widths, squeeze=False)[0]
 
 
 def _size(volume: Volume) -> list[str]:

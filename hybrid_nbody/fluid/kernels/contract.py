@@ -314,7 +314,7 @@ class Kernels(Protocol):
     def advect_velocity(self, out: Velocity, flow: Flow, scratch: Array | None = None) -> None:
         """Fill `out` with what a flow carries of its own velocity.
 
-        Fluid comes from no further than a halo plane.
+        No departure point lies beyond a halo plane.
         """
 
     def correct(

@@ -179,7 +179,7 @@ def gradient(p: np.ndarray, boundary: Boundary, factor: float) -> Components:
     return tuple(factor * difference(p, axis, boundary, SCALAR) for axis in range(3))
 
 
-def corners(
+def trilinear_terms(
     field: np.ndarray, velocity: Components, scale: float, boundary: Boundary, ghosts: Ghosts
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the values and weights of the 8 cells around each cell's departure point.
@@ -212,7 +212,7 @@ def advect(
     Traces are straight, and interpolation is trilinear.
     """
     total = np.zeros_like(field)
-    for value, weight in corners(field, velocity, scale, boundary, ghosts):
+    for value, weight in trilinear_terms(field, velocity, scale, boundary, ghosts):
         total = total + weight * value
     return total
 
@@ -229,7 +229,9 @@ def advect_maccormack(
     """
     forward = advect(field, velocity, scale, boundary, ghosts)
     back = advect(forward, velocity, -scale, boundary, ghosts)
-    around = np.array([value for value, _ in corners(field, velocity, scale, boundary, ghosts)])
+    around = np.array(
+        [value for value, _ in trilinear_terms(field, velocity, scale, boundary, ghosts)]
+    )
     return np.clip(forward + 0.5 * (field - back), around.min(axis=0), around.max(axis=0))
 
 

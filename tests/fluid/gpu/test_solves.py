@@ -187,8 +187,8 @@ class ThreadTransport:
 def relax_on_threads(backend, case, dtype, cuts, peers, x, b, solve, way="resident"):
     """Return for each slab what it becomes, and the statistics of its solve.
 
-    Ranks that are sent planes queue their work on one stream; those that meet have streams of their
-    own.
+    Ranks that are sent planes queue their work on one stream; those that wait in a
+    barrier have streams of their own.
     """
     slabs = [
         make(backend, case, dtype, low, high - low, way)
@@ -239,7 +239,7 @@ def test_shared_passes_have_the_bits_of_one_rank(
 @pytest.mark.parametrize("along_z", ["no-slip", "periodic"])
 @pytest.mark.parametrize("iterations", [3, 9])
 @pytest.mark.parametrize("tolerance", [NEVER_MET, 0.3])
-def test_planes_shown_while_tiles_walk_on_are_those_of_one_rank(
+def test_planes_pushed_while_tiles_walk_on_are_those_of_one_rank(
     backend, dtype, along_z, iterations, tolerance
 ):
     case = ((132, 10, 50), Boundary.of_axes(("free-slip", "free-slip", along_z)))
@@ -266,19 +266,19 @@ def test_uniform_stays_uniform(backend, case, dtype, way):
 
 def two_fields(kernels):
     """Return flat memory of the size of two fields, all NaN."""
-    room = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
-    kernels.fill(room, np.nan)
-    return room
+    scratch = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
+    kernels.fill(scratch, np.nan)
+    return scratch
 
 
 def test_a_captured_solve(backend, dtype, way):
     case = CASES["walls"]
     kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
-    start, room = x.copy(), two_fields(kernels)
-    relax(kernels, x, b, Solve(stencil, 1e-3, 20), room)
+    start, scratch = x.copy(), two_fields(kernels)
+    relax(kernels, x, b, Solve(stencil, 1e-3, 20), scratch)
     once = merged(kernels, x)
-    replay = backend.capture(lambda: relax(kernels, x, b, Solve(stencil, 1e-3, 20), room))
+    replay = backend.capture(lambda: relax(kernels, x, b, Solve(stencil, 1e-3, 20), scratch))
     x[...] = start
     replay()
     np.testing.assert_array_equal(merged(kernels, x), once)
@@ -291,13 +291,13 @@ def test_relax_in_lent_memory(backend, dtype, first, last, used):
     case = CASES["walls"]
     kernels, stencil = make(backend, case, dtype, way="tiles"), diffusion(0.7, SCALAR)
     x, b = colours_of(kernels, values(case, 1)), colours_of(kernels, values(case, 2))
-    start, room = x.copy(), two_fields(kernels)[first:last]
+    start, scratch = x.copy(), two_fields(kernels)[first:last]
     relax(kernels, x, b, Solve(stencil, 0.0, 5), None)
     expected = merged(kernels, x)
     x[...] = start
-    relax(kernels, x, b, Solve(stencil, 0.0, 5), room)
+    relax(kernels, x, b, Solve(stencil, 0.0, 5), scratch)
     np.testing.assert_array_equal(merged(kernels, x), expected)
-    assert bool((room == room).any()) == used
+    assert bool((scratch == scratch).any()) == used
 
 
 def test_residual(backend, case, dtype):

@@ -163,8 +163,8 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     from hybrid_nbody.fluid.kernels.cpu import red_black
 
     kernels.longest_pass = 4
-    colours, room = coloured(kernels, x), np.empty(kernels.colours().size)
-    relax(kernels, colours, coloured(kernels, b), Solve(stencil, 2e-4, 9), room)
+    colours, scratch = coloured(kernels, x), np.empty(kernels.colours().size)
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, 2e-4, 9), scratch)
     assert red_black.length_of_pass(0.062, 0.51, 2e-4, 4) == 3
     expected, statistics = relax_in_parts([slab], x, b, stencil, 9, 2e-4, "f8")
     np.testing.assert_array_equal(merged(kernels, colours), expected)
@@ -188,8 +188,8 @@ def test_passes_of_several_iterations_stop_where_single_ones_do(
     slab, stencil = whole(cells, boundary), diffusion(0.02, Ghosts.of_signs(-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, "f4", threads), random_fields(slab, 2, "f4")
     kernels.longest_pass = 4
-    colours, room = coloured(kernels, x), np.empty(kernels.colours().size, "f4")
-    relax(kernels, colours, coloured(kernels, b), Solve(stencil, tolerance, iterations), room)
+    colours, scratch = coloured(kernels, x), np.empty(kernels.colours().size, "f4")
+    relax(kernels, colours, coloured(kernels, b), Solve(stencil, tolerance, iterations), scratch)
     expected, statistics = relax_in_parts([slab], x, b, stencil, iterations, tolerance, "f4")
     np.testing.assert_array_equal(merged(kernels, colours), expected)
     assert kernels.statistics() == statistics[0]

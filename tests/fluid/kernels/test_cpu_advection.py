@@ -100,7 +100,7 @@ def test_a_velocity_that_is_not_a_number_is_seen_in_the_result(boundary, dtype):
     slab = whole((34, 6, 4), boundary)
     kernels, (source, u, v, w) = make_kernels(slab, dtype), random_fields(slab, 4, dtype)
     out = kernels.field()
-    for component, place in zip((u, v, w), ((1, 2, 3), (2, 3, 20), (4, 5, 33)), strict=True):
-        component[place] = np.nan
+    for component, cell in zip((u, v, w), ((1, 2, 3), (2, 3, 20), (4, 5, 33)), strict=True):
+        component[cell] = np.nan
     kernels.advect(Source(source, 1, SCALAR), out, Flow(Velocity(u, v, w), 1.0))
     np.testing.assert_array_equal(np.isnan(out), np.isnan(u + v + w))

@@ -167,11 +167,11 @@ def test_parts_of_a_step(kernels):
     fields = [kernels.field() for _ in range(8)]
     u, v, w, density, *others = fields
     velocity, flow = (u, v, w), Flow((u, v, w), 0.5)
-    colours, spare = kernels.colours(), kernels.colours()
+    colours, work = kernels.colours(), kernels.colours()
     source = Source(density, 1, SCALAR)
     kernels.split(u, colours)
-    kernels.split_twice(u, colours, spare)
-    kernels.split_carried(u, 0.1, v, colours, spare)
+    kernels.split_twice(u, colours, work)
+    kernels.split_carried(u, 0.1, v, colours, work)
     kernels.merge(colours, u)
     kernels.divergence(velocity, 0.5, colours)
     kernels.subtract_gradient(velocity, colours, 0.5)

@@ -42,7 +42,7 @@ def test_python_finds_what_the_device_remembers():
     words = re.findall(
         r"\b[A-Z_]+\b", re.sub(r"//.*", "", re.search(r"enum Word \{(.*?)\};", text, re.S)[1])
     )
-    assert all(words[place] == name.upper() for name, place in gpu.STATISTICS.items())
+    assert all(words[index] == name.upper() for name, index in gpu.STATISTICS.items())
     assert (words[0], words[gpu.DONE], words[gpu.FLAGS]) == ("CHANGED", "DONE", "FLAGS")
     assert int(re.search(r"#define MOST (\d+)", text)[1]) == gpu.FLAGS_OF_A_LAUNCH
     assert int(re.search(r"launch % (\d+) \* MOST", text)[1]) == gpu.LAUNCHES
@@ -86,13 +86,13 @@ def test_tiles_fit_and_there_are_some_for_a_single_iteration(cells, boundary, dt
         assert tiling.height > 4 * count
 
 
-def spans(size, room, width, skirt, more, periodic, number):
+def spans(size, padded, width, skirt, more, periodic, number):
     """Yield the first cell of each tile of an axis and its own range, as ``Span`` does."""
     own, single = width - 2 * skirt, size == width or (not periodic and size < width)
     for tile in range(number):
         begin = tile * own + more
         first = (
-            begin - skirt if periodic and not single else max(0, min(begin - skirt, room - width))
+            begin - skirt if periodic and not single else max(0, min(begin - skirt, padded - width))
         )
         yield first, begin if tile > 0 else 0, begin + own if tile + 1 < number else size
 
@@ -131,8 +131,8 @@ def test_rows_of_colours_are_those_of_cpus_where_planes_travel_to_them(cells, dt
 def test_long_walks_tell_when_their_first_planes_are_complete():
     """As ``completes`` of red_black_tiles.cu does: else blocks that wait for it would never end."""
     halo = gpu_layout.halo_of(Slab((8, 8, 40), WALLS, 8, 20))
-    places = 2 * gpu_layout.LONGEST_PASS + 2
-    assert halo + places <= LONG_WALK
+    slots = 2 * gpu_layout.LONGEST_PASS + 2
+    assert halo + slots <= LONG_WALK
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -57,7 +57,7 @@ class Problem:
             self.kernels.colours(),
             self.kernels.field(),
         )
-        self.room = backend.zeros(2 * self.field.size, dtype)
+        self.scratch = backend.zeros(2 * self.field.size, dtype)
 
     def solve(self, b, cycles, tolerance=0.0, criterion="change"):
         """Return x after some cycles from zero, the whole grid."""
@@ -67,7 +67,7 @@ class Problem:
         solver = multigrid.Multigrid(
             self.kernels, self.halo, Accuracy(cycles, tolerance, criterion)
         )
-        solver.solve(self.x, self.b, self.stencil, self.room)
+        solver.solve(self.x, self.b, self.stencil, self.scratch)
         return self.whole()
 
     def whole(self):
@@ -125,11 +125,13 @@ def test_interpolation_is_linear_between_centres_and_obeys_walls(fine, coarse, s
     table = coarsening.interpolation(fine, coarse, False, sign)
     centre = (np.arange(coarse) + 0.5) * fine / coarse
     found = table.lower_weight * centre[table.lower] + table.upper_weight * centre[table.upper]
-    place = np.arange(fine) + 0.5
-    between = (place >= centre[0]) & (place <= centre[-1])
-    np.testing.assert_allclose(found[between], place[between], rtol=1e-14)
-    near = place < centre[0]  # between the cell at the wall and its ghost, as far behind the wall
-    ghost = (1 - sign) / 2 * place[near] / centre[0] + (1 + sign) / 2
+    location = np.arange(fine) + 0.5
+    between = (location >= centre[0]) & (location <= centre[-1])
+    np.testing.assert_allclose(found[between], location[between], rtol=1e-14)
+    near = (
+        location < centre[0]
+    )  # between the cell at the wall and its ghost, as far behind the wall
+    ghost = (1 - sign) / 2 * location[near] / centre[0] + (1 + sign) / 2
     np.testing.assert_allclose((table.lower_weight + table.upper_weight)[near], ghost, rtol=1e-14)
 
 
@@ -278,7 +280,7 @@ def test_a_uniform_field_stays_uniform_to_the_last_bit(backend, alone, dtype):
     problem.kernels.fill(uniform, value)
     problem.kernels.split_twice(uniform, problem.b, problem.x)
     solver = multigrid.Multigrid(problem.kernels, problem.halo, Accuracy(3, 0.0))
-    solver.solve(problem.x, problem.b, problem.stencil, problem.room)
+    solver.solve(problem.x, problem.b, problem.stencil, problem.scratch)
     assert (problem.whole() == value).all()
 
 

@@ -55,8 +55,8 @@ def solve(solver, backend, communicator, b, stencil, cells=CELLS, boundary=FREE_
     field, x, right = kernels.field(), kernels.colours(), kernels.colours()
     field[1:-1] = backend.upload(b[halo.own])
     kernels.split(field, right)
-    room = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
-    solver(kernels, halo).solve(x, right, stencil, room)
+    scratch = kernels.backend.zeros(2 * int(np.prod(kernels.slab.shape)), kernels.dtype)
+    solver(kernels, halo).solve(x, right, stencil, scratch)
     kernels.merge(x, field)
     return np.concatenate(communicator.gather(backend.download(field[1:-1]))), kernels
 

@@ -32,16 +32,16 @@ from hybrid_nbody.backends.simd import (
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.cpu.ghosts import MARGIN
 from hybrid_nbody.fluid.kernels.cpu.interpolation import (
-    corner_offset,
     integer,
     interpolate,
     limits_of,
-    load_corners,
+    load_neighbours,
     maximum_of,
     minimum_of,
+    neighbour_offset,
     plane_size,
     row_size,
-    select_corners,
+    select_neighbours,
     split_displacement,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
@@ -89,7 +89,7 @@ class Cell(NamedTuple):
 
 @inlined
 def shifted(cell, columns):
-    """Return the cell that lies a number of columns further along x."""
+    """Return the cell that lies a number of columns after another along x."""
     return Cell(cell.x + columns, cell.y, cell.z, cell.offset + columns)
 
 
@@ -120,7 +120,7 @@ def departure_points(flow, cell, box):
 
 
 @inlined
-def corners_of_cell(copy, flow, cell, box):
+def neighbours_of_cell(copy, flow, cell, box):
     """Return the 8 values around the departure point of a cell, and its location between them."""
     scale = flow.scale
     half = type(scale)(0.5)
@@ -133,8 +133,8 @@ def corners_of_cell(copy, flow, cell, box):
     x = cell.x + integer(i)
     y = cell.y + integer(j)
     z = cell.z + integer(k)
-    offset = corner_offset(x, y, z, copy, box)
-    return load_corners(copy.data, offset, load_scalar, box), (part_x, part_y, part_z)
+    offset = neighbour_offset(x, y, z, copy, box)
+    return load_neighbours(copy.data, offset, load_scalar, box), (part_x, part_y, part_z)
 
 
 @inlined
@@ -186,8 +186,8 @@ def trace_one_by_one(copy, flow, cell, box):
     """Return the values at the departure points of LANES cells, looked up one by one."""
     result = broadcast(flow.scale)
     for lane in range(LANES):
-        corners, parts = corners_of_cell(copy, flow, shifted(cell, lane), box)
-        result = insert(result, lane, interpolate(corners, parts))
+        neighbours, parts = neighbours_of_cell(copy, flow, shifted(cell, lane), box)
+        result = insert(result, lane, interpolate(neighbours, parts))
     return result
 
 
@@ -198,11 +198,11 @@ def trace(copy, flow, cell, box):
     (i, j, k), same = first_steps(steps)
     offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
     if same & inside:
-        return interpolate(load_corners(copy.data, offset, load, box), parts)
+        return interpolate(load_neighbours(copy.data, offset, load, box), parts)
     (i, j, k), is_next, near = smallest_steps(steps)
     offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
     if near & inside:
-        return interpolate(select_corners(copy.data, offset, is_next, box), parts)
+        return interpolate(select_neighbours(copy.data, offset, is_next, box), parts)
     return trace_one_by_one(copy, flow, cell, box)
 
 
@@ -212,9 +212,9 @@ def bounds_one_by_one(copy, flow, cell, box):
     low = broadcast(flow.scale)
     high = broadcast(flow.scale)
     for lane in range(LANES):
-        corners, _ = corners_of_cell(copy, flow, shifted(cell, lane), box)
-        low = insert(low, lane, minimum_of(corners))
-        high = insert(high, lane, maximum_of(corners))
+        neighbours, _ = neighbours_of_cell(copy, flow, shifted(cell, lane), box)
+        low = insert(low, lane, minimum_of(neighbours))
+        high = insert(high, lane, maximum_of(neighbours))
     return low, high
 
 
@@ -226,8 +226,8 @@ def trace_bounds(copy, flow, cell, box):
     offset, inside = offset_in_copy(copy, cell.x + i, cell.y + j, cell.z + k, box)
     if not near & inside:
         return bounds_one_by_one(copy, flow, cell, box)
-    corners = select_corners(copy.data, offset, is_next, box)
-    return minimum_of(corners), maximum_of(corners)
+    neighbours = select_neighbours(copy.data, offset, is_next, box)
+    return minimum_of(neighbours), maximum_of(neighbours)
 
 
 # ---- Rows ----------------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def advect_narrow_row(copy, flow, out, row, box):
     """Fill a row of less than LANES cells."""
     for x in range(box.nx):
         cell = shifted(row, x)
-        corners, parts = corners_of_cell(copy, flow, cell, box)
-        store_scalar(out, cell.offset, interpolate(corners, parts))
+        neighbours, parts = neighbours_of_cell(copy, flow, cell, box)
+        store_scalar(out, cell.offset, interpolate(neighbours, parts))
 
 
 class Uncorrected(NamedTuple):
@@ -258,7 +258,7 @@ class Uncorrected(NamedTuple):
     source, forward : address
         What is carried, and the uncorrected result.
     shift : int
-        Where their cells lie beyond those of the slab.
+        Offset of their cells from those of the slab.
     """
 
     source: Any
@@ -294,12 +294,12 @@ def correct_narrow_row(copies, fields, flow, out, row, box):
     half = type(flow.scale)(0.5)
     for x in range(box.nx):
         cell = shifted(row, x)
-        corners, parts = corners_of_cell(forward, reversed_flow(flow), cell, box)
-        around, _ = corners_of_cell(source, flow, cell, box)
+        neighbours, parts = neighbours_of_cell(forward, reversed_flow(flow), cell, box)
+        around, _ = neighbours_of_cell(source, flow, cell, box)
         bounds = minimum_of(around), maximum_of(around)
         old = load_scalar(fields.source, cell.offset + fields.shift)
         new = load_scalar(fields.forward, cell.offset + fields.shift)
-        back = interpolate(corners, parts)
+        back = interpolate(neighbours, parts)
         store_scalar(out, cell.offset, corrected(old, new, back, half, bounds))
 
 

@@ -185,7 +185,7 @@ def image_if(is_ghost, image):
 
 
 @inlined
-def composed(outer, inner):
+def compose(outer, inner):
     """Return the image of a ghost of ghosts, at an edge or a vertex of the grid."""
     sign = outer.sign * inner.sign
     return Image(sign, _plus(_scaled(inner.offset, outer.sign), outer.offset))

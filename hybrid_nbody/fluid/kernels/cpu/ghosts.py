@@ -14,7 +14,7 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
     Y_LOW,
     Z_HIGH,
     Z_LOW,
-    composed,
+    compose,
     ghost,
     image_if,
     image_of,
@@ -108,10 +108,10 @@ def fill_ghosted_plane(plane, ghosted, images, image_z, box):
         image_y = image_along(
             y, box.ny, box.ends_y, image_of(images, Y_LOW), image_of(images, Y_HIGH)
         )
-        image = composed(image_z, image_y)
+        image = compose(image_z, image_y)
         fill_row(source, image, ghosted[y + 1])
-        low = composed(image, image_if(box.ends_x == WALLS, image_of(images, X_LOW)))
-        high = composed(image, image_if(box.ends_x == WALLS, image_of(images, X_HIGH)))
+        low = compose(image, image_if(box.ends_x == WALLS, image_of(images, X_LOW)))
+        high = compose(image, image_if(box.ends_x == WALLS, image_of(images, X_HIGH)))
         before = nearest_cell(-1, box.nx, box.ends_x)
         after = nearest_cell(box.nx, box.nx, box.ends_x)
         ghosted[y + 1, 0] = ghost(source[before], low)

@@ -60,7 +60,7 @@ def plane_size(box):
 
 
 @inlined
-def corner_offset(x, y, z, copy, box):
+def neighbour_offset(x, y, z, copy, box):
     """Return where a cell lies in the flat copy with ghosts, with a next one along every axis."""
     x = min(index_along(x, box.nx, box.ends_x), box.nx - 1)
     y = min(index_along(y, box.ny, box.ends_y), box.ny - 1)
@@ -118,7 +118,7 @@ def maximum_of(v):
 
 
 @inlined
-def load_corners(data, offset, read, box):
+def load_neighbours(data, offset, read, box):
     """Return the 8 values at an offset and at the next ones along x, y and z.
 
     `read` loads numbers or vectors.
@@ -159,7 +159,7 @@ def select_in_plane(data, offset, row, next_x, next_y):
 
 
 @inlined
-def select_corners(data, offset, is_next, box):
+def select_neighbours(data, offset, is_next, box):
     """Return the values around LANES points, each at an offset or, along any axis, at the next."""
     row = row_size(box)
     plane = plane_size(box)

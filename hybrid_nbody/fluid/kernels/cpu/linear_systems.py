@@ -224,7 +224,7 @@ class WholeSolve:
         systems.count(done, done < step.iterations)
 
     def changed(self, step: Pass) -> Array:
-        """Return no flags: a rank that owns all planes has nobody to tell."""
+        """Return no flags: a rank that owns all planes shares them with no other."""
         return np.zeros(0, np.int32)
 
     def finish(self) -> None:

@@ -72,7 +72,7 @@ struct DeparturePoint {
 
     // The values of an array with the planes of `source` in those cells; fast where no cell is a
     // ghost.
-    __device__ void corners(const Source &source, const Real *from, const Ghosts &ghosts,
+    __device__ void neighbours(const Source &source, const Real *from, const Ghosts &ghosts,
                             Real *value) const {
         int plane = z.low - source.first;
         bool inside = x.within(NX) && y.within(NY) && plane >= 0 && plane + 1 < source.count;
@@ -107,7 +107,7 @@ extern "C" __global__ void advect(const Real *__restrict__ source, int first, in
     if (!c.inside()) return;
     DeparturePoint point(c, u[at], v[at], w[at], scale);
     Real value[8];
-    point.corners({first, count}, source, THE_GHOSTS, value);
+    point.neighbours({first, count}, source, THE_GHOSTS, value);
     out[at] = trilinear(value, point);
 }
 
@@ -122,11 +122,11 @@ extern "C" __global__ void advect_velocity(Real *__restrict__ out_u, Real *__res
     DeparturePoint point(c, u[at], v[at], w[at], scale);
     Source planes = {FIRST - 1, PLANES + 2};
     Real value[8];
-    point.corners(planes, u, velocity_ghosts(0), value);
+    point.neighbours(planes, u, velocity_ghosts(0), value);
     out_u[at] = trilinear(value, point);
-    point.corners(planes, v, velocity_ghosts(1), value);
+    point.neighbours(planes, v, velocity_ghosts(1), value);
     out_v[at] = trilinear(value, point);
-    point.corners(planes, w, velocity_ghosts(2), value);
+    point.neighbours(planes, w, velocity_ghosts(2), value);
     out_w[at] = trilinear(value, point);
 }
 
@@ -144,10 +144,10 @@ extern "C" __global__ void correct(const Real *__restrict__ source,
     Ghosts source_ghosts = THE_GHOSTS;
     DeparturePoint there(c, u[at], v[at], w[at], scale), back(c, u[at], v[at], w[at], -scale);
     Real value[8];
-    back.corners(planes, forward, source_ghosts, value);
+    back.neighbours(planes, forward, source_ghosts, value);
     long long here = (long long)(FIRST + c.z - first) * PLANE + c.y * NX + c.x;
     Real corrected = fma((Real)0.5, source[here] - trilinear(value, back), forward[here]);
-    there.corners(planes, source, source_ghosts, value);
+    there.neighbours(planes, source, source_ghosts, value);
     Real least = value[0], most = value[0];
 #pragma unroll
     for (int i = 1; i < 8; ++i) least = fmin(least, value[i]), most = fmax(most, value[i]);

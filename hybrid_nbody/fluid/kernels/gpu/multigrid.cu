@@ -197,7 +197,7 @@ __device__ inline Real between(const Interpolation &along, int i, Real lower, Re
     return along.lower_weight[i] * lower + along.upper_weight[i] * upper;
 }
 
-// At place i of the table of x, in row j of plane k; the table of z counts halo planes.
+// At index i of the table of x, in row j of plane k; the table of z counts halo planes.
 __device__ inline Real prolonged(const Grid &g, const Real *coarse, const Interpolation &along_x,
                                    const Interpolation &along_y, const Interpolation &along_z,
                                    int i, int j, int k) {

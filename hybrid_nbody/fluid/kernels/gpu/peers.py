@@ -97,7 +97,7 @@ class Peers:
         lent = solve.scratch.data.ptr if solve.scratch is not None else 0
         key = (solve.x.data.ptr, solve.b.data.ptr, lent)
         if key not in self.found:
-            arrays = (solve.x, solve.b, solve.spare)
+            arrays = (solve.x, solve.b, solve.work)
             self.found[key] = {array.data.ptr: self._peer_halo(array) for array in arrays}
         return self.found[key]
 

@@ -129,22 +129,22 @@ extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const
 
 // --- the end of a solve by passes ---
 
-// Called after the last launch. Note where the result is: IN_SPARE is 0 if it is in x, 1 if it is
-// in the spare array. If the last launch did more iterations than were needed, note how many single
+// Called after the last launch. Note where the result is: IN_WORK is 0 if it is in x, 1 if it is
+// in the work array. If the last launch did more iterations than were needed, note how many single
 // ones (REDO) lead to the result, and from which array (SOURCE) they start.
 extern "C" __global__ void settle(int launches, int last, int iterations, int *control) {
     if (!control[DONE]) {
         control[REDO] = 0;
-        control[IN_SPARE] = launches & 1;
+        control[IN_WORK] = launches & 1;
         count_iterations(control, launches - 1, last);
     }
     add_solve(control, control[COUNT] < iterations);
     for (int i = 0; i < 3 * MOST; ++i) control[FLAGS + i] = 0;
 }
 
-extern "C" __global__ void copy_back(Real *x, const Real *spare, const int *control) {
-    if (!control[IN_SPARE]) return;
+extern "C" __global__ void copy_back(Real *x, const Real *work, const int *control) {
+    if (!control[IN_WORK]) return;
     long long size = 2 * COLOUR / AT_ONCE, step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step)
-        copy(x + i * AT_ONCE, spare + i * AT_ONCE);
+        copy(x + i * AT_ONCE, work + i * AT_ONCE);
 }

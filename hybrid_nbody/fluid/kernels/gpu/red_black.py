@@ -123,7 +123,7 @@ class ResidentSolve:
 class TiledSolver:
     """Solves by passes of several iterations each (``red_black_tiles.cu``).
 
-    Passes go from the solution's colours to spare ones and back.
+    Passes go from the solution's colours to work colours and back.
 
     Parameters
     ----------
@@ -172,17 +172,17 @@ class TiledSolver:
 
         If colours do not fit into the scratch memory, the first such call makes some to work in.
         """
-        return TiledSolve(self, (x, b, self._spare_colours(scratch)), solve, scratch)
+        return TiledSolve(self, (x, b, self._work_colours(scratch)), solve, scratch)
 
-    def _spare_colours(self, scratch: Array | None) -> Array:
-        """Return colours to work in: at a fixed place of the scratch memory, or our own."""
+    def _work_colours(self, scratch: Array | None) -> Array:
+        """Return colours to work in: at a fixed offset in the scratch memory, or our own."""
         shape = self.systems.colours_shape
         if scratch is not None:
             size = int(np.prod(shape))
             start = -scratch.data.ptr % SCRATCH_ALIGNMENT // scratch.dtype.itemsize
             if start + size <= scratch.size:
                 return scratch[start : start + size].reshape(shape)
-        return self.systems.workspace.array("spare colours", shape, self.systems.dtype)
+        return self.systems.workspace.array("work colours", shape, self.systems.dtype)
 
     def grid(self, count: int) -> tuple[int, int]:
         """Return the blocks of a pass that have tiles: beside each other in x, and rows of them."""
@@ -205,7 +205,7 @@ class TiledSolve:
     solver : TiledSolver
         Launches the passes.
     colours : tuple of array
-        x, b, and spare colours: passes go from x to these and back.
+        x, b, and work colours: passes go from x to these and back.
     solve : Solve
         What is solved.
     scratch : flat array or None
@@ -222,7 +222,7 @@ class TiledSolve:
     def __init__(self, solver: TiledSolver, colours, solve: Solve, scratch: Array | None):
         self.solver = solver
         self.systems = solver.systems
-        self.x, self.b, self.spare = colours
+        self.x, self.b, self.work = colours
         self.solve = solve
         self.scratch = scratch
         self.passes: Sequence[Pass] = self._passes(solver.longest)
@@ -232,7 +232,7 @@ class TiledSolve:
         """Return passes of the longest kind, and single iterations for the rest."""
         long, single = divmod(self.solve.max_iterations, longest)
         counts = [longest] * long + [1] * single
-        ways = ((self.x, self.spare), (self.spare, self.x))
+        ways = ((self.x, self.work), (self.work, self.x))
         return [Pass(index, count, *ways[index % 2]) for index, count in enumerate(counts)]
 
     def run(self, step: Pass) -> None:
@@ -245,7 +245,7 @@ class TiledSolve:
         self._launch("relax", step.iterations, grid, words, early)
 
     def _launch(self, name: str, count: int, grid: tuple[int, int], words: tuple, *more) -> None:
-        arrays = (self.x, self.spare, self.b, self.solver.cuts[count])
+        arrays = (self.x, self.work, self.b, self.solver.cuts[count])
         arguments = (*words, *arrays, *self.numbers, self.systems.control, *more)
         self.solver.launch(name, count, grid, arguments)
 
@@ -263,4 +263,4 @@ class TiledSolve:
             self._launch("redo", 1, self.solver.grid(1), (np.int32(number),))
         module = self.systems.modules["red_black"]
         threads = COPY_BLOCKS * COPY_THREADS
-        module.launch("copy_back", threads, COPY_THREADS, self.x, self.spare, control)
+        module.launch("copy_back", threads, COPY_THREADS, self.x, self.work, control)

@@ -47,8 +47,8 @@ struct Thread {
     Real limit[ROWS];      // of a change that counts; NO_LIMIT where the cell is another tile's
     bool first, last;      // whether the row begins, or ends, with this thread's cells
     __device__ bool owns(int row) const { return limit[row] == limit[row]; }
-    // Whether this is the padding of an odd row.
-    __device__ bool beyond(int odd) const { return NX % 2 && odd && 2 * c + 1 == NX; }
+    // Whether the cell is the padding of an odd row.
+    __device__ bool is_padding(int odd) const { return NX % 2 && odd && 2 * c + 1 == NX; }
 };
 
 __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
@@ -122,10 +122,10 @@ __device__ __forceinline__ bool half_sweep(int h, int t, int step, Columns &colu
             next = e.ghost(Y, true, own);
         Real sum = sum_of(side, same, previous, next, other[r][below], other[r][above]);
         Real delta = product(residual_of(e, own, columns.b[colour][r][at], sum), factor);
-        bool spare = NX % 2 && WALLS_Z &&
-                     t - h + 1 >= GRID_END;  // there `factor` is zero, but padding may be NaN
-        x[r][at] = spare ? own : own + delta;
-        changed |= fabs(delta) > thread.limit[r] && !thread.beyond(odd);
+        bool keep = NX % 2 && WALLS_Z &&
+                    t - h + 1 >= GRID_END;  // there `factor` is zero, but padding may be NaN
+        x[r][at] = keep ? own : own + delta;
+        changed |= fabs(delta) > thread.limit[r] && !thread.is_padding(odd);
     }
     return changed;
 }
@@ -313,15 +313,15 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(LANES *WARPS, 1)
 
-// Launch i of a solve reads x and writes `spare` if i is even, else the reverse. It returns at once
+// Launch i of a solve reads x and writes `work` if i is even, else the reverse. It returns at once
 // if the launch before, of `previous` iterations, had one that changed nothing, or returned at once
 // itself.
-KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, const int *cuts,
+KERNEL relax(int launch, int previous, Real *x, Real *work, const Real *b, const int *cuts,
              EQUATION, Real factor, Real tolerance, int *control,
              const __grid_constant__ EarlyPush early) {
     if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);
     if (previous && iterations_needed(control, launch - 1, previous) <= previous) return;
-    Real *from = launch & 1 ? spare : x, *to = launch & 1 ? x : spare;
+    Real *from = launch & 1 ? work : x, *to = launch & 1 ? x : work;
     if (!FULL_GRID && early.pushers && blockIdx.y == gridDim.y - 1) {
         push_early(to, early);
         return;
@@ -332,12 +332,12 @@ KERNEL relax(int launch, int previous, Real *x, Real *spare, const Real *b, cons
 
 #if K == 1
 // Called after `settle`: repeat single iterations.
-KERNEL redo(int pass, Real *x, Real *spare, const Real *b, const int *cuts, EQUATION, Real factor,
+KERNEL redo(int pass, Real *x, Real *work, const Real *b, const int *cuts, EQUATION, Real factor,
             Real tolerance, int *control) {
     if (pass >= control[REDO]) return;
     bool back = (control[SOURCE] + pass) & 1;
     __shared__ int unread[K];
-    iterate(back ? spare : x, b, back ? x : spare, cuts, THE_EQUATION, factor, tolerance, unread,
+    iterate(back ? work : x, b, back ? x : work, cuts, THE_EQUATION, factor, tolerance, unread,
             nullptr);
 }
 #endif

@@ -47,8 +47,8 @@ enum Word {  // of `control`; the first ones as in kernels.py
     SKIPPED,  // of the present solve
     REDO,
     SOURCE,
-    IN_SPARE,  // what is left to do after a solve by `relax`: see `settle`
-    FLAGS      // three times MOST words
+    IN_WORK,  // what is left to do after a solve by `relax`: see `settle`
+    FLAGS     // three times MOST words
 };
 #define MOST 4  // iterations of a launch
 
@@ -84,7 +84,7 @@ __device__ inline void count_iterations(int *control, int launch, int count) {
     control[DONE] = 1;
     control[REDO] = some < count ? some : 0;
     control[SOURCE] = launch & 1;
-    control[IN_SPARE] = (launch + (some < count ? some : 1)) & 1;
+    control[IN_WORK] = (launch + (some < count ? some : 1)) & 1;
 }
 
 __device__ inline void begin_launch(int *control, int launch, int previous) {
