@@ -92,10 +92,12 @@ cd "$ROOT"
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes load the same modules
 export PIP_NO_COMPILE=no      # which is pip's --no-compile: the checks load a small part of what is installed
 use_environment test docs
-try_extra readers
 note_time "Installation" 0
 
 start_beside "Types: mypy" 240 mypy
+start=$SECONDS
+try_extra readers # the package needs none of them, nor do the checks
+note_time "Installation of readers, beside mypy" "$start"
 check "Style: ruff check" 60 ruff check .
 check "Style: ruff format" 60 ruff format --check .
 check "Layers: import-linter" 60 lint-imports --no-logo --no-cache

@@ -102,6 +102,13 @@ def pytest_configure(config):
         config.pluginmanager.unregister(name="terminalreporter")
 
 
+def pytest_ignore_collect(collection_path):
+    """On several ranks: pass over files without a test marked `mpi`; each rank would import them."""
+    if RANKS == 1 or collection_path.suffix != ".py":
+        return None  # as pytest decides
+    return True if "mark.mpi" not in collection_path.read_text() else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """On several ranks: leave out tests that are not marked `mpi`.
