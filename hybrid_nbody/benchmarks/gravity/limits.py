@@ -4,35 +4,26 @@ Beside them stand accelerations with plain atomic adds, which show what a fixed 
 costs. Their last bits differ from call to call, so that no run uses them.
 """
 
-import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import new_figure
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.harness import measure, options, pictures
-from hybrid_nbody.benchmarks.harness.machine import (
-    Devices,
-    Peak,
-    check_memory,
-    find_devices,
-    measure_peak,
-)
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
 
 SIZE = 131072
@@ -45,6 +36,7 @@ POTENTIAL = "potential"
 JERKS = "with jerks"
 ATOMIC = "atomic adds"
 PACK = "pack"
+KERNELS = (ACCELERATIONS, EQUAL, POTENTIAL, JERKS, ATOMIC, PACK)
 
 # What an interaction needs at least, with d the difference of two positions, s = d^2 + eps^2 and y
 # = 1 / sqrt(s):
@@ -87,103 +79,73 @@ COLUMNS = (
 )
 
 
-class Kernel(NamedTuple):
-    """One kernel to be measured.
-
-    Its name in `INSTRUCTIONS` is None if it has no interactions; ``action(run)``, of a run that is
-    ready to sum, returns what is timed.
-    """
-
-    name: str
-    counts_as: str | None
-    action: Callable[[ProductionRun], Action]
-    equal: bool = False
-
-
-def _accelerations(run: ProductionRun) -> Action:
+def action_of(kernel: str, run: ProductionRun) -> Action:
+    """Return what is timed of a run that is ready to sum."""
+    if kernel == PACK:
+        return partial(run.kernels.pack, run.state)
+    if kernel == POTENTIAL:
+        potential = run.backend.zeros(run.problem.number, "f8")
+        return partial(run.kernels.potential, run.state, potential)
+    if kernel == JERKS:
+        return run.jerks()
+    if kernel == ATOMIC:
+        make = ATOMIC_KERNELS[type(run.kernels)]
+        run.kernels = make(run.backend, run.state, PairForce(run.precision, run.problem.softening))
+        run.kernels.pack(run.state)
     return partial(run.kernels.accelerations, run.state)
-
-
-def _potential(run: ProductionRun) -> Action:
-    return partial(run.kernels.potential, run.state, run.backend.zeros(run.problem.number, "f8"))
-
-
-def _jerks(run: ProductionRun) -> Action:
-    jerk = run.backend.zeros((run.problem.number, 3), "f8")
-    return partial(run.kernels.accelerations_and_jerks, run.state, run.state.velocity, jerk)
-
-
-def _atomic(run: ProductionRun) -> Action:
-    make = ATOMIC_KERNELS[type(run.kernels)]
-    run.kernels = make(run.backend, run.state, PairForce(run.precision, run.problem.softening))
-    run.kernels.pack(run.state)
-    return _accelerations(run)
-
-
-def _pack(run: ProductionRun) -> Action:
-    return partial(run.kernels.pack, run.state)
-
-
-KERNELS = (
-    Kernel(ACCELERATIONS, ACCELERATIONS, _accelerations),
-    Kernel(EQUAL, EQUAL, _accelerations, equal=True),
-    Kernel(POTENTIAL, POTENTIAL, _potential),
-    Kernel(JERKS, JERKS, _jerks),
-    Kernel(ATOMIC, ACCELERATIONS, _atomic),
-    Kernel(PACK, None, _pack),
-)
 
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench limits`` and return the exit code."""
     repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
-    devices = find_devices("gpu")
-    check_memory(devices, asked or [SIZE])
+    devices = machine.find_devices("gpu")
+    machine.check_memory(devices, asked or [SIZE])
     limits = Limits(devices, repeats)
     tasks = [limits.task(*row) for row in chosen(sorted(asked))]
     return carry_out(Plan("limits", COLUMNS, tasks, draw, limits.conclude), devices, arguments)
 
 
-def chosen(asked: Sequence[int]) -> list[tuple[str, int, Kernel]]:
+def chosen(asked: Sequence[int]) -> list[tuple[str, int, str]]:
     """Return (precision, bodies, kernel) of each row; without sizes asked for, the default ones."""
-    few = [] if asked else [("single", number, KERNELS[0]) for number in SINGLE_SIZES]
+    few = [] if asked else [("single", number, ACCELERATIONS) for number in SINGLE_SIZES]
     return few + list(product(PRECISIONS, asked or [SIZE], KERNELS))
 
 
 class Limits:
     """The rows, and what they say of the GPU."""
 
-    def __init__(self, devices: Devices, repeats: int):
+    def __init__(self, devices: machine.Devices, repeats: int):
         self.backend = devices.gpu
         self.repeats = repeats
-        self.peak = cache(lambda: measure_peak(devices.gpu))
+        self.peak = cache(lambda: machine.measure_peak(devices.gpu))
         self.problem = cache(massive_box)
 
-    def task(self, precision: str, number: int, kernel: Kernel) -> Task:
+    def task(self, precision: str, number: int, kernel: str) -> Task:
         """Return what measures a row."""
         section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
-        label = f"{number} bodies, {kernel.name}"
-        return Task(section, label, partial(self._row, precision, number, kernel))
+        measured = partial(self._row, precision, number, kernel)
+        return Task(section, f"{number} bodies, {kernel}", measured)
 
-    def _row(self, precision: str, number: int, kernel: Kernel, rows: list[Row], stop: Stop) -> Row:
+    def _row(self, precision: str, number: int, kernel: str, rows: list[Row], stop: Stop) -> Row:
         problem = self.problem(number)
-        if kernel.equal:
+        if kernel == EQUAL:
             problem = replace(problem, mass=np.ones_like(problem.mass))
         run = ProductionRun(self.backend, precision, problem)
         run.force()
-        taken = timed(self.backend, kernel.action(run), self.repeats, stop)
-        row = {"precision": precision, "bodies": number, "kernel": kernel.name} | taken.columns
-        if kernel.counts_as is None:
+        taken = timed(self.backend, action_of(kernel, run), self.repeats, stop)
+        row = {"precision": precision, "bodies": number, "kernel": kernel} | taken.columns
+        if kernel == PACK:
             return row
         rate = number**2 / taken.median
-        most, limited_by = ceiling(self.peak(), precision, kernel.counts_as)
+        counts_as = ACCELERATIONS if kernel == ATOMIC else kernel
+        most, limited_by = ceiling(self.peak(), precision, counts_as)
         kernels = run.kernels
         return row | {
             "times_a_pair": kernels.times_a_pair,
-            "targets": kernels.jerk_targets if kernel.name == JERKS else kernels.targets,
+            "targets": kernels.jerk_targets if kernel == JERKS else kernels.targets,
             "interactions_per_s": rate,
-            "instructions": INSTRUCTIONS[precision][kernel.counts_as],
+            "instructions": INSTRUCTIONS[precision][counts_as],
             "ceiling": most,
             "limited_by": limited_by,
             "share_of_ceiling": rate / most,
@@ -201,7 +163,7 @@ class Limits:
         return lines
 
 
-def ceiling(peak: Peak, precision: str, kernel: str) -> tuple[float, str]:
+def ceiling(peak: machine.Peak, precision: str, kernel: str) -> tuple[float, str]:
     """Return the interactions/s that a kernel's arithmetic allows, and what limits them."""
     slots = peak.double if precision == "double" else peak.single
     allowed = slots / INSTRUCTIONS[precision][kernel]
@@ -221,7 +183,7 @@ def costs(head: str, fixed: float | None, atomic: float | None, pack: float | No
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate of each kernel as a bar, and its ceiling as a line across."""
-    rows = [row for row in rows if row.get("interactions_per_s")]
+    rows = pictures.having(rows)
     figure = new_figure(1.0 + 0.2 * len(rows))
     axes = figure.subplots()
     names: dict[int, str] = {}
@@ -253,31 +215,27 @@ EXACT = (
 ROUNDED = "atomicAdd(sums.rows + (size_t)component * Sum::words * sums.slots + slot, value);"
 
 
-def replaced(source: Path, old: str, new: str) -> str:
-    """Return a source with a statement replaced, which must stand there once."""
-    text = source.read_text()
-    if text.count(old) != 1:
-        raise RuntimeError(f"{source.name} does not hold, once, the statement that adds: {old}")
-    return text.replace(old, new)
+class AtomicSource(NamedTuple):
+    """A ``.cu`` file with one statement in the place of another, which must stand there once."""
+
+    file: Path
+    old: str
+    new: str
+
+    def read_text(self) -> str:
+        """Return the source."""
+        text = self.file.read_text()
+        if text.count(self.old) != 1:
+            name = self.file.name
+            raise RuntimeError(f"{name} does not hold, once, the statement that adds: {self.old}")
+        return text.replace(self.old, self.new)
 
 
-def atomic_text() -> str:
-    """Return ``pair_force.cu`` with the parts of a target added up at once, in any order."""
-    return replaced(gpu.SOURCE, KEPT, ADDED)
+PAIR_FORCE: Any = AtomicSource(gpu.SOURCE, KEPT, ADDED)
+"""The parts of a target added up at once, in any order."""
 
-
-def atomic_pairs_text() -> str:
-    """Return ``symmetric.cu`` with what tiles add to a body rounded as it comes, in any order."""
-    return replaced(pairs.SOURCE, EXACT, ROUNDED)
-
-
-@contextmanager
-def file_of(text: str) -> Iterator[Path]:
-    """Lend a file that holds a text."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "atomic.cu"
-        path.write_text(text)
-        yield path
+SYMMETRIC: Any = AtomicSource(symmetric.SOURCE, EXACT, ROUNDED)
+"""Sums of tiles rounded as they are added to a body, in any order."""
 
 
 class AtomicKernels(gpu.Kernels):
@@ -287,8 +245,7 @@ class AtomicKernels(gpu.Kernels):
         super().__init__(backend, state, pair_force)
         number = len(state.mass)
         macros = gpu.defines(pair_force.precision, self.layout, self.tuning, number, number)
-        with file_of(atomic_text()) as path:
-            self.module = CudaModule(backend, path, macros, gpu.OPTIONS)
+        self.module = CudaModule(backend, PAIR_FORCE, macros, gpu.OPTIONS)
 
     def accelerations(self, state) -> None:
         """Fill ``state.acceleration``, after `pack`."""
@@ -297,21 +254,19 @@ class AtomicKernels(gpu.Kernels):
         super().accelerations(state)
 
     def _partial(self, components):
-        """Return what a part is added to."""
         return self.result
 
     def _combine(self, state, scale, partial, result) -> None:
         """Do nothing: the parts are added up already."""
 
 
-class AtomicPairKernels(pairs.Kernels):
-    """The same of each pair once."""
+class AtomicSymmetricKernels(symmetric.Kernels):
+    """The same of a symmetric force."""
 
     def __init__(self, backend, state, pair_force):
         super().__init__(backend, state, pair_force)
-        with file_of(atomic_pairs_text()) as path:
-            self.symmetric = CudaModule(backend, path, pairs.defines())
+        self.symmetric = CudaModule(backend, SYMMETRIC, symmetric.defines())
 
 
-ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, pairs.Kernels: AtomicPairKernels}
+ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, symmetric.Kernels: AtomicSymmetricKernels}
 """With plain atomic adds, by the kernels that they stand beside."""

@@ -10,13 +10,7 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import BLACK, SKY, new_figure
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.benchmarks.harness import measure, options, pictures
-from hybrid_nbody.benchmarks.harness.machine import (
-    Devices,
-    check_memory,
-    find_devices,
-    measure_peak,
-)
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box, rates
@@ -44,8 +38,8 @@ def run(arguments: Namespace) -> int:
     """Carry out ``bench sizes`` and return the exit code."""
     repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
-    devices = find_devices(arguments.backend)
-    check_memory(devices, asked or SIZES[:1])
+    devices = machine.find_devices(arguments.backend)
+    machine.check_memory(devices, asked or SIZES[:1])
     sweep = Sweep(devices, sorted(asked or SIZES), repeats, math.inf if asked else LONGEST_ROW)
     tasks = [
         task
@@ -60,11 +54,13 @@ def run(arguments: Namespace) -> int:
 class Sweep:
     """All rows: those of each backend and precision at every size."""
 
-    def __init__(self, devices: Devices, sizes: Sequence[int], repeats: int, longest: float):
+    def __init__(
+        self, devices: machine.Devices, sizes: Sequence[int], repeats: int, longest: float
+    ):
         self.sizes = sizes
         self.repeats = repeats
         self.longest = longest
-        self.peak = cache(lambda: measure_peak(devices.gpu))
+        self.peak = cache(lambda: machine.measure_peak(devices.gpu))
         self.problem = cache(massive_box)
 
     def tasks(self, backend: Backend, precision: str) -> Iterator[Task]:
@@ -96,10 +92,9 @@ class Sweep:
         for precision in PRECISIONS:
             if series(rows, "cpu", precision) and series(rows, "gpu", precision):
                 found = crossover(rows, precision)
+                text = "and the CPU do not cross"
                 if found:
                     text = f"is faster than the CPU from about {found[0]:.0f} bodies on"
-                else:
-                    text = "and the CPU do not cross"
                 lines.append(f"{precision}: the GPU {text}")
         return lines
 
@@ -134,14 +129,16 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     axes = figure.subplots()
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    rows = [row for row in rows if row.get("interactions_per_s")]
+    rows = pictures.having(rows)
     crossovers = {name: crossover(rows, name) for name in pictures.distinct(rows, "precision")}
     for (device, precision), group in pictures.groups(rows, "device", "precision"):
         name = f"{device.upper()}, {precision}"
         found = crossovers[precision]
         if device == "gpu" and found:
             name += f": faster from {found[0]:.0f} bodies"
-        _draw_line(axes, group, "o-" if device == "gpu" else "s--", name)
+        look = {"color": pictures.PRECISION_COLOURS[precision], "markersize": 3.5, "label": name}
+        style = "o-" if device == "gpu" else "s--"
+        pictures.draw_line(axes, group, "bodies", "interactions_per_s", style, **look)
     star: pictures.Look = {"markersize": 11, "mec": BLACK, "mew": 0.6, "zorder": 4}
     for precision, found in crossovers.items():
         if found:
@@ -156,13 +153,6 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     axes.legend(loc="lower right")
     figure.suptitle(pictures.machine_title(facts))
     return figure
-
-
-def _draw_line(axes: Axes, rows: list[Row], style: str, name: str) -> None:
-    bodies = [row["bodies"] for row in rows]
-    rate = [row["interactions_per_s"] for row in rows]
-    colour = pictures.PRECISION_COLOURS[rows[0]["precision"]]
-    axes.plot(bodies, rate, style, color=colour, markersize=3.5, label=name)
 
 
 def _draw_ceiling(axes: Axes, rows: list[Row]) -> None:

@@ -28,10 +28,8 @@ MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 NAMES = {"gpu": "GPU alone", "cpu": "CPU in the GPU's role, alone"}
 
 ROW_SECONDS = 2.0
-"""About as long as the timings of a row may take: slow ones are repeated less often."""
-
 FEWEST = 3
-"""Timings of a slow row."""
+"""About as long as the timings of a row may take, and the fewest of a slow one."""
 
 COLUMNS = (
     Column("kind", "alone: a device by itself; near: near the optimum; everywhere; auto"),
@@ -96,31 +94,22 @@ class Problem:
 
     def __init__(self, main: Backend, helper: Backend, precision: str, number: int, repeats: int):
         self.main = main
-        self.head: Row = {
-            "precision": precision,
-            "bodies": number,
-            "main": main.description,
-            "helper": helper.description,
-        }
+        self.head: Row = {"precision": precision, "bodies": number}
+        self.head |= {"main": main.description, "helper": helper.description}
+        devices = f"{helper.description} beside {main.description}"
+        self.section = f"{number} bodies, {precision}: {devices}"
         backend = HybridBackend(main, helper, 0.0)
         self.force = cache(lambda: SharedForce(backend, precision, number, repeats))
 
     def tasks(self) -> Iterator[Task]:
         """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
-        yield self._task(verdict.ALONE, NAMES[self.main.name], lambda rows: 0.0)
-        yield self._task(verdict.ALONE, "CPU alone", lambda rows: 1.0)
+        yield self._task(verdict.ALONE, NAMES[self.main.name], partial(fixed, 0.0))
+        yield self._task(verdict.ALONE, "CPU alone", partial(fixed, 1.0))
         for multiple in MULTIPLES:
             yield self._task(verdict.NEAR, f"{multiple:g} × optimum", partial(near, multiple))
         for share in SHARES:
             yield self._task(verdict.EVERYWHERE, f"{share:.0%}", partial(fixed, share))
         yield Task(self.section, verdict.AUTO, self._auto)
-
-    @property
-    def section(self) -> str:
-        """Title of the table."""
-        head = self.head
-        devices = f"{head['helper']} beside {head['main']}"
-        return f"{head['bodies']} bodies, {head['precision']}: {devices}"
 
     def _task(self, kind: str, label: str, share_of: Callable[[list[Row]], float]) -> Task:
         head = self.head | {"kind": kind, "label": label}
@@ -137,11 +126,8 @@ class Problem:
         if head["kind"] == verdict.ALONE:
             return row
         seconds = verdict.alone(own)
-        against_alone = min(seconds) / taken.median
-        return row | {
-            "expected_s": verdict.expected(share, *seconds),
-            "against_alone": against_alone,
-        }
+        row["expected_s"] = verdict.expected(share, *seconds)
+        return row | {"against_alone": min(seconds) / taken.median}
 
     def _auto(self, rows: list[Row], stop: Stop) -> Row:
         """Let the program choose, and compare its choice with the better device alone."""
@@ -150,12 +136,9 @@ class Problem:
         stop()
         choice = force.kernels.choose(force.state)
         better, taken = force.in_turn(0.0 if main <= cpu else 1.0, choice.share, stop)
-        row = (
-            self.head
-            | {"kind": verdict.AUTO, "label": verdict.AUTO}
-            | self._columns(choice.share, taken)
-        )
+        row = self.head | {"kind": verdict.AUTO, "label": verdict.AUTO}
         return row | {
+            **self._columns(choice.share, taken),
             "expected_s": verdict.expected(choice.share, main, cpu),
             "against_alone": ratio(better, taken),
             "better_s": better.median,
@@ -226,7 +209,7 @@ class SharedForce:
         return batch, calls, measure.affordable(self.repeats, seconds * calls, ROW_SECONDS, FEWEST)
 
     def _batch(self, share: float, calls: int) -> Action:
-        """Return a function that does some forces, after which the bodies are where they were."""
+        """Return a function that computes some forces, which leave the bodies where they were."""
         self.kernels.fix(share)
         return lambda: self.kernels.run(self.state, FORCE_ALONE, calls)
 

@@ -100,7 +100,7 @@ class Calibration:
         made = self.backend, head["precision"], self.problem(number)
         run = ProductionRun(*made, symmetric=False, tuning=variant(head))
         checked = {"error_median": check(run, number, stop)["error_median"]}
-        taken = MEASURES[head["sum"]](run, self.repeats, stop)
+        taken = times_of(head["sum"], run, self.repeats, stop)
         return head | taken.columns | {"interactions_per_s": number**2 / taken.median} | checked
 
     def conclude(self, rows: Sequence[Row]) -> list[str]:
@@ -136,24 +136,18 @@ def variant(row: Row) -> Tuning:
     return Tuning(0, ((number, int(choice)),), jerk_targets)
 
 
-def _time_accelerations(run: ProductionRun, repeats: int, stop: Stop) -> Times:
-    return timed(run.backend, run.force, repeats, stop)
+def times_of(what: str, run: ProductionRun, repeats: int, stop: Stop) -> Times:
+    """Return the times of a sum, or of a step.
 
-
-def _time_jerks(run: ProductionRun, repeats: int, stop: Stop) -> Times:
-    jerk = run.backend.zeros((run.problem.number, 3), "f8")
-    both = partial(run.kernels.accelerations_and_jerks, run.state, run.state.velocity, jerk)
-    return timed(run.backend, both, repeats, stop)
-
-
-def _time_steps(run: ProductionRun, repeats: int, stop: Stop) -> Times:
-    """Time whole batches as a run does them: they launch graphs, which no graph can capture."""
+    Steps are timed in batches, as a run does them: they launch graphs, which no graph can capture.
+    """
+    if what == ACCELERATIONS:
+        return timed(run.backend, run.force, repeats, stop)
+    if what == JERKS:
+        return timed(run.backend, run.jerks(), repeats, stop)
     batch = partial(run.kernels.run, run.state, StepPlan(LEAPFROG, run.problem.dt), STEPS)
     batch()
     return measure.timings(run.backend, batch, repeats, stop, STEPS)
-
-
-MEASURES = {ACCELERATIONS: _time_accelerations, JERKS: _time_jerks, STEP: _time_steps}
 
 
 def fastest(rows: Sequence[Row], what: str) -> dict[int, str]:
@@ -175,13 +169,13 @@ def choose(rows: Sequence[Row]) -> Tuning:
 
 
 def _merged(choices: dict[int, str]) -> tuple[tuple[int, int], ...]:
-    """Return pairs (bodies, targets), one for neighbouring sizes with the same choice."""
-    pairs: list[tuple[int, int]] = []
+    """Return (bodies, targets) of each choice, once for neighbouring sizes that share it."""
+    found: list[tuple[int, int]] = []
     for number, choice in choices.items():
-        if pairs and pairs[-1][1] == int(choice):
-            pairs.pop()
-        pairs.append((number, int(choice)))
-    return tuple(pairs)
+        if found and found[-1][1] == int(choice):
+            found.pop()
+        found.append((number, int(choice)))
+    return tuple(found)
 
 
 TITLES = {
@@ -210,11 +204,9 @@ def _shown(value: int | tuple) -> str:
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the rates of a section: a row a size, a column a choice, the fastest in bold."""
     best = fastest(rows, rows[0]["sum"])
-    lines = []
-    for (number,), group in pictures.groups(rows, "bodies"):
-        rates = {row["choice"]: row["interactions_per_s"] for row in group}
-        lines.append((str(number), rates, best[number]))
-    return measure.pivot_table("bodies", pictures.distinct(rows, "choice"), lines)
+    bold = [row for row in rows if row["choice"] == best[row["bodies"]]]
+    names = (lambda row: str(row["bodies"]), lambda row: row["choice"])
+    return measure.pivot_table("bodies", rows, *names, bold)
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:

@@ -58,7 +58,7 @@ def _conclusion(rows: list[Row]) -> dict[str, Any]:
     main, cpu = alone(rows)
     bodies = rows[0]["bodies"]
     share = optimum(main, cpu)
-    measured = [row for row in rows if row.get("median_s") and row["kind"] != AUTO]
+    measured = [row for row in pictures.having(rows, "median_s") if row["kind"] != AUTO]
     best = min(measured, key=lambda row: row["median_s"])
     found = {
         "precision": rows[0]["precision"],
@@ -128,7 +128,7 @@ MARKS = {"best": RING | {"label": "best measured"}, "auto": STAR | {"label": "ch
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw two panels a problem: the time of a force against the share, and near the optimum."""
-    found = problems([row for row in rows if row.get("median_s")])
+    found = problems(pictures.having(rows, "median_s"))
     count = max(len(found), 1)
     figure = new_figure(1.0 + 2.5 * count)
     for panels, own in zip(figure.subplots(count, 2, squeeze=False), found, strict=False):

@@ -95,7 +95,7 @@ def scatter(row: Row) -> float:
 
 
 def compared(old: Saved, new: Saved, allowed: float) -> list[Row]:
-    """Return a row of `COLUMNS` for each row that both results have.
+    """Return a row of `COLUMNS` for each row that both results have, in the order of the new ones.
 
     Raise `InputError` if they are of different benchmarks, or have no row in common.
     """
@@ -104,34 +104,31 @@ def compared(old: Saved, new: Saved, allowed: float) -> list[Row]:
             f"{old.path} holds results of `bench {old.benchmark}`, {new.path} of "
             f"`bench {new.benchmark}`; compare two of the same benchmark"
         )
-    rows = []
-    for name in old.rows.keys() & new.rows.keys():
-        before, after = old.rows[name], new.rows[name]
-        ratio = speed(before) / speed(after)
-        rows.append(
-            {
-                "row": name,
-                "old_s": before.get("median_s"),
-                "new_s": after.get("median_s"),
-                "median_s": after.get("median_s"),
-                "ratio": ratio,
-                "scatter": math.hypot(scatter(before), scatter(after)),
-                "verdict": "slower" if ratio > 1 + allowed else "",
-            }
-        )
-    if not rows:
+    common = [name for name in new.rows if name in old.rows]
+    if not common:
         raise InputError(f"{old.path} and {new.path} have no measured row in common")
-    order = list(new.rows)
-    return sorted(rows, key=lambda row: order.index(row["row"]))
+    return [_compared(name, old.rows[name], new.rows[name], allowed) for name in common]
+
+
+def _compared(name: str, before: Row, after: Row, allowed: float) -> Row:
+    ratio = speed(before) / speed(after)
+    return {
+        "row": name,
+        "old_s": before.get("median_s"),
+        "new_s": after.get("median_s"),
+        "median_s": after.get("median_s"),
+        "ratio": ratio,
+        "scatter": math.hypot(scatter(before), scatter(after)),
+        "verdict": "slower" if ratio > 1 + allowed else "",
+    }
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
     """Return what two machines differ in, apart from the release of this program."""
-    names = [name for name in {**old, **new} if name != "hybrid_nbody"]
     return {
         name: f"{old.get(name, 'unknown')} and {new.get(name, 'unknown')}"
-        for name in names
-        if old.get(name) != new.get(name)
+        for name in {**old, **new}
+        if name != "hybrid_nbody" and old.get(name) != new.get(name)
     }
 
 

@@ -18,7 +18,7 @@ from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.harness.measure import Action, seconds_of
+from hybrid_nbody.benchmarks.harness.measure import Action, counted, seconds_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.gpu.layout import Layout
 
@@ -26,10 +26,9 @@ PACKAGES = ("numpy", "numba", "llvmlite", "matplotlib")
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
-HOST_BYTES_PER_BODY = 512
-DEVICE_BYTES_PER_BODY = 512
-"""Upper bounds on what a size needs: the bodies in float64 and float32, the order of the sources,
-workspace."""
+BYTES_PER_BODY = 512
+"""Upper bound on what a body needs, on the host and on a GPU: its state in float64 and float32, the
+order of the sources, workspace."""
 
 COMPONENTS = 6
 """Most sums of a target, of which a GPU keeps one for each part: an acceleration and a jerk."""
@@ -52,10 +51,7 @@ every kernel."""
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices that there are to measure: all cores of this process, and the first GPU.
-
-    `no_gpu` says why there is no GPU.
-    """
+    """The devices to measure: all cores of this process, the first GPU, or why there is none."""
 
     cpu: CpuBackend
     gpu: Any  # GpuBackend or None
@@ -70,7 +66,7 @@ class Devices:
     def description(self) -> str:
         """The machine in one line."""
         facts = self.facts
-        cpu = f"{facts['cpu']}, {facts['threads']} thread{'s' if facts['threads'] > 1 else ''}"
+        cpu = f"{facts['cpu']}, {counted(facts['threads'], 'thread')}"
         if self.gpu is None:
             return f"{cpu}; no GPU: {self.no_gpu}"
         return f"{cpu}; {facts['gpu']}, {facts['multiprocessors']} multiprocessors"
@@ -86,10 +82,7 @@ def cores() -> int:
 def find_devices(asked: str = "auto") -> Devices:
     """Return the devices of this machine: ``cpu`` leaves a GPU alone, and ``gpu`` demands one.
 
-    Raises
-    ------
-    InputError
-        If there is no GPU and one is demanded, or the process is one of several ranks.
+    Raise `InputError` if one is demanded and missing, or the process is one of several ranks.
     """
     _refuse_ranks()
     cpu = CpuBackend(cores())
@@ -122,21 +115,14 @@ def _refuse_ranks() -> None:
 def check_memory(
     devices: Devices, sizes: Sequence[int], option: str = "--sizes", ranks: int = 1
 ) -> None:
-    """Check that the largest number of bodies fits in memory, on each of the ranks of a node.
-
-    Raises
-    ------
-    InputError
-        If it does not, saying which option asked for it, how much it needs and how much there is.
-    """
+    """Raise `InputError` if the largest number of bodies does not fit, on each rank of a node."""
     largest = max(sizes)
     partial_sums = Layout.of(largest).parts * COMPONENTS * 8
-    bytes_per_body = {IN_MEMORY: HOST_BYTES_PER_BODY * ranks}
-    bytes_per_body[ON_GPU] = DEVICE_BYTES_PER_BODY + partial_sums
+    bytes_per_body = {IN_MEMORY: BYTES_PER_BODY * ranks, ON_GPU: BYTES_PER_BODY + partial_sums}
     for where, free in memories(devices):
         each = bytes_per_body[where]
-        what, fits = f"{option}: {largest} bodies need", f"; at most {free // each} bodies fit"
-        check_fit(what, largest * each, where, free, fits)
+        what = f"{option}: {largest} bodies need"
+        check_fit(what, largest * each, where, free, f"; at most {free // each} bodies fit")
 
 
 IN_MEMORY = "in memory"

@@ -5,7 +5,7 @@ A device does the same in a row, again and again, the first time left out.
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -53,22 +53,20 @@ class Times:
 
     @property
     def mean(self) -> float:
-        """Mean over the timings."""
         return statistics.fmean(self.seconds)
 
     @property
     def sd(self) -> float:
-        """Standard deviation over the timings; zero for a single one."""
+        """The standard deviation; zero for a single timing."""
         return statistics.stdev(self.seconds) if len(self.seconds) > 1 else 0.0
 
     @property
     def median(self) -> float:
-        """Median over the timings."""
         return statistics.median(self.seconds)
 
     @property
     def columns(self) -> Row:
-        """Return the columns of a table that describe the timings."""
+        """The columns of a table that describe the timings."""
         return {
             "mean_s": self.mean,
             "sd_s": self.sd,
@@ -76,6 +74,17 @@ class Times:
             "repeats": len(self.seconds),
             "calls": self.calls,
         }
+
+
+def alike(rows: Iterable[Row], head: Row, *keys: str) -> list[Row]:
+    """Return the rows that agree with `head` in some columns."""
+    return [row for row in rows if all(row.get(key) == head.get(key) for key in keys)]
+
+
+def speedup(rows: Iterable[Row], head: Row, seconds: float, *keys: str) -> Row:
+    """Return the speed-up over the first measured row that agrees in some columns."""
+    first = next((row for row in alike(rows, head, *keys) if row.get("median_s")), None)
+    return {"speedup": first["median_s"] / seconds if first else 1.0}
 
 
 def seconds_of(backend: Backend, action: Action) -> float:
@@ -103,7 +112,7 @@ def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
     action()
     stop()
     calls = calls_for(seconds_of(backend, action))
-    batch = BATCHES[backend.name](backend, action, calls)
+    batch = _batch(backend, action, calls)
     if calls > 1:  # a single call is warm by now
         stop()
         batch()
@@ -120,20 +129,14 @@ def affordable(repeats: int, seconds: float, most_seconds: float, fewest: int = 
     return max(min(repeats, fewest), min(repeats, int(most_seconds / max(seconds, 1e-9))))
 
 
-def _one_after_another(backend: Backend, action: Action, calls: int) -> Action:
+def _batch(backend: Any, action: Action, calls: int) -> Action:
+    """Return calls in a row; on a GPU a graph, so that launches by the host do not count."""
+
     def batch() -> None:
         for _ in range(calls):
             action()
 
-    return batch
-
-
-def _captured(backend: Any, action: Action, calls: int) -> Action:
-    """Return one launch of a captured graph: the host's time to launch kernels does not count."""
-    return backend.capture(_one_after_another(backend, action, calls))
-
-
-BATCHES = {"cpu": _one_after_another, "gpu": _captured}
+    return backend.capture(batch) if backend.name == "gpu" else batch
 
 
 def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, float] | None:
@@ -181,6 +184,16 @@ def digits(count: int) -> Callable[[float], str]:
     return show
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {noun}{'s' if number > 1 else ''}"
+
+
+def doubling(most: int) -> list[int]:
+    """Return 1, 2, 4, … and `most`."""
+    return [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
+
+
 UNITS = {"": 1, "ms": 1e3, "M": 1e-6, "G": 1e-9}
 
 
@@ -199,18 +212,9 @@ def shown(value: Any, how: Show) -> str:
 class Column:
     """A column of a benchmark's results.
 
-    Attributes
-    ----------
-    key, meaning : str
-        Its name in CSV and JSON, and what it is, with its unit.
-    title : str
-        Its head in the terminal's table; a column without one is left out there.
-    show : str or callable
-        See `Show`.
-    rank : int
-        Where a terminal is too narrow, columns of the highest rank are left out first.
-    note : str
-        Key of what is added to the text in brackets, if the row has it.
+    `key` is its name in CSV and JSON, and `meaning` says what it is, with its unit. A terminal's
+    table shows those with a `title`; where it is too narrow, columns of the highest `rank` are left
+    out first. `note` is the key of what is added to the text in brackets, if the row has it.
     """
 
     key: str
@@ -254,18 +258,14 @@ def timing_columns(
     What was timed is said as in ``" of a step"``, and what a timing is the mean of as in ``steps``;
     `rank` is that of the mean, and the rate has some significant figures.
     """
+    rate = Column("interactions_per_s", "interactions/s at the median")
     return (
         Column("mean_s", f"mean time{of} in s", "mean\nms", "4 ms", rank),
         Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", "2 ms", 2),
         Column("median_s", f"median time{of} in s", "median\nms", "4 ms"),
         Column("repeats", "timings"),
         Column("calls", f"{several} in a row that a timing is the mean of"),
-        Column(
-            "interactions_per_s",
-            "interactions/s at the median",
-            "G inter-\nactions/s",
-            f"{figures} G",
-        ),
+        rate.shown("G inter-\nactions/s", f"{figures} G"),
     )
 
 
@@ -293,16 +293,22 @@ def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
     return result
 
 
-def pivot_table(first: str, titles: Sequence[object], lines: Sequence[Sequence]) -> Table:
-    """Return a table of rates in two dimensions.
-
-    A line has a name, rates by the titles of columns, and the title of the rate that stands out.
-    """
+def pivot_table(
+    first: str,
+    rows: Sequence[Row],
+    line_of: Callable[[Row], str],
+    title_of: Callable[[Row], str],
+    best: Sequence[Row],
+) -> Table:
+    """Return a table of rates: each row in the line and column of these names, the best in bold."""
+    titles = list(dict.fromkeys(map(title_of, rows)))
+    cells: dict[str, dict[str, Text]] = {}
+    for row in rows:
+        text = Text(shown(row["interactions_per_s"], "3 G"), "bold" if row in best else "")
+        cells.setdefault(line_of(row), {})[title_of(row)] = text
     result = Table(box=None, pad_edge=False, header_style="bold")
     for title in (first, *titles):
-        result.add_column(str(title), justify="right")
-    for name, rates, best in lines:
-        texts = [digits(3)(rates[title] * 1e-9) if title in rates else "" for title in titles]
-        styles = ["bold" if title == best else "" for title in titles]
-        result.add_row(name, *map(Text, texts, styles))
+        result.add_column(title, justify="right")
+    for name, found in cells.items():
+        result.add_row(name, *(found.get(title, "") for title in titles))
     return result

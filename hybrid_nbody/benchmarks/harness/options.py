@@ -19,10 +19,7 @@ SHARE = {"": 1.0, "%": 0.01}
 
 
 class Option(NamedTuple):
-    """An option of a benchmark: its flag and what stands for its value, its help and its default.
-
-    It is a switch if nothing stands for a value and there is no choice of words.
-    """
+    """An option of a benchmark: a flag and its value, if it is no switch, help and a default."""
 
     flag: str
     help: str
@@ -54,10 +51,9 @@ OVERWRITE = Option("--overwrite", "replace earlier results in that directory")
 class Benchmark(NamedTuple):
     """A benchmark.
 
-    `entry` carries it out: a name below `hybrid_nbody.benchmarks` of a function that takes the
-    arguments and, with `mpi`, the communicator of several ranks, and returns the exit code. What
-    draws the rows stands beside it: ``draw`` in place of ``run``. `keys` are the columns that tell
-    rows apart. Options for the output are added to all.
+    `entry` names a function below `hybrid_nbody.benchmarks`, of the arguments and, with `mpi`, the
+    communicator of several ranks, which carries it out and returns the exit code; ``draw`` in place
+    of ``run`` draws the rows. `keys` are the columns that tell rows apart.
     """
 
     name: str
@@ -69,7 +65,7 @@ class Benchmark(NamedTuple):
     aliases: tuple[str, ...] = ()
 
     def add_arguments(self, parser: ArgumentParser, path: Callable) -> None:
-        """Add all options; `path` reads the name of a directory."""
+        """Add all options and those of the output; `path` reads the name of a directory."""
         for option in (*self.options, OVERWRITE):
             option.add(parser)
         folder = Path("output") / f"bench-{self.name}"

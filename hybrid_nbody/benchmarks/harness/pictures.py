@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION, our_look
-from hybrid_nbody.benchmarks.harness.measure import Row
+from hybrid_nbody.benchmarks.harness.measure import Row, counted
 from hybrid_nbody.output.summary import with_prefix
 
 Look = dict[str, Any]
@@ -41,7 +41,7 @@ def png(draw: Draw, rows: Sequence[Row], facts: Facts, dpi: int = DPI) -> bytes:
 
 def machine_title(facts: Facts, device: str = "") -> str:
     """Return the machine in a line: its processor, its GPU, or both."""
-    cpu = f"{facts['cpu']}, {facts['threads']} thread{'s' if facts['threads'] > 1 else ''}"
+    cpu = f"{facts['cpu']}, {counted(facts['threads'], 'thread')}"
     parts = {"gpu": cpu, "cpu": facts.get("gpu", "")}
     return ", ".join(text for other, text in parts.items() if text and other != device)
 
@@ -55,6 +55,11 @@ def groups(rows: Iterable[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
     """Return the values of some columns, and the rows in a row that have them."""
     found = groupby(rows, key=lambda row: tuple(row[key] for key in keys))
     return [(values, list(group)) for values, group in found]
+
+
+def having(rows: Iterable[Row], key: str = "interactions_per_s") -> list[Row]:
+    """Return the rows that have a figure: those that were measured."""
+    return [row for row in rows if row.get(key)]
 
 
 def rate_text(rate: float) -> str:
@@ -93,6 +98,12 @@ def size_axis(axes: Axes, sizes: Iterable[float], base: float = 10) -> None:
     """Scale the x axis by logarithms, with ticks at some sizes alone."""
     axes.set_xscale("log", base=base)
     fixed_ticks(axes.xaxis, sizes)
+
+
+def draw_line(axes: Axes, rows: Iterable[Row], x: str, y: str, style: str, **look: Any) -> None:
+    """Draw one column of rows against another."""
+    points = [(row[x], row[y]) for row in rows]
+    axes.plot(*zip(*points, strict=True), style, **look)
 
 
 def draw_bar(axes: Axes, y: float, length: float, colour: str, height: float = 0.72) -> None:

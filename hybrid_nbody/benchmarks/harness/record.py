@@ -35,10 +35,7 @@ PROGRAM = "hybrid_nbody"
 class Results:
     """The directory of one benchmark, claimed for files of its name and kept up to date.
 
-    Raises
-    ------
-    InputError
-        The folder cannot be used, or holds anything that is not to be replaced.
+    Raise `InputError` if it cannot be used, or holds anything that is not to be replaced.
     """
 
     def __init__(
@@ -47,7 +44,7 @@ class Results:
         self.folder = folder
         self.columns = columns
         self.rows: list[Row] = []
-        self.csv, self.json, self.picture = (folder / f"{name}.{end}" for end in ENDINGS)
+        self.csv, self.json, self.picture = _files(folder, name)
         self.header = {
             "program": PROGRAM,
             "benchmark": name,
@@ -74,6 +71,10 @@ class Results:
         content = {**self.header, "ended": _now(), "outcome": outcome, "rows": self.rows}
         write_whole(self.json, compact_json(content).encode(), "results")
 
+    def files(self) -> list[str]:
+        """Return the names of the files that there are."""
+        return [path.name for path in (self.csv, self.json, self.picture) if path.exists()]
+
 
 ENDINGS = ("csv", "json", "png")
 
@@ -87,10 +88,7 @@ def compact_json(content: dict[str, Any]) -> str:
 
 
 def claim(folder: Path, name: str, overwrite: bool) -> None:
-    """Make `folder` for the results of a benchmark, and remove earlier ones from it.
-
-    Raise `InputError`, and change nothing, if it cannot be used or holds anything else.
-    """
+    """Make `folder` for the results of a benchmark, and remove earlier ones, after `check`."""
     check(folder, name, overwrite)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +100,7 @@ def claim(folder: Path, name: str, overwrite: bool) -> None:
 
 
 def check(folder: Path, name: str, overwrite: bool) -> None:
-    """Check that `claim` will succeed; raise the same errors and change nothing."""
+    """Raise `InputError` if a folder cannot be used, or holds anything else; change nothing."""
     full = folder.absolute()
     existing = next(path for path in (full, *full.parents) if path.exists())
     if not existing.is_dir():
@@ -151,8 +149,7 @@ Agree = Callable[[bool], bool]
 class Task(NamedTuple):
     """One row to be measured, in a section, by the label that progress shows.
 
-    ``measure(rows, stop)`` takes the rows so far and a function that raises `Stopped`; it returns
-    the row.
+    ``measure(rows, stop)``, of the rows so far and a function that raises `Stopped`, returns it.
     """
 
     section: str
@@ -163,16 +160,9 @@ class Task(NamedTuple):
 class Plan(NamedTuple):
     """A whole benchmark.
 
-    Attributes
-    ----------
-    draw : callable
-        Takes the rows and the facts of the machine; returns a figure.
-    conclude : callable, optional
-        Takes the rows; returns lines, or tables, to show at the end.
-    tabulate : callable, optional
-        Takes the columns, the rows of a section and the width of the terminal; returns a table.
-    summarise : callable, optional
-        Takes the rows; returns a dict, what the JSON says of them as a whole.
+    Of its rows, ``draw(rows, facts)`` returns a figure, ``conclude(rows)`` lines or tables to show
+    at the end, and ``summarise(rows)`` a dict for the JSON; ``tabulate(columns, rows, width)``
+    returns the table of a section.
     """
 
     name: str
@@ -187,14 +177,8 @@ class Plan(NamedTuple):
 def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree = bool) -> int:
     """Measure all tasks, write everything, and return the exit code: 0, or 75 if it was stopped.
 
-    `agree` is for several ranks that measure together; see `follow`.
-
-    Raises
-    ------
-    InputError
-        The output directory cannot be used; nothing is changed then.
-    FileError
-        A file cannot be written.
+    `agree` is for several ranks that measure together; see `follow`. Raise `InputError`, and change
+    nothing, if the output directory cannot be used, and `FileError` if a file cannot be written.
     """
     results = Results(plan.name, arguments.output, plan.columns, devices.facts, arguments.overwrite)
     console = open_console()
@@ -212,17 +196,13 @@ def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree =
         picture = png(plan.draw, results.rows, devices.facts)
         write_whole(results.picture, picture, "picture")
     kept = "" if finished else f"{outcome}: {len(results.rows)} of {len(plan.tasks)} rows kept; "
-    files = [path.name for path in (results.csv, results.json, results.picture) if path.exists()]
-    said = f"{kept}results in {results.folder}: {', '.join(files)}"
+    said = f"{kept}results in {results.folder}: {', '.join(results.files())}"
     console.print(said, highlight=False, soft_wrap=True)
     return 0 if finished else STOPPED_EARLY
 
 
 def follow(plan: Plan, agree: Agree) -> int:
-    """Take part in the tasks that the root carries out, on another rank; return the exit code.
-
-    All ranks measure a task together, and each gets the same row.
-    """
+    """Measure the tasks with the root, on another rank; return the exit code."""
     rows: list[Row] = []
     with StopSignals() as signals:
         stop = _stopper(signals, agree)

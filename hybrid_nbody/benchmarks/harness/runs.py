@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop, targets_within, timed
+from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, targets_within, timed
 from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels, reference
@@ -26,34 +26,25 @@ POSITION_TOLERANCE = 0.005
 
 FIRST = 32
 SPREAD = 96
-"""Bodies that are checked: the first ones, which every rung moves, and others spread over the
-rest."""
+"""Bodies that are checked: the first ones, which every rung moves, and others among the rest."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Bodies at rest, and one step of semi-implicit Euler: v += dt a(x), then x += dt v (G = 1).
+    """Bodies at rest, and one step of semi-implicit Euler: v += dt a(x), then x += dt v (G = 1)."""
 
-    Attributes
-    ----------
-    position : (N, 3) array of float32
-    mass : (N,) array of float32
-    softening, dt : float
-    """
-
-    position: NDArray
-    mass: NDArray
+    position: NDArray  # (N, 3), float32
+    mass: NDArray  # (N,), float32
     softening: float
     dt: float
 
     @property
     def number(self) -> int:
-        """Number of bodies."""
+        """The number of bodies N."""
         return len(self.mass)
 
     @property
     def eps2(self) -> np.float32:
-        """Softening squared."""
         return np.float32(self.softening**2)
 
     @cached_property
@@ -69,18 +60,9 @@ class Problem:
         return reference.accelerations(*bodies, self.softening, targets=list(self.sample))
 
     def check(self, position: NDArray, velocity: NDArray, targets: int) -> dict[str, float]:
-        """Compare a step of the first `targets` bodies with the reference.
+        """Compare positions and velocities after a step of the first bodies with the reference.
 
-        Parameters
-        ----------
-        position, velocity : (N, 3) array
-            After the step.
-
-        Returns
-        -------
-        dict
-            Largest difference of a coordinate and the share of bodies within `POSITION_TOLERANCE`;
-            median and largest error of the acceleration, relative to its own length.
+        Errors of accelerations are relative to their own length.
         """
         done = self.sample[self.sample < targets]
         true = self.acceleration[: len(done)]
@@ -157,8 +139,8 @@ class LoopRun(BodyRun):
 class ProductionRun(BodyRun):
     """A step by the kernels of a run.
 
-    Each pair is computed once if `symmetric`, by default where runs would do so for such bodies;
-    `options` are more arguments of the kernels, such as ``tuning``.
+    The force is `symmetric` by default where runs would have it so for such bodies; `options` are
+    more arguments of the kernels, such as ``tuning``.
     """
 
     def __init__(
@@ -173,10 +155,9 @@ class ProductionRun(BodyRun):
         self.precision = precision
         mass = problem.mass.astype("f8")
         self.state = make_state(backend, slice(0, problem.number), mass)
+        order = given_order(problem.number)
         if PRECISIONS[precision].local:
             order = spatial_order(problem.position.astype("f8"))
-        else:
-            order = given_order(problem.number)
         set_order(backend, self.state, order)
         if symmetric is None:
             symmetric = is_applicable([backend.name], precision, mass, problem.softening)
@@ -193,6 +174,11 @@ class ProductionRun(BodyRun):
         """Compute the accelerations of all bodies."""
         self.kernels.pack(self.state)
         self.kernels.accelerations(self.state)
+
+    def jerks(self) -> Action:
+        """Return what computes the accelerations and jerks of all bodies, packed before."""
+        jerk = self.backend.zeros((self.problem.number, 3), "f8")
+        return partial(self.kernels.accelerations_and_jerks, self.state, self.state.velocity, jerk)
 
     def step(self, targets: int) -> None:
         self.force()

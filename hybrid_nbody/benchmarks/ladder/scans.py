@@ -17,7 +17,7 @@ from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLIO
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, alike, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import box, massive_box, measured
 from hybrid_nbody.benchmarks.ladder import rungs
@@ -48,12 +48,9 @@ def run_threads(arguments: Namespace) -> int:
     """Carry out ``bench threads`` and return the exit code."""
     repeats = options.repeats(arguments)
     most = cores()
+    counts = list(range(1, most + 1)) if most <= SEVERAL else measure.doubling(most)
     if arguments.threads is not None:
         counts = options.numbers("--threads", arguments.threads, 1, most)
-    elif most <= SEVERAL:
-        counts = list(range(1, most + 1))
-    else:
-        counts = [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
     sizes = options.sizes(arguments, [16384 if most <= SEVERAL else 65536])
     devices = find_devices("cpu")
     check_memory(devices, sizes)
@@ -73,8 +70,7 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
         if missing:
             return head | {"note": missing}
         row = head | measured(loop.make(backend, problem()), repeats, stop)
-        alike = [other for other in rows if (other["bodies"], other["loop"]) == (number, loop.name)]
-        fewest = alike[0] if alike else row
+        fewest = next(iter(alike(rows, head, "bodies", "loop")), row)
         speedup = row["interactions_per_s"] / fewest["interactions_per_s"]
         return row | {"speedup": speedup, "efficiency": speedup * fewest["threads"] / count}
 
@@ -85,7 +81,7 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
 
 def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw rate and efficiency against threads for each loop at the largest size."""
-    rows = [row for row in rows if row.get("interactions_per_s")]
+    rows = pictures.having(rows)
     number = max((row["bodies"] for row in rows), default=0)
     figure = new_figure(3.2)
     left, right = figure.subplots(1, 2)
@@ -113,13 +109,8 @@ def _draw_loop(left: Axes, right: Axes, name: str, rows: list[Row], colour: str)
     rate = np.array([row["interactions_per_s"] for row in rows])
     left.plot(threads, rate, "o-", color=colour, markersize=4, label=name)
     left.plot(threads, rate[0] * threads / threads[0], ":", color=colour, linewidth=1)
-    below: pictures.Look = {
-        "xytext": (0, -11),
-        "textcoords": "offset points",
-        "ha": "center",
-        "fontsize": 7,
-    }
-    left.annotate(pictures.rate_text(rate[-1]), (threads[-1], rate[-1]), **below)
+    below: pictures.Look = {"xytext": (0, -11), "textcoords": "offset points", "ha": "center"}
+    left.annotate(pictures.rate_text(rate[-1]), (threads[-1], rate[-1]), fontsize=7, **below)
     right.plot(threads, [row["efficiency"] for row in rows], "o-", color=colour, markersize=4)
 
 
@@ -156,15 +147,11 @@ def run_blocks(arguments: Namespace) -> int:
 def check_blocks(blocks: Sequence[int], limit: int) -> None:
     """Raise `InputError` if the device cannot launch blocks of these sizes, naming its limit."""
     if max(blocks) > limit:
-        raise InputError(
-            f"--blocks: {max(blocks)} threads are too many: "
-            f"this GPU launches at most {limit} a block"
-        )
+        most = f"this GPU launches at most {limit} a block"
+        raise InputError(f"--blocks: {max(blocks)} threads are too many: {most}")
 
 
-def _block_tasks(
-    number: int, shapes: list[tuple[int, int]], repeats: int, devices: Devices
-) -> Iterator[Task]:
+def _block_tasks(number: int, shapes: list, repeats: int, devices: Devices) -> Iterator[Task]:
     problem = cache(lambda: massive_box(number))
     fewest = devices.facts["multiprocessors"]
     section = (
@@ -184,22 +171,19 @@ def _block_tasks(
 
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the rates of one size: a row a block size, a column an unroll factor."""
+
+    def line_of(row: Row) -> str:
+        return f"{row['block']}{' ' if row['fills'] else '*'}"
+
     best = max(rows, key=lambda row: row["interactions_per_s"])
-    lines = []
-    for block, fills in sorted({(row["block"], row["fills"]) for row in rows}):
-        own = [row for row in rows if row["block"] == block]
-        rates = {f"unroll {row['unroll']}": row["interactions_per_s"] for row in own}
-        bold = f"unroll {best['unroll']}" if best["block"] == block else None
-        lines.append((f"{block}{' ' if fills else '*'}", rates, bold))
-    titles = [f"unroll {unroll}" for unroll in sorted({row["unroll"] for row in rows})]
-    return measure.pivot_table("block", titles, lines)
+    title_of = "unroll {unroll}".format_map
+    return measure.pivot_table("block", rows, line_of, title_of, [best])
 
 
 def best_lines(rows: Sequence[Row]) -> list[str]:
     """Return the best block size and unroll factor of each size, in words."""
     lines = []
-    for number in pictures.distinct(rows, "bodies"):
-        own = [row for row in rows if row["bodies"] == number]
+    for (number,), own in pictures.groups(rows, "bodies"):
         best = max(own, key=lambda row: row["interactions_per_s"])
         rate = digits(3)(best["interactions_per_s"] * 1e-9)
         shape = f"blocks of {best['block']}, unroll {best['unroll']}"
@@ -209,13 +193,12 @@ def best_lines(rows: Sequence[Row]) -> list[str]:
 
 def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw a heat map a size, with the rule N / p >= multiprocessors marked."""
-    sizes = pictures.distinct(rows, "bodies")
+    sizes = pictures.groups(rows, "bodies")
     across = min(2, len(sizes))
     down = -(-len(sizes) // across)
     figure = new_figure(0.5 + 2.9 * down)
     panels = figure.subplots(down, across, squeeze=False).ravel()
-    for axes, size in zip(panels, sizes, strict=False):
-        own = [row for row in rows if row["bodies"] == size]
+    for axes, ((size,), own) in zip(panels, sizes, strict=False):
         _draw_map(axes, own)
         _mark_rule(axes, sorted({row["block"] for row in own}), size, facts["multiprocessors"])
     for axes in panels[len(sizes) :]:

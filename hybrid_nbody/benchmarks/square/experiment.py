@@ -257,16 +257,14 @@ def _tasks(
     problem = cache(partial(square, number))
 
     def row_of(rung: Rung, rows: list[Row], stop: Stop) -> Row:
-        row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
+        row: Row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
         row |= rung.kernel._asdict() if rung.kernel else {}
         if missing := rung.missing(devices):
             return row | {"note": missing}
         made = rung.make(getattr(devices, rung.device), problem())
         row |= runs.measured(made, repeats, stop)
         devices.cpu.use()  # one rung takes a single thread
-        peers = [peer for peer in rows if (peer["part"], peer["bodies"]) == (part, number)]
-        timed = [peer["median_s"] for peer in [*peers, row] if peer.get("median_s")]
-        return row | {"speedup": timed[0] / row["median_s"]}
+        return row | measure.speedup(rows, row, row["median_s"], "part", "bodies")
 
     for rung in rungs:
         yield Task(TITLES[part].format(number), rung.name, partial(row_of, rung))
@@ -329,6 +327,10 @@ def _gains(rows: Sequence[Row]) -> Iterator[str]:
 
 # --- the picture ----------------------------------------------------------------------------------
 
+LINES: tuple[pictures.Look, ...] = (
+    {"marker": "o", "color": BLUE},
+    {"marker": "s", "color": VERMILLION},
+)
 MARKERS = "os^Dv*"
 
 CLOSEST = 1.2
@@ -337,7 +339,7 @@ CLOSEST = 1.2
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the time of a step against the number of bodies, in two panels."""
-    rows = [row for row in rows if row.get("median_s")]
+    rows = pictures.having(rows, "median_s")
     figure = new_figure(4.0)
     left, right = figure.subplots(1, 2)
     _draw_threads(left, rows)
@@ -350,14 +352,10 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw the fastest rung with N and with N x N threads, and where they cross."""
     axes.set_title("the fastest rung on the GPU", loc="left")
     found = {threads: fastest(rows, threads) for threads in ("N", "N x N")}
-    for (threads, times), style, colour in zip(
-        found.items(), ("o-", "s-"), (BLUE, VERMILLION), strict=True
-    ):
+    for (threads, times), look in zip(found.items(), LINES, strict=True):
         if times:
-            name = f"{threads} threads"
-            axes.plot(
-                list(times), list(times.values()), style, color=colour, markersize=4, label=name
-            )
+            points = list(times), list(times.values())
+            axes.plot(*points, **look, markersize=4, label=f"{threads} threads")
     if not all(found.values()):
         axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=GREY)
         axes.set(xticks=[], yticks=[])
@@ -374,8 +372,9 @@ def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_title("one thread, all threads and a GPU", loc="left")
     lines = pictures.groups(sorted(rows, key=lambda row: row["rung"]), "rung")
     for ((name,), group), colour, marker in zip(lines, BODY_COLOURS, MARKERS, strict=False):
-        points = sorted((row["bodies"], row["median_s"]) for row in group)
-        axes.plot(*zip(*points, strict=True), f"{marker}-", color=colour, markersize=4, label=name)
+        ordered = sorted(group, key=lambda row: row["bodies"])
+        look = {"color": colour, "markersize": 4, "label": name}
+        pictures.draw_line(axes, ordered, "bodies", "median_s", f"{marker}-", **look)
     if rows:
         _style(axes, {row["bodies"] for row in rows})
         axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)

@@ -12,11 +12,12 @@ from support.paper import PaperGpu
 
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.gravity import limits
+from hybrid_nbody.benchmarks.harness import machine
 from hybrid_nbody.benchmarks.harness.machine import INSTRUCTIONS, Devices, Peak
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu import symmetric as pairs
+from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
@@ -37,8 +38,8 @@ def rows(tmp_path, monkeypatch):
 
     def run(sizes=None):
         devices = Devices(SimpleNamespace(threads=1), PaperGpu(paper_seconds))
-        monkeypatch.setattr(limits, "find_devices", lambda asked: devices)
-        monkeypatch.setattr(limits, "measure_peak", lambda backend: PEAK)
+        monkeypatch.setattr(machine, "find_devices", lambda asked: devices)
+        monkeypatch.setattr(machine, "measure_peak", lambda backend: PEAK)
         assert (
             limits.run(
                 SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)
@@ -54,7 +55,7 @@ def rows(tmp_path, monkeypatch):
 def test_every_kernel_against_its_ceiling(rows, capsys):
     found = {(row["precision"], row["kernel"]): row for row in rows("512")}
     assert set(found) == {
-        (precision, kernel.name) for precision in PRECISIONS for kernel in limits.KERNELS
+        (precision, kernel) for precision in PRECISIONS for kernel in limits.KERNELS
     }
     row = found["double", limits.EQUAL]
     assert row["interactions_per_s"] == pytest.approx(512**2 / (SUM + SECONDS["combine"]))
@@ -72,7 +73,7 @@ def test_every_kernel_against_its_ceiling(rows, capsys):
 
 
 def test_the_sizes_by_default():
-    chosen = [(precision, number, kernel.name) for precision, number, kernel in limits.chosen(None)]
+    chosen = limits.chosen(None)
     assert chosen[:3] == [
         ("single", number, limits.ACCELERATIONS) for number in (16384, 65536, 131072)
     ]
@@ -110,27 +111,27 @@ def test_without_a_gpu(tmp_path):
 def test_atomic_adds_compile(precision, architecture):
     macros = gpu.defines(precision, Layout.of(131072), DEFAULTS[precision], 131072, 131072)
     assert b"accelerations\0" in compile_to_cubin(
-        limits.atomic_text(), compile_options(macros, gpu.OPTIONS), architecture
+        limits.PAIR_FORCE.read_text(), compile_options(macros, gpu.OPTIONS), architecture
     )
 
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
-def test_atomic_adds_of_pairs_compile(architecture):
+def test_atomic_adds_of_the_symmetric_force_compile(architecture):
     cubin = compile_to_cubin(
-        limits.atomic_pairs_text(), compile_options(pairs.defines()), architecture
+        limits.SYMMETRIC.read_text(), compile_options(symmetric.defines()), architecture
     )
     assert b"accelerations\0" in cubin
 
 
-def test_a_statement_that_is_gone_is_told(monkeypatch):
-    monkeypatch.setattr(limits, "KEPT", "no such statement;")
+def test_a_statement_that_is_gone_is_told():
+    source = limits.PAIR_FORCE._replace(old="no such statement;")
     with pytest.raises(
         RuntimeError, match=r"^pair_force\.cu does not hold, once, .* no such statement;$"
     ):
-        limits.atomic_text()
+        source.read_text()
 
 
-def test_atomic_adds_of_pairs_take_the_place_of_exact_ones():
+def test_atomic_adds_of_the_symmetric_force_take_the_place_of_exact_ones():
     backend = PaperGpu(paper_seconds)
     run = ProductionRun(backend, "single", massive_box(LEAST_BODIES))
     kernels = limits.ATOMIC_KERNELS[type(run.kernels)](
