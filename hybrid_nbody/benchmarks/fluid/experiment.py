@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILLION, new_figure
-from hybrid_nbody.benchmarks.fluid.layouts import BLOCKS_PART, CONVERGENCE_PART, LAYOUTS_PART
+from hybrid_nbody.benchmarks.fluid import layouts
 from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
 from hybrid_nbody.benchmarks.fluid.problems import Settings
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
@@ -41,13 +41,7 @@ COLUMNS = (
     Column("same_bits", "whether the model gives the same bits on a small grid", "bits", "", 3),
 )
 
-PARTS = {
-    "phases": PHASES_PART,
-    "layouts": LAYOUTS_PART,
-    "convergence": CONVERGENCE_PART,
-    "blocks": BLOCKS_PART,
-    "solvers": SOLVERS_PART,
-}
+PARTS = {part.name: part for part in (PHASES_PART, *layouts.PARTS, SOLVERS_PART)}
 
 SMALLEST = 4
 
@@ -73,7 +67,7 @@ def run(arguments: Namespace) -> int:
     chosen = [PARTS[part] for part in parts]
     for part in chosen:
         check_memory(devices, part.option, settings.edges(part, "gpu"))
-    tasks = [task for part in chosen for task in part.tasks(part, settings)]
+    tasks = [task for part in chosen for task in part.tasks(settings)]
     if not tasks:
         left = f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}"
         raise InputError(f"{left}: it needs a GPU")
@@ -107,8 +101,8 @@ def best_lines(rows: Sequence[Row]) -> list[str]:
     lines = []
     for part, what in (("blocks", "block"), ("layouts", "layout")):
         for device in ("cpu", "gpu"):
-            own = [row for row in rows if (row["part"], row["device"]) == (part, device)]
-            own = [row for row in own if row.get("updates_per_s")]
+            found = measure.alike(rows, {"part": part, "device": device}, "part", "device")
+            own = pictures.having(found, "updates_per_s")
             if own:
                 best = max(own, key=lambda row: row["updates_per_s"])
                 rate = f"{best['updates_per_s'] * 1e-9:.3g} G cell-iterations/s"
@@ -123,12 +117,14 @@ LABEL_SIZE = 6.5
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the parts that have rows, one below the other: phases as lines, all else as bars."""
-    parts = pictures.groups([row for row in rows if row.get("median_s")], "part")
+    parts = pictures.groups(pictures.having(rows, "median_s"), "part")
     heights = [_height(part, group) for (part,), group in parts] or [1.0]
     figure = new_figure(0.6 + sum(heights) + 0.45 * len(heights))
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, ((part,), group) in zip(panels, parts, strict=False):
-        PANELS[part](axes, group)
+        panel, title = PANELS[part]
+        panel(axes, group)
+        axes.set_title(title, loc="left")
     figure.suptitle(pictures.machine_title(facts))
     return figure
 
@@ -142,10 +138,11 @@ def _height(part: str, rows: list[Row]) -> float:
 def _draw_phases(axes: Axes, rows: list[Row]) -> None:
     """Draw the time of a step against the size, a line a phase."""
     for name, colour in zip(pictures.distinct(rows, "rung"), LINE_COLOURS, strict=False):
-        points = [(row["cells"], row["median_s"]) for row in rows if row["rung"] == name]
-        axes.plot(*zip(*points, strict=True), "o-", color=colour, markersize=3.5, label=name)
-        edge, seconds = points[-1]
-        pictures.write_beside(axes, time_text(seconds), edge, seconds, LABEL_SIZE)
+        own = [row for row in rows if row["rung"] == name]
+        look = {"color": colour, "markersize": 3.5, "label": name}
+        pictures.draw_line(axes, own, "cells", "median_s", "o-", **look)
+        seconds = own[-1]["median_s"]
+        pictures.write_beside(axes, time_text(seconds), own[-1]["cells"], seconds, LABEL_SIZE)
     axes.set_xscale("log")
     axes.set_yscale("log")
     exponents = np.log10([row["median_s"] for row in rows])
@@ -155,7 +152,6 @@ def _draw_phases(axes: Axes, rows: list[Row]) -> None:
     pictures.fixed_ticks(axes.xaxis, {row["cells"] for row in rows}, "{:.0f}³")
     pictures.decades(axes.yaxis, time_text)
     axes.set_xlabel("cells")
-    axes.set_title("Phases: time of a step of the plume", loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -191,42 +187,34 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
 
 def _draw_layouts(axes: Axes, rows: list[Row]) -> None:
     """Draw the rate of each layout, with a line where copying its bytes would end."""
-    compared = [row for row in rows if row.get("share_of_copy")]
+    compared = pictures.having(rows, "share_of_copy")
     limited = [row | {"limit": row["updates_per_s"] / row["share_of_copy"]} for row in compared]
+    _draw_rates(axes, limited)
+
+
+def _draw_rates(axes: Axes, rows: list[Row]) -> None:
+    """Draw cell-iterations a second, and the share of a copy where there is one."""
 
     def text(row: Row) -> str:
-        return f"{rate_text(row['updates_per_s'])}, {row['share_of_copy']:.0%}"
+        share = f", {row['share_of_copy']:.0%}" if "limit" in row else ""
+        return f"{rate_text(row['updates_per_s'])}{share}"
 
-    _draw_bars(axes, limited, "updates_per_s", rate_text, text)
-    axes.set_title("Layouts: cell-iterations/s (line: a copy of as many bytes)", loc="left")
-
-
-def _draw_rates(title: str) -> Callable:
-    """Return a panel of cell-iterations a second."""
-
-    def panel(axes: Axes, rows: list[Row]) -> None:
-        key = "updates_per_s"
-        _draw_bars(axes, rows, key, rate_text, lambda row: rate_text(row[key]))
-        axes.set_title(f"{title}: cell-iterations/s", loc="left")
-
-    return panel
+    _draw_bars(axes, rows, "updates_per_s", rate_text, text)
 
 
 def _draw_solvers(axes: Axes, rows: list[Row]) -> None:
     """Draw the time of each solve, with its iterations."""
 
     def text(row: Row) -> str:
-        count = row["iterations"]
-        return f"{time_text(row['median_s'])}, {count} iteration{'s' if count > 1 else ''}"
+        return f"{time_text(row['median_s'])}, {measure.counted(row['iterations'], 'iteration')}"
 
     _draw_bars(axes, rows, "median_s", time_text, text)
-    axes.set_title("Solvers: time to a relative residual of 0.001", loc="left")
 
 
 PANELS = {
-    "phases": _draw_phases,
-    "layouts": _draw_layouts,
-    "convergence": _draw_rates("Convergence tests"),
-    "blocks": _draw_rates("Shapes of blocks, interleaved arrays"),
-    "solvers": _draw_solvers,
+    "phases": (_draw_phases, "Phases: time of a step of the plume"),
+    "layouts": (_draw_layouts, "Layouts: cell-iterations/s (line: a copy of as many bytes)"),
+    "convergence": (_draw_rates, "Convergence tests: cell-iterations/s"),
+    "blocks": (_draw_rates, "Shapes of blocks, interleaved arrays: cell-iterations/s"),
+    "solvers": (_draw_solvers, "Solvers: time to a relative residual of 0.001"),
 }

@@ -7,7 +7,7 @@ arrays, where the test decides whether a loop becomes vector code. No test is ev
 do the same iterations.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.fluid import problems, sweeps
-from hybrid_nbody.benchmarks.fluid.problems import SMALL, Part, Settings, task
+from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part
 from hybrid_nbody.benchmarks.harness.machine import copy_rate, fastest
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop
-from hybrid_nbody.benchmarks.harness.record import Task
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, speedup
+from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS
+from hybrid_nbody.fluid.stencil import POISSON
 
 ITERATIONS = 20
 """In a row, as a solve does them."""
@@ -49,6 +50,19 @@ COPY_TIMINGS = 40
 COPY = "copy"
 
 
+class Copy(NamedTuple):
+    """A rung: a copy within the memory of a device."""
+
+    device: str
+    name: str = COPY
+    threads: int | None = None
+
+    def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
+        """Return what a copy moves."""
+        rate = COPY_RATES[self.device](backend)
+        return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
+
+
 class Layout(NamedTuple):
     """A rung: a way to relax, or to test for convergence.
 
@@ -60,6 +74,7 @@ class Layout(NamedTuple):
     device: str
     make: Callable[[Any, problems.Cells], Any]
     bytes_per_cell: float = 0
+    threads: int | None = None
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
         """Return times, rate and check of the iterations."""
@@ -70,7 +85,7 @@ class Layout(NamedTuple):
         rate = int(np.prod(cells)) / taken.median
         row = {**taken.columns, **checked, "updates_per_s": rate}
         if not self.bytes_per_cell:
-            return row | problems.speedup(rows, head, taken.median, "part", "cells", "device")
+            return row | speedup(rows, head, taken.median, "part", "cells", "device")
         moved = rate * self.bytes_per_cell
         row |= {"bytes_per_cell": self.bytes_per_cell, "bytes_per_s": moved}
         copies = [other for other in rows if other["rung"] == COPY]
@@ -78,31 +93,30 @@ class Layout(NamedTuple):
         return row | ({"share_of_copy": moved / rates[-1]} if rates and rates[-1] else {})
 
 
+MANY = "{} iterations in one pass (model)"
 LAYOUTS = (
     Layout("interleaved, two half sweeps", "cpu", sweeps.InterleavedLoops, INTERLEAVED),
     Layout("colours apart, a sweep each", "cpu", sweeps.ModelSweeps, APART),
     Layout("both colours in one pass", "cpu", sweeps.one_pass_on_cpu, APART),
-    Layout(
-        f"{sweeps.CPU_PASS} iterations in one pass (model)",
-        "cpu",
-        sweeps.passes_on_cpu,
-        APART / sweeps.CPU_PASS,
-    ),
+    Layout(MANY.format(sweeps.CPU_PASS), "cpu", sweeps.passes_on_cpu, APART / sweeps.CPU_PASS),
     Layout("interleaved, two half sweeps", "gpu", sweeps.PlainKernels, INTERLEAVED),
     Layout("colours apart, a sweep each", "gpu", sweeps.ModelSweeps, APART),
     Layout("both colours in one pass", "gpu", sweeps.fused_colours, APART),
-    Layout(
-        f"{LONGEST_PASS} iterations in one pass (model)",
-        "gpu",
-        sweeps.model_passes,
-        APART / LONGEST_PASS,
-    ),
+    Layout(MANY.format(LONGEST_PASS), "gpu", sweeps.model_passes, APART / LONGEST_PASS),
 )
 
+SHAPES = tuple(
+    Layout("x".join(map(str, shape)), "gpu", partial(sweeps.PlainKernels, block=shape), INTERLEAVED)
+    for shape in BLOCKS
+)
+
+on_one_thread = partial(Layout, threads=1)
 STRATEGIES = (
-    Layout("never", "cpu", partial(sweeps.ColourLoops, note="nothing")),
-    Layout("changed cells counted, an integer", "cpu", partial(sweeps.ColourLoops, note="count")),
-    Layout("largest change, a float", "cpu", partial(sweeps.ColourLoops, note="largest")),
+    on_one_thread("never", "cpu", partial(sweeps.ColourLoops, note="nothing")),
+    on_one_thread(
+        "changed cells counted, an integer", "cpu", partial(sweeps.ColourLoops, note="count")
+    ),
+    on_one_thread("largest change, a float", "cpu", partial(sweeps.ColourLoops, note="largest")),
     Layout("never", "gpu", sweeps.PlainKernels),
     Layout("one flag, every thread writes", "gpu", partial(sweeps.OneFlag, "flag_of_threads")),
     Layout("one flag, once a block (model)", "gpu", partial(sweeps.OneFlag, "flag_of_blocks")),
@@ -110,50 +124,32 @@ STRATEGIES = (
     Layout("largest change, read by the host", "gpu", sweeps.ReadByHost),
 )
 
-PLACES = {"cpu": "one thread of the CPU", "gpu": "GPU"}
-
-
-def layout_tasks(part: Part, settings: Settings) -> Iterator[Task]:
-    """Yield a task for the copy and for each layout of each device."""
-    for device in filter(settings.wants, part.sizes):
-        (edge,) = settings.edges(part, device)
-        section = f"Layouts, {edge}^3 cells, {device.upper()}: a red-black iteration"
-        head = {"part": "layouts", "cells": edge, "device": device}
-        yield task(section, head | {"rung": COPY}, copy_row, settings)
-        for layout in LAYOUTS:
-            if layout.device == device:
-                measure = partial(layout.row, settings.repeats)
-                yield task(section, head | {"rung": layout.name}, measure, settings)
-
-
-def block_tasks(part: Part, settings: Settings) -> Iterator[Task]:
-    """Yield a task for each shape of block."""
-    (edge,) = settings.edges(part, "gpu")
-    section = f"Blocks, interleaved arrays, {edge}^3 cells, GPU: a red-black iteration"
-    for shape in BLOCKS if settings.wants("gpu") else ():
-        name = "x".join(map(str, shape))
-        layout = Layout(name, "gpu", partial(sweeps.PlainKernels, block=shape), INTERLEAVED)
-        head = {"part": "blocks", "cells": edge, "device": "gpu", "rung": name, "block": name}
-        yield task(section, head, partial(layout.row, settings.repeats), settings)
-
-
-def convergence_tasks(part: Part, settings: Settings) -> Iterator[Task]:
-    """Yield a task for each strategy of each device and size."""
-    for device in filter(settings.wants, part.sizes):
-        for edge in settings.edges(part, device):
-            where = f"Convergence, {edge}^3 cells, {PLACES[device]}"
-            section = f"{where}: an iteration of {ITERATIONS} in a row"
-            for strategy in STRATEGIES:
-                if strategy.device == device:
-                    head = {"part": "convergence", "cells": edge, "rung": strategy.name}
-                    head["device"] = device
-                    measure = partial(strategy.row, settings.repeats)
-                    yield task(section, head, measure, settings, threads=1)
-
-
-LAYOUTS_PART = Part("--large", {"cpu": (256,), "gpu": (512,)}, layout_tasks)
-BLOCKS_PART = Part("--large", LAYOUTS_PART.sizes, block_tasks)
-CONVERGENCE_PART = Part("--sizes", {"cpu": (84,), "gpu": (84, 168, 336)}, convergence_tasks)
+LARGE = {"cpu": (256,), "gpu": (512,)}
+PARTS = (
+    Part(
+        "layouts",
+        "--large",
+        LARGE,
+        "Layouts, {edge}^3 cells, {device}: a red-black iteration",
+        (Copy("cpu"), Copy("gpu"), *LAYOUTS),
+    ),
+    Part(
+        "convergence",
+        "--sizes",
+        {"cpu": (84,), "gpu": (84, 168, 336)},
+        "Convergence, {edge}^3 cells, {device} (a CPU: one thread): "
+        f"an iteration of {ITERATIONS} in a row",
+        STRATEGIES,
+    ),
+    Part(
+        "blocks",
+        "--large",
+        LARGE,
+        "Blocks, interleaved arrays, {edge}^3 cells, {device}: a red-black iteration",
+        SHAPES,
+        also="block",
+    ),
+)
 
 
 def iteration_times(made: Any, cells: problems.Cells, repeats: int, stop: Stop):
@@ -187,13 +183,8 @@ def _small_result(made: Any) -> NDArray:
 
 @cache
 def _truth() -> NDArray:
-    return problems.relaxed(SMALL, CHECKED_ITERATIONS)
-
-
-def copy_row(backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
-    """Return what a copy within the memory moves."""
-    rate = COPY_RATES[backend.name](backend)
-    return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
+    x, b = (field.astype(float) for field in problems.random_fields(SMALL))
+    return reference.relax(x, b, POISSON, FREE_SLIP, CHECKED_ITERATIONS)[0]
 
 
 def copy_rate_of_memory(backend: Any) -> float:

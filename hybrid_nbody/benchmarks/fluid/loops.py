@@ -131,9 +131,8 @@ def relaxing_plane(note, zero):
 def relaxing(note, zero):
     """Return a function that does iterations on colours.
 
-    It takes x, b, 1 / diagonal, the tolerance, the most iterations, room for (2, nz) numbers, which
-    become what `relaxing_plane` returns of each plane, and their limit: if none is larger, the
-    iterations end.
+    It takes x, b, 1 / diagonal, the tolerance, the most iterations, a (2, nz) array for what
+    `relaxing_plane` returns of each plane, and a limit: iterations end if nothing there is larger.
     """
     relax_plane = relaxing_plane(note, zero)
 
@@ -153,10 +152,15 @@ def relaxing(note, zero):
     return relax
 
 
+def colour_of(shape):
+    """Return the colour of every cell, 0 where x + y + z is even, else 1."""
+    planes, rows, columns = np.indices(shape, sparse=True)
+    return (planes + rows + columns) & 1
+
+
 def split(field):
     """Return the colours of a field, nx even."""
-    planes, rows, columns = np.indices(field.shape, sparse=True)
-    colour = np.broadcast_to((planes + rows + columns) & 1, field.shape)
+    colour = colour_of(field.shape)
     shape = (*field.shape[:2], field.shape[2] // 2)
     return np.stack([field[colour == k].reshape(shape) for k in (0, 1)])
 
@@ -164,8 +168,7 @@ def split(field):
 def merge(colours):
     """Return the field of its colours."""
     shape = (*colours.shape[1:3], 2 * colours.shape[3])
-    planes, rows, columns = np.indices(shape, sparse=True)
-    colour = np.broadcast_to((planes + rows + columns) & 1, shape)
+    colour = colour_of(shape)
     field = np.empty(shape, colours.dtype)
     for k in (0, 1):
         field[colour == k] = colours[k].reshape(-1)

@@ -5,17 +5,16 @@ walls, solved to a given residual.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.fluid import problems
-from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings, task
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, seconds_of
+from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, seconds_of, speedup
 from hybrid_nbody.benchmarks.harness.record import Task
-from hybrid_nbody.fluid.kernels import make_kernels, reference
+from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
@@ -70,7 +69,7 @@ class Phase(NamedTuple):
         }
         if steps == problems.PLUME_STEPS and (self.solver, edge) in TOTALS:
             row["total_error"] = abs(total / TOTALS[self.solver, edge] - 1)
-        return row | problems.speedup(rows, head, taken.median, "part", "cells")
+        return row | speedup(rows, head, taken.median, "part", "cells")
 
 
 PHASES = (
@@ -117,18 +116,26 @@ class PlumeRun:
         return min(seconds_of(self.backend, lambda: self.model.advance(1)) for _ in range(2))
 
 
-def phase_tasks(part: Part, settings: Settings) -> Iterator[Task]:
-    """Yield a task for each phase of each size."""
-    edges = {device: settings.edges(part, device) for device in part.sizes}
-    for edge in sorted(set().union(*edges.values())):
-        most = problems.COURSE.iterations
-        section = f"Phases, {edge}^3 cells: a step of the plume, at most {most} iterations a solve"
-        for phase in PHASES:
-            if settings.wants(phase.device) and edge in edges[phase.device]:
-                head = {"part": "phases", "cells": edge, "rung": phase.name}
-                head["device"] = phase.device
-                measure = partial(phase.row, settings.repeats)
-                yield task(section, head, measure, settings, phase.threads)
+class PhasesPart(Part):
+    """The phases: all devices stand in one table."""
+
+    def tasks(self, settings: Settings) -> Iterator[Task]:
+        """Yield a task for each phase of each size."""
+        wanted = filter(settings.wants, self.sizes)
+        edges = {device: settings.edges(self, device) for device in wanted}
+        for edge in sorted(set().union(*edges.values())):
+            devices = [device for device in edges if edge in edges[device]]
+            yield from self.table(edge, devices, settings)
+
+
+PHASES_PART = PhasesPart(
+    "phases",
+    "--sizes",
+    {"cpu": (42, 84), "gpu": (42, 84, 168, 336)},
+    "Phases, {edge}^3 cells: a step of the plume, "
+    f"at most {problems.COURSE.iterations} iterations a solve",
+    PHASES,
+)
 
 
 def steps_within(seconds_of_a_step: float) -> int:
@@ -138,8 +145,7 @@ def steps_within(seconds_of_a_step: float) -> int:
 
 def error_of_steps(backend: Backend) -> float:
     """Return how far a few steps on a small grid, of red-black solves, are from the reference."""
-    solver = RedBlack
-    model = problems.make_model(backend, SMALL, solver, problems.CLEARED, CHECK_EVENTS)
+    model = problems.make_model(backend, SMALL, RedBlack, problems.CLEARED, CHECK_EVENTS)
     model.advance(CHECK_STEPS)
     arrays = (*model.state.velocity, model.state.density)
     found = [backend.download(array[1:-1]) for array in arrays]
@@ -163,7 +169,7 @@ def _reference_steps() -> tuple:
 
 def error_in_order(backend: Backend) -> float:
     """Return how far a few lexicographic iterations on a small grid are from the reference."""
-    kernels = make_kernels(backend, problems.make_slab(SMALL), problems.DTYPE)
+    kernels, _ = problems.make_grid(backend, SMALL)
     x, b = problems.random_fields(SMALL)
     field = kernels.field()
     right_side = kernels.field()
@@ -198,10 +204,8 @@ class Poisson:
     """Poisson's equation on a cube of cells."""
 
     def __init__(self, backend: Backend, edge: int):
-        cells = (edge,) * 3
         self.backend = backend
-        self.kernels = make_kernels(backend, problems.make_slab(cells), DTYPE)
-        self.halo = problems.make_halo(cells)
+        self.kernels, self.halo = problems.make_grid(backend, (edge,) * 3, DTYPE)
         self.x = self.kernels.colours()
         self.b = self.kernels.colours()
         self.field = self.kernels.field()
@@ -235,32 +239,33 @@ class Poisson:
         return float(np.abs(reference.residual(x, b, POISSON, FREE_SLIP)).max() / np.abs(b).max())
 
 
-def solver_tasks(part: Part, settings: Settings) -> Iterator[Task]:
-    """Yield a task for each solver of each device and size."""
+class Solver(NamedTuple):
+    """A rung: one of `SOLVERS` on a device."""
 
-    def measure(backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
+    name: str
+    device: str
+    threads: int | None = None
+
+    def row(self, repeats: int, backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
+        """Return what a solve takes, its iterations and its residual."""
         problem = Poisson(backend, head["cells"])
-        needed = problem.iterations(head["rung"], stop)
-        whole = problem.solver(head["rung"], needed)
+        needed = problem.iterations(self.name, stop)
+        whole = problem.solver(self.name, needed)
 
         def solve() -> None:
             problem.kernels.fill(problem.x, 0.0)
             whole.solve(problem.x, problem.b, POISSON, problem.workspace)
 
-        taken = problems.measured(backend, solve, settings.repeats, stop)
+        taken = problems.measured(backend, solve, repeats, stop)
         row = {**taken.columns, "iterations": needed, "residual": problem.residual()}
-        return row | problems.speedup(rows, head, taken.median, "part", "cells", "device")
-
-    for device in filter(settings.wants, part.sizes):
-        for edge in settings.edges(part, device):
-            section = (
-                f"Solvers, {edge}^3 cells, {device.upper()}: "
-                f"Poisson's equation to a relative residual of {RESIDUAL:g}"
-            )
-            for name in SOLVERS:
-                head = {"part": "solvers", "cells": edge, "rung": name, "device": device}
-                yield task(section, head, measure, settings)
+        return row | speedup(rows, head, taken.median, "part", "cells", "device")
 
 
-PHASES_PART = Part("--sizes", {"cpu": (42, 84), "gpu": (42, 84, 168, 336)}, phase_tasks)
-SOLVERS_PART = Part("--poisson", {"cpu": (64,), "gpu": (64, 128)}, solver_tasks)
+SOLVERS_PART = Part(
+    "solvers",
+    "--poisson",
+    {"cpu": (64,), "gpu": (64, 128)},
+    "Solvers, {edge}^3 cells, {device}: "
+    f"Poisson's equation to a relative residual of {RESIDUAL:g}",
+    [Solver(name, device) for device in ("cpu", "gpu") for name in SOLVERS],
+)

@@ -1,7 +1,7 @@
-"""Common parts of ``bench fluid``: settings, timing, the plume, random fields."""
+"""Common parts of ``bench fluid``: settings, tasks, timing, the plume, random fields."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,11 +16,10 @@ from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, Times, ti
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
-from hybrid_nbody.fluid.kernels import make_kernels, reference
+from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
-from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics
 from hybrid_nbody.parallel.exchange.halo import FullGrid
 
@@ -31,7 +30,7 @@ DTYPE = "f4"
 FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
 
 COURSE = Accuracy(iterations=20, tolerance=1e-7)
-"""When a solve of the course's program ends."""
+"""The end of a solve of the course's program."""
 
 PLUME = Physics(dt=0.1, viscosity=1e-4, diffusivity=1e-4, projection="course", carry_over=True)
 CLEARED = Physics(dt=0.1, viscosity=1e-4, diffusivity=1e-4)
@@ -86,43 +85,46 @@ class Settings(NamedTuple):
         return CpuBackend(threads or self.devices.cpu.threads)
 
 
-class Part(NamedTuple):
-    """A part of the benchmark.
+@dataclass(frozen=True)
+class Part:
+    """A part of the benchmark: a table for each device and size.
 
-    `option` says how large its grids are, `sizes` has their edges by default for each device, and
-    ``tasks(part, settings)`` yields its tasks.
+    `option` says how large its grids are, and `sizes` has their edges by default for each device;
+    `title` is that of a table, with its edge and device to be filled in. A rung has a name, a
+    device, and the threads of a CPU (None: all); ``row(repeats, backend, head, rows, stop)``
+    returns what is added to its head. Its name stands in the column `also`, too.
     """
 
+    name: str
     option: str
     sizes: Mapping[str, tuple[int, ...]]
-    tasks: Callable[["Part", Settings], Iterator[Task]]
+    title: str
+    rungs: Sequence[Any]
+    also: str = "rung"
+
+    def tasks(self, settings: Settings) -> Iterator[Task]:
+        """Yield a task for each rung of each device and size."""
+        for device in filter(settings.wants, self.sizes):
+            for edge in settings.edges(self, device):
+                yield from self.table(edge, [device], settings)
+
+    def table(self, edge: int, devices: Sequence[str], settings: Settings) -> Iterator[Task]:
+        """Yield the tasks of some devices at one size."""
+        section = self.title.format(edge=edge, device=" ".join(devices).upper())
+        for rung in self.rungs:
+            if rung.device in devices:
+                head = {"part": self.name, "cells": edge, "device": rung.device, "rung": rung.name}
+                head[self.also] = rung.name
+                yield Task(section, rung.name, partial(_row, head, rung, settings))
 
 
-def task(
-    section: str, head: Row, measure: Callable, settings: Settings, threads: int | None = None
-) -> Task:
-    """Return what measures a row.
-
-    The head has ``rung`` and ``device``, and ``measure(backend, head, rows, stop)`` returns what is
-    added to it. A CPU uses some threads, or all.
-    """
-
-    def row(head: Row, rows: list[Row], stop: Stop) -> Row:
-        if head["device"] == "gpu" and not settings.devices.gpu:
-            return head | {"note": "needs a GPU"}
-        stop()
-        backend = settings.open(head["device"], threads)
-        used = {"threads": getattr(backend, "threads", None)}
-        return head | used | measure(backend, head, rows, stop)
-
-    return Task(section, head["rung"], partial(row, head))
-
-
-def speedup(rows: list[Row], head: Row, seconds: float, *keys: str) -> Row:
-    """Return the speed-up over the first measured row that agrees in some columns."""
-    alike = [row for row in rows if all(row[key] == head[key] for key in keys)]
-    first = next((row["median_s"] for row in alike if row.get("median_s")), seconds)
-    return {"speedup": first / seconds}
+def _row(head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) -> Row:
+    if rung.device == "gpu" and not settings.devices.gpu:
+        return head | {"note": "needs a GPU"}
+    stop()
+    backend = settings.open(rung.device, rung.threads)
+    head["threads"] = getattr(backend, "threads", None)
+    return head | rung.row(settings.repeats, backend, head, rows, stop)
 
 
 def measured(
@@ -161,14 +163,10 @@ class OneRank:
         return rows
 
 
-def make_halo(cells: Cells) -> FullGrid:
-    """Return the halo of a grid of cells nx, ny, nz within free-slip walls."""
-    return FullGrid(cells[2], periodic=False)
-
-
-def make_slab(cells: Cells) -> Slab:
-    """Return such a grid."""
-    return Slab.whole(cells, FREE_SLIP)
+def make_grid(backend: Backend, cells: Cells, dtype: str = DTYPE) -> tuple[Any, FullGrid]:
+    """Return the kernels and the halo of a grid of cells nx, ny, nz within free-slip walls."""
+    halo = FullGrid(cells[2], periodic=False)
+    return make_kernels(backend, Slab.whole(cells, FREE_SLIP), dtype), halo
 
 
 def centre(cells: Cells) -> Box:
@@ -184,8 +182,7 @@ def make_model(
     ``solver(kernels, halo, accuracy)`` returns a solver; events are (step, field, values) in the
     cell at the centre.
     """
-    halo = make_halo(cells)
-    kernels = make_kernels(backend, make_slab(cells), DTYPE)
+    kernels, halo = make_grid(backend, cells)
     box = centre(cells)
     sources = Sources([Event(step, step, field, values, box) for step, field, values in events])
     method = solver(kernels, halo, COURSE)
@@ -216,9 +213,3 @@ def smooth_field(edge: int, waves: int = 4, seed: int = 1) -> NDArray:
 def relative_error(found: NDArray, expected: NDArray) -> float:
     """Return the largest difference over the largest value."""
     return float(np.abs(found - expected).max() / np.abs(expected).max())
-
-
-def relaxed(cells: Cells, iterations: int) -> NDArray:
-    """Return `random_fields` after red-black iterations of Poisson's equation, in float64."""
-    x, b = (field.astype(float) for field in random_fields(cells))
-    return reference.relax(x, b, POISSON, FREE_SLIP, iterations)[0]

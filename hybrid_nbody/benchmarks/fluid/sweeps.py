@@ -1,8 +1,9 @@
 """Red-black iterations of Poisson's equation, ready to run: plain kernels, and those of the model.
 
-All have ``load(x, b)`` and ``result()``, which take and return fields (nz, ny, nx) of float32 on
-the host, and ``iterate(count)``. ``captured`` says whether iterations can be captured in a graph:
-the host takes no part in them. None of their tests for convergence is ever met: `TOLERANCE`.
+All have ``load(x, b)``, which takes a first guess and a right-hand side, ``iterate(count)``, and
+``result()``, which returns the solution so far; fields are (nz, ny, nx) of float32 on the host.
+``captured`` says whether iterations can be captured in a graph: the host takes no part in them.
+None of their tests for convergence is ever met: `TOLERANCE`.
 """
 
 from pathlib import Path
@@ -12,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.fluid.problems import DTYPE, Cells, make_halo, make_slab
-from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.benchmarks.fluid.problems import Cells, make_grid
 from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS, TiledSolver
 from hybrid_nbody.fluid.solvers.base import NEVER_MET
@@ -28,8 +28,7 @@ TOLERANCE: Any = np.float32(0)
 """Changes larger than this do not end a solve: random numbers do not settle to the last bit."""
 
 CPU_PASS = 4
-"""Most that the model does on CPU threads:
-`hybrid_nbody.fluid.kernels.cpu.red_black.LONGEST_PASS`."""
+"""Those of the model: `hybrid_nbody.fluid.kernels.cpu.red_black.LONGEST_PASS`."""
 
 BEST_BLOCK = (32, 8, 1)
 """Threads along x, y and z: the fastest of the report."""
@@ -52,16 +51,13 @@ class InterleavedLoops:
         self.loops = loops
 
     def load(self, x: NDArray, b: NDArray) -> None:
-        """Take a first guess and a right-hand side."""
         self.x = x.copy()
         self.b = b
 
     def iterate(self, count: int) -> None:
-        """Do iterations."""
         self.loops.relax_interleaved(self.x, self.b, FACTOR, count)
 
     def result(self) -> NDArray:
-        """Return the solution so far."""
         return self.x
 
 
@@ -70,8 +66,8 @@ NOTES = {
     "count": (np.int64(0), 0.0),
     "largest": (np.float32(0), float(TOLERANCE)),
 }
-"""What is noted of the changes of a plane, with its first value, and the limit up to which
-iterations end: nothing; the cells that changed, in an integer; the largest change, a float."""
+"""First values of what is noted of the changes of a plane, and limits up to which iterations end:
+nothing; the cells that changed, in an integer; the largest change, a float."""
 
 
 class ColourLoops(InterleavedLoops):
@@ -106,13 +102,7 @@ class PlainKernels:
     captured = True
     noted: tuple[Any, ...] = ()
 
-    def __init__(
-        self,
-        backend: Any,
-        cells: Cells,
-        block: tuple[int, int, int] = BEST_BLOCK,
-        kernel: str = "plain",
-    ):
+    def __init__(self, backend: Any, cells: Cells, block: Cells = BEST_BLOCK, kernel="plain"):
         self.backend = backend
         self.kernel = kernel
         self.block = block
@@ -155,19 +145,18 @@ class OneFlag(PlainKernels):
         self.module.launch("end_iteration", 1, 1, self.control)
 
 
-class BlockFlags(PlainKernels):
-    """Each block has a flag of its own; a second kernel folds them into one."""
+class BlockFlags(OneFlag):
+    """A flag of each block; a second kernel folds them into one."""
 
     def __init__(self, backend: Any, cells: Cells):
-        super().__init__(backend, cells, kernel="block_flags")
-        self.blocks = int(np.prod(self.grid))
-        self.control = backend.zeros(3, "i4")
+        super().__init__("block_flags", backend, cells)
+        self.blocks = np.int32(np.prod(self.grid))
         self.flags = backend.zeros(self.blocks, "i4")
         self.noted = (TOLERANCE, self.control, self.flags)
 
     def end_iteration(self) -> None:
         """Fold the flags."""
-        arguments = np.int32(self.blocks), self.flags, self.control
+        arguments = self.blocks, self.flags, self.control
         self.module.launch("fold", FOLD_THREADS, FOLD_THREADS, *arguments)
 
 
@@ -197,7 +186,7 @@ class ModelSweeps:
 
     def __init__(self, backend: Any, cells: Cells):
         self.backend = backend
-        self.kernels: Any = make_kernels(backend, make_slab(cells), DTYPE)
+        self.kernels, self.halo = make_grid(backend, cells)
         self.x = self.kernels.colours()
         self.b = self.kernels.colours()
         self.field = self.kernels.field()
@@ -227,13 +216,9 @@ class ModelRelax(ModelSweeps):
 
     tolerance = TOLERANCE
 
-    def __init__(self, backend: Any, cells: Cells):
-        super().__init__(backend, cells)
-        self.halo = OwnGrid(make_halo(cells))
-
     def iterate(self, count: int) -> None:
         solve = Solve(POISSON, self.tolerance, count)
-        run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), self.halo)
+        run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), OwnGrid(self.halo))
 
 
 def one_pass_on_cpu(backend: Any, cells: Cells) -> ModelRelax:

@@ -312,9 +312,7 @@ def test_rungs_of_one_device_are_left_out_where_the_other_is_asked_for(backend, 
     settings = Settings(SimpleNamespace(gpu=None, cpu=None), backend, 1, {})
     for name, part in experiment.PARTS.items():
         known = {"gpu"} if name == "blocks" else {"cpu", "gpu"}
-        assert {
-            task.measure.args[0]["device"] for task in part.tasks(part, settings)
-        } == devices & known
+        assert {task.measure.args[0]["device"] for task in part.tasks(settings)} == devices & known
 
 
 def test_the_picture_takes_whatever_was_measured():
