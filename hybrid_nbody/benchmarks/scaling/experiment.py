@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks.harness import machine, measure, record
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times, alike, counted
 from hybrid_nbody.benchmarks.harness.pictures import rate_text
 from hybrid_nbody.benchmarks.scaling.forecast import Conclusion
 from hybrid_nbody.benchmarks.scaling.pictures import draw
@@ -88,18 +88,15 @@ def run(arguments: Namespace, communicator: Communicator) -> int:
 
 def _plan(settings: Settings, series: list[Series], everyone: Team) -> record.Plan:
     world = everyone.world
-    teams = [
-        everyone if count == everyone.ranks else Team(world, count) for count in settings.counts
-    ]
+    teams = {count: Team(world, count) for count in settings.counts if count < everyone.ranks}
+    teams[everyone.ranks] = everyone
     tasks = [
         record.Task(
-            one.title,
-            f"{team.ranks} rank{'s' if team.ranks > 1 else ''}",
-            partial(measured, settings, one, team),
+            one.title, counted(ranks, "rank"), partial(measured, settings, one, teams[ranks])
         )
         for one in series
-        for team in teams
-        if team.ranks <= one.most_ranks()
+        for ranks in settings.counts
+        if ranks <= one.most_ranks()
     ]
     conclusion = Conclusion(settings.network)
 
@@ -123,10 +120,10 @@ def measured(settings: Settings, series: Series, team: Team, rows: list[Row], st
     head: Row = {"ranks": team.ranks}
     head |= {name: getattr(series, name) for name in ("model", "kind", "exchange", "size")}
     head |= series.columns(team.ranks)
-    same = alike(rows, head, SAME_RUN)
+    same = alike(rows, head, *SAME_RUN)
     if team.ranks == 1 and same:
         return same[0] | head
-    earlier = alike(rows, head, SAME_SERIES)
+    earlier = alike(rows, head, *SAME_SERIES)
     values = settings.values(series, team.ranks)
     known = earlier[0]["calls"] if earlier else None
     transport, taken = timed_steps(team, values, known, settings.repeats, stop)
@@ -137,11 +134,6 @@ def measured(settings: Settings, series: Series, team: Team, rows: list[Row], st
     head["transport"] = transport
     row = team.do(lambda: head | figures(series, team.ranks, taken, parts, earlier))
     return team.world.broadcast(row)
-
-
-def alike(rows: list[Row], head: Row, keys: Sequence[str]) -> list[Row]:
-    """Return the rows that agree with `head` in some columns."""
-    return [row for row in rows if all(row.get(key) == head.get(key) for key in keys)]
 
 
 def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: list[Row]) -> Row:
@@ -157,10 +149,7 @@ def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: lis
         "compute_s": parts.compute.tolist(),
         "exchange_s": parts.transfer,
         "wait_s": parts.wait.tolist(),
-        "exchanges": parts.exchanges,
-        "reductions": parts.reductions,
-        "messages": parts.messages,
-        "bytes": parts.bytes,
+        **asdict(parts.traffic),
     }
 
 
@@ -176,15 +165,12 @@ class RankDevices(machine.Devices):
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """Hardware and versions."""
         return super().facts | self.ranks
 
     @property
     def description(self) -> str:
-        """The machine in one line."""
-        number = self.ranks["ranks"]
+        ranks = counted(self.ranks["ranks"], "rank")
         sharing = ", which share GPUs" if self.ranks["shared_gpus"] else ""
-        ranks = f"{number} rank{'s' if number > 1 else ''}"
         return f"{ranks}, {self.ranks['transport']}{sharing}; {super().description}"
 
 
@@ -221,10 +207,8 @@ def rehearse(settings: Settings, everyone: Team) -> RankDevices:
 def check_threads(asked: str | None, kind: str) -> None:
     """Raise `InputError` if threads were asked for and are of no use to backends of a kind."""
     if asked is not None and kind == "gpu":
-        raise InputError(
-            "--threads: these ranks compute on GPUs alone; "
-            "leave it out, or give --backend hybrid or cpu"
-        )
+        remedy = "leave it out, or give --backend hybrid or cpu"
+        raise InputError(f"--threads: these ranks compute on GPUs alone; {remedy}")
 
 
 def check(

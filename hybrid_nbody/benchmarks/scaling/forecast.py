@@ -7,10 +7,10 @@ Measured on p ranks that share a problem, a step takes
 a is what a step costs however little there is to do: launches, and the beginning of messages. bytes
 is what a rank receives in a step, b the time of each; work is that of the rank with the largest
 share, rate what a rank does a second. On another network the exchange is counted anew, with its
-latency and its bandwidth in the place of b:
+latency and its bandwidth in the place of b, for an allgather or halos, and for a ring:
 
-    t = a + latency * messages in a row + bytes / bandwidth + work / rate           (allgather,
-    halo) t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)  (ring)
+    t = a + latency * messages in a row + bytes / bandwidth + work / rate
+    t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)
 
 It assumes that ranks are alike and have equal shares, that a kernel is as fast on a small share as
 on the measured ones, that messages of one exchange travel side by side while their bytes share one
@@ -45,10 +45,9 @@ class Point(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The coefficients a and b in seconds, and the rate, of the model; see the module.
+    """The coefficients of the model; b is None where nothing was exchanged.
 
-    b is None where nothing was exchanged. `worst` is the largest relative difference of one of the
-    measured times, `points` in all, from the fitted one.
+    `worst` is the largest relative difference of a measured time, of `points`, from the fitted one.
     """
 
     fixed: float
@@ -78,10 +77,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
 
 
 class Demand(NamedTuple):
-    """The demand of a step on each of several ranks.
-
-    The work of the largest share, the bytes that a rank receives, and messages one after another.
-    """
+    """The largest share of a step on some ranks, bytes received, and messages in a row."""
 
     ranks: int
     work: float
@@ -127,8 +123,7 @@ SCHEMES = {
     "ring": (Scheme("ring, behind computation", lambda ranks: ranks - 1, hidden),),
     "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
 }
-"""For each exchange of a run, what it may become on a network; those of halos are counted, not
-derived."""
+"""Exchanges of a run, as a network may do them; messages of halos are counted, not derived."""
 
 
 # --- from rows to predictions ---------------------------------------------------------------------
@@ -182,15 +177,9 @@ class Forecast(NamedTuple):
 
     def row(self, ranks: int) -> Row:
         """Return a prediction for the JSON."""
-        return {
-            "model": self.series.model,
-            "kind": self.series.kind,
-            "size": self.series.size,
-            "scheme": self.scheme.name,
-            "ranks": ranks,
-            "seconds": self.seconds(ranks),
-            "efficiency": self.efficiency(ranks),
-        }
+        problem = {name: getattr(self.series, name) for name in ("model", "kind", "size")}
+        found = {"seconds": self.seconds(ranks), "efficiency": self.efficiency(ranks)}
+        return problem | {"scheme": self.scheme.name, "ranks": ranks} | found
 
 
 def points_of(rows: Sequence[Row], model: str, exchange: str) -> list[Point]:

@@ -6,23 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import PercentFormatter
 
-from hybrid_nbody.analysis.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    new_figure,
-)
+from hybrid_nbody.analysis.style import BLACK, BLUE, BODY_COLOURS, GREY, ORANGE, new_figure
 from hybrid_nbody.benchmarks.harness import pictures
-from hybrid_nbody.benchmarks.harness.measure import Row
+from hybrid_nbody.benchmarks.harness.measure import Row, counted, doubling
 from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion, Forecast
 from hybrid_nbody.benchmarks.scaling.problems import STRONG, WEAK, Network
 
-LINES = (BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE, BLACK)
 PARTS = (("compute", BLUE), ("exchange", ORANGE), ("wait", GREY))
 TITLES = {STRONG: "Strong: one problem", WEAK: "Weak: as much work a rank"}
 
@@ -37,23 +26,22 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     _draw_efficiencies(above, rows, Conclusion(Network(**facts["network"])))
     for part in below:
         _draw_parts(part.subplots(), shared)
-    number = facts["ranks"]
     title = pictures.machine_title(facts, "gpu" if "gpu" in facts else "cpu")
-    figure.suptitle(f"{number} rank{'s' if number > 1 else ''} of {title}")
+    figure.suptitle(f"{counted(facts['ranks'], 'rank')} of {title}")
     return figure
 
 
 def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Conclusion) -> None:
     kinds = pictures.distinct(rows, "kind")
     forecasts = conclusion.forecasts(rows)
-    colours = dict(zip(dict.fromkeys(map(_name, rows)), LINES, strict=False))
+    colours = dict(zip(dict.fromkeys(map(_name, rows)), BODY_COLOURS, strict=False))
     panels = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
     for axes, kind in zip(panels, kinds, strict=True):
         own = [row for row in rows if row["kind"] == kind]
         for name in dict.fromkeys(map(_name, own)):
-            points = [(row["ranks"], row["efficiency"]) for row in own if _name(row) == name]
-            style = {"color": colours.get(name, BLACK), "markersize": 4, "label": name}
-            axes.plot(*zip(*points, strict=True), "o-", **style)
+            line = [row for row in own if _name(row) == name]
+            look = {"color": colours.get(name, BLACK), "markersize": 4, "label": name}
+            pictures.draw_line(axes, line, "ranks", "efficiency", "o-", **look)
         for forecast in forecasts:
             if forecast.series.kind == kind:
                 _draw_forecast(axes, forecast, colours.get(_name(forecast.last), BLACK))
@@ -61,7 +49,7 @@ def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Concl
         axes.set_title(TITLES[kind], loc="left")
     panels[0].set_ylabel("efficiency")
     labels = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
-    handles = {text: line for pairs in labels for line, text in pairs}
+    handles = {text: line for panel in labels for line, text in panel}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=7)
 
 
@@ -73,12 +61,11 @@ def _name(row: Row) -> str:
 
 
 def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
-    counts = [2**k for k in range(RANKS[-1].bit_length())]
-    points = [(ranks, forecast.efficiency(ranks)) for ranks in counts]
-    points = [point for point in points if point[1] is not None]
+    points = [forecast.row(ranks) for ranks in doubling(RANKS[-1])]
     style = ":" if "p - 1" in forecast.scheme.name else "--"
-    name = f"predicted: {forecast.scheme.name}"
-    axes.plot(*zip(*points, strict=True), style, color=colour, linewidth=1.1, label=name)
+    look = {"color": colour, "linewidth": 1.1, "label": f"predicted: {forecast.scheme.name}"}
+    possible = pictures.having(points, "efficiency")
+    pictures.draw_line(axes, possible, "ranks", "efficiency", style, **look)
 
 
 def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
@@ -110,8 +97,7 @@ def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _draw_bar(axes: Axes, y: float, *seconds: float) -> None:
     start = 0.0
-    total = sum(seconds)
     for part, (_, colour) in zip(seconds, PARTS, strict=True):
-        width = part / total
+        width = part / sum(seconds)
         axes.barh(y, width, left=start, height=0.8, color=colour, **pictures.BAR)
         start += width

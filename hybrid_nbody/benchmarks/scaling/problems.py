@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 from hybrid_nbody.benchmarks.harness import options
-from hybrid_nbody.benchmarks.harness.measure import Row
+from hybrid_nbody.benchmarks.harness.measure import Row, doubling
 from hybrid_nbody.errors import InputError
 
 ENDLESS = 10**9
@@ -36,8 +36,7 @@ MOST_CELLS = 4096
 class Gravity:
     """A Plummer sphere in single precision, of `size` bodies on one rank.
 
-    Weak: the interactions of a rank stay the same, so that bodies grow with the root of the number
-    of ranks.
+    Weak: bodies grow with the root of the ranks, so that the interactions of a rank stay the same.
     """
 
     kind: str
@@ -85,10 +84,9 @@ class Gravity:
 
 @dataclass(frozen=True)
 class Fluid:
-    """A ball of smoke that is set in motion, red-black sweeps in float32, always as many a solve.
+    """A ball of smoke that is set in motion, in a cube of `size` cells along an edge on one rank.
 
-    `size` are the cells along an edge of the cube on one rank. Weak: the planes of a rank stay the
-    same, so that the box grows along z.
+    A solve does a fixed number of red-black sweeps in float32. Weak: the box grows along z.
     """
 
     kind: str
@@ -116,18 +114,15 @@ class Fluid:
         return self.size if self.kind == STRONG else math.inf
 
     def columns(self, ranks: int) -> dict[str, Any]:
-        """Return how a row calls the size."""
         return {"cells": " x ".join(map(str, self.cells(ranks))), "sweeps": self.sweeps}
 
     @property
     def title(self) -> str:
-        """The problem in words."""
         planes = "" if self.kind == STRONG else " a rank"
         solve = f"{self.sweeps} sweeps a solve"
         return f"fluid, {self.kind} scaling, halo: {self.size}^3 cells{planes}, {solve}"
 
     def config(self, ranks: int) -> dict[str, Any]:
-        """Return the configuration without its section ``compute``."""
         cells = self.cells(ranks)
         ball = {"centre": [number / 2 for number in cells], "radius": self.size / 4}
         events = [
@@ -167,8 +162,7 @@ class Network(NamedTuple):
 class Settings(NamedTuple):
     """The options of the benchmark; sizes that were not given are None.
 
-    `counts` are the numbers of ranks, in ascending order, and `compute` is the section of the
-    configurations, without threads if none were asked for.
+    `counts` are the numbers of ranks, ascending; `compute` is the section of the configurations.
     """
 
     models: list[str]
@@ -220,7 +214,7 @@ def read(arguments: Namespace, size: int) -> Settings:
 
 
 def _models(arguments: Namespace) -> list[str]:
-    """Return the models, all of which or one of which the other options are for."""
+    """Return the models; raise `InputError` if another option is for a model left out."""
     models = options.words("--models", arguments.models, MODELS)
     for name, model in ONLY_FOR.items():
         if getattr(arguments, name) is not None and model not in models:
@@ -238,5 +232,5 @@ def _compute(arguments: Namespace) -> dict[str, Any]:
 def _counts(asked: str | None, size: int) -> list[int]:
     """Return the numbers of ranks: 1, 2, 4, … and all unless others are asked for."""
     if asked is None:
-        return [*(2**k for k in range(size.bit_length()) if 2**k < size), size]
+        return doubling(size)
     return sorted(options.numbers("--ranks", asked, 1, size))

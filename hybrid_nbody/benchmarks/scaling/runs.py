@@ -39,12 +39,8 @@ WATCHED = 3
 class Team:
     """The first ranks of all, which do what is asked for while the others wait.
 
-    Their devices and what carries their messages are made once, for all runs: NCCL keeps its memory
-    until the process ends.
-
-    The first `ranks` of `world` belong to it; all ranks call every method. `group` is the
-    communicator of the team, or of the others, and `connect` is `choose_transport`, which returns
-    the same transport for the same device, ranks and choice.
+    All ranks call every method; `group` is the communicator of the team, or of the others. Devices
+    and transports are made once for each choice: NCCL keeps its memory until the process ends.
     """
 
     def __init__(self, world: Communicator, ranks: int):
@@ -58,7 +54,7 @@ class Team:
         self._placed = cache(assign_device)
 
     def place(self, asked, threads, communicator, cpu_share="auto"):
-        """Return the same placement as before for the same choice, its device in use again."""
+        """Return the placement, the same as before for the same choice, its device in use again."""
         placement = self._placed(asked, threads, communicator, cpu_share)
         placement.backend.use()
         return placement
@@ -164,32 +160,6 @@ def timed_steps(
 # --- a step taken apart ---------------------------------------------------------------------------
 
 
-class Parts(NamedTuple):
-    """The parts of a step: seconds of each rank, and the `Traffic` of the rank that has most."""
-
-    total: NDArray
-    exchange: NDArray
-    exchanges: float = 0.0
-    reductions: float = 0.0
-    messages: float = 0.0
-    bytes: float = 0.0
-
-    @property
-    def compute(self) -> NDArray:
-        """Return the seconds that each rank computes."""
-        return self.total - self.exchange
-
-    @property
-    def transfer(self) -> float:
-        """Return the seconds of the exchange on the rank that came last and did not wait."""
-        return float(self.exchange.min())
-
-    @property
-    def wait(self) -> NDArray:
-        """Return the seconds that each rank waits for others."""
-        return self.exchange - self.transfer
-
-
 @dataclass
 class Traffic:
     """The messages that a rank received.
@@ -198,10 +168,31 @@ class Traffic:
     after which all ranks know a number; messages and bytes are of rows of other ranks.
     """
 
-    exchanges: int = 0
-    reductions: int = 0
-    messages: int = 0
-    bytes: int = 0
+    exchanges: float = 0.0
+    reductions: float = 0.0
+    messages: float = 0.0
+    bytes: float = 0.0
+
+
+class Parts(NamedTuple):
+    """The parts of a step: seconds of each rank, and the traffic of the rank that has most."""
+
+    total: NDArray
+    exchange: NDArray
+    traffic: Traffic = Traffic()
+
+    @property
+    def compute(self) -> NDArray:
+        return self.total - self.exchange
+
+    @property
+    def transfer(self) -> float:
+        """The seconds of the exchange on the rank that came last and did not wait."""
+        return float(self.exchange.min())
+
+    @property
+    def wait(self) -> NDArray:
+        return self.exchange - self.transfer
 
 
 class Watch:
@@ -237,7 +228,7 @@ class Watch:
         return self.span()
 
     def seconds(self) -> float:
-        """Return the time between all marks, in seconds; waits for the device."""
+        """Wait for the device; return the time between all marks."""
         return sum(self.backend.elapsed(start, end) for start, end in self.spans)
 
 
@@ -306,11 +297,7 @@ class WatchedNumbers:
 
 
 class WatchedRun(Run):
-    """The same with a watched transport.
-
-    Steps are queued one by one, and planes travel as messages where kernels else write into the
-    memory of other GPUs; so they may be slower.
-    """
+    """The same with a watched transport: slower, if kernels wrote into the memory of other GPUs."""
 
     def __init__(self, values: dict, team: Team):
         super().__init__(values, team)
@@ -320,7 +307,6 @@ class WatchedRun(Run):
             exchange.communicator = numbers
 
     def connect(self, asked, backend, communicator, gpus_shared):
-        """Return the same transport, watched."""
         self.watch = Watch(backend)
         carrier = super().connect(asked, backend, communicator, gpus_shared)
         return WatchedTransport(carrier, self.watch, communicator.rank)
@@ -344,4 +330,4 @@ def parts_of_a_step(team: Team, values: dict, steps: int, repeats: int, stop: St
     if not team.belongs:
         return None
     total, exchange, *counts = np.median(np.array(found), axis=0).T
-    return Parts(total, exchange, *(float(count.max()) for count in counts))
+    return Parts(total, exchange, Traffic(*(float(count.max()) for count in counts)))
