@@ -58,7 +58,6 @@ class Copy(NamedTuple):
     threads: int | None = None
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
-        """Return what a copy moves."""
         rate = COPY_RATES[self.device](backend)
         return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
 
@@ -77,7 +76,6 @@ class Layout(NamedTuple):
     threads: int | None = None
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
-        """Return times, rate and check of the iterations."""
         edge = head["cells"]
         cells = edge + edge % 2, edge, edge
         checked = check(self.make, backend)

@@ -94,7 +94,6 @@ class PlumeRun:
         self.start = self.model.scalars()
 
     def restart(self) -> None:
-        """Go back to the fluid at rest."""
         self.model.restore(lambda name: self.rest, self.start)
         self.model.kernels.reset_statistics()
         self.backend.synchronize()
@@ -120,7 +119,6 @@ class PhasesPart(Part):
     """The phases: all devices stand in one table."""
 
     def tasks(self, settings: Settings) -> Iterator[Task]:
-        """Yield a task for each phase of each size."""
         wanted = filter(settings.wants, self.sizes)
         edges = {device: settings.edges(self, device) for device in wanted}
         for edge in sorted(set().union(*edges.values())):
@@ -247,7 +245,6 @@ class Solver(NamedTuple):
     threads: int | None = None
 
     def row(self, repeats: int, backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
-        """Return what a solve takes, its iterations and its residual."""
         problem = Poisson(backend, head["cells"])
         needed = problem.iterations(self.name, stop)
         whole = problem.solver(self.name, needed)

@@ -103,7 +103,6 @@ class Part:
     also: str = "rung"
 
     def tasks(self, settings: Settings) -> Iterator[Task]:
-        """Yield a task for each rung of each device and size."""
         for device in filter(settings.wants, self.sizes):
             for edge in settings.edges(self, device):
                 yield from self.table(edge, [device], settings)
@@ -155,11 +154,9 @@ class OneRank:
     is_root = True
 
     def gather(self, value: Any) -> list:
-        """Return the value of every rank."""
         return [value]
 
     def concatenate(self, rows: NDArray) -> NDArray:
-        """Return the rows of all ranks."""
         return rows
 
 

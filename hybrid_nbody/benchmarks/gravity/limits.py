@@ -122,7 +122,6 @@ class Limits:
         self.problem = cache(massive_box)
 
     def task(self, precision: str, number: int, kernel: str) -> Task:
-        """Return what measures a row."""
         section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
         measured = partial(self._row, precision, number, kernel)
         return Task(section, f"{number} bodies, {kernel}", measured)
@@ -223,7 +222,6 @@ class AtomicSource(NamedTuple):
     new: str
 
     def read_text(self) -> str:
-        """Return the source."""
         text = self.file.read_text()
         if text.count(self.old) != 1:
             name = self.file.name

@@ -64,7 +64,6 @@ class Sweep:
         self.problem = cache(massive_box)
 
     def tasks(self, backend: Backend, precision: str) -> Iterator[Task]:
-        """Yield the rows of a backend and precision."""
         section = (
             f"{precision} on {backend.description}: pack and force, "
             "random in [-5, 5]^3, masses in [1, 10]"

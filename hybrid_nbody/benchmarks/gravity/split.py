@@ -148,7 +148,6 @@ class Problem:
         }
 
     def _own(self, rows: list[Row]) -> list[Row]:
-        """Return the rows of the same precision and number of bodies."""
         return [row for row in rows if self.head.items() <= row.items()]
 
     def _columns(self, share: float, taken: Times) -> Row:

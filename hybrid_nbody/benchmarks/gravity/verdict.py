@@ -167,7 +167,6 @@ def _draw_times(axes: Axes, rows: list[Row], end: float) -> None:
 
 
 def _mark(axes: Axes, found: dict[str, Any], end: float) -> None:
-    """Mark what lies within a panel that ends at a share."""
     axes.axvline(found["predicted_share"], color=ORANGE, linewidth=1.2, label="predicted optimum")
     better = min(found["bodies"] ** 2 / found[rate] for rate in ("main_rate", "cpu_rate"))
     axes.axhline(better, color=GREEN, linewidth=1, linestyle=":", label="the better device alone")

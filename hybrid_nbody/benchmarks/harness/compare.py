@@ -138,10 +138,6 @@ def summary(old: Saved, new: Saved, rows: Sequence[Row], allowed: float) -> list
     lines += [f"only in {new.path}: {name}" for name in new.rows if name not in old.rows]
     middle = statistics.median(row["ratio"] for row in rows)
     slowest = max(rows, key=lambda row: row["ratio"])
-    slower = sum(bool(row["verdict"]) for row in rows)
-    lines.append(
-        f"{len(rows)} rows compared, median ratio {middle:.3f}, "
-        f"largest {slowest['ratio']:.3f} ({slowest['row']}); "
-        f"{slower} slower by more than {100 * allowed:g}%"
-    )
-    return lines
+    largest = f"largest {slowest['ratio']:.3f} ({slowest['row']})"
+    slower = f"{sum(bool(row['verdict']) for row in rows)} slower by more than {100 * allowed:g}%"
+    return [*lines, f"{len(rows)} rows compared, median ratio {middle:.3f}, {largest}; {slower}"]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybrid_nbody import __version__
-from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.cpu import CpuBackend, available_memory
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness.measure import Action, counted, seconds_of
@@ -64,7 +64,6 @@ class Devices:
 
     @property
     def description(self) -> str:
-        """The machine in one line."""
         facts = self.facts
         cpu = f"{facts['cpu']}, {counted(facts['threads'], 'thread')}"
         if self.gpu is None:
@@ -131,7 +130,7 @@ ON_GPU = "on the GPU"
 
 def memories(devices: Devices) -> list[tuple[str, int]]:
     """Return the memories of the host and of a GPU, and the bytes that are free there."""
-    found = [(IN_MEMORY, host_memory())]
+    found = [(IN_MEMORY, available_memory())]
     return found + ([(ON_GPU, devices.gpu.free_memory())] if devices.gpu else [])
 
 
@@ -140,14 +139,6 @@ def check_fit(what: str, needed: float, where: str, free: float, remedy: str = "
     if needed > free:
         needs, has = (f"{size / 2**30:.3g} GiB" for size in (needed, free))
         raise InputError(f"{what} {needs} {where}, and {has} are free{remedy}")
-
-
-def host_memory() -> int:
-    """Return the bytes that are available on the host (Linux)."""
-    lines = Path("/proc/meminfo").read_text()
-    found = re.search(r"MemAvailable:\s+(\d+) kB", lines)
-    assert found, "Linux says in /proc/meminfo what is available"
-    return int(found[1]) * 1024
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -206,7 +197,6 @@ class Peak(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The figures in one line."""
         return (
             f"peak: {self.single * 2e-12:.1f} TFLOP/s float32, {self.double * 2e-12:.1f} float64, "
             f"{self.roots * 1e-12:.2f} T reciprocal roots/s, copies {self.copy * 1e-12:.2f} TB/s; "
@@ -227,7 +217,7 @@ def measure_peak(backend: GpuBackend) -> Peak:
 
 def _rate(backend: GpuBackend, module: CudaModule, name: str, dtype: str) -> float:
     """Return the instructions of a kernel, counted a thread, that the device does in a second."""
-    threads = BLOCK * BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]
+    threads = _threads(backend)
     result = backend.zeros(1, dtype)
 
     def launch(rounds: int) -> None:
@@ -251,10 +241,11 @@ def copy_rate(backend: GpuBackend) -> float:
     numbers = min(COPY_BYTES, backend.free_memory() // 8) // 16 * 4
     source = backend.zeros(numbers, "f4")
     target = backend.zeros(numbers, "f4")
-    threads = BLOCK * BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]
+    arguments = np.int32(numbers // 4), source, target
+    copy = partial(module.launch, "copy", _threads(backend), BLOCK, *arguments)
+    copy()
+    return 2 * source.nbytes / fastest(backend, copy)
 
-    def launch() -> None:
-        module.launch("copy", threads, BLOCK, np.int32(numbers // 4), source, target)
 
-    launch()
-    return 2 * source.nbytes / fastest(backend, launch)
+def _threads(backend: GpuBackend) -> int:
+    return BLOCK * BLOCKS_PER_MULTIPROCESSOR * backend.facts()["multiprocessors"]

@@ -66,7 +66,6 @@ class Times:
 
     @property
     def columns(self) -> Row:
-        """The columns of a table that describe the timings."""
         return {
             "mean_s": self.mean,
             "sd_s": self.sd,
@@ -225,7 +224,6 @@ class Column:
     note: str = ""
 
     def cell(self, row: Row) -> str:
-        """Return the text of a row in this column."""
         value = row.get(self.key)
         text = "" if value is None or value == "" else shown(value, self.show)
         return f"{text} ({row[self.note]})" if row.get(self.note) else text

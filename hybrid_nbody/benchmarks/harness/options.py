@@ -27,7 +27,6 @@ class Option(NamedTuple):
     choices: tuple[str, ...] | None = None
 
     def add(self, parser: ArgumentParser) -> None:
-        """Add the option to a parser."""
         flag, _, metavar = self.flag.partition(" ")
         text = self.help if self.default is None else f"{self.help} (default: {self.default})"
         words: dict[str, Any] = {"help": text.replace("%", "%%"), "default": self.default}

@@ -72,7 +72,6 @@ class Results:
         write_whole(self.json, compact_json(content).encode(), "results")
 
     def files(self) -> list[str]:
-        """Return the names of the files that there are."""
         return [path.name for path in (self.csv, self.json, self.picture) if path.exists()]
 
 

@@ -40,7 +40,6 @@ class Problem:
 
     @property
     def number(self) -> int:
-        """The number of bodies N."""
         return len(self.mass)
 
     @property

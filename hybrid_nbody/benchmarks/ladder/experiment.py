@@ -14,7 +14,7 @@ from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.runs import Problem, measured
+from hybrid_nbody.benchmarks.harness.runs import Problem
 from hybrid_nbody.benchmarks.ladder.rungs import LADDERS, Ladder, Rung
 
 COLUMNS = (
@@ -45,22 +45,16 @@ COLUMNS = (
 def run(arguments: Namespace) -> int:
     """Carry out ``bench ladder`` and return the exit code."""
     repeats = options.repeats(arguments)
-    ladders = [
-        LADDERS[name] for name in options.words("--ladders", arguments.ladders, tuple(LADDERS))
-    ]
+    names = options.words("--ladders", arguments.ladders, tuple(LADDERS))
     asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
-    sizes = {
-        ladder.name: asked or (ladder.gpu_sizes if devices.gpu else ladder.cpu_sizes)
-        for ladder in ladders
-    }
-    check_memory(devices, [number for numbers in sizes.values() for number in numbers])
-    tasks = [
-        task
-        for ladder in ladders
-        for number in sizes[ladder.name]
-        for task in Climb(ladder, number, devices, repeats).tasks(arguments.backend)
+    climbs = [
+        Climb(LADDERS[name], number, devices, repeats)
+        for name in names
+        for number in asked or LADDERS[name].sizes["gpu" if devices.gpu else "cpu"]
     ]
+    check_memory(devices, [climb.head["bodies"] for climb in climbs])
+    tasks = [task for climb in climbs for task in climb.tasks(arguments.backend)]
     return carry_out(Plan("ladder", COLUMNS, tasks, draw), devices, arguments)
 
 
@@ -82,21 +76,17 @@ class Climb:
             if asked != "gpu" or rung.device == "gpu" or rung is self.ladder.rungs[0]:
                 yield Task(section, rung.name, partial(self._rung, rung))
         if self.ladder.name == "A" and self.devices.gpu:
-            section = (
-                f"Copies, {number} bodies: 28 bytes each, beside a step of the fastest kernel "
-                "of ladder A"
-            )
+            fastest = "beside a step of the fastest kernel of ladder A"
+            section = f"Copies, {number} bodies: 28 bytes each, {fastest}"
             for copy in COPIES:
                 yield Task(section, copy.name, partial(self._copy, copy))
 
     def _rung(self, rung: Rung, rows: list[Row], stop: Stop) -> Row:
         kernel = rung.kernel.columns if rung.kernel else {}
-        row = self.head | {"rung": rung.name, "device": rung.device} | kernel
-        missing = rung.missing(self.devices)
-        if missing:
-            return row | {"note": missing}
-        made = rung.make(getattr(self.devices, rung.device), self.problem())
-        row |= measured(made, self.repeats, stop)
+        head = self.head | {"rung": rung.name, "device": rung.device} | kernel
+        row = rung.row(head, self.devices, self.problem(), self.repeats, stop)
+        if "interactions_per_s" not in row:
+            return row
         return row | _speedups(row["interactions_per_s"], rung, self._peers(rows))
 
     def _copy(self, copy: "Copy", rows: list[Row], stop: Stop) -> Row:
@@ -105,11 +95,11 @@ class Climb:
 
     def _peers(self, rows: list[Row]) -> list[Row]:
         """Return the rungs of the same ladder and size that have been measured."""
-        head = self.head.items()
-        return [row for row in rows if head <= row.items() and "interactions_per_s" in row]
+        return pictures.having(measure.alike(rows, self.head, *self.head))
 
 
 def _speedups(rate: float, rung: Rung, peers: list[Row]) -> Row:
+    """Compare with the rung before, and what a run uses with the last rung on its own device."""
     before = [row for row in peers if not rung.production or row["device"] == rung.device]
     return {
         "speedup_before": rate / before[-1]["interactions_per_s"] if before else None,
@@ -129,7 +119,6 @@ class Copy(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the row."""
         where = "pinned" if self.pinned else "pageable"
         return f"{'to' if self.up else 'from'} the device, {where} memory"
 
@@ -157,7 +146,6 @@ class Copy(NamedTuple):
 
 COPIES = tuple(Copy(up, pinned) for up in (True, False) for pinned in (False, True))
 
-PRODUCTION_COLOUR = GREEN
 SIZE_MARKERS = "o^sDv"
 SMALL_MARK: pictures.Look = {"color": BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
 
@@ -172,7 +160,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, ((name,), group) in zip(panels[:, 0], ladders, strict=True):
         _draw_ladder(axes, name, group)
-    rates = [row["interactions_per_s"] for row in rungs if row.get("interactions_per_s")]
+    rates = [row["interactions_per_s"] for row in pictures.having(rungs)]
     if rates:  # leave room for the labels
         low, high = min(rates), max(rates)
         panels[0, 0].set_xlim(low / 3, high * (high / low * 3) ** 0.25)
@@ -188,7 +176,7 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
     for y, rung in enumerate(names):
         _draw_rung(axes, y, [row for row in rows if row["rung"] == rung], largest)
     for size, marker in zip(smaller, SIZE_MARKERS, strict=False):
-        points = [row for row in rows if row["bodies"] == size and row.get("interactions_per_s")]
+        points = pictures.having(row for row in rows if row["bodies"] == size)
         rates = [row["interactions_per_s"] for row in points]
         heights = [names.index(row["rung"]) for row in points]
         axes.plot(rates, heights, marker, label=f"{size}", **SMALL_MARK)
@@ -201,7 +189,6 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
 
 
 def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
-    """Draw the bar of a rung, or say why there is none."""
     rates = {row["bodies"]: row.get("interactions_per_s", 0) for row in rows}
     if not rates.get(largest):
         style: pictures.Look = {"va": "center", "color": GREY, "fontsize": 7}
@@ -210,7 +197,7 @@ def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
         return
     row = next(row for row in rows if row["bodies"] == largest)
     production = row["rung"].startswith("production")
-    colour = PRODUCTION_COLOUR if production else pictures.DEVICE_COLOURS[row["device"]]
+    colour = GREEN if production else pictures.DEVICE_COLOURS[row["device"]]
     pictures.draw_bar(axes, y, rates[largest], colour)
     speedup = row.get("speedup_serial") or 1
     text = pictures.rate_text(rates[largest])

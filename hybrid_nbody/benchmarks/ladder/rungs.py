@@ -8,15 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from hybrid_nbody.benchmarks.harness import runs as harness
 from hybrid_nbody.benchmarks.harness.machine import Devices, compiler
-from hybrid_nbody.benchmarks.harness.runs import (
-    BodyRun,
-    Problem,
-    ProductionRun,
-    box,
-    massive_box,
-    plummer_sphere,
-)
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop
+from hybrid_nbody.benchmarks.harness.runs import BodyRun, Problem, ProductionRun, measured
 from hybrid_nbody.benchmarks.ladder import runs
 from hybrid_nbody.benchmarks.ladder.runs import ARRAYS, STRUCTS, VECTORS3, VECTORS4
 
@@ -27,8 +22,7 @@ class Rung(NamedTuple):
     """One rung.
 
     ``make(backend, problem)`` returns a run on `device`, cpu or gpu. A GPU rung compiles `kernel`,
-    the loop in C needs a compiler. `production` is no step of the ladder but what a run uses,
-    compared with the last rung on its own device.
+    the loop in C needs a compiler. `production` is no step of the ladder but what a run uses.
     """
 
     name: str
@@ -44,19 +38,23 @@ class Rung(NamedTuple):
             return "needs a C compiler"
         return "needs a GPU" if self.device == "gpu" and devices.gpu is None else ""
 
+    def row(self, head: Row, devices: Devices, problem: Problem, repeats: int, stop: Stop) -> Row:
+        """Return the head of a row with what was measured, or with what the machine lacks."""
+        missing = self.missing(devices)
+        if missing:
+            return head | {"note": missing}
+        run = self.make(getattr(devices, self.device), problem)
+        return head | measured(run, repeats, stop)
+
 
 class Ladder(NamedTuple):
-    """A ladder: its bodies, its rungs, and its sizes on a machine without and with a GPU.
-
-    `title` says what its bodies are, and `problem` makes a number of them.
-    """
+    """A ladder: what its bodies are, which `problem` makes, its rungs, and its sizes by device."""
 
     name: str
     title: str
     problem: Callable[[int], Problem]
     rungs: tuple[Rung, ...]
-    cpu_sizes: tuple[int, ...]
-    gpu_sizes: tuple[int, ...]
+    sizes: dict[str, tuple[int, ...]]
 
 
 def on_cpu(name: str, function: str, run: Callable[..., BodyRun] = runs.StructLoopRun) -> Rung:
@@ -98,7 +96,7 @@ _e = partial(on_gpu, source="ladder_e.cu", layout=ARRAYS, parameters="constant")
 A = Ladder(
     "A",
     "random in [-1, 1]^3, unit masses, softening^2 1e-9, dt 0.01",
-    box,
+    harness.box,
     (
         SERIAL,
         THREADS,
@@ -114,14 +112,13 @@ A = Ladder(
         _a("plain floats, not float4", "fast_plain_tiles", layout=ARRAYS, unroll=32, options=FLUSH),
         *PRODUCTION,
     ),
-    (16384,),
-    (32768, 131072),
+    {"cpu": (16384,), "gpu": (32768, 131072)},
 )
 
 C = Ladder(
     "C",
     "random in [-5, 5]^3, masses in [1, 10], softening 0.01, dt 1e-5",
-    massive_box,
+    harness.massive_box,
     (
         SERIAL,
         SYMMETRIC,
@@ -133,14 +130,13 @@ C = Ladder(
         _c("16 threads a body", "split_tiles", unroll=32, parts=16),
         *PRODUCTION,
     ),
-    (16384,),
-    (4096, 65536),
+    {"cpu": (16384,), "gpu": (4096, 65536)},
 )
 
 E = Ladder(
     "E",
     "Plummer sphere at rest, softening 0.01, dt 0.01",
-    plummer_sphere,
+    harness.plummer_sphere,
     (
         SERIAL,
         _e("one GPU thread", "one_thread", layout=STRUCTS, parameters="global", blocks=1),
@@ -157,8 +153,7 @@ E = Ladder(
         _e("flush denormals", "blocked_fused", unroll=128, options=FLUSH),
         *PRODUCTION,
     ),
-    (1000, 10000),
-    (1000, 10000, 100000),
+    {"cpu": (1000, 10000), "gpu": (1000, 10000, 100000)},
 )
 
 LADDERS = {ladder.name: ladder for ladder in (A, C, E)}

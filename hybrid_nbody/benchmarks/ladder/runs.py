@@ -188,12 +188,10 @@ class Kernel(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The file that holds it."""
         return FOLDER / self.source
 
     @property
     def defines(self) -> dict[str, int]:
-        """The macros it is compiled with."""
         return {"BLOCK": self.block, "UNROLL": self.unroll}
 
     def grid(self, targets: int) -> tuple[int, int]:
@@ -202,13 +200,8 @@ class Kernel(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Return the columns of a row that describe the kernel."""
-        return {
-            "kernel": f"{self.name} in {self.source}",
-            "block": self.block,
-            "unroll": self.unroll,
-            "options": " ".join(self.options),
-        }
+        compiled = {"block": self.block, "unroll": self.unroll, "options": " ".join(self.options)}
+        return {"kernel": f"{self.name} in {self.source}", **compiled}
 
 
 PARAMETERS_TYPE = np.dtype([("eps2", "f4"), ("dt", "f4"), ("n", "i4"), ("targets", "i4")])

@@ -65,11 +65,9 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
 
     def row_of(loop: rungs.Rung, count: int, rows: list[Row], stop: Stop) -> Row:
         head: Row = {"bodies": number, "loop": loop.name, "threads": count}
-        backend = CpuBackend(count)
-        missing = loop.missing(Devices(backend, None))
-        if missing:
-            return head | {"note": missing}
-        row = head | measured(loop.make(backend, problem()), repeats, stop)
+        row = loop.row(head, Devices(CpuBackend(count), None), problem(), repeats, stop)
+        if "interactions_per_s" not in row:
+            return row
         fewest = next(iter(alike(rows, head, "bodies", "loop")), row)
         speedup = row["interactions_per_s"] / fewest["interactions_per_s"]
         return row | {"speedup": speedup, "efficiency": speedup * fewest["threads"] / count}

@@ -176,7 +176,6 @@ class Forecast(NamedTuple):
         return self.last["bytes"] / neighbours * min(ranks - 1, 2), self.last["exchanges"]
 
     def row(self, ranks: int) -> Row:
-        """Return a prediction for the JSON."""
         problem = {name: getattr(self.series, name) for name in ("model", "kind", "size")}
         found = {"seconds": self.seconds(ranks), "efficiency": self.efficiency(ranks)}
         return problem | {"scheme": self.scheme.name, "ranks": ranks} | found
@@ -196,7 +195,6 @@ class Conclusion:
         self.network = network
 
     def fits(self, rows: Sequence[Row]) -> dict[tuple[str, str], Fit | None]:
-        """Return the fitted model for each model and exchange of the rows."""
         kinds = dict.fromkeys((row["model"], row["exchange"]) for row in rows)
         return {kind: fit(points_of(rows, *kind)) for kind in kinds}
 

@@ -54,7 +54,6 @@ def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Concl
 
 
 def _name(row: Row) -> str:
-    """Return what a line is called."""
     if row["model"] == "gravity":
         return f"gravity, {row['size']} bodies, {row['exchange']}"
     return f"fluid, {row['size']}³ cells"

@@ -46,7 +46,6 @@ class Gravity:
     model: ClassVar[str] = "gravity"
 
     def bodies(self, ranks: int) -> int:
-        """Return the number of bodies."""
         return self.size if self.kind == STRONG else round(self.size * math.sqrt(ranks))
 
     def work(self, ranks: int) -> float:
@@ -68,7 +67,6 @@ class Gravity:
 
     @property
     def title(self) -> str:
-        """The problem in words."""
         start = "" if self.kind == STRONG else " on one rank, times the root of their number"
         return f"gravity, {self.kind} scaling, {self.exchange}: {self.size} bodies{start}"
 
@@ -97,20 +95,16 @@ class Fluid:
     exchange: ClassVar[str] = "halo"
 
     def cells(self, ranks: int) -> tuple[int, int, int]:
-        """Return the cells along x, y and z."""
         return self.size, self.size, self.size * (1 if self.kind == STRONG else ranks)
 
     def work(self, ranks: int) -> float:
-        """Return the cells of a step."""
         return float(math.prod(self.cells(ranks)))
 
     def share(self, ranks: int) -> float:
-        """Return the cells of the rank that has most to do."""
         nx, ny, nz = self.cells(ranks)
         return float(nx * ny * -(-nz // ranks))
 
     def most_ranks(self) -> float:
-        """Return how many ranks can share the problem: each needs a plane."""
         return self.size if self.kind == STRONG else math.inf
 
     def columns(self, ranks: int) -> dict[str, Any]:
@@ -230,7 +224,6 @@ def _compute(arguments: Namespace) -> dict[str, Any]:
 
 
 def _counts(asked: str | None, size: int) -> list[int]:
-    """Return the numbers of ranks: 1, 2, 4, … and all unless others are asked for."""
     if asked is None:
         return doubling(size)
     return sorted(options.numbers("--ranks", asked, 1, size))

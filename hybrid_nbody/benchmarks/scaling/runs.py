@@ -108,7 +108,6 @@ class Run:
 
     @property
     def transport(self) -> str:
-        """The name of what carries the messages."""
         return self.built.exchange.transport.name
 
     def warm(self, steps: int) -> None:
@@ -203,7 +202,6 @@ class Watch:
         self.restart()
 
     def restart(self) -> None:
-        """Forget everything."""
         self.spans: list[tuple] = []
         self.traffic = Traffic()
 

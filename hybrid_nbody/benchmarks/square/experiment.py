@@ -7,6 +7,7 @@ import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,6 @@ class PlaneRun(runs.BodyRun):
         self.put(np.stack([*self.problem.position.T[:2], at_rest, at_rest, mass]))
 
     def result(self) -> tuple[NDArray, NDArray]:
-        """Return positions and velocities in space."""
         rows = self.rows()
         zero = np.zeros_like(rows[0])
         return np.stack([*rows[:2], zero], axis=1), np.stack([*rows[2:4], zero], axis=1)
@@ -123,17 +123,14 @@ class Kernel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The function."""
         start = {"N": "threads", "N x N": "pairs"}[self.threads]
         return f"{start}_{self.layout}_{self.memory.replace('-', '_')}"
 
     @property
     def defines(self) -> dict[str, int]:
-        """The macros it is compiled with."""
         return {"BLOCK": self.block, "UNROLL": self.unroll}
 
     def grid(self, number: int) -> tuple[int, int]:
-        """Return the blocks of a launch along x and y."""
         return -(-number // self.block), {"N": 1, "N x N": number}[self.threads]
 
 
@@ -201,21 +198,15 @@ def in_production(device: str) -> Rung:
 
 MEMORY_RUNGS = tuple(
     on_gpu(f"{threads} threads, {layout}, {memory}", threads, layout, memory)
-    for threads in ("N", "N x N")
-    for layout in LAYOUTS
-    for memory in MEMORIES
+    for threads, layout, memory in product(("N", "N x N"), LAYOUTS, MEMORIES)
 )
+PLACES = ("read-only", "shared")
 BLOCK_RUNGS = tuple(
-    on_gpu(
-        f"N threads, {memory}, block {block}, unroll {unroll}", "N", "arrays", memory, block, unroll
-    )
-    for memory in ("read-only", "shared")
-    for block in BLOCKS
-    for unroll in UNROLLS
+    on_gpu("N threads, {}, block {}, unroll {}".format(*how), "N", "arrays", *how)
+    for how in product(PLACES, BLOCKS, UNROLLS)
 ) + tuple(
     on_gpu(f"N x N threads, {memory}, block {block}", "N x N", "arrays", memory, block)
-    for memory in ("read-only", "shared")
-    for block in BLOCKS
+    for memory, block in product(PLACES, BLOCKS)
 )
 RUNGS = (
     Rung(ONE_THREAD, "cpu", lambda backend, of: LoopRun(CpuBackend(1), "plane_serial", of)),
@@ -226,10 +217,10 @@ RUNGS = (
     in_production("gpu"),
 )
 
-TITLES = {
-    "memory": "{} bodies: threads, layout and memory, blocks of 64",
-    "blocks": "{} bodies: block size and unrolling, struct of arrays",
-    "devices": "{} bodies: one thread, all threads and a GPU",
+PARTS = {
+    "memory": ("{} bodies: threads, layout and memory, blocks of 64", MEMORY_RUNGS),
+    "blocks": ("{} bodies: block size and unrolling, struct of arrays", BLOCK_RUNGS),
+    "devices": ("{} bodies: one thread, all threads and a GPU", RUNGS),
 }
 
 
@@ -240,34 +231,27 @@ def run(arguments: Namespace) -> int:
     compared = options.numbers("--compare", arguments.compare, 2, MOST_BODIES)
     devices = machine.find_devices(arguments.backend)
     machine.check_memory(devices, [*sizes, *compared])
-    parts = [
-        part
-        for number in sizes
-        for part in (("memory", number, MEMORY_RUNGS), ("blocks", number, BLOCK_RUNGS))
-    ]
-    parts += [("devices", number, RUNGS) for number in compared]
+    parts = [*product(sizes, ("memory", "blocks")), *product(compared, ("devices",))]
     tasks = [task for part in parts for task in _tasks(*part, devices, repeats)]
     plan = Plan("square", COLUMNS, tasks, draw, conclude, summarise=summary)
     return carry_out(plan, devices, arguments)
 
 
-def _tasks(
-    part: str, number: int, rungs: Sequence[Rung], devices: machine.Devices, repeats: int
-) -> Iterator[Task]:
+def _tasks(number: int, part: str, devices: machine.Devices, repeats: int) -> Iterator[Task]:
     problem = cache(partial(square, number))
 
     def row_of(rung: Rung, rows: list[Row], stop: Stop) -> Row:
-        row: Row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
-        row |= rung.kernel._asdict() if rung.kernel else {}
-        if missing := rung.missing(devices):
-            return row | {"note": missing}
-        made = rung.make(getattr(devices, rung.device), problem())
-        row |= runs.measured(made, repeats, stop)
+        head: Row = {"part": part, "bodies": number, "rung": rung.name, "device": rung.device}
+        head |= rung.kernel._asdict() if rung.kernel else {}
+        row = rung.row(head, devices, problem(), repeats, stop)
         devices.cpu.use()  # one rung takes a single thread
+        if "median_s" not in row:
+            return row
         return row | measure.speedup(rows, row, row["median_s"], "part", "bodies")
 
+    title, rungs = PARTS[part]
     for rung in rungs:
-        yield Task(TITLES[part].format(number), rung.name, partial(row_of, rung))
+        yield Task(title.format(number), rung.name, partial(row_of, rung))
 
 
 # --- the conclusion -------------------------------------------------------------------------------
@@ -276,8 +260,7 @@ def _tasks(
 def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
     """Return the seconds of the fastest rung with N, or with N x N threads, by number of bodies.
 
-    The comparison of devices is left out: it times one rung of each, another at each size would be
-    the fastest.
+    The comparison of devices is left out: it times a single rung of each.
     """
     found: dict[int, float] = {}
     for row in rows:
@@ -303,16 +286,16 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _crossing(rows: Sequence[Row]) -> str:
-    bodies = fastest(rows, "N")
-    pairs = fastest(rows, "N x N")
-    if not bodies or not pairs:
+    few = fastest(rows, "N")
+    many = fastest(rows, "N x N")
+    if not few or not many:
         return "N threads against N x N threads: not measured, it needs a GPU"
     found = crossover(rows)
     if found:
         ranges = f"up to about {found:.0f} bodies, N threads above"
         return f"N x N threads are faster {ranges}; the course found about 1000"
-    size = max(bodies.keys() & pairs.keys())
-    faster = "N threads" if bodies[size] <= pairs[size] else "N x N threads"
+    size = max(few.keys() & many.keys())
+    faster = "N threads" if few[size] <= many[size] else "N x N threads"
     return f"no crossover: {faster} are faster at {size} bodies; the course found one near 1000"
 
 
@@ -368,7 +351,6 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
-    """Draw a line for each device."""
     axes.set_title("one thread, all threads and a GPU", loc="left")
     lines = pictures.groups(sorted(rows, key=lambda row: row["rung"]), "rung")
     for ((name,), group), colour, marker in zip(lines, BODY_COLOURS, MARKERS, strict=False):

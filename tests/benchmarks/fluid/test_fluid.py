@@ -189,7 +189,7 @@ def test_a_grid_larger_than_memory_says_what_fits(tmp_path):
 
 
 def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
-    monkeypatch.setattr(machine, "host_memory", lambda: 128 * 100**3 + 1)
+    monkeypatch.setattr(machine, "available_memory", lambda: 128 * 100**3 + 1)
     devices = SimpleNamespace(gpu=None)
     experiment.check_memory(devices, "--sizes", [42, 84])
     with pytest.raises(
