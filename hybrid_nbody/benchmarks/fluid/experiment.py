@@ -46,8 +46,7 @@ PARTS = {part.name: part for part in (PHASES_PART, *layouts.PARTS, SOLVERS_PART)
 SMALLEST = 4
 
 BYTES_PER_CELL = 128
-"""Upper bound on what a cell needs: the arrays of a run in float32 or a few in float64, and copies
-on the host."""
+"""Upper bound on what a cell needs: arrays in float32 or a few in float64, copies on the host."""
 
 
 def run(arguments: Namespace) -> int:
@@ -75,10 +74,7 @@ def run(arguments: Namespace) -> int:
 
 
 def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
-    """Check that each option for the edges of grids is of use to one of the chosen parts.
-
-    Raise `InputError` if one was given and is not, saying which parts use it.
-    """
+    """Raise `InputError` if an option for the edges of grids is of no use to the chosen parts."""
     for option in sorted({part.option for part in PARTS.values()}):
         users = [name for name, part in PARTS.items() if part.option == option]
         given = getattr(arguments, option.removeprefix("--")) is not None
@@ -156,10 +152,7 @@ def _draw_phases(axes: Axes, rows: list[Row]) -> None:
 
 
 def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Callable) -> None:
-    """Draw a bar a row, the tables apart, with a line across where a row has a limit.
-
-    ``text(row)`` stands beside each, and ``label(value)`` at the ticks.
-    """
+    """Draw a bar a row and its limit; ``text(row)`` stands beside it, ``label(value)`` at ticks."""
     names: dict[int, str] = {}
     y = 0
     for _, table in pictures.groups(rows, "device", "cells"):

@@ -9,7 +9,7 @@ do the same iterations.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +58,7 @@ class Copy(NamedTuple):
     threads: int | None = None
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
-        rate = COPY_RATES[self.device](backend)
+        rate = copy_rate_of_gpu(backend) if self.device == "gpu" else copy_rate_of_memory(backend)
         return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
 
 
@@ -95,11 +95,11 @@ MANY = "{} iterations in one pass (model)"
 LAYOUTS = (
     Layout("interleaved, two half sweeps", "cpu", sweeps.InterleavedLoops, INTERLEAVED),
     Layout("colours apart, a sweep each", "cpu", sweeps.ModelSweeps, APART),
-    Layout("both colours in one pass", "cpu", sweeps.one_pass_on_cpu, APART),
+    Layout("both colours in one pass", "cpu", partial(sweeps.passes_on_cpu, longest=1), APART),
     Layout(MANY.format(sweeps.CPU_PASS), "cpu", sweeps.passes_on_cpu, APART / sweeps.CPU_PASS),
     Layout("interleaved, two half sweeps", "gpu", sweeps.PlainKernels, INTERLEAVED),
     Layout("colours apart, a sweep each", "gpu", sweeps.ModelSweeps, APART),
-    Layout("both colours in one pass", "gpu", sweeps.fused_colours, APART),
+    Layout("both colours in one pass", "gpu", partial(sweeps.model_passes, longest=1), APART),
     Layout(MANY.format(LONGEST_PASS), "gpu", sweeps.model_passes, APART / LONGEST_PASS),
 )
 
@@ -152,17 +152,11 @@ PARTS = (
 
 def iteration_times(made: Any, cells: problems.Cells, repeats: int, stop: Stop):
     """Return the times of an iteration of sweeps that were made for some cells."""
-    made.load(*fields(cells))
+    made.load(*problems.random_fields(cells))
     made.iterate(2)  # compiles
     iterate = partial(made.iterate, ITERATIONS)
     taken = problems.measured(made.backend, iterate, repeats, stop, made.captured)
     return problems.per(taken, ITERATIONS)
-
-
-@lru_cache(maxsize=1)
-def fields(cells: problems.Cells) -> tuple[NDArray, NDArray]:
-    """Return `random_fields`; the last ones are kept."""
-    return problems.random_fields(cells)
 
 
 def check(make: Callable, backend: Backend) -> Row:
@@ -206,6 +200,3 @@ def copy_rate_of_gpu(backend: Any) -> float:
     copy()
     by_cuda = 2 * source.nbytes / fastest(backend, copy, COPY_TIMINGS)
     return max(by_cuda, copy_rate(backend))
-
-
-COPY_RATES = {"cpu": copy_rate_of_memory, "gpu": copy_rate_of_gpu}

@@ -1,11 +1,10 @@
 """Red-black iterations of Poisson's equation on CPU threads, in Numba.
 
-They have plain layouts, or test for convergence in one way or another.
-
-Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c)
-is the cell x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that of the cell
-behind it: its own row stands in for a row beyond the walls of y and z. The operations of a cell,
-and their order, are those of the model, so that the results have the same bits.
+They have plain layouts, or test for convergence in one way or another. Interleaved arrays are (nz,
+ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c) is the cell x = 2 c + ((k +
+y + z) & 1). A cell at a wall takes its own value for that of the cell behind it: its own row stands
+in for a row beyond the walls of y and z. The operations of a cell, and their order, are those of
+the model, so that the results have the same bits.
 """
 
 from functools import cache
@@ -28,10 +27,7 @@ def change_of(own, around, b, factor, six):
 
 @compiled
 def relax_interleaved_plane(colour, z, x, b, factor):
-    """Update every other cell of a plane.
-
-    Those at the ends of a row stand apart, so that the inner loop has no condition.
-    """
+    """Update every other cell of a plane; the inner loop, without row ends, has no condition."""
     planes, rows, number = x.shape
     six = x.dtype.type(6)
     last = number - 1
@@ -84,10 +80,7 @@ def largest(noted, change, tolerance):
 
 
 def relaxing_plane(note, zero):
-    """Return a function that relaxes one colour in a plane.
-
-    It returns what `note` makes of `zero` and the changes.
-    """
+    """Return what relaxes a colour in a plane and returns what `note` makes of the changes."""
 
     @inlined
     def relax_some(noted, row, around, b, factor, tolerance):

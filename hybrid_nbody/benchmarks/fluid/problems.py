@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,8 +188,9 @@ def make_model(
     )
 
 
+@lru_cache(maxsize=2)
 def random_fields(cells: Cells, seed: int = 1) -> tuple[NDArray, NDArray]:
-    """Return a first guess and a right-hand side of random numbers; the latter has no average.
+    """Return a first guess and a right-hand side without average, random; the last ones are kept.
 
     Both are (nz, ny, nx) arrays of float32.
     """

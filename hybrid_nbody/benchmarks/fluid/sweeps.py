@@ -36,9 +36,6 @@ BEST_BLOCK = (32, 8, 1)
 FOLD_THREADS = 1024
 
 
-# --- on a CPU -------------------------------------------------------------------------------------
-
-
 class InterleavedLoops:
     """Interleaved arrays on CPU threads: `hybrid_nbody.benchmarks.fluid.loops`."""
 
@@ -88,9 +85,6 @@ class ColourLoops(InterleavedLoops):
 
     def result(self) -> NDArray:
         return self.loops.merge(self.x)
-
-
-# --- on a GPU -------------------------------------------------------------------------------------
 
 
 class PlainKernels:
@@ -176,9 +170,6 @@ class ReadByHost(PlainKernels):
         self.most.fill(0)
 
 
-# --- of the model ---------------------------------------------------------------------------------
-
-
 class ModelSweeps:
     """Colours in separate arrays, a sweep for each: what ranks that share a grid do."""
 
@@ -221,18 +212,12 @@ class ModelRelax(ModelSweeps):
         run_passes(self.kernels.begin_passes(self.x, self.b, solve, None), OwnGrid(self.halo))
 
 
-def one_pass_on_cpu(backend: Any, cells: Cells) -> ModelRelax:
-    """Return both colours in one pass over the grid, on CPU threads."""
+def passes_on_cpu(backend: Any, cells: Cells, longest: int = CPU_PASS) -> ModelRelax:
+    """Return the passes by which CPU threads relax a large grid, however small this one is."""
     made = ModelRelax(backend, cells)
-    made.kernels.longest_pass = 1
-    return made
-
-
-def passes_on_cpu(backend: Any, cells: Cells) -> ModelRelax:
-    """Return the longest passes by which CPU threads relax a large grid, however small this is."""
-    made = ModelRelax(backend, cells)
-    made.kernels.longest_pass = CPU_PASS
-    made.tolerance = np.float32(NEVER_MET)
+    made.kernels.longest_pass = longest
+    if longest > 1:
+        made.tolerance = np.float32(NEVER_MET)
     return made
 
 
@@ -241,8 +226,3 @@ def model_passes(backend: Any, cells: Cells, longest: int = LONGEST_PASS) -> Mod
     made = ModelRelax(backend, cells)
     made.kernels.pass_solver = TiledSolver(made.kernels, longest)
     return made
-
-
-def fused_colours(backend: Any, cells: Cells) -> ModelRelax:
-    """Return both colours in one pass over the grid, on a GPU."""
-    return model_passes(backend, cells, longest=1)

@@ -1,13 +1,7 @@
 """Benchmarks of the pair force: sizes, limits, tuning, and forces that two devices share."""
 
-from hybrid_nbody.benchmarks.harness.options import (
-    BACKEND,
-    REPEATS,
-    SIZES,
-    THREADS,
-    Benchmark,
-    Option,
-)
+from hybrid_nbody.benchmarks.harness import options
+from hybrid_nbody.benchmarks.harness.options import REPEATS, SIZES, Benchmark, Option
 
 ROLES = Option(
     "--roles",
@@ -23,7 +17,7 @@ BENCHMARKS = (
         "sizes",
         "gravity.sizes.run",
         "the kernels of a run against the number of bodies, in every precision",
-        (SIZES, BACKEND, REPEATS),
+        (SIZES, options.BACKEND, REPEATS),
         keys=("device", "precision", "bodies"),
     ),
     Benchmark(
@@ -44,7 +38,7 @@ BENCHMARKS = (
         "split",
         "gravity.split.run",
         "a force shared by a GPU and the CPU, against the CPU's share",
-        (SIZES, ROLES, PRECISIONS, THREADS, REPEATS),
+        (SIZES, ROLES, PRECISIONS, options.THREADS, REPEATS),
         keys=("precision", "bodies", "label"),
     ),
 )

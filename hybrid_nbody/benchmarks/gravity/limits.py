@@ -38,29 +38,13 @@ ATOMIC = "atomic adds"
 PACK = "pack"
 KERNELS = (ACCELERATIONS, EQUAL, POTENTIAL, JERKS, ATOMIC, PACK)
 
-# What an interaction needs at least, with d the difference of two positions, s = d^2 + eps^2 and y
-# = 1 / sqrt(s):
-#
-#                            accelerations  equal masses  potential  with jerks
-#   d; its rate of change          3              3            3         3 + 3
-#   s                              3              3            3           3
-#   y                              1              1            1           1
-#   m y^3; of the jerk, too        3              2            -           3
-#   d . v and -3 (d . v) y^2       -              -            -         3 + 2
-#   v - 3 (d . v) y^2 d            -              -            -           3
-#   sums                           3              3            1         3 + 3
-#   issue slots in float32        13             12            8          27
-#  y y is one of the products of m y^3. Mixed takes the differences of the low parts and adds them
-# to those of the high parts: 6 more each. In double, y starts from an estimate, which is no
-# instruction of float64; y itself then takes 5: y y, e = 1 - s y y, and 3 for its series. m y^3
-# takes 7 instead of the 3 products, one less for equal masses.
 INSTRUCTIONS = {
     "single": {ACCELERATIONS: 13, EQUAL: 12, POTENTIAL: 8, JERKS: 27},
     "mixed": {ACCELERATIONS: 19, EQUAL: 18, POTENTIAL: 14, JERKS: 33},
     "double": {ACCELERATIONS: 16, EQUAL: 15, POTENTIAL: 12, JERKS: 31},
 }
 """Least instructions of an interaction: every issue slot in single and mixed, those of float64
-alone in double.
+alone in double. docs/benchmarks-appendix.md derives them term by term.
 
 A pair that is computed once counts as two interactions; its sums can exceed what is the ceiling of
 the others."""

@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
     asked = options.sizes(arguments)
     devices = machine.find_devices(arguments.backend)
     machine.check_memory(devices, asked or SIZES[:1])
-    sweep = Sweep(devices, sorted(asked or SIZES), repeats, math.inf if asked else LONGEST_ROW)
+    sweep = Sweep(devices, asked, repeats)
     tasks = [
         task
         for precision in PRECISIONS
@@ -54,20 +54,16 @@ def run(arguments: Namespace) -> int:
 class Sweep:
     """All rows: those of each backend and precision at every size."""
 
-    def __init__(
-        self, devices: machine.Devices, sizes: Sequence[int], repeats: int, longest: float
-    ):
-        self.sizes = sizes
+    def __init__(self, devices: machine.Devices, asked: Sequence[int], repeats: int):
+        self.sizes = sorted(asked or SIZES)
+        self.longest = math.inf if asked else LONGEST_ROW
         self.repeats = repeats
-        self.longest = longest
         self.peak = cache(lambda: machine.measure_peak(devices.gpu))
         self.problem = cache(massive_box)
 
     def tasks(self, backend: Backend, precision: str) -> Iterator[Task]:
-        section = (
-            f"{precision} on {backend.description}: pack and force, "
-            "random in [-5, 5]^3, masses in [1, 10]"
-        )
+        bodies = "random in [-5, 5]^3, masses in [1, 10]"
+        section = f"{precision} on {backend.description}: pack and force, {bodies}"
         for number in self.sizes:
             head = {"device": backend.name, "precision": precision, "bodies": number}
             yield Task(section, f"{number} bodies", partial(self._row, head, backend))
@@ -109,8 +105,8 @@ def expected_seconds(head: Row, rows: Sequence[Row], repeats: int) -> float:
 
 def series(rows: Sequence[Row], device: str, precision: str) -> list[Row]:
     """Return the measured rows of a device and a precision, in the order of their sizes."""
-    own = [row for row in rows if (row["device"], row["precision"]) == (device, precision)]
-    return [row for row in own if "interactions_per_s" in row]
+    head = {"device": device, "precision": precision}
+    return pictures.having(measure.alike(rows, head, *head))
 
 
 def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None:

@@ -66,7 +66,8 @@ def run(arguments: Namespace) -> int:
         for number in sizes
         for task in Problem(main, helper, precision, number, repeats).tasks()
     ]
-    plan = Plan("split", COLUMNS, tasks, draw, verdict.words, summarise=verdict.summary)
+    summary = lambda rows: {"conclusions": verdict.conclusions(rows)}  # noqa: E731
+    plan = Plan("split", COLUMNS, tasks, draw, verdict.words, summarise=summary)
     return carry_out(plan, Devices(helper, devices.gpu, devices.no_gpu), arguments)
 
 
@@ -181,10 +182,7 @@ class SharedForce:
         return measure.timings(self.backend, batch, repeats, stop, calls)
 
     def in_turn(self, first: float, second: float, stop: Stop) -> tuple[Times, Times]:
-        """Return the times of a force with two shares, measured one after the other, repeatedly.
-
-        A clock that drifts is then the same for both.
-        """
+        """Return the times of a force with two shares in turn: a clock drifts alike for both."""
         _, calls, repeats = self._prepared(first, stop)
         found: tuple[list[float], list[float]] = [], []
         for _ in range(repeats):

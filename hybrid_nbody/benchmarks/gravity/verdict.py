@@ -84,11 +84,6 @@ def _conclusion(rows: list[Row]) -> dict[str, Any]:
     return found
 
 
-def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the conclusions for the JSON."""
-    return {"conclusions": conclusions(rows)}
-
-
 def words(rows: Sequence[Row]) -> list[str]:
     """Return the conclusions in words."""
     return [line for found in conclusions(rows) for line in _lines(found)]
@@ -116,10 +111,9 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"  with {found['claimed_share']:.0%} on the CPU: {speed}"
 
 
+POINTS = 200
 NEARBY = 3.5
 """The panel on the right ends at this multiple of the predicted optimum."""
-
-POINTS = 200
 
 RING: pictures.Look = {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": ""}
 STAR: pictures.Look = {"marker": "*", "color": BLACK, "markersize": 10, "ls": ""}

@@ -1,7 +1,4 @@
-"""Timing, and the columns of the tables that show it.
-
-A device does the same in a row, again and again, the first time left out.
-"""
+"""Timing of repeated work on a device, and the columns of the tables that show it."""
 
 import math
 import statistics
@@ -103,10 +100,7 @@ def timings(backend: Backend, batch: Action, repeats: int, stop: Stop, calls: in
 
 
 def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
-    """Time `action` on the clock of a device (CUDA events on a GPU), after calls that do not count.
-
-    `stop` is called before each timing.
-    """
+    """Time `action` on the clock of a device (events on a GPU), after calls that do not count."""
     stop()
     action()
     stop()
@@ -156,10 +150,7 @@ def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, 
 def targets_within(
     backend: Backend, step: Callable, number: int, stop: Stop, longest: float = LONGEST
 ) -> int:
-    """Return how many of `number` targets a call of ``step(targets)`` can do in `longest` seconds.
-
-    It compiles on the way.
-    """
+    """Compile; return how many targets ``step(targets)`` can do in `longest` seconds."""
     step(1)
     targets = min(FIRST_TARGETS, number)
     while True:
@@ -270,13 +261,10 @@ def timing_columns(
 def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the table of some rows, with the columns for which `width` characters have room."""
     shown = [column for column in columns if column.title and any(column.cell(row) for row in rows)]
-    while _width(result := _table(shown, rows)) > width and max(column.rank for column in shown):
+    most = Console(width=1000).measure
+    while most(result := _table(shown, rows)).maximum > width and any(one.rank for one in shown):
         shown.remove(max(reversed(shown), key=lambda column: column.rank))
     return result
-
-
-def _width(result: Table) -> int:
-    return Console(width=1000).measure(result).maximum
 
 
 def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:

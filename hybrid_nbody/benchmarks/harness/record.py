@@ -28,6 +28,8 @@ from hybrid_nbody.progress import BarProgress, LineProgress, Progress, each_part
 from hybrid_nbody.simulation.signals import StopSignals
 
 PROGRAM = "hybrid_nbody"
+ENDINGS = ("csv", "json", "png")
+NOW = "%Y-%m-%dT%H:%M:%S%z"
 
 # --- files ----------------------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ class Results:
             "program": PROGRAM,
             "benchmark": name,
             "command": " ".join(["hybrid-nbody", *sys.argv[1:]]),
-            "started": _now(),
+            "started": time.strftime(NOW),
             "machine": facts,
             "columns": {column.key: column.meaning for column in columns},
         }
@@ -68,14 +70,12 @@ class Results:
 
     def write_json(self, outcome: str) -> None:
         """Write everything, replacing the file as a whole."""
-        content = {**self.header, "ended": _now(), "outcome": outcome, "rows": self.rows}
+        ended = time.strftime(NOW)
+        content = {**self.header, "ended": ended, "outcome": outcome, "rows": self.rows}
         write_whole(self.json, compact_json(content).encode(), "results")
 
     def files(self) -> list[str]:
         return [path.name for path in (self.csv, self.json, self.picture) if path.exists()]
-
-
-ENDINGS = ("csv", "json", "png")
 
 
 def compact_json(content: dict[str, Any]) -> str:
@@ -133,10 +133,6 @@ def _is_ours(path: Path, name: str) -> bool:
         return bool(content["program"] == PROGRAM and content["benchmark"] == name)
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
 # --- tasks ----------------------------------------------------------------------------------------

@@ -132,12 +132,9 @@ class Copy(NamedTuple):
         device = backend.zeros(count, "f4")
         host[:] = 1
 
-        def copy() -> None:
-            if self.up:
-                device.set(host, stream=backend.stream)
-            else:
-                device.get(out=host, stream=backend.stream)
-
+        copy = partial(device.get, out=host, stream=backend.stream)
+        if self.up:
+            copy = partial(device.set, host, stream=backend.stream)
         copy()
         taken = measure.timings(backend, copy, repeats, stop)
         rates = {"bytes_per_s": host.nbytes / taken.median, "share_of_step": taken.median / step}

@@ -21,8 +21,6 @@ from hybrid_nbody.errors import InputError
 
 FOLDER = Path(__file__).parent
 
-# --- loops in Numba -------------------------------------------------------------------------------
-
 
 class StructLoopRun(LoopRun):
     """A step by one of the CPU loops in space."""
@@ -51,8 +49,6 @@ class SymmetricRun(StructLoopRun):
         """Return twice the pairs, and each body with itself: N * N of a whole step, as others."""
         return 2 * targets * self.problem.number - targets * targets
 
-
-# --- the loop in C --------------------------------------------------------------------------------
 
 LOOP_IN_C = FOLDER / "openmp_loop.c"
 OPTIONS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-fPIC", "-std=gnu11")
@@ -127,9 +123,6 @@ def _call(*words: object) -> None:
         lines = (result.stderr or result.stdout).strip().splitlines()
         reason = lines[0] if lines else "no message"
         raise InputError(f"{words[0]} cannot compile {LOOP_IN_C.name}: {reason}")
-
-
-# --- kernels on a GPU -----------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):

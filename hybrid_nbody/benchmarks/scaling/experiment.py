@@ -107,8 +107,6 @@ def _plan(settings: Settings, series: list[Series], everyone: Team) -> record.Pl
     return record.Plan("scaling", COLUMNS, tasks, draw, conclude, summarise=conclusion.summary)
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
 SAME_SERIES = ("model", "kind", "exchange", "size", "sweeps")
 
 SAME_RUN = ("ranks", "model", "size", "sweeps")
@@ -153,9 +151,6 @@ def figures(series: Series, ranks: int, taken: Times, parts: Parts, earlier: lis
     }
 
 
-# --- devices and checks ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RankDevices(machine.Devices):
     """The devices of the root, the kind of the backends, and facts on the ranks."""
@@ -175,10 +170,7 @@ class RankDevices(machine.Devices):
 
 
 def rehearse(settings: Settings, everyone: Team) -> RankDevices:
-    """Do a step of every model with every exchange on all ranks; return their devices.
-
-    Raise `InputError` on every rank if they cannot do what is asked for.
-    """
+    """Do a step of every model with every exchange, or raise `InputError`; return the devices."""
     small = settings._replace(bodies=None, cells=None, kinds=[WEAK])
     for series in small.series(REHEARSED):
         run = Run(small.values(series, everyone.ranks), everyone)

@@ -104,11 +104,7 @@ def doublings(ranks: int) -> int:
 
 
 class Scheme(NamedTuple):
-    """A way to exchange.
-
-    ``messages(ranks)`` are those in a row for what all ranks gather from each other, and
-    ``seconds(fit, network, demand)`` are those of a step.
-    """
+    """An exchange: its messages in a row to gather from all ranks, and the seconds of a step."""
 
     name: str
     messages: Callable[[int], int]
@@ -124,9 +120,6 @@ SCHEMES = {
     "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
 }
 """Exchanges of a run, as a network may do them; messages of halos are counted, not derived."""
-
-
-# --- from rows to predictions ---------------------------------------------------------------------
 
 
 class Forecast(NamedTuple):
@@ -199,7 +192,7 @@ class Conclusion:
         return {kind: fit(points_of(rows, *kind)) for kind in kinds}
 
     def forecasts(self, rows: Sequence[Row]) -> list[Forecast]:
-        """Return what can be predicted: of each kind of scaling the largest problem.
+        """Return predictions for the largest problem of each kind of scaling.
 
         A fluid on one rank alone, whose messages could not be counted, predicts nothing.
         """

@@ -1,7 +1,4 @@
-"""The problems of ``bench scaling``, and its options.
-
-A problem stays as it is on more ranks, or grows with their number.
-"""
+"""The problems of ``bench scaling``, which stay or grow with the ranks, and its options."""
 
 import math
 from argparse import Namespace
@@ -187,10 +184,7 @@ class Settings(NamedTuple):
 
 
 def read(arguments: Namespace, size: int) -> Settings:
-    """Return what was asked for of `size` ranks.
-
-    Raise `InputError` if an option is wrong, or of no use for the models that were chosen.
-    """
+    """Return what was asked for of `size` ranks; raise `InputError` if an option is of no use."""
     latency = options.quantity("--latency", arguments.latency, options.SECONDS)
     bandwidth = options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND)
     return Settings(

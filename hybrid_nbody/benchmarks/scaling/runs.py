@@ -26,8 +26,7 @@ SOURCE = "bench scaling"
 
 LONG_ENOUGH = 0.25
 MOST_STEPS = 20
-"""A timing lasts `LONG_ENOUGH` seconds or `MOST_STEPS` steps, which belong to one order of the
-sources."""
+"""Seconds, or steps, of a timing, which belong to one order of the sources."""
 
 RECORDED = 4
 """Steps in a row after which a device has recorded what it replays from then on."""
@@ -60,10 +59,7 @@ class Team:
         return placement
 
     def do(self, action: Callable) -> Any:
-        """Return the result of `action` on the team; None on the others, which wait for the root.
-
-        An error of the team is raised on every rank.
-        """
+        """Return the result of `action`, None outside the team; raise its error on every rank."""
         result = error = None
         try:
             result = action() if self.belongs else None
@@ -141,10 +137,7 @@ def opened(team: Team, make: Callable[[dict, Team], Run], values: dict) -> Itera
 def timed_steps(
     team: Team, values: dict, steps: int | None, repeats: int, stop: Stop
 ) -> tuple[str, Times]:
-    """Return the name of the transport and the times of a step; they count on the team alone.
-
-    A timing does `steps` steps of the run of a configuration, or as many as take long enough.
-    """
+    """Return the transport and the times of a step, by `steps` in a row or as many as fit."""
     seconds = []
     with opened(team, Run, values) as run:
         steps = steps or team.do(lambda: run.steps())

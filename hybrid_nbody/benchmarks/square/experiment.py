@@ -1,7 +1,4 @@
-"""``bench square``: gravity in a plane by N threads and by N x N threads.
-
-The memories and layouts of the kernels are those of a course.
-"""
+"""``bench square``: gravity in a plane by N and by N x N threads, with kernels of a course."""
 
 import math
 from argparse import Namespace
@@ -300,7 +297,7 @@ def _crossing(rows: Sequence[Row]) -> str:
 
 
 def _gains(rows: Sequence[Row]) -> Iterator[str]:
-    rows = [row for row in rows if row["part"] == "devices" and row.get("median_s")]
+    rows = [row for row in pictures.having(rows, "median_s") if row["part"] == "devices"]
     number = max((row["bodies"] for row in rows), default=0)
     for row in rows:
         if row["bodies"] == number and row["rung"] != ONE_THREAD:

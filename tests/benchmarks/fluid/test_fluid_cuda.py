@@ -23,7 +23,6 @@ from hybrid_nbody.benchmarks.fluid.sweeps import (
     OneFlag,
     PlainKernels,
     ReadByHost,
-    fused_colours,
     model_passes,
 )
 
@@ -36,6 +35,7 @@ KERNELS = (
     "fold",
     "largest",
 )
+FUSED_COLOURS = partial(model_passes, longest=1)
 FLAG_OF_THREADS = partial(OneFlag, "flag_of_threads")
 FLAG_OF_BLOCKS = partial(OneFlag, "flag_of_blocks")
 INTERLEAVED = (PlainKernels, FLAG_OF_THREADS, FLAG_OF_BLOCKS, BlockFlags, ReadByHost)
@@ -111,7 +111,7 @@ def test_kernels_get_the_arguments_that_they_declare(make):
     assert len(backend.launches) - len(halves) == ends.get(sweeps.kernel, 0)
 
 
-@pytest.mark.parametrize(("make", "passes"), [(fused_colours, 4), (model_passes, 2)])
+@pytest.mark.parametrize(("make", "passes"), [(FUSED_COLOURS, 4), (model_passes, 2)])
 def test_passes_are_kernels_of_the_model(make, passes):
     backend = PaperBackend()
     make(backend, (66, 20, 7)).iterate(4)
