@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,12 +136,11 @@ class Rows:
 
     def add(self, row: Sequence[float | None]) -> None:
         """Add a row, whose empty cells are None."""
-        given = [number for number in row if number is not None]
-        if len(given) < len(row):
+        if None in row:
             first = len(self.numbers)
             self.empty.extend(first + i for i, number in enumerate(row) if number is None)
-            given = [0.0 if number is None else number for number in row]
-        self.numbers.extend(given)
+            row = [0.0 if number is None else number for number in row]
+        self.numbers.extend(cast("Sequence[float]", row))
 
     def cells(self, columns: Sequence[str], order: Sequence[str]) -> Cells:
         """Return the cells of rows with the given columns, these in another order."""
