@@ -81,3 +81,32 @@ def test_slow_loops_do_fewer_targets(seconds_a_target, expected):
     assert targets_within(backend, step, 100_000, never, longest=0.5) == pytest.approx(
         expected, abs=1
     )
+
+
+# ---- Rows ----------------------------------------------------------------------------------------
+
+
+def test_a_speed_up_is_that_over_the_first_measured_row_of_the_same_part():
+    rows = [
+        {"part": "layouts", "note": "needs a GPU"},
+        {"part": "blocks", "median_s": 8.0},
+        {"part": "layouts", "median_s": 4.0},
+        {"part": "layouts", "median_s": 1.0},
+    ]
+    head = {"part": "layouts"}
+    assert measure.speedup(rows, head, 2.0, "part") == {"speedup": 2.0}
+    assert measure.speedup(rows[:2], head, 2.0, "part") == {"speedup": 1.0}
+
+
+def test_a_pivot_table_has_a_line_and_a_column_a_choice_and_the_best_in_bold():
+    rows = [
+        {"block": 64, "unroll": 1, "interactions_per_s": 1e9},
+        {"block": 64, "unroll": 4, "interactions_per_s": 4e9},
+        {"block": 128, "unroll": 4, "interactions_per_s": 3e9},
+    ]
+    names = ("{block}".format_map, "unroll {unroll}".format_map)
+    table = measure.pivot_table("block", rows, *names, rows[1:2])
+    cells = [[str(cell) for cell in column.cells] for column in table.columns]
+    assert [column.header for column in table.columns] == ["block", "unroll 1", "unroll 4"]
+    assert cells == [["64", "128"], ["1.00", ""], ["4.00", "3.00"]]
+    assert [str(cell.style) for cell in table.columns[2].cells] == ["bold", ""]
