@@ -21,7 +21,7 @@ from hybrid_nbody.run.contract import Builder
 from hybrid_nbody.run.job import Job, RunPlace
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
-from hybrid_nbody.simulation.signals import StopSignals
+from hybrid_nbody.simulation.signals import CTRL_C, StopSignals
 
 PATIENCE = 2.0
 """Seconds of silence before the log says what takes long."""
@@ -52,10 +52,10 @@ def acknowledgement(signal_name: str) -> str:
     Parameters
     ----------
     signal_name : str
-        Such as ``SIGINT``, which is what Ctrl-C sends.
+        As `StopSignals.received` names it.
     """
-    if signal_name == "SIGINT":
-        return f"Ctrl-C: {STOPPING}; press Ctrl-C again to stop immediately"
+    if signal_name == CTRL_C:
+        return f"{CTRL_C}: {STOPPING}; press Ctrl-C again to stop immediately"
     return f"{signal_name}: {STOPPING}"
 
 

@@ -7,6 +7,9 @@ from typing import Any, Protocol, Self
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
+CTRL_C = "Ctrl-C"
+"""What a person calls SIGINT."""
+
 
 class StopRequests(Protocol):
     """The signals, as the time loop sees them.
@@ -14,7 +17,7 @@ class StopRequests(Protocol):
     Attributes
     ----------
     received : str
-        Name of the first signal that arrived; empty if none did.
+        Name of the first signal that arrived, `CTRL_C` for SIGINT; empty if none did.
     """
 
     @property
@@ -36,7 +39,7 @@ class StopSignals:
     Attributes
     ----------
     received : str
-        Name of the first signal that arrived; empty if none did.
+        Name of the first signal that arrived, `CTRL_C` for SIGINT; empty if none did.
     """
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
@@ -64,6 +67,6 @@ class StopSignals:
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
         if not self.received:
-            self.received = signal.Signals(number).name
+            self.received = CTRL_C if number == signal.SIGINT else signal.Signals(number).name
             if self.say:
                 self.say(self.received)

@@ -11,7 +11,7 @@ from hybrid_nbody.run.start import acknowledgement
 
 
 def test_ctrl_c_says_what_happens_now_and_how_to_stop_at_once():
-    assert acknowledgement("SIGINT") == (
+    assert acknowledgement("Ctrl-C") == (
         "Ctrl-C: finishing the current step and writing a checkpoint; "
         "press Ctrl-C again to stop immediately"
     )
