@@ -37,7 +37,7 @@ def open_log(communicator: Communicator) -> Log:
 @contextmanager
 def preparing(log: Log) -> Iterator[None]:
     """Tell a person why the block takes long, if it does."""
-    text = "still preparing; the first run on a machine compiles its kernels, for up to a minute"
+    text = "preparing the run; its kernels are compiled now if this machine has not run them before"
     timer = threading.Timer(PATIENCE, log.say, [text])
     timer.start()
     try:
