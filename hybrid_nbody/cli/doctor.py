@@ -181,7 +181,7 @@ def _device(backend, problem):
     return {
         "gpu": "",
         "address": "",
-        "no_gpu": problem or "other ranks of the node have those that are there",
+        "no_gpu": problem or "other ranks of the node use all of its GPUs",
     }
 
 
@@ -290,7 +290,7 @@ def _gpus_left(everyone):
             yield f"{group[0].host} uses {used} of its {seen} GPUs: start {seen} ranks there"
     without = [facts.rank for facts in everyone if not facts.gpu]
     if 0 < len(without) < len(everyone):
-        yield f"no GPU of their own for {rank_names(without)}: start one rank a GPU on every node"
+        yield f"no GPU of their own for {rank_names(without)}: start one rank per GPU on every node"
 
 
 def _cores_left(everyone):
@@ -302,12 +302,11 @@ def _cores_left(everyone):
         bound = [facts.rank for facts in group if len(facts.cores) == 1]
         if ranks > cores:
             few = f"{ranks} ranks share {cores} core{'s' if cores > 1 else ''} of {host}"
-            yield f"{few}: fewer are as fast; under Open MPI add --bind-to none"
+            yield f"{few}: fewer ranks are as fast; under Open MPI, add --bind-to none"
         elif bound and group[0].all_cores >= 2 * ranks:
-            yield (
-                f"one core of the {group[0].all_cores} of {host} for {rank_names(bound)}: "
-                "mpirun --bind-to none under Open MPI, --cpus-per-task under Slurm"
-            )
+            few = f"bound to one core each of the {group[0].all_cores} of {host}"
+            remedy = "use mpirun --bind-to none (Open MPI) or --cpus-per-task (Slurm)"
+            yield f"{rank_names(bound)}: {few}; {remedy}"
 
 
 def _slow(everyone):
@@ -316,8 +315,8 @@ def _slow(everyone):
         (cache, facts.rank) for facts in everyone for cache in facts.slow_caches
     ).items():
         yield (
-            f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder of "
-            "the node, as in /tmp"
+            f"{cache} ({rank_names(ranks)}) is on a network file system: set it to a folder "
+            "on a local disk, such as one in /tmp"
         )
 
 
@@ -344,15 +343,22 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
 
 
 def rank_names(ranks: Iterable[int]) -> str:
-    """Return numbers of ranks in words: ``ranks 0 to 2, 5``."""
+    """Return numbers of ranks in words: ``ranks 0 to 2 and 5``."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
         else:
-            runs.append([rank, rank])
-    text = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs)
-    return f"rank{'s' if len(runs) > 1 or runs[0][0] != runs[0][1] else ''} {text}"
+            runs.append([rank])
+    texts = [text for run in runs for text in _of_consecutive(run)]
+    if len(texts) == 1:
+        return f"rank{'s' if len(runs[0]) > 1 else ''} {texts[0]}"
+    return f"ranks {', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _of_consecutive(ranks: Sequence[int]) -> list[str]:
+    """Return consecutive ranks in words: as a range from three on."""
+    return [f"{ranks[0]} to {ranks[-1]}"] if len(ranks) > 2 else [str(rank) for rank in ranks]
 
 
 # ---- Libraries -----------------------------------------------------------------------------------

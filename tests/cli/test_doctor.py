@@ -65,9 +65,10 @@ def test_the_table_has_a_line_a_rank():
     ("ranks", "text"),
     [
         ([3], "rank 3"),
-        ([0, 1], "ranks 0 to 1"),
-        ([4, 2, 0, 1], "ranks 0 to 2, 4"),
-        ([0, 2], "ranks 0, 2"),
+        ([0, 1], "ranks 0 and 1"),
+        ([4, 2, 0, 1], "ranks 0 to 2 and 4"),
+        ([0, 2, 3, 5], "ranks 0, 2, 3 and 5"),
+        ([1, 2, 3], "ranks 1 to 3"),
     ],
 )
 def test_ranks_are_named_shortly(ranks, text):
@@ -85,17 +86,20 @@ def test_ranks_are_named_shortly(ranks, text):
         ([with_gpu(0, 0, gpus=1), with_gpu(1, 1, gpus=1)], []),  # each sees its own alone
         (
             [with_gpu(0, 0, gpus=1), facts(1), facts(2)],
-            ["no GPU of their own for ranks 1 to 2: start one rank a GPU on every node"],
+            ["no GPU of their own for ranks 1 and 2: start one rank per GPU on every node"],
         ),
         (
             [facts(rank, cores=frozenset([0, 1])) for rank in range(3)],
-            ["3 ranks share 2 cores of here: fewer are as fast; under Open MPI add --bind-to none"],
+            [
+                "3 ranks share 2 cores of here: fewer ranks are as fast; "
+                "under Open MPI, add --bind-to none"
+            ],
         ),
         (
             [facts(0, cores=frozenset([0])), facts(1, cores=frozenset([1]))],
             [
-                "one core of the 8 of here for ranks 0 to 1: mpirun --bind-to none under Open MPI, "
-                "--cpus-per-task under Slurm"
+                "ranks 0 and 1: bound to one core each of the 8 of here; "
+                "use mpirun --bind-to none (Open MPI) or --cpus-per-task (Slurm)"
             ],
         ),
         # every core has its rank
@@ -106,8 +110,8 @@ def test_ranks_are_named_shortly(ranks, text):
                 facts(1, slow_caches=("NUMBA_CACHE_DIR=/nfs/x",)),
             ],
             [
-                "NUMBA_CACHE_DIR=/nfs/x (ranks 0 to 1) is on a network file system: "
-                "set it to a folder of the node, as in /tmp"
+                "NUMBA_CACHE_DIR=/nfs/x (ranks 0 and 1) is on a network file system: "
+                "set it to a folder on a local disk, such as one in /tmp"
             ],
         ),
     ],
@@ -121,8 +125,8 @@ def test_different_versions_are_a_fault():
     assert different_versions([facts(0), facts(1)]) == []
     assert different_versions([facts(0), facts(1, versions="2"), facts(2)]) == [
         (
-            "ranks run different versions: start the same environment on every node (ranks 0, 2: "
-            "1; rank 1: 2)"
+            "ranks run different versions: start the same environment on every node "
+            "(ranks 0 and 2: 1; rank 1: 2)"
         )
     ]
 
