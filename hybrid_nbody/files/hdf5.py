@@ -164,7 +164,8 @@ def _advice(path: Path) -> str:
     folder = path.parent
     if path.name != TRAJECTORY_FILE or not any(folder.glob(CHECKPOINT_FILES)):
         return ""
-    return f"; `hybrid-nbody resume {folder}` sets it aside and goes on from a checkpoint"
+    way = f"`hybrid-nbody resume {folder}` continues from the newest checkpoint"
+    return f"; {way} and keeps this file as {path.stem}.damaged.h5"
 
 
 # --- files being written --------------------------------------------------------------------------
@@ -331,7 +332,7 @@ def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
     wanted = allowed[0].split()[-1]
     if found == EXPORT:
         raise FileError(
-            f"{path}: an export for other programs, not a {wanted}; take what it was made from"
+            f"{path}: an export for other programs, not a {wanted}; give the run it was made from"
         )
     if found not in (TRAJECTORY, CHECKPOINT):
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")

@@ -143,7 +143,10 @@ def test_a_trajectory_cut_short_beside_checkpoints_can_be_resumed(
     write_run, write_checkpoint, cut, refused
 ):
     path = write_run() / "trajectory.h5"
-    way = "; `hybrid-nbody resume out` sets it aside and goes on from a checkpoint"
+    way = (
+        "; `hybrid-nbody resume out` continues from the newest checkpoint "
+        "and keeps this file as trajectory.damaged.h5"
+    )
     size = path.stat().st_size
     cut(path, 3000)
     reason = f"truncated, 3000 of {size} bytes are there; copy it again, or use an older one"

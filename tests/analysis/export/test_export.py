@@ -216,7 +216,7 @@ def test_a_run_without_frames(write_run, refused):
         (
             b"export",
             4,
-            "an export for other programs, not a trajectory; take what it was made from",
+            "an export for other programs, not a trajectory; give the run it was made from",
         ),
         (b"foreign", 4, "an HDF5 file, but not one that hybrid_nbody wrote"),
         (b"sealed", 4, "damaged: its contents do not match its digest"),
