@@ -64,8 +64,8 @@ def test_what_is_left_out_is_said_with_the_reason(write_run, refused):
     written = plot_run("out", dpi=DPI, say=lines.append)
     assert [path.stem for path in written] == ["energies", "snapshot"]
     assert lines == [
-        "no tracks: 40 bodies are too many; at most 32 are told apart",
-        "no tracks-3d: 40 bodies are too many; at most 32 are told apart",
+        "no tracks: too many bodies (40); tracks are drawn of at most 32",
+        "no tracks-3d: too many bodies (40); tracks are drawn of at most 32",
         "no lagrangian: a single frame",
         "no profiles: 40 bodies are too few; it takes 300",
         "no activity: the frames hold no activity map",

@@ -116,7 +116,7 @@ def test_pictures_are_of_the_right_width_and_not_cut_off(ball, write_run, kind):
 def test_what_cannot_be_drawn_is_refused_with_the_reason(write_run, refused):
     write_run(bodies=40, frames=1)
     for kind, reason in {
-        "tracks-3d": "40 bodies are too many; at most 32 are told apart",
+        "tracks-3d": "too many bodies (40); tracks are drawn of at most 32",
         "lagrangian": "a single frame",
         "profiles": "40 bodies are too few; it takes 300",
         "activity": "the frames hold no activity map",

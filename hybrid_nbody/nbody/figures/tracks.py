@@ -21,7 +21,7 @@ def too_many(run: Run) -> str:
     number = run.number_of_bodies
     if number <= FEW_BODIES:
         return ""
-    return f"{number} bodies are too many; at most {FEW_BODIES} are told apart"
+    return f"too many bodies ({number}); tracks are drawn of at most {FEW_BODIES}"
 
 
 def points_of(run: Run, frame: int) -> Array:
