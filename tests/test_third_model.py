@@ -145,7 +145,7 @@ def test_check_says_what_it_would_do(job, told):
     lines = told("check", job).splitlines()
     assert lines[0] == f"{job}: a valid configuration"
     assert "  plate        24 x 15 cells" in lines
-    assert "  memory       about 3.12 kB a rank: 1 array" in lines
+    assert "  memory       about 3.12 kB per rank: 1 array" in lines
     assert "  work         2.16e+04 cells stepped" in lines
     assert lines[-1].startswith("  output       out: 7 frames, 13 rows of diagnostics, 2 check")
 

@@ -63,7 +63,7 @@ def _memory(memory: Memory | None) -> list[tuple[str, str]]:
     if memory is None:
         return []
     size = readable_size(memory.rank_bytes, digits=3)
-    return [("memory", f"about {size} a rank: {memory.reason}")]
+    return [("memory", f"about {size} per rank: {memory.reason}")]
 
 
 def _time(time: Time) -> str:

@@ -56,7 +56,7 @@ Backends = Annotated[
     Literal["auto", "cpu", "gpu", "hybrid"] | tuple[Literal["cpu", "gpu", "hybrid"], ...],
     InOneMessage,
     Allowed(
-        "choice or list", "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
+        "choice or list", "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one per rank"
     ),
 ]
 
@@ -208,7 +208,7 @@ class Compute(Section):
     backend: Backends = Field(
         "auto",
         description="cpu: Numba threads; gpu: CUDA through CuPy, an error where no GPU is usable; "
-        "hybrid: both together, where the model can; or a list, one a rank, such as [gpu, cpu]. "
+        "hybrid: both together, where the model can; or a list, one per rank, such as [gpu, cpu]. "
         "auto: the GPUs of a node go to its first ranks, one each, and the others compute on CPU "
         "threads; the run says which.",
     )
@@ -222,7 +222,7 @@ class Compute(Section):
         description="How the rows of the state (bodies, planes of a grid) are shared out among "
         "ranks: equal shares; measured: by the speed that each rank shows, and again when the "
         "speeds drift during the run; auto: measured where some ranks compute on GPUs and some "
-        "on CPUs, else equal; or a list of weights, one a rank, such as [2, 1, 1].",
+        "on CPUs, else equal; or a list of weights, one per rank, such as [2, 1, 1].",
     )
     transport: Literal["auto", "host", "nccl", "cuda-mpi"] = Field(
         "auto",

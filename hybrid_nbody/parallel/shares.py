@@ -77,7 +77,7 @@ def check_lists(compute: Any, size: int) -> None:
             found = plural(len(given), what, f"{what}s")
             ranks = plural(size, "rank", "ranks")
             raise InputError(
-                f"compute.{key}: {found} for {ranks}; give one {what} a rank"
+                f"compute.{key}: {found} for {ranks}; give one {what} per rank"
             ).on_all_ranks()
 
 
@@ -174,7 +174,7 @@ def _warnings(setup: RunSetup) -> list[str]:
     exchange = setup.exchange
     found = []
     if setup.placement.shared_gpus:
-        found.append("ranks share a GPU; start one rank a GPU for full speed")
+        found.append("ranks share a GPU; start one rank per GPU for full speed")
     if not exchange.alone and exchange.transport.warning:
         found.append(exchange.transport.warning)
     return found

@@ -170,8 +170,8 @@ class Job:
     def run(self, saved_step: int | None) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
         if self.model.step == self.last_step:
-            advice = "go on with --set time.steps or time.end"
-            self.log.say(f"nothing left to do at step {self.last_step}; {advice}")
+            advice = "to continue, raise time.steps or time.end with --set"
+            self.log.say(f"the run is complete at step {self.last_step}; {advice}")
         self.recorder.begin(saved_step)
         self.communicator.only_on_root(
             lambda: directory.write_config(self.folder, self.header["config"])

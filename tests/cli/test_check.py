@@ -43,7 +43,7 @@ def test_a_fluid(in_folder, alone):
         "  method       semi-lagrangian advection, exact projection",
         "  solver       red-black, at most 20 iterations, tolerance 1e-07 on the change",
         "  sources      3 events, steps 3 to 9",
-        "  memory       about 46.1 kB a rank: 10 arrays, float64",  # 8 x 6 x (10 + 2) cells
+        "  memory       about 46.1 kB per rank: 10 arrays, float64",  # 8 x 6 x (10 + 2) cells
         "  time         10 steps of 0.5, to t = 5, at most 1 min 30 s of wall-clock time",
         "  compute      backend cpu, as asked for; rank 0: CPU, 1 thread",
         "  work         4.8e+03 cells stepped",

@@ -77,7 +77,7 @@ def with_line(folder, old, new):
         (
             "backend: cpu",
             "balance: [1, 2]",
-            "compute.balance: 2 weights for 1 rank; give one weight a rank",
+            "compute.balance: 2 weights for 1 rank; give one weight per rank",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_backends_must_match_the_ranks(folder):
     with_line(folder, "backend: cpu", "backend: [cpu, cpu, gpu]")
     assert (
         refused(folder, "job.yaml")
-        == "compute.backend: 3 backends for 1 rank; give one backend a rank"
+        == "compute.backend: 3 backends for 1 rank; give one backend per rank"
     )
 
 
@@ -275,7 +275,7 @@ def test_weights_must_match_the_ranks(folder, mpirun):
     with_line(folder, "backend: cpu", "balance: [1, 2]")
     result = mpirun(3, "-m", "hybrid_nbody", folder / "job.yaml")
     assert result.returncode == 2
-    assert "compute.balance: 2 weights for 3 ranks; give one weight a rank" in result.stderr
+    assert "compute.balance: 2 weights for 3 ranks; give one weight per rank" in result.stderr
 
 
 def test_help_loads_nothing_heavy():

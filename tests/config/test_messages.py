@@ -11,7 +11,7 @@ KINDS = (
 )
 KEYS = "model, title, seed, bodies, gravity, time, activity_map, compute, output"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
-BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one a rank"
+BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one per rank"
 WEIGHTS = "auto, equal, measured or a list of numbers, each at least 0 and not all 0"
 DURATION = "a duration greater than 0 such as 2h30m, 90s, 1d or 3600 (seconds), or null"
 A_LINE = "one line of text, in quotes if it looks like a number"

@@ -26,17 +26,17 @@ def compute_of(backend="auto", balance="auto"):
         (
             compute_of(backend=("gpu", "cpu")),
             3,
-            "compute.backend: 2 backends for 3 ranks; give one backend a rank",
+            "compute.backend: 2 backends for 3 ranks; give one backend per rank",
         ),
         (
             compute_of(backend=("cpu",)),
             2,
-            "compute.backend: 1 backend for 2 ranks; give one backend a rank",
+            "compute.backend: 1 backend for 2 ranks; give one backend per rank",
         ),
         (
             compute_of(balance=(1.0, 2.0)),
             1,
-            "compute.balance: 2 weights for 1 rank; give one weight a rank",
+            "compute.balance: 2 weights for 1 rank; give one weight per rank",
         ),
     ],
 )
@@ -103,6 +103,6 @@ def test_the_log_says_who_computes_what():
         "backend gpu, cpu, as asked for; exchange allgather over host; shares by speed",
         "  rank 0    node1                GPU 0, H200                  9 rows",
         "  rank 1    node1                CPU, 3 threads               1 row",
-        "warning: ranks share a GPU; start one rank a GPU for full speed",
+        "warning: ranks share a GPU; start one rank per GPU for full speed",
         "warning: NCCL is gone",
     ]
