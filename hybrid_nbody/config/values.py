@@ -76,10 +76,10 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
+WholeNumber = Annotated[int, Strict(), BeforeValidator(_whole)]
 """A whole number, which may be written as 1000, 1000.0 or 1e3."""
 
-AtLeastOne = Annotated[Whole, Ge(1)]
+AtLeastOne = Annotated[WholeNumber, Ge(1)]
 
 Switch = Annotated[bool, Strict(), Allowed("true or false", "true or false")]
 

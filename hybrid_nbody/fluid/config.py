@@ -32,7 +32,7 @@ from hybrid_nbody.config.values import (
     Number,
     Positive,
     Switch,
-    Whole,
+    WholeNumber,
 )
 from hybrid_nbody.fluid import config_checks as fluid_checks
 
@@ -71,8 +71,8 @@ def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-Count = Annotated[Whole, Ge(0)]
-Cells = Annotated[Whole, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
+Count = Annotated[WholeNumber, Ge(0)]
+Cells = Annotated[WholeNumber, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
 Grid3 = Annotated[
     tuple[Cells, Cells, Cells],
     BeforeValidator(_for_each_axis),

@@ -17,7 +17,7 @@ from hybrid_nbody.config.values import (
     NonNegative,
     Positive,
     Registered,
-    Whole,
+    WholeNumber,
 )
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
@@ -298,7 +298,7 @@ class NBodyConfig(ModelConfig):
 
     model: Literal["nbody"] = Field(description="What is simulated. nbody: gravity between bodies.")
     title: Line = Field("", description="A name for pictures and summaries.")
-    seed: Annotated[Whole, Ge(0)] = Field(
+    seed: Annotated[WholeNumber, Ge(0)] = Field(
         1,
         description="Seed of the random numbers: the same seed makes the same bodies on any "
         "number of ranks.",
