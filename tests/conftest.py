@@ -72,8 +72,8 @@ them."""
 
 
 def _long_files_first(items):
-    places = {str(Path(__file__).parent / name): place for place, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: places.get(str(item.path), len(places)))
+    ranks = {str(Path(__file__).parent / name): index for index, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: ranks.get(str(item.path), len(ranks)))
 
 
 # ---- Several ranks -------------------------------------------------------------------------------

@@ -83,18 +83,18 @@ def _shared(edges: Array, field: Array, level: float) -> tuple[Array, Array]:
     keys, triangles = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
     inner, outer = field.ravel()[keys].T
     share = ((inner - level) / (inner - outer))[:, None]
-    return _places(keys[:, 0], field) * (1 - share) + _places(
+    return _positions(keys[:, 0], field) * (1 - share) + _positions(
         keys[:, 1], field
     ) * share, triangles.reshape(-1, 3)
 
 
-def _places(points: Array, field: Array) -> Array:
+def _positions(points: Array, field: Array) -> Array:
     return np.stack(np.unravel_index(points, field.shape)[::-1], axis=-1).astype(np.float64)
 
 
 def _facing_out(vertices: Array, triangles: Array, edges: Array, field: Array) -> Array:
     """Turn the triangles around whose corners are counter-clockwise as seen from inside."""
-    outward = (_places(edges[..., 1], field) - _places(edges[..., 0], field)).sum(axis=1)
+    outward = (_positions(edges[..., 1], field) - _positions(edges[..., 0], field)).sum(axis=1)
     a, b, c = vertices[triangles].transpose(1, 0, 2)
     wrong = (np.cross(b - a, c - a) * outward).sum(axis=1) < 0
     return np.where(wrong[:, None], triangles[:, ::-1], triangles)

@@ -116,8 +116,8 @@ def view_of(points: Array, units: str) -> View:
     return _cube(centre, points[near], 1.05, units)
 
 
-def _cube(centre: Array, points: Array, room: float, units: str) -> View:
-    half = room * np.abs(points - centre).max() or 1.0
+def _cube(centre: Array, points: Array, margin: float, units: str) -> View:
+    half = margin * np.abs(points - centre).max() or 1.0
     return View(centre, half, power_of_ten(np.abs(centre) + half), units)
 
 
@@ -290,7 +290,7 @@ def colour_norm(planes: Sequence[Array]) -> AsinhNorm:
     """Return the common scale of colours of the planes of a picture.
 
     It is linear near 0 and logarithmic far from it: smoke spans many powers of ten, and is 0 in
-    places.
+    parts of the box.
     """
     values = np.concatenate(
         [plane[np.isfinite(plane)].ravel() for plane in planes] or [np.zeros(1)]
@@ -379,5 +379,5 @@ def draw_arrows(
     axes.quiver(across[chosen], up[chosen], *lengths, **ARROW)
 
 
-def _gap(place: Array) -> float:
-    return float(place[1] - place[0]) if len(place) > 1 else 0.0
+def _gap(centres: Array) -> float:
+    return float(centres[1] - centres[0]) if len(centres) > 1 else 0.0

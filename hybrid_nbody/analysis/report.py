@@ -147,9 +147,9 @@ def _diagnostics(run: Run, highlights: Sequence[str], say: Say) -> str:
 
 def table(rows: Sequence[tuple[str, str, str]]) -> str:
     """Return rows of texts as an HTML table, whose second column holds numbers."""
-    kinds = ("", ' class="number"', "")
+    classes = ("", ' class="number"', "")
     lines = [
-        "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        "".join(f"<td{name}>{escape(cell)}</td>" for name, cell in zip(classes, row, strict=True))
         for row in rows
     ]
     return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"

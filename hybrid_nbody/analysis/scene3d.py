@@ -67,7 +67,7 @@ def points_data(run: Run, step: Step = no_step) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind`` ("points" or "surface"), ``caption``, ``box`` (its edges, the longest 1),
+        ``geometry`` ("points" or "surface"), ``caption``, ``box`` (its edges, the longest 1),
         ``times``, ``frames``: of points a text each, of surfaces a pair of texts, and ``colours``.
         A text is base64 of little-endian uint16: x, y, z of each point on a scale of 0 to 65534
         along the longest edge, or three vertices a triangle.
@@ -78,7 +78,7 @@ def points_data(run: Run, step: Step = no_step) -> dict[str, Any]:
     tracks = np.stack([run.positions(frame)[chosen] for frame in counted(frames, step)])
     view = _view_of_tracks(tracks, number, run.units("bodies/position"))
     return {
-        "kind": "points",
+        "geometry": "points",
         "caption": _caption(len(chosen), number, view),
         "box": [1, 1, 1],
         "times": run.time[frames].tolist(),
@@ -90,9 +90,9 @@ def points_data(run: Run, step: Step = no_step) -> dict[str, Any]:
 
 def _view_of_tracks(tracks: Array, number: int, units: str) -> View:
     """Return the cube that shows the bodies in all frames, from a sample of their positions."""
-    places = tracks.reshape(-1, 3)
+    points = tracks.reshape(-1, 3)
     return view_of(
-        places[:: max(1, len(places) // SAMPLED)] if number > FEW_BODIES else places, units
+        points[:: max(1, len(points) // SAMPLED)] if number > FEW_BODIES else points, units
     )
 
 
@@ -149,7 +149,7 @@ def surface_data(run: Run, name: str, step: Step = no_step) -> dict[str, Any]:
     box = [volume.edge(axis) for axis in range(3)]
     what = name.rpartition("/")[2]
     return {
-        "kind": "surface",
+        "geometry": "surface",
         "caption": f"The surface on which the {what} is {level:.3g}, "
         f"of means over cubes {width.max():.3g} wide; "
         "the longest edge of the box is 1.",
@@ -194,8 +194,8 @@ def _packed_surface(
     vertices: Array, triangles: Array, width: Array, box: Sequence[float]
 ) -> list[str]:
     # the first mean lies half its width into the box
-    places = ((vertices + 0.5) * width).clip(0, box)
-    return [_packed(np.rint(places * STEPS)), _packed(triangles)]
+    positions = ((vertices + 0.5) * width).clip(0, box)
+    return [_packed(np.rint(positions * STEPS)), _packed(triangles)]
 
 
 def _packed(numbers: Array) -> str:

@@ -101,5 +101,5 @@ class Scene:
 
 def samples_of(frames: Sequence[int], most: int = SAMPLES) -> list[int]:
     """Return at most `most` equidistant frames, among them the first and the last."""
-    places = np.unique(np.linspace(0, len(frames) - 1, most).round().astype(int))
-    return [frames[place] for place in places]
+    indices = np.unique(np.linspace(0, len(frames) - 1, most).round().astype(int))
+    return [frames[index] for index in indices]

@@ -16,36 +16,36 @@
     return new Uint16Array(bytes.buffer);
   }
 
-  function place(raw, at) {
+  function position(raw, at) {
     return [0, 1, 2].map((axis) => raw[at + axis] / STEPS - scene.box[axis] / 2);
   }
 
   function pointsOf(text) {
-    const raw = numbers(text), places = [], colours = [];
+    const raw = numbers(text), positions = [], colours = [];
     for (let i = 0; i < raw.length; i += 3) {
       if (raw[i] === NOWHERE) continue;
-      places.push(...place(raw, i));
+      positions.push(...position(raw, i));
       colours.push(...scene.colours[i / 3]);
     }
-    return { places, colours, normals: null };
+    return { positions, colours, normals: null };
   }
 
   function surfaceOf([vertexText, triangleText]) {
     const raw = numbers(vertexText), corners = numbers(triangleText);
     const vertices = [], sums = [];
-    for (let i = 0; i < raw.length; i += 3) { vertices.push(place(raw, i)); sums.push([0, 0, 0]); }
+    for (let i = 0; i < raw.length; i += 3) { vertices.push(position(raw, i)); sums.push([0, 0, 0]); }
     for (let i = 0; i < corners.length; i += 3) {
       const [a, b, c] = [vertices[corners[i]], vertices[corners[i + 1]], vertices[corners[i + 2]]];
       const normal = cross(minus(b, a), minus(c, a));
       for (let k = 0; k < 3; k++) for (let axis = 0; axis < 3; axis++) sums[corners[i + k]][axis] += normal[axis];
     }
-    const normals = sums.map(unit), places = [], all = [], colours = [];
+    const normals = sums.map(unit), positions = [], all = [], colours = [];
     for (const corner of corners) {
-      places.push(...vertices[corner]);
+      positions.push(...vertices[corner]);
       all.push(...normals[corner]);
       colours.push(0.36, 0.56, 0.75);
     }
-    return { places, colours, normals: all };
+    return { positions, colours, normals: all };
   }
 
   const minus = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
@@ -55,7 +55,7 @@
   const shapes = new Map();
   function shape(frame) {
     if (!shapes.has(frame)) {
-      shapes.set(frame, (scene.kind === "points" ? pointsOf : surfaceOf)(scene.frames[frame]));
+      shapes.set(frame, (scene.geometry === "points" ? pointsOf : surfaceOf)(scene.frames[frame]));
     }
     return shapes.get(frame);
   }
@@ -78,7 +78,7 @@
   // Of bodies z points up, of a fluid y does, as in the other pictures.
 
   function turn(p) {
-    const up = scene.kind === "points" ? [p[0], p[2], -p[1]] : p;
+    const up = scene.geometry === "points" ? [p[0], p[2], -p[1]] : p;
     const [cy, sy, cp, sp] = [Math.cos(state.yaw), Math.sin(state.yaw), Math.cos(state.pitch), Math.sin(state.pitch)];
     const x = cy * up[0] + sy * up[2], z = -sy * up[0] + cy * up[2];
     return [x, cp * up[1] - sp * z, sp * up[1] + cp * z];
@@ -94,7 +94,7 @@
   // ---- WebGL -------------------------------------------------------------------------------------------------------
 
   const VERTEX = `
-    attribute vec3 place, colour, normal;
+    attribute vec3 position, colour, normal;
     uniform vec4 angles;  // cos and sin of yaw, cos and sin of pitch
     uniform vec4 lens;    // zoom, aspect, size of a point, whether z is up
     varying vec3 tint;
@@ -104,7 +104,7 @@
       return vec3(x, angles.z * up.y - angles.w * z, angles.w * up.y + angles.z * z);
     }
     void main() {
-      vec3 p = turned(place), n = turned(normal);
+      vec3 p = turned(position), n = turned(normal);
       float depth = ${DISTANCE.toFixed(3)} - p.z;
       gl_Position = vec4(p.xy * ${FOCUS.toFixed(3)} * lens.x / vec2(lens.y, 1.0), -0.4 * p.z * depth, depth);
       gl_PointSize = lens.z * lens.x * ${DISTANCE.toFixed(3)} / depth;
@@ -115,8 +115,8 @@
 
   function program(gl) {
     const made = gl.createProgram();
-    for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
-      const shader = gl.createShader(kind);
+    for (const [type, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
+      const shader = gl.createShader(type);
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
       gl.attachShader(made, shader);
@@ -132,7 +132,7 @@
     gl.useProgram(linked);
     gl.enable(gl.DEPTH_TEST);
     gl.clearColor(1, 1, 1, 1);
-    const buffers = { place: gl.createBuffer(), colour: gl.createBuffer(), normal: gl.createBuffer() };
+    const buffers = { position: gl.createBuffer(), colour: gl.createBuffer(), normal: gl.createBuffer() };
 
     function fill(name, values) {
       const where = gl.getAttribLocation(linked, name);
@@ -142,25 +142,25 @@
       gl.vertexAttribPointer(where, 3, gl.FLOAT, false, 0, 0);
     }
 
-    function batch(mode, places, colours, normals) {
-      fill("place", places);
+    function batch(mode, positions, colours, normals) {
+      fill("position", positions);
       fill("colour", colours);
       fill("normal", normals);
-      gl.drawArrays(mode, 0, places.length / 3);
+      gl.drawArrays(mode, 0, positions.length / 3);
     }
 
     return function () {
       gl.viewport(0, 0, canvas.width, canvas.height);
       gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-      const { yaw, pitch, zoom } = state, up = scene.kind === "points" ? 1 : 0;
+      const { yaw, pitch, zoom } = state, up = scene.geometry === "points" ? 1 : 0;
       const angles = [Math.cos(yaw), Math.sin(yaw), Math.cos(pitch), Math.sin(pitch)];
       gl.uniform4f(gl.getUniformLocation(linked, "angles"), ...angles);
       const size = scene.size * canvas.height / 560;
       gl.uniform4f(gl.getUniformLocation(linked, "lens"), zoom, canvas.width / canvas.height, size, up);
       const zeros = (values) => new Float32Array(values.length);
       batch(gl.LINES, box, box.map(() => 0.6), zeros(box));
-      const { places, colours, normals } = shape(state.frame);
-      batch(normals ? gl.TRIANGLES : gl.POINTS, places, colours, normals || zeros(places));
+      const { positions, colours, normals } = shape(state.frame);
+      batch(normals ? gl.TRIANGLES : gl.POINTS, positions, colours, normals || zeros(positions));
     };
   }
 
@@ -184,9 +184,9 @@
       pen.stroke();
     }
 
-    function points({ places, colours }) {
+    function points({ positions, colours }) {
       const list = [];
-      for (let i = 0; i < places.length; i += 3) list.push([pixel(places.slice(i, i + 3)), colours.slice(i, i + 3)]);
+      for (let i = 0; i < positions.length; i += 3) list.push([pixel(positions.slice(i, i + 3)), colours.slice(i, i + 3)]);
       list.sort((a, b) => a[0][2] - b[0][2]);
       for (const [[x, y, z], colour] of list) {
         const size = scene.size * state.zoom * DISTANCE / (DISTANCE - z) * canvas.height / 560;
@@ -195,10 +195,10 @@
       }
     }
 
-    function triangles({ places, colours, normals }) {
+    function triangles({ positions, colours, normals }) {
       const list = [], sun = unit([0.4, 0.5, 0.8]);
-      for (let i = 0; i < places.length; i += 9) {
-        const corners = [0, 3, 6].map((k) => pixel(places.slice(i + k, i + k + 3)));
+      for (let i = 0; i < positions.length; i += 9) {
+        const corners = [0, 3, 6].map((k) => pixel(positions.slice(i + k, i + k + 3)));
         const normal = turn(normals.slice(i, i + 3));
         const light = 0.35 + 0.65 * Math.abs(normal[0] * sun[0] + normal[1] * sun[1] + normal[2] * sun[2]);
         list.push([corners[0][2] + corners[1][2] + corners[2][2], corners, tint(colours.slice(i, i + 3), light)]);
@@ -218,7 +218,7 @@
       pen.fillStyle = "#fff";
       pen.fillRect(0, 0, canvas.width, canvas.height);
       lines();
-      (scene.kind === "points" ? points : triangles)(shape(state.frame));
+      (scene.geometry === "points" ? points : triangles)(shape(state.frame));
     };
   }
 
@@ -240,7 +240,7 @@
     if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
     render();
     clock.textContent = "time " + Number(scene.times[state.frame].toPrecision(4));
-    const drawn = shape(state.frame).places.length / (scene.kind === "points" ? 3 : 9);
+    const drawn = shape(state.frame).positions.length / (scene.geometry === "points" ? 3 : 9);
     Object.assign(canvas.dataset, { renderer: webgl ? "webgl" : "canvas", drawn, frame: state.frame });
     Object.assign(canvas.dataset, { yaw: state.yaw.toFixed(3), pitch: state.pitch.toFixed(3) });
     canvas.dataset.zoom = state.zoom.toFixed(3);

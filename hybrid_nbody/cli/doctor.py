@@ -64,7 +64,7 @@ class Facts:
     threads : int
         Its share of them.
     gpu, address : str
-        Its GPU and that GPU's place on the bus; empty without one.
+        Its GPU and that GPU's address on the PCI bus; empty without one.
     gpus : int
         How many GPUs it sees.
     no_gpu : str
@@ -217,14 +217,14 @@ def is_on_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> boo
     ----------
     folder : Path
     mounts : Path, optional
-        The table of mounted file systems: device, folder and kind a line.
+        The table of mounted file systems: device, folder and type on each line.
     """
-    kinds = {}
+    types = {}
     for line in mounts.read_text().splitlines():
-        _, where, kind, *_ = line.split()
-        kinds[Path(where)] = kind
+        _, where, name, *_ = line.split()
+        types[Path(where)] = name
     path = folder.resolve()
-    known = [kinds[parent] for parent in (path, *path.parents) if parent in kinds]
+    known = [types[parent] for parent in (path, *path.parents) if parent in types]
     return bool(known) and known[0] in NETWORK_FILE_SYSTEMS
 
 

@@ -122,22 +122,22 @@ def _text(
     finding: ErrorDetails, path: KeyPath, root: type[ModelConfig], data: dict[str, Any]
 ) -> str:
     """Return what is wrong and what is allowed."""
-    kind = finding["type"]
+    fault = finding["type"]
     value = finding["input"]
     context = finding.get("ctx", {})
-    if kind.startswith("union_tag"):
+    if fault.startswith("union_tag"):
         known = kinds(root.model_fields[str(path[0])].annotation)
         return _wrong_word(value, "kind", tuple(known))
-    if kind == "extra_forbidden":
+    if fault == "extra_forbidden":
         return _unknown_key(str(path[-1]), tuple(_section(root, path[:-1], data).model_fields))
     if limits(context):
         return _wrong(value, limits(context))
-    if kind == "value_error" and str(context["error"]):
+    if fault == "value_error" and str(context["error"]):
         return f"{context['error']}{'' if isinstance(value, dict) else f' (got {shown(value)})'}"
     if isinstance(path[-1], int):
-        return _wrong(value, _allowed_entry(kind, _field(root, path[:-1], data)))
+        return _wrong(value, _allowed_entry(fault, _field(root, path[:-1], data)))
     field = _field(root, path, data)
-    is_missing = kind == "missing" and not _is_short_list(finding)
+    is_missing = fault == "missing" and not _is_short_list(finding)
     return _missing(field) if is_missing else _wrong_value(value, field)
 
 
@@ -161,9 +161,9 @@ def _section(root: type[ModelConfig], path: KeyPath, data: Any) -> type[BaseMode
     return section
 
 
-def _allowed_entry(kind: str, field: FieldInfo) -> str:
+def _allowed_entry(fault: str, field: FieldInfo) -> str:
     """Return what an entry of a list must be."""
-    number = "finite" if kind == "finite_number" else "a number"
+    number = "finite" if fault == "finite_number" else "a number"
     return allowed_section(field.annotation) or number
 
 

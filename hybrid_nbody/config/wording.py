@@ -77,7 +77,7 @@ def one_of(words: tuple[str, ...]) -> str:
 
 
 def sections(annotation: Any) -> tuple[type[BaseModel], ...]:
-    """Return the sections that may stand at a key: none, one, or one a kind."""
+    """Return the sections that may stand at a key: none, one, or one for each ``kind``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (annotation,)
     return tuple(section for part in _parts(annotation) for section in sections(part))

@@ -9,7 +9,7 @@ from hybrid_nbody.errors import FileError, InputError, in_one_message
 from hybrid_nbody.files.hdf5 import check_regular_file, reading
 
 NUMBERS = {"source": ("d", "t"), "force": ("x", "y", "z", "t")}
-"""The numbers after the name of each kind of event; t is the step."""
+"""The numbers after the name of each event; t is the step."""
 
 LONGEST_WORD = 60
 
@@ -112,14 +112,14 @@ def _faults(lines: list[Line], run_steps: int | None) -> Iterator[str]:
 
 
 def _faults_of_event(words: list[str], steps: float, run_steps: int | None) -> Iterator[str]:
-    kind = words[0]
+    event = words[0]
     values = words[1:]
-    names = NUMBERS.get(kind)
+    names = NUMBERS.get(event)
     if names is None:
         known = " or ".join(f"'{' '.join((name, *names))}'" for name, names in NUMBERS.items())
-        yield f"unknown kind of event '{_short(kind)}'; must be {known}"
+        yield f"unknown event '{_short(event)}'; must be {known}"
     elif len(values) != len(names):
-        yield f"{kind} takes {len(names)} numbers, {' '.join(names)} (got {len(values)})"
+        yield f"{event} takes {len(names)} numbers, {' '.join(names)} (got {len(values)})"
     else:
         for name, word in zip(names[:-1], values[:-1], strict=True):
             if not _is_finite(word):
@@ -136,9 +136,9 @@ def _faults_of_step(word: str, steps: float, run_steps: int | None) -> Iterator[
         yield f"step {word} lies past the end of the run, whose steps are 0 to {run_steps - 1}"
 
 
-def _event(kind: str, *values: str) -> FileEvent:
+def _event(name: str, *values: str) -> FileEvent:
     step = int(values[-1])
-    if kind == "source":
+    if name == "source":
         return FileEvent(step, density=float(values[0]))
     x, y, z = map(float, values[:-1])
     return FileEvent(step, velocity=(x, y, z))

@@ -33,9 +33,9 @@ FEW_NUMBERS = 3
 # --- headers --------------------------------------------------------------------------------------
 
 
-def write_header(file: h5py.File, kind: str, header: Mapping[str, object]) -> None:
+def write_header(file: h5py.File, file_format: str, header: Mapping[str, object]) -> None:
     """Store the format of a file, its version and `header` as attributes of the file."""
-    own = {"format": kind, "format_version": FORMAT_VERSION, "program_version": __version__}
+    own = {"format": file_format, "format_version": FORMAT_VERSION, "program_version": __version__}
     write_attributes(file, own | dict(header))
 
 
@@ -89,7 +89,7 @@ def chunk_shape(shape: tuple[int, ...], dtype: DTypeLike) -> tuple[int, ...]:
 
 
 def reserve(file: h5py.File, size: int) -> None:
-    """Check that the file system has room for `size` more bytes before HDF5 changes the file.
+    """Check that the file system has space for `size` more bytes before HDF5 changes the file.
 
     A write that fails half-way would leave HDF5's tables broken; this way a full disk is noticed
     while the file is whole. The space is allocated and freed at once, because HDF5 does not know of
@@ -98,10 +98,10 @@ def reserve(file: h5py.File, size: int) -> None:
     Raises
     ------
     FileError
-        There is no room; the file is unharmed.
+        There is no space; the file is unharmed.
     """
     path = Path(file.filename)
-    with file_errors(path, f"making room for {size} bytes"):
+    with file_errors(path, f"reserving {size} bytes"):
         descriptor = os.open(path, os.O_WRONLY)
         end = os.fstat(descriptor).st_size
         try:

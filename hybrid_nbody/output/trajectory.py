@@ -205,7 +205,7 @@ class Trajectory:
             dataset[row] = value
 
     def _resize(self, name: str, row: int) -> None:
-        """Make room for row number `row`, which a killed writer may have left without a step."""
+        """Extend a table to hold row `row`, which a killed writer may have left without a step."""
         if self.communicator.is_root:
             with file_errors(self.path, f"writing {name}"):
                 self.file[name].resize(row + 1, axis=0)

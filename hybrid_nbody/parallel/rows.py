@@ -151,10 +151,10 @@ def _windows(field: DistributedArray, communicator: Communicator) -> Iterator[tu
         for rank, count in enumerate(counts[:, k].tolist()):
             if count:
                 mine = own.between(first, last) if communicator.rank == rank else (None, None)
-                places = _to_root(mine[0], offsets[:count], rank, communicator)
+                rows_of_window = _to_root(mine[0], offsets[:count], rank, communicator)
                 rows = _to_root(mine[1], buffer[:count], rank, communicator)
                 if communicator.is_root:
-                    window[places] = rows
+                    window[rows_of_window] = rows
         if communicator.is_root:
             yield first, window[: last - first]
 

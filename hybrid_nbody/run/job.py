@@ -42,7 +42,7 @@ BALANCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class RunPlace:
+class RunContext:
     """The surroundings of a run.
 
     Attributes
@@ -73,7 +73,7 @@ class Job:
     ----------
     config : ModelConfig
         The resolved configuration.
-    where : RunPlace
+    context : RunContext
         Its directory, ranks, log and signals.
     model : Model
         At the state to start from.
@@ -84,20 +84,20 @@ class Job:
     def __init__(
         self,
         config: ModelConfig,
-        where: RunPlace,
+        context: RunContext,
         model: Model,
         rebalancer: Rebalancer | None = None,
     ) -> None:
         self.config = config
-        self.folder = where.folder
-        self.communicator = where.communicator
-        self.log = where.log
+        self.folder = context.folder
+        self.communicator = context.communicator
+        self.log = context.log
         self.rebalancer = rebalancer
         self.last_step = config.time.total_steps
-        self.simulation = Simulation(model, where.communicator, where.signals, where.started)
+        self.simulation = Simulation(model, context.communicator, context.signals, context.started)
         self.header = self._header()
-        path = where.folder / trajectories.NAME
-        self.trajectory = trajectories.Trajectory(path, where.communicator)
+        path = context.folder / trajectories.NAME
+        self.trajectory = trajectories.Trajectory(path, context.communicator)
         self.recorder = self._recorder()
         self._add_events()
 

@@ -18,7 +18,7 @@ from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.run.contract import Builder
-from hybrid_nbody.run.job import Job, RunPlace
+from hybrid_nbody.run.job import Job, RunContext
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
 from hybrid_nbody.simulation.signals import CTRL_C, StopSignals
@@ -125,8 +125,8 @@ def run(
         introduce(builder, setup, log)
         communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-        where = RunPlace(folder, communicator, log, started, signals)
-        job = Job(config, where, setup.model, rebalancer(builder, setup, log))
+        context = RunContext(folder, communicator, log, started, signals)
+        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
         job.trajectory.create(job.model, job.header)
         log.open(folder / directory.LOG)
@@ -205,8 +205,8 @@ def resume(
         for warning in warnings:
             log.say(f"warning: {warning}; the checkpoint before it is used")
         introduce(builder, setup, log)
-        where = RunPlace(folder, communicator, log, started, signals)
-        job = Job(config, where, setup.model, rebalancer(builder, setup, log))
+        context = RunContext(folder, communicator, log, started, signals)
+        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
         at = f"step {job.model.step}, t = {job.model.time:g}"
         log.say(f"resuming {folder} at {at}, from {saved.path.name}")

@@ -80,7 +80,7 @@ def test_runs_with_other_frames_are_matched_by_time(write_run):
 )
 def test_common_times(first, second, left, right):
     found = common_times(np.array(first, float), np.array(second, float))
-    assert [places.tolist() for places in found] == [left, right]
+    assert [indices.tolist() for indices in found] == [left, right]
 
 
 def test_diagnostics(write_run):

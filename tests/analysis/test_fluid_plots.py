@@ -133,12 +133,12 @@ def test_projections_are_integrals_along_the_line_of_sight(write_fluid, monkeypa
     np.testing.assert_allclose(along_x, values.sum(axis=2).T, rtol=1e-12)
 
 
-def test_a_stride_keeps_places_and_totals(write_fluid):
+def test_a_stride_keeps_positions_and_totals(write_fluid):
     even = np.ones((1, 8, 16, 12), dtype="f4")
     with open_run(write_fluid(frames=1, density=even, stride=3)) as run:
-        places = volume.volume_of(run, "fluid/density")
-        assert [len(indices) for indices in places.stored] == [4, 6, 3]
-        np.testing.assert_allclose(places.centres(0), [0.5 / 16, 3.5 / 16, 6.5 / 16, 9.5 / 16])
+        found = volume.volume_of(run, "fluid/density")
+        assert [len(indices) for indices in found.stored] == [4, 6, 3]
+        np.testing.assert_allclose(found.centres(0), [0.5 / 16, 3.5 / 16, 6.5 / 16, 9.5 / 16])
         edges = zip(volume.columns(run, "fluid/density", 0), (0.75, 1.0, 0.5), strict=True)
         for column, length in edges:
             np.testing.assert_allclose(column, length, rtol=1e-12)

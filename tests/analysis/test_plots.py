@@ -35,7 +35,7 @@ def pixels(path):
 
 def number_of(colour, picture):
     """Count the pixels of a colour such as ``#0072B2``."""
-    wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    wanted = [int(colour[index : index + 2], 16) for index in (1, 3, 5)]
     return int((np.abs(picture - wanted).max(axis=2) < 8).sum())
 
 
@@ -256,10 +256,10 @@ def test_a_run_of_one_frame_and_one_row(write_run, kind):
 
 
 @pytest.mark.parametrize(
-    ("bodies", "place"), [(1, 0.0), (3, np.nan), (40, 0.0), (40, 1e12), (40, np.nan)]
+    ("bodies", "position"), [(1, 0.0), (3, np.nan), (40, 0.0), (40, 1e12), (40, np.nan)]
 )
-def test_bodies_on_one_spot_or_nowhere(write_run, bodies, place):
-    assert plot_run(write_run(positions=np.full((2, bodies, 3), place)), "overview", dpi=DPI)
+def test_bodies_on_one_spot_or_nowhere(write_run, bodies, position):
+    assert plot_run(write_run(positions=np.full((2, bodies, 3), position)), "overview", dpi=DPI)
 
 
 @pytest.mark.parametrize("values", [[np.nan] * 5, [1e300] * 5, [0, 1e-300, 0, 0, np.inf]])

@@ -154,7 +154,7 @@ def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
         fine = scene3d.surface_data(run, "fluid/density")
         monkeypatch.setattr(scene3d, "TRIANGLES", 600)
         coarse = scene3d.surface_data(run, "fluid/density")
-    assert fine["kind"] == "surface"
+    assert fine["geometry"] == "surface"
     assert fine["box"] == [0.75, 1.0, 0.5]
     vertices, triangles = (numbers(text) for text in fine["frames"][1])
     assert triangles.max() < len(vertices)

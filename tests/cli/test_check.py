@@ -112,7 +112,7 @@ def test_its_lines(in_folder, alone, override, line):
     [
         (
             "10\nsorce 1 2\n",
-            "events.txt:2: unknown kind of event 'sorce'; must be 'source d t' or 'force x y z t'",
+            "events.txt:2: unknown event 'sorce'; must be 'source d t' or 'force x y z t'",
         ),
         (
             "20\nsource 1 10\n",

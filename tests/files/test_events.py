@@ -44,7 +44,7 @@ MESSAGES = {
     "source 1 2\n": f"e.txt:1: {NUMBER_NEEDED} (got 'source 1 2')",
     "\n0\n": "e.txt:2: the first line must be the number of steps, a whole number from 1 (got '0')",
     "1e2\n": f"e.txt:1: {NUMBER_NEEDED} (got '1e2')",
-    "9\nsuorce 1 2\n": f"e.txt:2: unknown kind of event 'suorce'; must be {KINDS}",
+    "9\nsuorce 1 2\n": f"e.txt:2: unknown event 'suorce'; must be {KINDS}",
     "9\n\nsource 1\n": "e.txt:3: source takes 2 numbers, d t (got 1)",
     "9\nforce 1 2 3 4 5\n": "e.txt:2: force takes 4 numbers, x y z t (got 5)",
     "9\nsource one 2\n": "e.txt:2: d must be a finite number (got 'one')",
@@ -78,7 +78,7 @@ def test_all_faults_are_reported_at_once_in_the_order_of_their_lines(in_folder):
         "e.txt:1: the first line must be the number of steps, a whole number from 1 (got 'many')",
         "e.txt:3: d must be a finite number (got 'one')",
         "e.txt:3: the step t must be a whole number from 0 (got 'two')",
-        f"e.txt:5: unknown kind of event 'suorce'; must be {KINDS}",
+        f"e.txt:5: unknown event 'suorce'; must be {KINDS}",
         "e.txt:6: force takes 4 numbers, x y z t (got 3)",
         "e.txt:7: step 8 lies past the end of the run, whose steps are 0 to 7",
     ]

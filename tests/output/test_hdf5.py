@@ -48,7 +48,7 @@ def test_no_room_is_an_error_and_the_file_is_unharmed(file, file_size_limit, tmp
     with pytest.raises(FileError) as caught:
         hdf5.reserve(file, 50_001)
     assert str(caught.value) == (
-        f"{tmp_path / 'x.h5'}: making room for 50001 bytes failed: the file size limit is reached"
+        f"{tmp_path / 'x.h5'}: reserving 50001 bytes failed: the file size limit is reached"
     )
     assert (tmp_path / "x.h5").read_bytes() == before
 

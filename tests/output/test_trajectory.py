@@ -236,7 +236,7 @@ os._exit(0)  # after a write that failed, HDF5 can crash when Python ends
 def test_a_full_disk_is_an_error_before_the_file_is_touched(tmp_path, frames, extra):
     path = tmp_path / NAME
     message, step = answer_of(LITTLE_ROOM, path, frames, extra, "early")
-    assert message.startswith(f"{path}: making room for ")
+    assert message.startswith(f"{path}: reserving ")
     assert message.endswith(" bytes failed: the file size limit is reached")
     assert frames <= step < frames + 3
     with h5py.File(path) as file:

@@ -77,19 +77,19 @@ def _loops(lines):
     """
     instructions, labels = _parsed(lines)
     last = max(
-        (place for place, instruction in enumerate(instructions) if instruction == "EXIT"),
+        (index for index, instruction in enumerate(instructions) if instruction == "EXIT"),
         default=0,
     )
     ends = {}
-    for place, instruction in enumerate(instructions[:last]):
+    for index, instruction in enumerate(instructions[:last]):
         target = re.match(r"BRA\S* .*`\((\S+)\)", instruction)
-        if target and labels.get(target[1], place + 1) <= place:
-            ends[labels[target[1]]] = place + 1
-    return [Loop(tuple(instructions[place] for place in _own(start, ends))) for start in ends]
+        if target and labels.get(target[1], index + 1) <= index:
+            ends[labels[target[1]]] = index + 1
+    return [Loop(tuple(instructions[index] for index in _own(start, ends))) for start in ends]
 
 
 def _parsed(lines):
-    """Return the instructions, without predicates, and the place of each label among them."""
+    """Return the instructions, without predicates, and the index of each label among them."""
     instructions, labels = [], {}
     for line in lines:
         if label := re.match(r"\s*(\.L\w+):", line):
@@ -100,10 +100,10 @@ def _parsed(lines):
 
 
 def _own(start, ends):
-    """Return the places of a loop that belong to no loop within it."""
+    """Return the indices of a loop's instructions that belong to no loop within it."""
     inner = [
         range(other, end) for other, end in ends.items() if other > start and end <= ends[start]
     ]
     return [
-        place for place in range(start, ends[start]) if not any(place in loop for loop in inner)
+        index for index in range(start, ends[start]) if not any(index in loop for loop in inner)
     ]

@@ -203,7 +203,7 @@ def velocity_of(cells, frames):
     """
     x, y, z = centres_of(cells)
     edges = [number / max(cells) for number in cells]
-    phase = [np.pi * place / edge for place, edge in zip((x, y, z), edges, strict=True)]
+    phase = [np.pi * along / edge for along, edge in zip((x, y, z), edges, strict=True)]
     v = np.cos(2 * phase[0]) * np.sin(phase[1]) * np.cos(2 * phase[2])
     u = -np.sin(2 * phase[0]) * np.cos(phase[1]) / 4
     w = -np.sin(2 * phase[2]) * np.cos(phase[1]) / 4

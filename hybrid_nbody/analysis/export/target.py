@@ -51,8 +51,8 @@ def written(target: Path, size: int) -> Iterator[Path]:
     target : Path
         The final name.
     size : int
-        Bytes that will be written at most, without tables; without room for them, nothing is
-        written.
+        Bytes that will be written at most, without tables; nothing is written if the disk has no
+        space for them.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def written(target: Path, size: int) -> Iterator[Path]:
 
 
 def _reserve(path: Path, size: int) -> None:
-    """Check for room before HDF5 writes, which cannot close a file after a failed write."""
+    """Check for space before HDF5 writes, which cannot close a file after a failed write."""
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)
 

@@ -52,11 +52,11 @@ def write(source: Source, path: Path) -> None:
             _write_fluid(source, file, box)
 
 
-def new_group(file: h5py.File, kind: str) -> h5py.Group:
-    """Return the group that VTK reads, for a data set of a kind such as ``PolyData``."""
+def new_group(file: h5py.File, vtk_type: str) -> h5py.Group:
+    """Return the group that VTK reads, for a data set of a VTK type such as ``PolyData``."""
     group = file.create_group("VTKHDF")
     group.attrs["Version"] = np.array(VERSION, dtype=np.int64)
-    group.attrs["Type"] = np.bytes_(kind.encode("ascii"))
+    group.attrs["Type"] = np.bytes_(vtk_type.encode("ascii"))
     return group
 
 
@@ -83,9 +83,9 @@ def _write_rows(source: Source, field: FrameField, group: h5py.Group, name: str)
     """Write the frames of a field one after the other."""
     rows = field.shape[0]
     values = group.create_dataset(name, (len(source.frames) * rows, *field.shape[1:]), field.dtype)
-    for place, frame in enumerate(source.frames):
+    for index, frame in enumerate(source.frames):
         for first, block in field.blocks(frame):
-            start = place * rows + first
+            start = index * rows + first
             values[start : start + len(block)] = block
 
 
@@ -170,10 +170,10 @@ def _write_cells(source: Source, field: FrameField, group: h5py.Group, name: str
     values = group.create_dataset(
         name, field.shape if single else (len(source.frames), *field.shape), field.dtype
     )
-    for place, frame in enumerate(source.frames):
+    for index, frame in enumerate(source.frames):
         for first, block in field.blocks(frame):
             rows = slice(first, first + len(block))
-            values[rows if single else (place, rows)] = block
+            values[rows if single else (index, rows)] = block
 
 
 def _box(volume: Volume, path: Path) -> dict[str, Array]:

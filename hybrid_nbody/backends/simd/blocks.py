@@ -28,9 +28,9 @@ def _allocate(typing_context, number_class):
     def generate(context, builder, signature, values):
         number = context.get_data_type(number_class.dtype)
         with builder.goto_entry_block():
-            place = builder.alloca(ir.ArrayType(number, 3 * BLOCK))
-            place.align = BYTES_OF_A_REGISTER
-        return builder.bitcast(place, context.get_value_type(signature.return_type))
+            block = builder.alloca(ir.ArrayType(number, 3 * BLOCK))
+            block.align = BYTES_OF_A_REGISTER
+        return builder.bitcast(block, context.get_value_type(signature.return_type))
 
     return types.CPointer(number_class.dtype)(number_class), generate
 
@@ -75,11 +75,11 @@ def estimate_inverse_roots(typing_context, values, result):
 
 def _estimate_avx512(builder: Any, vector: Any, value: Any) -> Any:
     """Return AVX-512's estimate of 1 / sqrt(value), to 14 bits."""
-    kind = "ps" if vector.count == 16 else "pd"
+    suffix = "ps" if vector.count == 16 else "pd"
     mask = ir.IntType(vector.count)
     every_lane = mask(2**vector.count - 1)
     unused = ir.Constant(vector, None)
-    name = f"llvm.x86.avx512.rsqrt14.{kind}.512"
+    name = f"llvm.x86.avx512.rsqrt14.{suffix}.512"
     return builder.call(
         declare(builder, name, vector, vector, vector, mask), [value, unused, every_lane]
     )

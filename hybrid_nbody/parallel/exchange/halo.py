@@ -40,7 +40,7 @@ class FullGrid:
         self.own = self.partition.share(0)
 
     def fill(self, *arrays: Array) -> None:
-        """Fill the halo planes of arrays, the first and the last; those at a wall stay."""
+        """Fill the first and the last plane of arrays, the halo; planes outside the box stay."""
         for array in arrays if self.periodic else ():
             array[0], array[-1] = array[-2], array[1]
 
@@ -115,7 +115,7 @@ class HaloExchange(Exchange):
         self._messages = cache(self._messages_of)
 
     def fill(self, *arrays: Array, depth: int = 1) -> None:
-        """Fill the `depth` planes next to each end of a slab; those behind a wall stay.
+        """Fill the `depth` planes next to each end of a slab; those outside the box stay.
 
         Arrays may have more planes beyond the ends than that.
         """

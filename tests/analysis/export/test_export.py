@@ -18,7 +18,7 @@ SUFFIXES = {"gadget": "hdf5", "vtkhdf": "vtkhdf", "csv": "csv", "npz": "npz"}
 
 @pytest.fixture
 def cluster(write_run):
-    """A run of 50 bodies at places that have no short name in decimals."""
+    """A run of 50 bodies at positions with no short decimal representation."""
     return write_run(
         positions=np.random.default_rng(3).normal(size=(3, 50, 3))
         * 10.0 ** np.arange(-12, 13, 8)[:3]
