@@ -151,7 +151,7 @@ def _group_faults(
 
 
 class Time(ExclusiveSection):
-    """How time advances, and when the run stops."""
+    """Time step and end of a run."""
 
     exactly_one = (("end", "steps"),)
 
@@ -202,8 +202,10 @@ class Time(ExclusiveSection):
 
 
 class Compute(Section):
-    """Where the work is done. The result is the same; only the speed differs (and, between CPU and
-    GPU, the last digits)."""
+    """Devices of the ranks, and the shares of the work.
+
+    They decide only on the speed (and, between CPU and GPU, on the last digits of the result).
+    """
 
     backend: Backends = Field(
         "auto",
@@ -214,42 +216,44 @@ class Compute(Section):
     )
     threads: Threads = Field(
         "auto",
-        description="CPU threads of each rank. auto shares the cores of a node out among its "
-        "ranks; one core feeds each GPU.",
+        description="CPU threads of each rank. auto: the cores of a node divided among its ranks, "
+        "less one core to feed each GPU.",
     )
     balance: Balance = Field(
         "auto",
-        description="How the rows of the state (bodies, planes of a grid) are shared out among "
-        "ranks: equal shares; measured: by the speed that each rank shows, and again when the "
-        "speeds drift during the run; auto: measured where some ranks compute on GPUs and some "
-        "on CPUs, else equal; or a list of weights, one per rank, such as [2, 1, 1].",
+        description="Distribution of the rows of the state (bodies, planes of a grid) over the "
+        "ranks. equal: the same share for each; measured: in proportion to the measured speed of "
+        "each rank, adapted when the speeds drift during the run; auto: measured where some ranks "
+        "compute on GPUs and some on CPUs, else equal; or a list of weights, one per rank, such as "
+        "[2, 1, 1].",
     )
     transport: Literal["auto", "host", "nccl", "cuda-mpi"] = Field(
         "auto",
-        description="What carries the exchange. host: MPI between host memories; nccl: directly "
-        "between GPUs, which needs a GPU for each rank of a node; cuda-mpi: MPI on the memories "
-        "of GPUs, where the library says that it takes them; auto: the first that can be used of "
+        description="Transport of the exchanged data. host: MPI between host memories; nccl: "
+        "directly between GPUs, which needs a GPU for each rank of a node; cuda-mpi: MPI on the "
+        "memories of GPUs, where the MPI library is CUDA-aware; auto: the first available one of "
         "nccl, cuda-mpi and host.",
     )
 
 
 class Every(ExclusiveSection):
-    """How often something is written."""
+    """Interval between two outputs, in steps or in simulated time."""
 
     exactly_one = (("every_steps", "every_time"),)
 
     every_steps: AtLeastOne | None = Field(
         None,
-        description="Write each time this number of steps is done. Give either this or every_time.",
+        description="Steps between two outputs. Give either this or every_time.",
     )
     every_time: Positive | None = Field(
         None,
-        description="Write at the first step at or after each multiple of this simulated time.",
+        description="Simulated time between two outputs: each multiple of it is due at the first "
+        "step that reaches it.",
     )
 
 
 class Checkpoints(Every):
-    """How often the complete state is saved, and how many of the saved states are kept."""
+    """Interval between two checkpoints, and the number of checkpoints that are kept."""
 
     keep: AtLeastOne = Field(
         2, description="Checkpoints that stay on disk; older ones are deleted."
@@ -257,7 +261,7 @@ class Checkpoints(Every):
 
 
 class Output(Section):
-    """What is written, and where."""
+    """Files of a run: trajectory, diagnostics and checkpoints."""
 
     directory: FileName = Field(
         "output/run",
@@ -266,14 +270,14 @@ class Output(Section):
     )
     trajectory: Every | None = Field(
         Every(every_steps=100),
-        description="When a frame, the fields of the model, is written. null: never.",
+        description="Interval of the frames, which hold the fields of the model. null: no frames.",
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
-        description="When energies and the like are computed and written. null: never.",
+        description="Interval of the diagnostics, such as energies. null: no diagnostics.",
     )
     checkpoint: Checkpoints | None = Field(
         Checkpoints(every_steps=500),
-        description="When the complete state is saved for a restart. null: only at the end and "
-        "when the run is stopped.",
+        description="Interval of the checkpoints, complete states for a restart. null: only one, "
+        "at the end or when the run is stopped.",
     )

@@ -158,7 +158,7 @@ class Grid(Section):
 
 
 class Fluid(Section):
-    """What flows, and how a step is computed."""
+    """Properties of the fluid, boundary conditions and numerical schemes."""
 
     viscosity: NonNegative = Field(
         1e-4, description="Kinematic viscosity, in units of length^2 / time."
@@ -169,23 +169,23 @@ class Fluid(Section):
     boundary: Boundaries = Field(
         "free-slip",
         validate_default=True,
-        description="What is at the two ends of an axis. free-slip: a wall along which the fluid "
-        "glides; no-slip: a wall to which it sticks; periodic: what leaves at one end enters at "
-        "the other. One word for all axes, or one for each.",
+        description="Boundary conditions at the two ends of an axis. free-slip: a wall along which "
+        "the fluid slides; no-slip: a wall at which it is at rest; periodic: what leaves at one "
+        "end enters at the other. One word for all axes, or one for each.",
     )
     dtype: Literal["float32", "float64"] = Field(
         "float32", description="Type of the numbers on the grid."
     )
     projection: Literal["exact", "course"] = Field(
         "exact",
-        description="How the pressure gradient is subtracted. exact: so that the divergence "
-        "goes; course: without its factor 1/h (h is the edge of a cell), and with diffusion "
-        "started from zero, as the program of the course does; its published totals depend on it.",
+        description="Subtraction of the pressure gradient. exact: so that the divergence vanishes; "
+        "course: without its factor 1/h (h is the edge of a cell), and with diffusion started from "
+        "zero, as the program of the course does; its published totals depend on it.",
     )
     advection: Literal["semi-lagrangian", "maccormack"] = Field(
         "semi-lagrangian",
-        description="semi-lagrangian: first order, never unstable; maccormack: second order with "
-        "a limiter, keeps details for longer at about twice the price of this part.",
+        description="semi-lagrangian: first order, never unstable; maccormack: second order with a "
+        "limiter, keeps details longer at about twice the cost of advection.",
     )
     buoyancy: Number = Field(
         0.0,
@@ -197,27 +197,26 @@ class Fluid(Section):
     )
     vorticity_confinement: NonNegative = Field(
         0.0,
-        description="Strength of the force that gives back to small eddies what the grid takes. "
-        "0: none.",
+        description="Strength of the force that restores eddies damped by the grid. 0: none.",
     )
 
 
 class Solver(Section):
-    """How the linear systems of diffusion and pressure are solved."""
+    """Solver of the linear systems of diffusion and pressure."""
 
     method: Literal["lexicographic", "red-black", "sor", "multigrid"] = Field(
         "red-black",
-        description="red-black: Gauss-Seidel, first the cells of one colour of a chess board, "
-        "then the others; sor: the same with over-relaxation; multigrid: V-cycles, by far the "
-        "best where the pressure must be exact; lexicographic: Gauss-Seidel cell after cell, "
-        "always max_iterations, for comparison on one CPU thread.",
+        description="red-black: Gauss-Seidel, first the cells of one colour of a chessboard, then "
+        "the others; sor: the same with over-relaxation; multigrid: V-cycles, by far the best "
+        "where the pressure must be exact; lexicographic: Gauss-Seidel cell after cell, always "
+        "max_iterations, for comparison on one CPU thread.",
     )
     max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
         20, description="Most iterations (both colours; cycles of multigrid) of a solve."
     )
     tolerance: NonNegative = Field(
         1e-7,
-        description="A solve stops when what criterion measures is no greater. 0: always "
+        description="A solve stops when the measure named by criterion is at most this. 0: always "
         "max_iterations.",
     )
     criterion: Literal["change", "residual"] = Field(
@@ -227,8 +226,8 @@ class Solver(Section):
     )
     omega: Omega = Field(
         "auto",
-        description="Relaxation factor of sor; with 1 it is red-black but for the cells at "
-        "walls. auto: the one that suits the smoothest mode.",
+        description="Relaxation factor of sor; with 1 it is red-black except in cells at walls. "
+        "auto: the optimum for the smoothest mode.",
     )
 
 
@@ -249,13 +248,13 @@ class Event(ExclusiveSection):
 
     step: Count | None = Field(
         None,
-        description="The step at whose beginning it happens; the first step is 0. Give either "
-        "this or steps.",
+        description="The step at whose beginning it happens; the first step is 0. Give either this "
+        "or steps.",
     )
     steps: Steps | None = Field(
         None,
-        description="The first and the last of the steps at which it happens. Give either this "
-        "or step.",
+        description="The first and the last of the steps at which it happens. Give either this or "
+        "step.",
     )
     density: Number | None = Field(
         None, description="Density given to the cells. Give either this or velocity."
@@ -265,8 +264,8 @@ class Event(ExclusiveSection):
     )
     cell: Cell | None = Field(
         None,
-        description="The cell, counted from 0. Where neither cell nor box nor sphere is given, "
-        "it is the one at the centre, n // 2 - 1 along each axis.",
+        description="The cell, counted from 0. Where neither cell nor box nor sphere is given, it "
+        "is the one at the centre, n // 2 - 1 along each axis.",
     )
     box: Box | None = Field(
         None, description="All cells of a box: [[x0, x1], [y0, y1], [z0, z1]], the ends excluded."
@@ -274,8 +273,7 @@ class Event(ExclusiveSection):
     sphere: Sphere | None = Field(None, description="All cells whose centres lie within a sphere.")
     mode: Literal["set", "add"] = Field(
         "set",
-        description="set: in the place of what the cells hold; add: added to it, at each step "
-        "anew.",
+        description="set: replaces the values of the cells; add: is added to them at each step.",
     )
 
     @property
@@ -306,7 +304,7 @@ Events = Annotated[
 
 
 class Sources(Section):
-    """What is put into the fluid while it flows. It is at rest and empty at first."""
+    """Density and velocity given to cells during a run; all is at rest and empty at first."""
 
     carry_over: Switch = Field(
         False,
@@ -319,14 +317,14 @@ class Sources(Section):
     )
     file: InputFile | None = Field(
         None,
-        description="A file of events in the format of the course: the number of steps, then "
-        "lines `source d t` and `force x y z t`. A relative path starts at the folder of the "
-        "YAML file; with --set, at the folder in which the command runs.",
+        description="A file of events in the format of the course: the number of steps, then lines "
+        "`source d t` and `force x y z t`. A relative path starts at the folder of the YAML file; "
+        "with --set, at the folder in which the command runs.",
     )
 
 
 class FluidTime(Time):
-    """How time advances, and when the run stops."""
+    """Time step and end of the run."""
 
     dt: Positive = Field(
         description="Time step, in units of time. Any step is stable; details are lost where the "
@@ -335,12 +333,12 @@ class FluidTime(Time):
 
 
 class FluidCompute(Compute):
-    """Where the work is done, and how ranks see each other's planes."""
+    """Devices of the ranks, shares of the work, and exchange of planes."""
 
     exchange: Literal["auto", "halo"] = Field(
         "auto",
-        description="How ranks see each other's planes. halo: neighbours exchange their "
-        "outermost ones; auto chooses.",
+        description="Exchange of planes between ranks. halo: neighbours exchange their outermost "
+        "ones; auto: halo.",
     )
 
     @field_validator("exchange", mode="before")
@@ -353,22 +351,20 @@ class FluidCompute(Compute):
 
 
 class FluidOutput(Output):
-    """What is written, and where."""
+    """Files of the run: trajectory, diagnostics and checkpoints."""
 
     trajectory: Every | None = Field(
         Every(every_steps=10),
-        description="When a frame, the chosen fields of the fluid, is written. null: never.",
+        description="Interval of the frames, which hold the chosen fields. null: no frames.",
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
-        description="When total density, energy, divergence and the like are computed and "
-        "written. null: never.",
+        description="Interval of the diagnostics, such as total density. null: no diagnostics.",
     )
-    fields: FieldNames = Field(("density", "velocity"), description="Which fields a frame holds.")
+    fields: FieldNames = Field(("density", "velocity"), description="Fields that a frame holds.")
     stride: AtLeastOne = Field(
         1,
-        description="A frame holds every n-th cell along each axis; with planes, along x and "
-        "y alone.",
+        description="A frame holds every n-th cell along each axis; with planes, of x and y.",
     )
     planes: Planes | None = Field(
         None, description="Planes of z, counted from 0, that a frame holds. null: all (see stride)."
@@ -379,16 +375,20 @@ class FluidConfig(ModelConfig):
     """Stable fluids in three dimensions."""
 
     model: Literal["fluid"] = Field(
-        description="What is simulated. fluid: smoke in a box, by stable fluids."
+        description="Physics of the run. fluid: smoke in a box, by stable fluids."
     )
     title: Line = Field("", description="A name for pictures and summaries.")
     grid: Grid = Field(description="The cells of the box.")
-    fluid: Fluid = Field(Fluid(), description="What flows, and how a step is computed.")
-    solver: Solver = Field(Solver(), description="How the linear systems are solved.")
-    sources: Sources = Field(Sources(), description="What is put into the fluid while it flows.")
-    time: FluidTime = Field(description="How time advances, and when the run stops.")
-    compute: FluidCompute = Field(FluidCompute(), description="Where the work is done.")
-    output: FluidOutput = Field(FluidOutput(), description="What is written, and where.")
+    fluid: Fluid = Field(Fluid(), description="Fluid properties and numerical schemes.")
+    solver: Solver = Field(Solver(), description="Solver of the linear systems.")
+    sources: Sources = Field(
+        Sources(),
+        description="Density and velocity added during the run; the fluid is at rest and empty at "
+        "first.",
+    )
+    time: FluidTime = Field(description="Time step and end of the run.")
+    compute: FluidCompute = Field(FluidCompute(), description="Devices of the ranks.")
+    output: FluidOutput = Field(FluidOutput(), description="Files of the run.")
 
     @model_validator(mode="wrap")
     @classmethod

@@ -186,18 +186,18 @@ class Gravity(Section):
     softening: NonNegative = Field(
         0.0,
         description="Plummer softening length, in units of length: two bodies at distance r "
-        "attract as if they were sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for "
-        "orbits of a few bodies; a cluster needs some, 0.01 for the Plummer sphere of the "
-        "examples, or close pairs spoil the energy.",
+        "attract as if they were sqrt(r^2 + softening^2) apart. 0 is exact gravity, as for orbits "
+        "of a few bodies; a cluster needs some, 0.01 for the Plummer sphere of the examples, or "
+        "close pairs spoil the energy.",
     )
     solver: Solver = Field(
-        "direct", description="How forces are found: direct sums over all pairs."
+        "direct", description="Algorithm of the forces. direct: sums over all pairs."
     )
     precision: Literal["single", "mixed", "double"] = Field(
         "single",
         description="Precision of the force between a pair; positions and velocities are always "
         "float64. single is the fastest and right for clusters, mixed is far more accurate at a "
-        "moderate price, double is for a few bodies and for comparison.",
+        "moderate cost, double is for a few bodies and for comparison.",
     )
 
 
@@ -217,22 +217,21 @@ class NBodyTime(Time):
     """Time step, integrator and end of the run."""
 
     dt: Positive = Field(
-        description="Time step, in units of time. A good start is 1e-3; halve it until the "
-        "energy error no longer matters."
+        description="Time step, in units of time. A good start is 1e-3; halve it until the energy "
+        "error no longer matters."
     )
     integrator: IntegratorName = Field(
         "leapfrog",
         description="leapfrog (kick-drift-kick, second order) for most runs; yoshida4 (fourth "
-        "order, three forces a step) where an error that does not drift has to be small; "
-        "hermite4 (fourth order, steps of time.dt covered by adaptive substeps that all bodies "
-        "share) for close encounters and eccentric orbits; euler (semi-implicit, first order) to "
-        "see how it compares.",
+        "order, three forces a step) where the error must be small and must not drift; hermite4 "
+        "(fourth order, steps of time.dt covered by adaptive substeps that all bodies share) for "
+        "close encounters and eccentric orbits; euler (semi-implicit, first order) for comparison.",
     )
     accuracy: Annotated[Positive, Le(1)] = Field(
         ACCURACY,
         description="Only for hermite4: eta of Aarseth's criterion, to whose square root the "
-        "substeps are proportional. The energy error falls with its square; at most 0.02 is "
-        "usual. Below 1e-3, gravity.precision must be double, at least 1e-9.",
+        "substeps are proportional. The energy error falls with its square; at most 0.02 is usual. "
+        "Below 1e-3, gravity.precision must be double, at least 1e-9.",
     )
     max_energy_error: Positive | None = Field(
         10.0,
@@ -268,15 +267,15 @@ class NBodyCompute(Compute):
         "auto",
         description="With backend hybrid, the share of a rank's bodies whose forces its CPU "
         "threads compute while its GPU computes the others. auto: measured at the start and "
-        "adapted slowly; 0 or 1 where one device alone is faster. The last digits depend on it, "
-        "so give a number for a run that can be repeated to the bit.",
+        "adapted slowly; 0 or 1 where one device alone is faster. The last digits depend on it, so "
+        "give a number for a run that can be repeated to the bit.",
     )
     exchange: Literal["auto", "allgather", "ring"] = Field(
         "auto",
-        description="How ranks see each other's bodies. allgather: every rank holds all "
-        "positions, and the last digits do not depend on the number of ranks; ring: blocks of "
-        "bodies go around the ranks while they compute, so that all devices together need to "
-        "hold them only once; auto: allgather, unless the bodies fill much of a device.",
+        description="Exchange of bodies between ranks. allgather: every rank holds all positions, "
+        "and the last digits do not depend on the number of ranks; ring: blocks of bodies go "
+        "around the ranks while they compute, so that all devices together need to hold them only "
+        "once; auto: allgather, unless the bodies fill much of a device.",
     )
 
     @model_validator(mode="wrap")
@@ -296,12 +295,14 @@ class NBodyCompute(Compute):
 class NBodyConfig(ModelConfig):
     """Gravity between bodies."""
 
-    model: Literal["nbody"] = Field(description="What is simulated. nbody: gravity between bodies.")
+    model: Literal["nbody"] = Field(
+        description="Physics of the run. nbody: gravity between bodies."
+    )
     title: Line = Field("", description="A name for pictures and summaries.")
     seed: Annotated[WholeNumber, Ge(0)] = Field(
         1,
-        description="Seed of the random numbers: the same seed makes the same bodies on any "
-        "number of ranks.",
+        description="Seed of the random numbers: the same seed makes the same bodies on any number "
+        "of ranks.",
     )
     bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
@@ -311,7 +312,7 @@ class NBodyConfig(ModelConfig):
         description="A map of the bodies in the unit square, written with each frame. null: none.",
     )
     compute: NBodyCompute = Field(NBodyCompute(), description="Devices of the ranks.")
-    output: Output = Field(Output(), description="What is written, and where.")
+    output: Output = Field(Output(), description="Files of the run.")
 
     @model_validator(mode="wrap")
     @classmethod

@@ -48,9 +48,9 @@ class HeatConfig(ModelConfig):
     model: Literal["heat"] = Key(description="heat: heat in a plane.")
     title: Line = Key("", description="A name.")
     plate: Plate = Key(description="The plate.")
-    time: Time = Key(description="How time advances.")
+    time: Time = Key(description="Time step and end of the run.")
     compute: Compute = Key(Compute(), description="Where the work is done.")
-    output: Output = Key(Output(), description="What is written.")
+    output: Output = Key(Output(), description="Files of the run.")
 
 
 def cosine_mode(plate: Plate) -> np.ndarray:
