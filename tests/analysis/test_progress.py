@@ -9,10 +9,11 @@ import pytest
 from support.presented import make_report, plot_run
 
 from hybrid_nbody import progress
-from hybrid_nbody.analysis import report, scene3d, volume
+from hybrid_nbody.analysis import report, volume
 from hybrid_nbody.analysis.compare import compare
 from hybrid_nbody.analysis.export import export_run, source
 from hybrid_nbody.cli.main import main
+from hybrid_nbody.fluid.figures import surface
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 """What a terminal takes to hide its cursor, and to show it again."""
@@ -85,7 +86,7 @@ def test_report_counts_its_view_and_its_pictures(write_run, calls, frames, parts
 def test_report_counts_a_fluid_once_even_if_its_surface_is_made_coarser(
     write_fluid, calls, monkeypatch
 ):
-    monkeypatch.setattr(scene3d, "TRIANGLES", 600)
+    monkeypatch.setattr(surface, "TRIANGLES", 600)
     make_report(write_fluid(frames=2), progress=calls.tell)
     assert calls == rising(2 + 3)
 

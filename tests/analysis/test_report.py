@@ -16,6 +16,8 @@ from hybrid_nbody.analysis import scene3d
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.fluid.figures import surface
+from hybrid_nbody.nbody.figures import points as points_view
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -118,7 +120,7 @@ def test_where_reports_cannot_go(write_run, refused):
 
 def test_points_are_where_the_bodies_are(write_run):
     with open_run(write_run(frames=4, bodies=5)) as run:
-        scene = json.loads(json.dumps(scene3d.points_data(run)))
+        scene = json.loads(json.dumps(points_view.points_data(run)))
         assert scene["times"] == [0, 0.5, 1, 1.5]
         first, last = (numbers(scene["frames"][frame]) for frame in (0, 3))
         moved = (last - first) / scene3d.STEPS
@@ -129,12 +131,12 @@ def test_points_are_where_the_bodies_are(write_run):
 
 
 def test_frames_and_points_are_bounded(write_run, monkeypatch):
-    monkeypatch.setattr(scene3d, "FRAMES_OF_BODIES", 3)
-    monkeypatch.setattr(scene3d, "POINTS", 20)
+    monkeypatch.setattr(points_view, "FRAMES", 3)
+    monkeypatch.setattr(points_view, "POINTS", 20)
     points = np.random.default_rng(1).normal(size=(9, 50, 3))
     points[4, 7] = np.nan
     with open_run(write_run(positions=points)) as run:
-        scene = scene3d.points_data(run)
+        scene = points_view.points_data(run)
     assert scene["times"] == [0, 2, 4]
     assert [len(numbers(frame)) for frame in scene["frames"]] == [20] * 3
     assert scene["caption"].startswith("20 of 50 bodies")
@@ -144,16 +146,16 @@ def test_a_body_that_is_nowhere_is_marked(write_run):
     points = np.random.default_rng(1).normal(size=(1, 50, 3))
     points[0, 7], points[0, 8] = np.nan, 1e6
     with open_run(write_run(positions=points)) as run:
-        found = numbers(scene3d.points_data(run)["frames"][0])
+        found = numbers(points_view.points_data(run)["frames"][0])
     assert (found[7:9] == scene3d.STEPS + 1).all()
     assert (np.delete(found, [7, 8], axis=0) <= scene3d.STEPS).all()
 
 
 def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
     with open_run(write_fluid(frames=2)) as run:
-        fine = scene3d.surface_data(run, "fluid/density")
-        monkeypatch.setattr(scene3d, "TRIANGLES", 600)
-        coarse = scene3d.surface_data(run, "fluid/density")
+        fine = surface.surface_data(run)
+        monkeypatch.setattr(surface, "TRIANGLES", 600)
+        coarse = surface.surface_data(run)
     assert fine["geometry"] == "surface"
     assert fine["box"] == [0.75, 1.0, 0.5]
     vertices, triangles = (numbers(text) for text in fine["frames"][1])

@@ -5,14 +5,13 @@ from typing import Any
 
 from hybrid_nbody.analysis.panels import colour_norm, draw_plane, round_values
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
-from hybrid_nbody.analysis.scene3d import frames_of_surface, surface_data
 from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import label
 from hybrid_nbody.analysis.volume import column_along_z, slice_of, volume_of
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures import DENSITY, pictures
-from hybrid_nbody.progress import Step
+from hybrid_nbody.fluid.figures.surface import frames_of_surface, surface_data
 
 
 class Fluid(Scene):
@@ -43,11 +42,6 @@ def has_density(run: Run) -> bool:
     return bool(run.number_of_frames) and DENSITY in run.fields
 
 
-def _surface(run: Run, step: Step) -> dict[str, Any]:
-    """Return the surface of the density in space."""
-    return surface_data(run, DENSITY, step)
-
-
 PICTURES = {
     "diagnostics": Picture(
         of_one_frame(pictures.diagnostics_figure),
@@ -69,5 +63,5 @@ PICTURES = {
 FIGURES = Figures(
     PICTURES,
     {"fluid": Movie(has_density, Fluid)},
-    SpaceView(pictures.no_box, frames_of_surface, _surface),
+    SpaceView(pictures.no_box, frames_of_surface, surface_data),
 )

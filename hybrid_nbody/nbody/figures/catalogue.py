@@ -1,8 +1,8 @@
 """Everything that is drawn of a run of bodies."""
 
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
-from hybrid_nbody.analysis.scene3d import frames_of_points, points_data
 from hybrid_nbody.nbody.figures import pictures, scenes, structure
+from hybrid_nbody.nbody.figures.points import frames_of_points, points_data
 from hybrid_nbody.nbody.figures.tracks import no_bodies
 
 PICTURES = {
