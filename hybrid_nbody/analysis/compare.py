@@ -1,7 +1,8 @@
-"""Differences between two runs over time: of their diagnostics, bodies and fields.
+"""Differences between two runs over time: of their diagnostics and fields.
 
-Frames and rows are matched by their times, bodies by their identities. Frames of bodies and maps
-are read several at a time, those of a fluid a few planes at a time.
+Frames and rows of diagnostics are matched by their times, and the rows of a field by the ids that
+stand beside it, such as those of bodies. Small frames are read several at a time, fields on a grid
+a few planes at a time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ class Series:
         (M,) float64, the times that both runs have.
     largest, rms : ndarray
         (M,) float64: at each time the largest difference in size, and the root of the mean square,
-        over bodies or cells and components, in `units`.
+        over rows or cells and components, in `units`.
     scale : float
         The largest value in size of the first run, at those times.
     """
@@ -94,7 +95,7 @@ def compare(
     Raises
     ------
     InputError
-        There is no such run; they are of two models, of different bodies or cells, or have no time
+        There is no such run; they are of two models, of different rows or cells, or have no time
         in common.
     FileError
         One of the runs cannot be read.
@@ -144,23 +145,31 @@ def _matched(
     return left.tolist(), right.tolist()
 
 
-def order_of(first: Run, second: Run) -> tuple[Array, Array]:
-    """Return the rows of the same bodies in two runs, by their identities.
+def order_of(first: Run, second: Run, group: str) -> tuple[Array, Array]:
+    """Return the rows of the same ids in two runs.
+
+    Parameters
+    ----------
+    first, second : Run
+    group : str
+        The group of data sets whose rows are matched, such as ``bodies``.
 
     Raises
     ------
     InputError
-        The runs are not of the same bodies.
+        The ids of the two runs differ.
     """
-    if first.number_of_bodies != second.number_of_bodies:
-        sizes = f"{first.number_of_bodies} bodies, {second.path} {second.number_of_bodies}"
-        raise InputError(f"{first.path} has {sizes}; only runs of the same bodies can be compared")
-    first_id = first.id
-    second_id = second.id
+    first_id = first.constant(f"{group}/id")
+    second_id = second.constant(f"{group}/id")
+    if len(first_id) != len(second_id):
+        sizes = f"{len(first_id)} {group}, {second.path} {len(second_id)}"
+        raise InputError(f"{first.path} has {sizes}; only runs of the same {group} can be compared")
     first_order = np.argsort(first_id, kind="stable")
     second_order = np.argsort(second_id, kind="stable")
     if not np.array_equal(first_id[first_order], second_id[second_order]):
-        raise InputError(f"{first.path} and {second.path} have bodies of different ids (bodies/id)")
+        raise InputError(
+            f"{first.path} and {second.path} have {group} of different ids ({group}/id)"
+        )
     return first_order, second_order
 
 
@@ -222,8 +231,9 @@ def _differences(a: Run, b: Run, name: str) -> Callable[[slice, slice], Array]:
         return lambda i, j: np.array(
             [_of_pieces(_pieces(a, b, name, *pair)) for pair in _one_by_one(i, j)]
         )
-    if name.startswith("bodies/"):
-        rows = order_of(a, b)
+    group = name.partition("/")[0]
+    if a.has(f"{group}/id"):
+        rows = order_of(a, b, group)
         return lambda i, j: _of_rows(a.field(name, i)[:, rows[0]], b.field(name, j)[:, rows[1]])
     if a.shape(name)[1:] != b.shape(name)[1:]:
         raise InputError(
@@ -237,7 +247,7 @@ def _one_by_one(i: slice, j: slice) -> Iterable[tuple[int, int]]:
 
 
 def _pieces(a: Run, b: Run, name: str, i: int, j: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the planes of a fluid's field in a frame of each run, side by side."""
+    """Yield the planes of a field on a grid in a frame of each run, side by side."""
     for (_, one), (_, two) in zip(blocks(a, name, i), blocks(b, name, j), strict=True):
         yield one, two
 

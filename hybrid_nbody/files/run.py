@@ -168,12 +168,12 @@ class Run:
     @property
     def mass(self) -> Array:
         """Return the masses of the bodies: (N,) float64, in the units of mass."""
-        return self._read("bodies/mass", slice(None))
+        return self.constant("bodies/mass")
 
     @property
     def id(self) -> Array:
         """Return the identities of the bodies: (N,) int64."""
-        return self._read("bodies/id", slice(None))
+        return self.constant("bodies/id")
 
     @property
     def number_of_bodies(self) -> int:
@@ -207,6 +207,14 @@ class Run:
     def velocities(self, frame: Frames) -> Array:
         """Read the velocities of all bodies, as `positions`, in the units of velocity."""
         return self.field("bodies/velocity", frame)
+
+    def has(self, name: str) -> bool:
+        """Return whether the file holds a data set."""
+        return name in self._shapes
+
+    def constant(self, name: str) -> Array:
+        """Read a data set that all frames share, such as ``bodies/mass``."""
+        return self._read(name, slice(None))
 
     @property
     def fields(self) -> list[str]:
