@@ -1,6 +1,6 @@
 """The presentation of a model's runs: pictures, movies, a view in space, and facts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # `info` must not wait for matplotlib
 
     from hybrid_nbody.analysis.scenes import Scene
     from hybrid_nbody.files.run import Run
+    from hybrid_nbody.files.views import Array
     from hybrid_nbody.progress import Step
 
 Say = Callable[[str], None]
@@ -92,6 +93,25 @@ class SpaceView:
 
 
 @dataclass(frozen=True)
+class WindowFrame:
+    """A frame of a window.
+
+    Attributes
+    ----------
+    time : float
+    fields : mapping of str to ndarray
+        The fields of a model by their names in files.
+    """
+
+    time: float
+    fields: Mapping[str, "Array"]
+
+
+Window = Callable[[Iterator[WindowFrame], str], None]
+"""``window(frames, title)`` shows frames until it is closed, or there are no more."""
+
+
+@dataclass(frozen=True)
 class Figures:
     """All figures of the runs of a model.
 
@@ -103,11 +123,14 @@ class Figures:
         The kinds of movies; the first that fits a run is made by default.
     view : SpaceView, optional
         The view in space of a report.
+    window : Window, optional
+        A window that shows a run while it is computed.
     """
 
     pictures: Mapping[str, Picture]
     movies: Mapping[str, Movie] = field(default_factory=dict)
     view: SpaceView | None = None
+    window: Window | None = None
 
 
 class PresentedModel(Protocol):

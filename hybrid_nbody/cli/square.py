@@ -12,7 +12,6 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from hybrid_nbody.analysis.movie import make_movie
+from hybrid_nbody.analysis.presentation import WindowFrame
+from hybrid_nbody.analysis.window import can_open
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.nbody.figures.window import WindowFrame, can_show, show
-from hybrid_nbody.output.directory import ANIMATION
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel.communicator import Communicator
@@ -31,9 +30,12 @@ from hybrid_nbody.progress import Progress, progress_on
 from hybrid_nbody.run import start
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.simulation.guard import Guard
-from hybrid_nbody.simulation.model import Field, Model
+from hybrid_nbody.simulation.model import Model
 
 COMMAND = "square"
+
+ANIMATION = "square.gif"
+"""Name of the animation, in the directory that is kept or in the current one."""
 
 MODES = {
     "cpu": {"backend": "cpu", "threads": 1},
@@ -118,13 +120,20 @@ def _run_in_memory(arguments: Namespace, values: dict[str, Any], communicator: C
     if arguments.iterations is not None:
         return _time_steps(model, int(arguments.iterations), communicator, guard)
     if communicator.on_root(lambda: _opens_a_window(arguments, communicator)):
-        show(_frames(model), values["title"])
+        _show(model, values)
         return 0
     return _save_animation(model, values, arguments, communicator, guard)
 
 
 def _opens_a_window(arguments: Namespace, communicator: Communicator) -> bool:
-    return communicator.size == 1 and arguments.animation is None and can_show()
+    return communicator.size == 1 and arguments.animation is None and can_open()
+
+
+def _show(model: Model, values: dict[str, Any]) -> None:
+    """Show the steps of a run in a window until it is closed."""
+    window = MODELS[values["model"]].figures.window
+    assert window is not None  # bodies with an activity map have one
+    window(_frames(model), values["title"])
 
 
 # --- the arguments --------------------------------------------------------------------------------
@@ -258,16 +267,11 @@ def _summary(model: Any, communicator: Communicator) -> str:
 
 
 def _frames(model: Model) -> Iterator[WindowFrame]:
-    """Yield frames without end; on one rank."""
-    for _ in count():
-        fields = model.fields()
-        position = _rows_of(fields["bodies/position"])
-        yield WindowFrame(model.time, position, _rows_of(fields["activity/map"]))
+    """Yield every step without end; on one rank."""
+    while True:
+        fields = {name: field.host(0, field.rows) for name, field in model.fields().items()}
+        yield WindowFrame(model.time, fields)
         model.advance(1)
-
-
-def _rows_of(field: Field) -> np.ndarray:
-    return field.host(0, field.rows)
 
 
 def _save_animation(
@@ -324,6 +328,8 @@ def _run_in_folder(
         text = json.dumps(values)  # every JSON text is YAML
         communicator.only_on_root(lambda: path.write_text(text))
         code = start.run(path, (), arguments.overwrite, communicator, started)
+    if arguments.overwrite:
+        communicator.only_on_root(lambda: (arguments.output / ANIMATION).unlink(missing_ok=True))
     if arguments.iterations is None and code == 0:
         target = Path(arguments.animation or arguments.output / ANIMATION)
         _make_animation(arguments.output, target, communicator)

@@ -17,9 +17,6 @@ CONFIG = "config.yaml"
 LOG = "log.txt"
 """Name of the log in the directory of a run."""
 
-ANIMATION = "square.gif"
-"""Name of the animation in a directory that ``hybrid-nbody square`` keeps."""
-
 
 def files_of_a_run(folder: Path) -> list[Path]:
     """Return the files of a run that `folder` holds; none without a trajectory or checkpoint."""
@@ -32,7 +29,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
     ]
     if not data:
         return []
-    others = [folder / name for name in (CONFIG, LOG, f"{CONFIG}.part", ANIMATION)]
+    others = [folder / name for name in (CONFIG, LOG, f"{CONFIG}.part")]
     return data + [path for path in others if path.exists()]
 
 

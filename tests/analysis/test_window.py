@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from hybrid_nbody.analysis.presentation import WindowFrame
+from hybrid_nbody.analysis.window import can_open
 from hybrid_nbody.nbody.figures import window
 
 
@@ -18,13 +20,15 @@ def frames():
     """Yield one body that goes right, on a map of two by two cells, without end."""
     for step in itertools.count():
         position = np.array([[0.1 * step, 0.5, 0.0]])
-        yield window.WindowFrame(0.01 * step, position, np.full((2, 2), float(step)))
+        activity = np.full((2, 2), float(step))
+        fields = {"bodies/position": position, "activity/map": activity}
+        yield WindowFrame(0.01 * step, fields)
 
 
 def test_no_window_without_a_display(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert not window.can_show()
+    assert not can_open()
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,7 @@ def test_a_window_needs_a_toolkit(monkeypatch, backend, found):
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("matplotlib.get_backend", lambda: backend)
     monkeypatch.setattr(pyplot, "switch_backend", switch)
-    assert window.can_show() is found
+    assert can_open() is found
 
 
 def test_the_window_shows_frames_until_it_is_closed(monkeypatch):

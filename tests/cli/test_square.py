@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,9 +16,11 @@ from support.command import ROOT, call
 from support.ranks import alone
 from support.runs import contents
 
+from hybrid_nbody.analysis.presentation import Figures
 from hybrid_nbody.cli import square
 from hybrid_nbody.cli.square import configuration
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.kind import NBodyKind
 from hybrid_nbody.nbody.model import NBodyModel
 
 __all__ = ["alone"]
@@ -100,7 +103,7 @@ def test_timing_leaves_nothing_behind(tmp_path):
 def test_an_animation_where_there_is_no_display(tmp_path, alone, monkeypatch, capsys, keeps):
     """Of a run that is kept, it is in its folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(square, "can_show", lambda: False)
+    monkeypatch.setattr(square, "can_open", lambda: False)
     monkeypatch.setattr(square, "FRAMES", 3)
     where = tmp_path / "kept" if keeps else tmp_path
     asked = arguments(iterations=None, output=where if keeps else None)
@@ -175,15 +178,15 @@ def test_a_long_run_does_all_its_steps(alone, monkeypatch, capsys):
 def test_the_window_gets_every_step(alone, monkeypatch):
     """Where there is a display; bodies at rest in the first frame, one step on in the next."""
     seen = []
-    monkeypatch.setattr(square, "can_show", lambda: True)
-    monkeypatch.setattr(
-        square, "show", lambda frames, title: seen.extend([title, next(frames), next(frames)])
-    )
+    monkeypatch.setattr(square, "can_open", lambda: True)
+    figures = Figures({}, window=lambda frames, title: seen.extend([title, *islice(frames, 2)]))
+    monkeypatch.setattr(NBodyKind, "figures", figures)
     assert square.run(arguments(iterations=None), alone, time.monotonic()) == 0
-    title, (start, before, first_map), (end, after, _) = seen
-    assert (title, start, end) == ("20 bodies, 4 x 4 cells", 0, 0.01)
-    assert first_map.sum() == 4  # all 20 bodies, times 4 / 20
-    assert 0 < np.abs(after - before).max() < 1e-3
+    title, first, second = seen
+    assert (title, first.time, second.time) == ("20 bodies, 4 x 4 cells", 0, 0.01)
+    assert first.fields["activity/map"].sum() == 4  # all 20 bodies, times 4 / 20
+    moved = second.fields["bodies/position"] - first.fields["bodies/position"]
+    assert 0 < np.abs(moved).max() < 1e-3
 
 
 class Paced:

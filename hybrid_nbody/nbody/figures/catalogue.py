@@ -1,7 +1,7 @@
 """Everything that is drawn of a run of bodies."""
 
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
-from hybrid_nbody.nbody.figures import pictures, scenes, structure
+from hybrid_nbody.nbody.figures import pictures, scenes, structure, window
 from hybrid_nbody.nbody.figures.points import frames_of_points, points_data
 from hybrid_nbody.nbody.figures.tracks import no_bodies
 
@@ -57,4 +57,6 @@ MOVIES = {
 }
 
 
-FIGURES = Figures(PICTURES, MOVIES, SpaceView(no_bodies, frames_of_points, points_data))
+FIGURES = Figures(
+    PICTURES, MOVIES, SpaceView(no_bodies, frames_of_points, points_data), window.show
+)

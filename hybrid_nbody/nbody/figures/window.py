@@ -1,54 +1,20 @@
-"""A window in which bodies move over their activity map, where there is a display."""
+"""A window in which bodies move over their activity map."""
 
-import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.panels import DOTS
+from hybrid_nbody.analysis.presentation import WindowFrame
 from hybrid_nbody.analysis.style import label, our_look
-from hybrid_nbody.files.views import Array
-from hybrid_nbody.nbody.figures.structure import draw_activity
+from hybrid_nbody.nbody.figures.structure import ACTIVITY, draw_activity
+
+POSITION = "bodies/position"
 
 PAUSE = 0.02
 """Shortest time between two frames in seconds; the window handles its events then."""
-
-
-@dataclass(frozen=True)
-class WindowFrame:
-    """A frame of bodies over their activity map.
-
-    Attributes
-    ----------
-    time : float
-    position : (N, 3) array of float64
-    activity : (D, D) array
-        The activity map, its rows along y.
-    """
-
-    time: float
-    position: Array
-    activity: Array
-
-
-def can_show() -> bool:
-    """Return whether there is a display, and a toolkit with which matplotlib opens windows."""
-    if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
-        return False
-    from matplotlib import pyplot
-    from matplotlib.backends.registry import BackendFilter, backend_registry
-
-    try:
-        backend = matplotlib.get_backend()
-        pyplot.switch_backend(backend)
-    except ImportError:  # the user's choice is not installed
-        return False
-    registry: Any = backend_registry  # matplotlib does not type its methods
-    return backend.lower() in registry.list_builtin(BackendFilter.INTERACTIVE)
 
 
 def show(frames: Iterator[WindowFrame], title: str) -> None:
@@ -57,6 +23,7 @@ def show(frames: Iterator[WindowFrame], title: str) -> None:
     Parameters
     ----------
     frames : iterator of WindowFrame
+        Times and fields: the (N, 3) positions and the (D, D) activity map, its rows along y.
     title : str
     """
     from matplotlib import pyplot
@@ -74,16 +41,17 @@ def show(frames: Iterator[WindowFrame], title: str) -> None:
 def _play(figure: Figure, pyplot: Any, frames: Iterator[WindowFrame], title: str) -> None:
     axes = figure.subplots()
     largest = 0.0
-    first = next(frames)
-    image, dots = draw_activity(axes, first.activity, first.position, "length")
-    has_dots = len(first.position) <= DOTS
+    first = next(frames).fields
+    image, dots = draw_activity(axes, first[ACTIVITY], first[POSITION], "length")
+    has_dots = len(first[POSITION]) <= DOTS
     figure.colorbar(image, ax=axes, label=label("activity", "1"))
     for frame in frames:
         if not pyplot.fignum_exists(figure.number):
             return
-        largest = max(largest, float(np.max(frame.activity)))  # the scale must not flicker
-        image.set(data=frame.activity, clim=(0, largest or 1.0))
-        plane = frame.position[:, :2]
+        activity = frame.fields[ACTIVITY]
+        largest = max(largest, float(np.max(activity)))  # the scale must not flicker
+        image.set(data=activity, clim=(0, largest or 1.0))
+        plane = frame.fields[POSITION][:, :2]
         dots.set_offsets(plane if has_dots else plane[:0])
         axes.set_title(f"{title}, time {frame.time:.3g}", loc="left")
         pyplot.pause(PAUSE)
