@@ -133,6 +133,47 @@ class Figures:
     window: Window | None = None
 
 
+@dataclass(frozen=True)
+class StoredField:
+    """The data sets of a field that is exported.
+
+    Attributes
+    ----------
+    in_frames : str
+        Its name in the frames of a trajectory.
+    in_checkpoint : tuple of str
+        Its name in a checkpoint; several if each component has a data set of its own.
+    units : str
+        Its units.
+    """
+
+    in_frames: str
+    in_checkpoint: tuple[str, ...]
+    units: str
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The data of a model that are exported, by their names in an export.
+
+    Attributes
+    ----------
+    fields : mapping of str to StoredField
+        Fields of bodies, or fields on a grid.
+    constants : mapping of str to str
+        Data sets that all frames share, by their names in trajectories and checkpoints.
+    maps : mapping of str to str
+        Maps in the frames of a trajectory, if a run has them: plane arrays beside the fields.
+    on_grid : bool
+        Whether the fields lie on a grid (z, y, x).
+    """
+
+    fields: Mapping[str, StoredField] = field(default_factory=dict)
+    constants: Mapping[str, str] = field(default_factory=dict)
+    maps: Mapping[str, str] = field(default_factory=dict)
+    on_grid: bool = False
+
+
 class PresentedModel(Protocol):
     """The part of a model that readers of its runs need.
 
@@ -150,6 +191,10 @@ class PresentedModel(Protocol):
     def figures(self) -> Figures:
         """Return all figures of its runs."""
 
+    @property
+    def exports(self) -> Exports:
+        """Return what is exported of its runs."""
+
     def facts_of_run(self, run: "Run") -> Facts:
         """Return facts on the size of a run and the contents of its frames."""
 
@@ -165,6 +210,7 @@ class PlainPresentation:
     """
 
     highlights: Sequence[str] = ()
+    exports = Exports()
 
     @property
     def figures(self) -> Figures:

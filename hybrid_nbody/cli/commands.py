@@ -120,7 +120,13 @@ def command_export(arguments: Namespace) -> int:
     output = arguments.output
     with progress_of("part") as progress:
         target = export_run(
-            path, arguments.format, output, arguments.frame, arguments.overwrite, progress
+            path,
+            arguments.format,
+            output,
+            arguments.frame,
+            arguments.overwrite,
+            progress,
+            models=MODELS,
         )
     print(target)
     return 0

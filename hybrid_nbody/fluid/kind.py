@@ -6,7 +6,7 @@ if TYPE_CHECKING:  # each part is loaded by the command that needs it
 
     import h5py
 
-    from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.analysis.presentation import Exports, Facts, Figures
     from hybrid_nbody.files.run import Run
     from hybrid_nbody.fluid.build import FluidBuilder
     from hybrid_nbody.fluid.config import FluidConfig
@@ -86,6 +86,13 @@ class FluidKind:
         from hybrid_nbody.fluid.figures.catalogue import FIGURES
 
         return FIGURES
+
+    @property
+    def exports(self) -> "Exports":
+        """Return what is exported of its runs."""
+        from hybrid_nbody.fluid.figures.exports import EXPORTS
+
+        return EXPORTS
 
     def resolved(self, config: "FluidConfig") -> "FluidConfig":
         """Return the configuration with the events of its file beside the others.

@@ -6,7 +6,7 @@ if TYPE_CHECKING:  # each part is loaded by the command that needs it
 
     import h5py
 
-    from hybrid_nbody.analysis.presentation import Facts, Figures
+    from hybrid_nbody.analysis.presentation import Exports, Facts, Figures
     from hybrid_nbody.files.run import Run
     from hybrid_nbody.nbody.bodies import Bodies
     from hybrid_nbody.nbody.build import NBodyBuilder
@@ -74,6 +74,13 @@ class NBodyKind:
         from hybrid_nbody.nbody.figures.catalogue import FIGURES
 
         return FIGURES
+
+    @property
+    def exports(self) -> "Exports":
+        """Return what is exported of its runs."""
+        from hybrid_nbody.nbody.figures.exports import EXPORTS
+
+        return EXPORTS
 
     def resolved(self, config: "NBodyConfig") -> "NBodyConfig":
         """Return the configuration as it is: a checkpoint holds the bodies."""

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.presented import make_report, plot_run
+from support.presented import export_run, make_report, plot_run
 
 from hybrid_nbody import progress
 from hybrid_nbody.analysis import report, volume
 from hybrid_nbody.analysis.compare import compare
-from hybrid_nbody.analysis.export import export_run, source
+from hybrid_nbody.analysis.export import source
 from hybrid_nbody.cli.main import main
 from hybrid_nbody.fluid.figures import surface
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.presented import export_run
 
-from hybrid_nbody.analysis.export import export_run
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.bodies_csv import COLUMNS

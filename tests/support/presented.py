@@ -2,9 +2,10 @@
 
 from functools import partial
 
-from hybrid_nbody.analysis import info, movie, plots, report
+from hybrid_nbody.analysis import export, info, movie, plots, report
 from hybrid_nbody.run.models import MODELS
 
+export_run = partial(export.export_run, models=MODELS)
 describe = partial(info.describe, models=MODELS)
 make_movie = partial(movie.make_movie, models=MODELS)
 make_report = partial(report.make_report, models=MODELS)

@@ -1,7 +1,7 @@
 """Exporting frames of a run to a file that another program opens."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -9,6 +9,7 @@ from typing import Literal
 from hybrid_nbody.analysis.export import gadget, tables, vtkhdf
 from hybrid_nbody.analysis.export.source import Source, open_source
 from hybrid_nbody.analysis.export.target import check_target, written
+from hybrid_nbody.analysis.presentation import PresentedModel
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.progress import OnProgress
 
@@ -25,8 +26,8 @@ class Format:
         Returns the bytes that `write` writes, without tables.
     suffixes : tuple of str
         Endings of the names of its files.
-    fluid : bool
-        Whether it can hold fluids; every format can hold bodies.
+    grids : bool
+        Whether it can hold fields on a grid; every format can hold bodies.
     many : bool
         Whether it can hold many frames.
     maps : bool
@@ -36,17 +37,17 @@ class Format:
     write: Callable[[Source, Path], None]
     size: Callable[[Source], int]
     suffixes: tuple[str, ...]
-    fluid: bool = False
+    grids: bool = False
     many: bool = False
     maps: bool = False
 
 
 FORMATS = {
     "gadget": Format(gadget.write, gadget.size, (".hdf5", ".hdf")),
-    "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), fluid=True, many=True),
+    "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), grids=True, many=True),
     "csv": Format(tables.write_csv, tables.size_of_csv, (".csv",)),
     "npz": Format(
-        tables.write_npz, tables.size_of_npz, (".npz",), fluid=True, many=True, maps=True
+        tables.write_npz, tables.size_of_npz, (".npz",), grids=True, many=True, maps=True
     ),
 }
 """The formats by name."""
@@ -59,6 +60,8 @@ def export_run(
     frame: int | Literal["all"] = -1,
     overwrite: bool = False,
     progress: OnProgress | None = None,
+    *,
+    models: Mapping[str, PresentedModel],
 ) -> Path:
     """Write frames of a run as a file that other programs open.
 
@@ -79,6 +82,8 @@ def export_run(
     progress : callable, optional
         Called with the numbers of parts done and of all parts, after each: a field of a frame, or
         64 MiB of it.
+    models : mapping of str to PresentedModel
+        The models by name, as in `hybrid_nbody.run.models.MODELS`.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def export_run(
     """
     chosen = _format(format)
     target = Path(output)
-    with open_source(path) as source:
+    with open_source(path, models) as source:
         check_target(target, source.path, chosen.suffixes, overwrite)
         _check_holds(format, source, frame)
         source = source.choose(frame)
@@ -114,10 +119,10 @@ def _format(name: str) -> Format:
 
 
 def _check_holds(name: str, source: Source, frame: int | Literal["all"]) -> None:
-    if not source.of_bodies and not FORMATS[name].fluid:
-        fit = ", ".join(other for other in FORMATS if FORMATS[other].fluid)
+    if not source.of_bodies and not FORMATS[name].grids:
+        fit = ", ".join(other for other in FORMATS if FORMATS[other].grids)
         raise InputError(
-            f"{source.path}: a fluid, and {name} holds bodies alone; export it as {fit}"
+            f"{source.path}: fields on a grid, and {name} holds bodies alone; export them as {fit}"
         )
     if frame == "all" and not FORMATS[name].many:
         fit = ", ".join(other for other in FORMATS if FORMATS[other].many)

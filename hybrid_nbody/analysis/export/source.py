@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import h5py
 import numpy as np
 
+from hybrid_nbody.analysis.presentation import Exports, PresentedModel, presented
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
@@ -16,12 +17,6 @@ from hybrid_nbody.files.hdf5 import attributes, reading
 from hybrid_nbody.files.run import Run, find_trajectory, open_run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.progress import OnProgress, counted, counter, no_step
-
-GRID_FIELDS = ("fluid/density", "fluid/velocity")
-"""Fields of a fluid in its frames."""
-
-MAPS = {"activity_map": "activity/map"}
-"""Names of the maps beside bodies: in an export, and in a trajectory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +73,13 @@ class Source:
     step : ndarray
         Their steps: (T,) int64.
     fields : dict of str to FrameField
-        Fields that change: ``position`` and ``velocity`` of bodies, ``density`` and ``velocity`` of
-        a fluid.
+        Fields that change, such as the positions of bodies.
     constants : dict of str to ndarray
-        Fields that do not: ``mass`` and ``id`` of bodies, (N,).
+        Fields that do not, such as the masses of bodies: (N,).
     maps : dict of str to FrameField
-        Maps, which belong neither to bodies nor to cells: ``activity_map``, if the run has one.
+        Maps, which belong neither to bodies nor to cells.
     volume : Volume or None
-        Positions of the cells of a fluid; None for bodies.
+        Positions of the cells of a grid; None for bodies.
     frames : tuple of int
         The frames that are exported.
     whole : bool
@@ -105,7 +99,7 @@ class Source:
 
     @property
     def of_bodies(self) -> bool:
-        """Return whether bodies, and not the cells of a fluid, are exported."""
+        """Return whether bodies, and not the cells of a grid, are exported."""
         return self.volume is None
 
     def choose(self, frame: int | Literal["all"]) -> "Source":
@@ -143,8 +137,14 @@ class Source:
 
 
 @contextmanager
-def open_source(path: str | Path) -> Iterator[Source]:
+def open_source(path: str | Path, models: Mapping[str, PresentedModel]) -> Iterator[Source]:
     """Open a run's directory, a trajectory or a checkpoint for export, without reading frames.
+
+    Parameters
+    ----------
+    path : str or Path
+    models : mapping of str to PresentedModel
+        The models by name; they say which data are exported.
 
     Raises
     ------
@@ -157,11 +157,11 @@ def open_source(path: str | Path) -> Iterator[Source]:
     if _is_checkpoint(path):
         with open_checkpoint(path) as file:
             with reading(path):
-                source = _of_checkpoint(path, file)
+                source = _of_checkpoint(path, file, models)
             yield source
     else:
         with open_run(path) as run:
-            yield _of_run(run)
+            yield _of_run(run, presented(models, run.model).exports)
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -175,42 +175,36 @@ def _is_checkpoint(path: Path) -> bool:
 # --- a trajectory ---------------------------------------------------------------------------------
 
 
-def _of_run(run: Run) -> Source:
+def _of_run(run: Run, exports: Exports) -> Source:
     if not run.number_of_frames:
         raise InputError(
             f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead"
         )
+    stored = {name: field.in_frames for name, field in exports.fields.items()}
+    fields = _fields_of_run(run, stored)
+    if not fields:
+        raise _nothing_to_export(run.path, run.model)
     return Source(
         run.path,
         run.title,
         run.time,
         run.step,
-        **(_bodies if run.number_of_bodies else _fluid)(run),
+        fields,
+        {name: run.constant(stored) for name, stored in exports.constants.items()},
+        _fields_of_run(run, exports.maps),
+        volume_of(run, stored[next(iter(fields))]) if exports.on_grid else None,
     )
 
 
-def _bodies(run: Run) -> dict[str, Any]:
-    names = {name: f"bodies/{name}" for name in ("position", "velocity")}
-    maps = {name: stored for name, stored in MAPS.items() if stored in run.fields}
-    return {
-        "fields": _fields_of_run(run, names),
-        "constants": {"mass": run.mass, "id": run.id},
-        "maps": _fields_of_run(run, maps),
-    }
-
-
-def _fluid(run: Run) -> dict[str, Any]:
-    names = {name.partition("/")[2]: name for name in GRID_FIELDS if name in run.fields}
-    if not names:
-        raise InputError(f"{run.path}: neither bodies nor cells of a fluid in its frames")
-    return {
-        "fields": _fields_of_run(run, names),
-        "volume": volume_of(run, next(iter(names.values()))),
-    }
+def _nothing_to_export(path: Path, model: str) -> InputError:
+    return InputError(f"{path}: a run of model '{model}' holds no fields that can be exported")
 
 
 def _fields_of_run(run: Run, names: Mapping[str, str]) -> dict[str, FrameField]:
-    return {name: _field_of_run(run, stored) for name, stored in names.items()}
+    """Return the fields that the frames of a run hold."""
+    return {
+        name: _field_of_run(run, stored) for name, stored in names.items() if stored in run.fields
+    }
 
 
 def _field_of_run(run: Run, name: str) -> FrameField:
@@ -226,39 +220,36 @@ def _field_of_run(run: Run, name: str) -> FrameField:
 # --- a checkpoint ---------------------------------------------------------------------------------
 
 
-def _of_checkpoint(path: Path, file: h5py.File) -> Source:
+def _of_checkpoint(path: Path, file: h5py.File, models: Mapping[str, PresentedModel]) -> Source:
     found = attributes(file)
-    state = (_bodies_of_checkpoint if "bodies/position" in file else _fluid_of_checkpoint)(
-        path, file
+    model = str(found.get("model", ""))
+    exports = presented(models, model).exports
+    if not exports.fields:
+        raise _nothing_to_export(path, model)
+    return Source(
+        path,
+        str(found.get("title", "")),
+        np.array([found["time"]], dtype=np.float64),
+        np.array([found["step"]], dtype=np.int64),
+        _fields_of_checkpoint(path, file, exports),
+        {name: file[stored][:] for name, stored in exports.constants.items()},
+        volume=_volume_of_checkpoint(file, exports) if exports.on_grid else None,
     )
-    time = np.array([found["time"]], dtype=np.float64)
-    step = np.array([found["step"]], dtype=np.int64)
-    return Source(path, str(found.get("title", "")), time, step, **state)
 
 
-def _bodies_of_checkpoint(path: Path, file: h5py.File) -> dict[str, Any]:
-    units = {"position": "length", "velocity": "length / time"}
-    fields = {
-        name: _field_of_checkpoint(path, [file[f"bodies/{name}"]], units[name]) for name in units
-    }
+def _fields_of_checkpoint(path: Path, file: h5py.File, exports: Exports) -> dict[str, FrameField]:
     return {
-        "fields": fields,
-        "constants": {name: file[f"bodies/{name}"][:] for name in ("mass", "id")},
+        name: _field_of_checkpoint(path, [file[part] for part in field.in_checkpoint], field.units)
+        for name, field in exports.fields.items()
     }
 
 
-def _fluid_of_checkpoint(path: Path, file: h5py.File) -> dict[str, Any]:
-    if "state/density" not in file:
-        raise InputError(f"{path}: neither bodies nor cells of a fluid in it")
-    density = [file["state/density"]]
-    velocity = [file[f"state/{component}"] for component in "uvw"]
-    fields = {
-        "density": _field_of_checkpoint(path, density, "density"),
-        "velocity": _field_of_checkpoint(path, velocity, "length / time"),
-    }
-    cells = density[0].shape[::-1]
+def _volume_of_checkpoint(file: h5py.File, exports: Exports) -> Volume:
+    """Return the positions of all cells of a grid."""
+    first = next(iter(exports.fields.values()))
+    cells = file[first.in_checkpoint[0]].shape[::-1]
     x, y, z = (np.arange(number, dtype=np.int64) for number in cells)
-    return {"fields": fields, "volume": Volume(cells, (x, y, z), True)}
+    return Volume(cells, (x, y, z), True)
 
 
 def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset], units: str) -> FrameField:

@@ -57,7 +57,7 @@ def size_of_npz(source: Source) -> int:
     return (
         frames
         + sum(values.nbytes for values in source.constants.values())
-        + 8 * sum(map(len, _places(source)))
+        + 8 * sum(map(len, _centres(source)))
     )
 
 
@@ -78,16 +78,16 @@ def write_npz(source: Source, path: Path) -> None:
 
 
 def _beside(source: Source) -> dict[str, Array]:
-    """Return times and steps of the frames and, for a fluid, the positions of its cells."""
+    """Return times and steps of the frames and, of a grid, the positions of its cells."""
     if source.of_bodies and not source.whole:
         return {}
     which = list(source.frames) if source.whole else source.frames[0]
     when = {"time": np.asarray(source.time[which]), "step": np.asarray(source.step[which])}
-    return when | dict(zip("xyz", _places(source), strict=False))
+    return when | dict(zip("xyz", _centres(source), strict=False))
 
 
-def _places(source: Source) -> list[Array]:
-    """Return where the stored cells of a fluid are along x, y and z."""
+def _centres(source: Source) -> list[Array]:
+    """Return the centres of the stored cells of a grid along x, y and z."""
     return [] if source.volume is None else [source.volume.centres(axis) for axis in range(3)]
 
 

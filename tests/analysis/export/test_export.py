@@ -6,8 +6,9 @@ import tracemalloc
 import h5py
 import numpy as np
 import pytest
+from support.presented import export_run
 
-from hybrid_nbody.analysis.export import export_run, source, tables, target
+from hybrid_nbody.analysis.export import source, tables, target
 from hybrid_nbody.cli.main import main
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies import read_bodies
@@ -140,8 +141,8 @@ def test_formats_of_bodies_refuse_a_fluid(write_fluid, refused):
     for format in ("csv", "gadget"):
         line = refused(InputError, export_run, "smoke", format, f"smoke.{SUFFIXES[format]}")
         assert (
-            line == f"smoke/trajectory.h5: a fluid, and {format} holds bodies alone; export it as "
-            "vtkhdf, npz"
+            line == f"smoke/trajectory.h5: fields on a grid, and {format} holds "
+            "bodies alone; export them as vtkhdf, npz"
         )
 
 

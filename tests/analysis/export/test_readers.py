@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.presented import export_run
 
-from hybrid_nbody.analysis.export import export_run
 from hybrid_nbody.files.run import open_run
 
 ROOT = Path(__file__).resolve().parents[3]
