@@ -1,6 +1,7 @@
 """Movies of a run: frames are read, drawn and encoded one at a time."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, Encoder, has_ffmpeg, new_encoder
@@ -16,12 +17,29 @@ FPS = 25.0
 FASTEST = 120.0
 
 
+@dataclass(frozen=True)
+class MovieOptions:
+    """The contents and the speed of a movie.
+
+    Attributes
+    ----------
+    kind : str, optional
+        One of the kinds of movies of the run's model; by default the first that fits the run.
+    fps : float, optional
+        Frames per second, up to 120; a GIF shows at most 50.
+    every : int, optional
+        Stride of the frames.
+    """
+
+    kind: str | None = None
+    fps: float = FPS
+    every: int = 1
+
+
 def make_movie(
     path: str | Path,
     output: str | Path | None = None,
-    kind: str | None = None,
-    fps: float = FPS,
-    every: int = 1,
+    options: MovieOptions = MovieOptions(),
     progress: OnProgress | None = None,
     *,
     models: Mapping[str, PresentedModel],
@@ -35,12 +53,8 @@ def make_movie(
     output : str or Path, optional
         A file ending in .mp4 or .gif, or a directory. By default ``movie.mp4`` in the run's
         directory, or ``movie.gif`` where there is no ffmpeg.
-    kind : str, optional
-        One of the kinds of movies of the run's model; by default the first that fits the run.
-    fps : float, optional
-        Frames per second, up to 120; a GIF shows at most 50.
-    every : int, optional
-        Stride of the frames.
+    options : MovieOptions, optional
+        What it shows, and how fast.
     progress : callable, optional
         Called with the numbers of frames done and of all frames, after each.
     models : mapping of str to PresentedModel
@@ -58,13 +72,13 @@ def make_movie(
     FileError
         The run cannot be read or the movie cannot be written.
     """
-    _check_numbers(fps, every)
+    _check_numbers(options.fps, options.every)
     with open_run(path) as run, our_look():
         target = _target(run, output)
-        frames = range(0, run.number_of_frames, every)
+        frames = range(0, run.number_of_frames, options.every)
         movies = presented(models, run.model).figures.movies
-        scene = scene_of(run, movies, kind or _default_kind(run, movies), frames)
-        _write(scene, target, fps, counter(progress, len(frames)))
+        scene = scene_of(run, movies, options.kind or _default_kind(run, movies), frames)
+        _write(scene, target, options.fps, counter(progress, len(frames)))
     return target
 
 

@@ -9,6 +9,7 @@ settings nor ``pyplot`` are touched. `plot_run` writes them to files, in the loo
 import difflib
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -27,12 +28,30 @@ DPI = 200
 FORMATS = (".png", ".pdf", ".svg")
 
 
+@dataclass(frozen=True)
+class PictureOptions:
+    """The pictures that are drawn of a run.
+
+    Attributes
+    ----------
+    kind : str, optional
+        One of the kinds of pictures of the run's model. By default each that the run holds enough
+        for.
+    frame : int, optional
+        The frame of a snapshot and the like; negative ones count from the end.
+    dpi : float, optional
+        Dots per inch; pictures are 7.2 inches wide.
+    """
+
+    kind: str | None = None
+    frame: int = -1
+    dpi: float = DPI
+
+
 def plot_run(
     path: str | Path,
-    kind: str | None = None,
     output: str | Path | None = None,
-    frame: int = -1,
-    dpi: float = DPI,
+    options: PictureOptions = PictureOptions(),
     say: Say | None = None,
     progress: OnProgress | None = None,
     *,
@@ -44,16 +63,11 @@ def plot_run(
     ----------
     path : str or Path
         The run's directory or its trajectory; the run may still be going on.
-    kind : str, optional
-        One of the kinds of pictures of the run's model. By default each that the run holds enough
-        for.
     output : str or Path, optional
         A file ending in .png, .pdf or .svg, or a directory for files named after their kind. By
         default the run's directory.
-    frame : int, optional
-        The frame of a snapshot and the like; negative ones count from the end.
-    dpi : float, optional
-        Dots per inch; pictures are 7.2 inches wide.
+    options : PictureOptions, optional
+        What is drawn.
     say : callable, optional
         Takes a line about each default picture that is left out, and why.
     progress : callable, optional
@@ -76,7 +90,7 @@ def plot_run(
     """
     with open_run(path) as run:
         pictures = presented(models, run.model).figures.pictures
-        found = _reasons_of_kind(run, pictures, kind)
+        found = _reasons_of_kind(run, pictures, options.kind)
         kinds = drawable(found)
         if not kinds:
             raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
@@ -86,7 +100,7 @@ def plot_run(
         step = counter(progress, parts_of(run, chosen))
         with our_look():
             drawn = [
-                _picture(picture.draw(run, frame, step), target, dpi)
+                _picture(picture.draw(run, options.frame, step), target, options.dpi)
                 for picture, target in counted(zip(chosen, targets, strict=True), step)
             ]
     for target, picture in zip(targets, drawn, strict=True):  # when all of them are drawn

@@ -1,6 +1,7 @@
 """Windows that matplotlib opens on a display."""
 
 import os
+from typing import Any
 
 import matplotlib
 
@@ -17,4 +18,5 @@ def can_open() -> bool:
         pyplot.switch_backend(backend)
     except ImportError:  # the user's choice is not installed
         return False
-    return backend.lower() in backend_registry.list_builtin(BackendFilter.INTERACTIVE)
+    registry: Any = backend_registry  # its methods have no types
+    return backend.lower() in registry.list_builtin(BackendFilter.INTERACTIVE)

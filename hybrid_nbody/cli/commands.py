@@ -61,15 +61,12 @@ def command_info(arguments: Namespace) -> int:
 
 def command_plot(arguments: Namespace) -> int:
     """Draw pictures of a run."""
-    from hybrid_nbody.analysis.plots import plot_run
+    from hybrid_nbody.analysis.plots import PictureOptions, plot_run
 
-    path = arguments.path
-    kind = arguments.kind
-    output = arguments.output
-    frame = arguments.frame
+    options = PictureOptions(arguments.kind, arguments.frame)
     with progress_of("part") as progress:
         targets = plot_run(
-            path, kind, output, frame, say=print_aside, progress=progress, models=MODELS
+            arguments.path, arguments.output, options, print_aside, progress, models=MODELS
         )
     print(*targets, sep="\n")
     return 0
@@ -77,14 +74,11 @@ def command_plot(arguments: Namespace) -> int:
 
 def command_movie(arguments: Namespace) -> int:
     """Make a movie of a run."""
-    from hybrid_nbody.analysis.movie import make_movie
+    from hybrid_nbody.analysis.movie import MovieOptions, make_movie
 
-    path = arguments.path
-    output = arguments.output
+    options = MovieOptions(arguments.kind, arguments.fps, arguments.every)
     with progress_of("frame") as progress:
-        target = make_movie(
-            path, output, arguments.kind, arguments.fps, arguments.every, progress, models=MODELS
-        )
+        target = make_movie(arguments.path, arguments.output, options, progress, models=MODELS)
     print(target)
     return 0
 
@@ -114,19 +108,13 @@ def command_compare(arguments: Namespace) -> int:
 
 def command_export(arguments: Namespace) -> int:
     """Write frames of a run for other programs."""
-    from hybrid_nbody.analysis.export import export_run
+    from hybrid_nbody.analysis.export import ExportOptions, export_run
 
+    options = ExportOptions(arguments.frame, arguments.overwrite)
     path = arguments.path
-    output = arguments.output
     with progress_of("part") as progress:
         target = export_run(
-            path,
-            arguments.format,
-            output,
-            arguments.frame,
-            arguments.overwrite,
-            progress,
-            models=MODELS,
+            path, arguments.format, arguments.output, options, progress, models=MODELS
         )
     print(target)
     return 0

@@ -86,9 +86,8 @@ DIAGNOSTICS = "diagnostics/"
 class Run:
     """The output of one run, opened by `open_run`.
 
-    Arrays are read from the file at every access and not cached: keep those that you use often. Of
-    a run that is still being written only complete frames and rows are seen; `refresh` looks for
-    new ones.
+    Arrays are read at every access and not cached: keep those that you use often. Of a run in
+    progress only complete frames and rows are seen; `refresh` looks for new ones.
 
     Attributes
     ----------

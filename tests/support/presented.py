@@ -5,11 +5,26 @@ from functools import partial
 from hybrid_nbody.analysis import export, info, movie, plots, report
 from hybrid_nbody.run.models import MODELS
 
-export_run = partial(export.export_run, models=MODELS)
 describe = partial(info.describe, models=MODELS)
-make_movie = partial(movie.make_movie, models=MODELS)
 make_report = partial(report.make_report, models=MODELS)
-plot_run = partial(plots.plot_run, models=MODELS)
+
+
+def plot_run(path, kind=None, output=None, say=None, progress=None, **options):
+    """Draw pictures, with the fields of `PictureOptions` as keywords."""
+    chosen = plots.PictureOptions(kind, **options)
+    return plots.plot_run(path, output, chosen, say, progress, models=MODELS)
+
+
+def make_movie(path, output=None, kind=None, progress=None, **options):
+    """Make a movie, with the fields of `MovieOptions` as keywords."""
+    chosen = movie.MovieOptions(kind, **options)
+    return movie.make_movie(path, output, chosen, progress, models=MODELS)
+
+
+def export_run(path, format, output, frame=-1, overwrite=False, progress=None):
+    """Export frames, with the fields of `ExportOptions` as arguments."""
+    options = export.ExportOptions(frame, overwrite)
+    return export.export_run(path, format, output, options, progress, models=MODELS)
 
 
 def figure_of(model, kind):

@@ -53,12 +53,27 @@ FORMATS = {
 """The formats by name."""
 
 
+@dataclass(frozen=True)
+class ExportOptions:
+    """The frames of an export, and the file that it may replace.
+
+    Attributes
+    ----------
+    frame : int or "all", optional
+        Negative frames count from the end; by default the last.
+    overwrite : bool, optional
+        Whether an existing file is replaced.
+    """
+
+    frame: int | Literal["all"] = -1
+    overwrite: bool = False
+
+
 def export_run(
     path: str | Path,
     format: str,
     output: str | Path,
-    frame: int | Literal["all"] = -1,
-    overwrite: bool = False,
+    options: ExportOptions = ExportOptions(),
     progress: OnProgress | None = None,
     *,
     models: Mapping[str, PresentedModel],
@@ -75,10 +90,8 @@ def export_run(
         as NumPy arrays.
     output : str or Path
         The file to write.
-    frame : int or "all", optional
-        Negative frames count from the end; by default the last.
-    overwrite : bool, optional
-        Whether an existing file is replaced.
+    options : ExportOptions, optional
+        Which frames, and whether an existing file is replaced.
     progress : callable, optional
         Called with the numbers of parts done and of all parts, after each: a field of a frame, or
         64 MiB of it.
@@ -101,9 +114,9 @@ def export_run(
     chosen = _format(format)
     target = Path(output)
     with open_source(path, models) as source:
-        check_target(target, source.path, chosen.suffixes, overwrite)
-        _check_holds(format, source, frame)
-        source = source.choose(frame)
+        check_target(target, source.path, chosen.suffixes, options.overwrite)
+        _check_holds(format, source, options.frame)
+        source = source.choose(options.frame)
         source = source if chosen.maps else replace(source, maps={})
         with written(target, chosen.size(source)) as partial:
             chosen.write(source.watched(progress), partial)
