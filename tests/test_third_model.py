@@ -223,12 +223,12 @@ def test_a_name_is_given_once(monkeypatch):
         register(HeatKind())
 
 
-GENERAL = ("config", "output", "simulation", "cli", "run", "files")
+GENERAL = ("analysis", "backends", "cli", "config", "files", "output", "run", "simulation")
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_no_general_package_names_a_model(model):
-    """But for the table of models, and for the command of bodies in the unit square."""
+    """But for the table of models, and for the configuration that `square` writes."""
     package = Path(ROOT) / "hybrid_nbody"
     paths = [path for folder in GENERAL for path in (package / folder).rglob("*.py")]
     named = [
