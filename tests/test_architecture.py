@@ -1,6 +1,4 @@
-"""The house is in order: its floors, the size of its files, its paths, and the commands that its
-documents show.
-"""
+"""The architecture: layers, the size of files, paths, and the commands that documents show."""
 
 import contextlib
 import io
@@ -16,20 +14,23 @@ import pytest
 from hybrid_nbody.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("hybrid_nbody", "tests", "run_scripts", "input", "docs", ".ci")
+FOLDERS = ("hybrid_nbody", "tests", "run_scripts", "input", "docs", ".ci")
 SOURCES = {".py", ".cu", ".cuh", ".sh"}
 TEXTS = SOURCES | {".md", ".yaml", ".cfg", ".toml"}
 MOST_LINES = 400
 
 
 def files(*suffixes):
-    """Return the files of the rooms and of the top floor that end in one of the suffixes."""
-    everywhere = [*ROOT.glob("*"), *(path for room in ROOMS for path in (ROOT / room).rglob("*"))]
+    """Return the files of the folders and of the root that end in one of the suffixes."""
+    everywhere = [
+        *ROOT.glob("*"),
+        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*")),
+    ]
     return [path for path in everywhere if path.is_file() and path.suffix in suffixes]
 
 
 def found(pattern, paths):
-    """Return the places, as file:line: text, where a pattern is found."""
+    """Return the lines, as file:line: text, in which a pattern is found."""
     lines = (
         (path, n, line)
         for path in paths
@@ -42,7 +43,7 @@ def found(pattern, paths):
     ]
 
 
-# ---- Floors, sizes, paths ------------------------------------------------------------------------
+# ---- Layers, sizes, paths ------------------------------------------------------------------------
 
 
 def test_layers_are_kept(monkeypatch, capsys):
