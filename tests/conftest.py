@@ -103,7 +103,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path):
-    """On several ranks: pass over files without a test marked `mpi`; each rank would import them."""
+    """On several ranks: pass over files without a test marked `mpi`, to import fewer files."""
     if RANKS == 1 or collection_path.suffix != ".py":
         return None  # as pytest decides
     return True if "mark.mpi" not in collection_path.read_text() else None
