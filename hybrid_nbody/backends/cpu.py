@@ -137,8 +137,8 @@ def prepare_numba(threads: int) -> None:
 def import_numba() -> None:
     """Import Numba without its support of BLAS, which no kernel uses.
 
-    Whenever this module of Numba is imported, it looks for BLAS by importing ``scipy.linalg``, and
-    has no setting for that. The import takes a fifth of a second, a sixth of the start of a run.
+    ``numba.np.arraymath`` looks for BLAS by importing ``scipy.linalg``, and no setting turns that
+    off. SciPy takes a fifth of a second, a sixth of the start of a run.
     """
     with without_package("scipy"):
         import_module("numba.np.arraymath")  # the module that looks for BLAS
