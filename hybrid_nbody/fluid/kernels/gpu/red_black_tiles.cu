@@ -44,9 +44,9 @@ struct Thread {
     int beside;            // index in `Edges::lane` of the lane beyond a first or last lane
     int offset[ROWS];      // of the cells in a plane
     int fetched[FETCHES];  // the same of what the thread fetches
-    Real limit[ROWS];      // of a change that counts; NO_LIMIT where the cell is another tile's
+    Real limit[ROWS];      // of a change that counts; INFINITE where the cell is another tile's
     bool first, last;      // whether the row begins, or ends, with this thread's cells
-    __device__ bool owns(int row) const { return limit[row] == limit[row]; }
+    __device__ bool owns(int row) const { return limit[row] != INFINITE; }
     // Whether the cell is the padding of an odd row.
     __device__ bool is_padding(int odd) const { return NX % 2 && odd && 2 * c + 1 == NX; }
 };
@@ -65,7 +65,7 @@ __device__ inline Thread thread_in(int tile_x, int tile_y, Real tolerance) {
     for (int r = 0; r < ROWS; ++r) {
         int y = thread.y + r;
         bool owned = thread.c >= in_x.low && thread.c < in_x.high && y >= in_y.low && y < in_y.high;
-        thread.limit[r] = owned ? tolerance : NO_LIMIT;
+        thread.limit[r] = owned ? min(tolerance, LARGEST) : INFINITE;
         thread.offset[r] = start + (TALL ? r : stored(y, NY, PERIODIC_Y) - thread.y) * PITCH;
     }
     int piece = stored(first + thread.lane % PIECES * PIECE, PERIODIC_X ? HALF : PITCH - PIECE + 1,

@@ -10,7 +10,8 @@
 #define HEIGHT (WARPS / SIDE * ROWS)  // rows of a tile
 // All tiles lie within the grid, and its walls beside the first and last rows.
 #define TALL (!PERIODIC_Y && NY >= HEIGHT)
-#define NO_LIMIT ((Real)__int_as_float(0x7fffffff))  // NaN: no change is larger
+#define INFINITE ((Real)__int_as_float(0x7f800000))
+#define LARGEST ((Real)__int_as_float(0x7f7fffff))  // of float
 
 // One tile takes the whole axis if that fits, around a periodic edge if it fits exactly. Else tiles
 // are `width` cells wide and lose `skirt` of them on each side that is no wall. Their own cells
