@@ -144,7 +144,9 @@ class Kernels(LinearSystems):
         """See `Kernels`."""
         self._update("update_sphere", field, map(np.float64, (*centre, radius**2)), 0, value)
 
-    def _update(self, name: str, field: Array, region: Iterable[Any], keep: int, value: float):
+    def _update(
+        self, name: str, field: Array, region: Iterable[Any], keep: int, value: float
+    ) -> None:
         """Set the cells of a region to ``keep * cell + value``."""
         self.on_cells("cells", name, field, *region, self.number(keep), self.number(value))
 
@@ -160,7 +162,7 @@ class Kernels(LinearSystems):
         self._find_largest(array)
         arrival = self.backend.fetch(self.extreme, self.fetched)
 
-        def wait():
+        def wait() -> float:
             self.backend.wait(arrival)
             return float(self.fetched[0])
 
@@ -194,4 +196,5 @@ class Kernels(LinearSystems):
         sums = self.backend.zeros(planes, "f8")
         for field in fields:
             self.modules["cells"].launch_grid(name, (planes,), (SUM_THREADS,), (field, sums))
-        return self.backend.download(sums)
+        found: np.ndarray = self.backend.download(sums)
+        return found

@@ -119,7 +119,14 @@ class LinearSystems:
         """Launch a kernel with a thread for every cell."""
         self._on_rows(self.slab.cells[0], source, name, arguments)
 
-    def _on_rows(self, width, source, name, arguments, planes=None):
+    def _on_rows(
+        self,
+        width: int,
+        source: str,
+        name: str,
+        arguments: tuple[Any, ...],
+        planes: int | None = None,
+    ) -> None:
         """Launch `width` threads for every row, of this rank's planes by default."""
         if not self.slab.planes:
             return

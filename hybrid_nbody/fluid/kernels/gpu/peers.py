@@ -163,4 +163,4 @@ class Peers:
     def _colour_size(self, rank: int, array: Array) -> int:
         """Return the numbers of one colour of an array of a rank."""
         planes = self.planes[rank] + 2 * self.systems.pass_depth
-        return planes * (array[0, 0].nbytes // array.itemsize)
+        return int(planes * (array[0, 0].nbytes // array.itemsize))

@@ -189,7 +189,9 @@ class TiledSolver:
         across, _ = self.tilings[count].number(self.systems.slab, count)
         return across, len(self.cuts[count]) - 1
 
-    def launch(self, name: str, count: int, grid: tuple[int, int], arguments: tuple) -> None:
+    def launch(
+        self, name: str, count: int, grid: tuple[int, int], arguments: tuple[Any, ...]
+    ) -> None:
         """Launch a kernel that passes over the grid, `count` iterations at once."""
         tiling = self.tilings[count]
         shared_memory = tiling.memory(self.systems.dtype)
@@ -219,7 +221,13 @@ class TiledSolve:
 
     peers: "Peers | None" = None
 
-    def __init__(self, solver: TiledSolver, colours, solve: Solve, scratch: Array | None):
+    def __init__(
+        self,
+        solver: TiledSolver,
+        colours: tuple[Array, Array, Array],
+        solve: Solve,
+        scratch: Array | None,
+    ):
         self.solver = solver
         self.systems = solver.systems
         self.x, self.b, self.work = colours
@@ -244,7 +252,9 @@ class TiledSolve:
         words = (np.int32(step.number), np.int32(previous))
         self._launch("relax", step.iterations, grid, words, early)
 
-    def _launch(self, name: str, count: int, grid: tuple[int, int], words: tuple, *more) -> None:
+    def _launch(
+        self, name: str, count: int, grid: tuple[int, int], words: tuple[Any, ...], *more: Any
+    ) -> None:
         arrays = (self.x, self.work, self.b, self.solver.cuts[count])
         arguments = (*words, *arrays, *self.numbers, self.systems.control, *more)
         self.solver.launch(name, count, grid, arguments)
