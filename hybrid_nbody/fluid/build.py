@@ -286,6 +286,7 @@ def physics_of(config: asked.FluidConfig) -> Physics:
         lift=(-fluid.buoyancy * x, -fluid.buoyancy * y, -fluid.buoyancy * z),
         confinement=fluid.vorticity_confinement,
         carry_over=config.sources.carry_over,
+        conserve=fluid.conserve,
     )
 
 

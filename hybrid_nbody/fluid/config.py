@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Le
 from pydantic import (
-    AfterValidator,
-    BeforeValidator,
     Field,
     ValidationError,
     field_validator,
@@ -25,122 +23,29 @@ from hybrid_nbody.config.sections import (
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
-    InOneMessage,
     InputFile,
     Line,
     NonNegative,
     Number,
     Positive,
     Switch,
-    WholeNumber,
 )
 from hybrid_nbody.fluid import config_checks as fluid_checks
+from hybrid_nbody.fluid import config_defaults as defaults
+from hybrid_nbody.fluid.config_values import (
+    Boundaries,
+    Box,
+    Cell,
+    Count,
+    FieldNames,
+    Grid3,
+    Omega,
+    Planes,
+    Steps,
+    Vector,
+)
 
-FEWEST_CELLS = 3
-MOST_CELLS = 4096
 MOST_ITERATIONS = 10**6
-
-BOUNDARIES = ("free-slip", "no-slip", "periodic")
-Boundary = Literal["free-slip", "no-slip", "periodic"]
-FieldName = Literal["density", "velocity"]
-
-
-def _for_each_axis(value: Any) -> Any:
-    """Take a single value for all three axes."""
-    return value if isinstance(value, list | tuple) else (value,) * 3
-
-
-def _ascending(values: tuple[int, int]) -> tuple[int, int]:
-    """Refuse a last step that comes before the first."""
-    if values[0] > values[1]:
-        raise ValueError()
-    return values
-
-
-def _not_empty(values: tuple[int, int]) -> tuple[int, int]:
-    """Refuse a half-open range without cells."""
-    if values[0] >= values[1]:
-        raise ValueError()
-    return values
-
-
-def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse an empty list, and what is listed twice."""
-    if not values or len(set(values)) < len(values):
-        raise ValueError()
-    return values
-
-
-Count = Annotated[WholeNumber, Ge(0)]
-Cells = Annotated[WholeNumber, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
-Grid3 = Annotated[
-    tuple[Cells, Cells, Cells],
-    BeforeValidator(_for_each_axis),
-    InOneMessage,
-    Allowed(
-        "whole number or list",
-        (
-            f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of "
-            "three of them"
-        ),
-    ),
-]
-Boundaries = Annotated[
-    tuple[Boundary, Boundary, Boundary],
-    BeforeValidator(_for_each_axis),
-    InOneMessage,
-    Allowed(
-        "choice or list",
-        f"one of {', '.join(BOUNDARIES)}, or a list of three of them, for the axes x, y and z",
-    ),
-]
-Vector = Annotated[
-    tuple[Number, Number, Number],
-    InOneMessage,
-    Allowed("list", "a list of three numbers, along x, y and z"),
-]
-Omega = Annotated[
-    Literal["auto"] | Annotated[Number, Gt(0), Lt(2)],
-    InOneMessage,
-    Allowed("choice or number", "auto or a number greater than 0 and less than 2"),
-]
-Steps = Annotated[
-    tuple[Count, Count],
-    AfterValidator(_ascending),
-    InOneMessage,
-    Allowed(
-        "list",
-        (
-            "a list of the first and the last step, whole numbers from 0, the last not before "
-            "the first"
-        ),
-    ),
-]
-Cell = Annotated[
-    tuple[Count, Count, Count],
-    InOneMessage,
-    Allowed("list", "a list of three whole numbers i, j, k, counted from 0"),
-]
-Range = Annotated[tuple[Count, Count], AfterValidator(_not_empty)]
-Box = Annotated[
-    tuple[Range, Range, Range],
-    InOneMessage,
-    Allowed(
-        "list", "a list of three ranges [first, end] of cells, along x, y and z, end not included"
-    ),
-]
-FieldNames = Annotated[
-    tuple[FieldName, ...],
-    AfterValidator(_some_once),
-    InOneMessage,
-    Allowed("list", "a list of density and velocity, or of one of them"),
-]
-Planes = Annotated[
-    tuple[Count, ...],
-    AfterValidator(_some_once),
-    InOneMessage,
-    Allowed("list", "a list of different whole numbers from 0"),
-]
 
 
 class Grid(Section):
@@ -180,12 +85,21 @@ class Fluid(Section):
         "exact",
         description="Subtraction of the pressure gradient. exact: so that the divergence vanishes; "
         "course: without its factor 1/h (h is the edge of a cell), and with diffusion started from "
-        "zero, as the program of the course does; its published totals depend on it.",
+        "zero, as the program of the course does; its published totals depend on it. With course, "
+        "other keys have other defaults: solver.method red-black, solver.tolerance 1e-7, "
+        "solver.criterion change, fluid.conserve false.",
     )
     advection: Literal["semi-lagrangian", "maccormack"] = Field(
         "semi-lagrangian",
         description="semi-lagrangian: first order, never unstable; maccormack: second order with a "
         "limiter, keeps details longer at about twice the cost of advection.",
+    )
+    conserve: Switch = Field(
+        True,
+        description="Conservation of the total density: what diffusion and advection have made is "
+        "taken from the cells that gained, what they have lost is given back to those that lost, "
+        "in proportion to the change of each (see the diagnostic advection_error). Default false "
+        "with projection course or sources.carry_over.",
     )
     buoyancy: Number = Field(
         0.0,
@@ -205,24 +119,28 @@ class Solver(Section):
     """Solver of the linear systems of diffusion and pressure."""
 
     method: Literal["lexicographic", "red-black", "sor", "multigrid"] = Field(
-        "red-black",
-        description="red-black: Gauss-Seidel, first the cells of one colour of a chessboard, then "
-        "the others; sor: the same with over-relaxation; multigrid: V-cycles, by far the best "
-        "where the pressure must be exact; lexicographic: Gauss-Seidel cell after cell, always "
-        "max_iterations, for comparison on one CPU thread.",
+        "multigrid",
+        description="multigrid: V-cycles, the only one that solves the pressure of large grids in "
+        "a few iterations; red-black: Gauss-Seidel, first the cells of one colour of a "
+        "chessboard, then the others; sor: the same with over-relaxation; lexicographic: "
+        "Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread. "
+        "Default red-black with fluid.projection course.",
     )
     max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
-        20, description="Most iterations (both colours; cycles of multigrid) of a solve."
+        10,
+        description="Most iterations (both colours; cycles of multigrid) of a solve. Default 20 "
+        "with another method than multigrid.",
     )
     tolerance: NonNegative = Field(
-        1e-7,
+        1e-4,
         description="A solve stops when the measure named by criterion is at most this. 0: always "
-        "max_iterations.",
+        "max_iterations. Default 1e-7 with fluid.projection course.",
     )
     criterion: Literal["change", "residual"] = Field(
-        "change",
-        description="change: the largest change of a cell in an iteration; residual: the largest "
-        "residual over the largest right-hand side.",
+        "residual",
+        description="residual: the largest residual over the largest right-hand side, whatever "
+        "the units; change: the largest change of a cell in an iteration, in the units of "
+        "velocity, density or pressure. Default change with fluid.projection course.",
     )
     omega: Omega = Field(
         "auto",
@@ -394,7 +312,7 @@ class FluidConfig(ModelConfig):
     @classmethod
     def _check_together(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
         """Report what single keys cannot tell, each fault at its own key."""
-        config = handler(data)
+        config = handler(defaults.completed(data))
         if faults := list(fluid_checks.faults(config)):
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config

@@ -75,6 +75,9 @@ def _carry_over(config: "FluidConfig") -> Faults:
                 "without it"
             )
             yield fault(("fluid", key), getattr(fluid, key), text)
+    if config.sources.carry_over and fluid.conserve:
+        text = "must be false with sources.carry_over, which adds density at each step"
+        yield fault(("fluid", "conserve"), True, text)
 
 
 def _tolerance(config: "FluidConfig") -> Faults:
@@ -85,7 +88,7 @@ def _tolerance(config: "FluidConfig") -> Faults:
     if solver.criterion == "residual" and 0 < solver.tolerance < rounding:
         text = (
             f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, where criterion is "
-            "residual"
+            "residual; for the largest change of a cell, write criterion: change"
         )
         yield fault(("solver", "tolerance"), solver.tolerance, text)
     elif 0 < solver.tolerance < smallest:

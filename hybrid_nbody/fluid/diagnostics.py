@@ -1,5 +1,7 @@
 """Totals and norms of the fluid: summed plane by plane, so that bits do not depend on the ranks."""
 
+import math
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +12,14 @@ QUANTITIES = {
     "total_density": Quantity("density", "sum of the density over all cells"),
     "total_density_with_ghosts": Quantity(
         "density", "sum of the density over all cells and the ghosts behind walls"
+    ),
+    "advection_error": Quantity(
+        "1",
+        "density that diffusion and advection have made (lost: less than 0) since the start of the "
+        "run, relative to that of each step; NaN where it is not summed",
+        limit=0.01,
+        advice="diffusion and advection made or lost this part of the density; with fluid.conserve "
+        "it was taken back; more cells or a smaller time.dt make less of it",
     ),
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
@@ -23,13 +33,24 @@ QUANTITIES = {
     ),
     "divergence_after": Quantity("1 / time", "largest divergence of the velocity"),
     "poisson_residual": Quantity(
-        "1", "largest residual over largest right-hand side of the last pressure"
+        "1",
+        "largest residual over largest right-hand side of the last pressure",
+        limit=0.05,
+        advice="the pressure is not solved; take solver.method multigrid, or more "
+        "solver.max_iterations",
     ),
     "iterations_per_solve": Quantity("1", "iterations of a linear solve, mean since the last row"),
     "early_share": Quantity(
         "1", "share of the solves since the last row that stopped before their last iteration"
     ),
 }
+
+
+_ANY_RESIDUAL = replace(QUANTITIES["poisson_residual"], limit=math.inf)
+
+OF_PROJECTION = {"exact": QUANTITIES, "course": QUANTITIES | {"poisson_residual": _ANY_RESIDUAL}}
+"""For each projection the quantities; that of the course leaves the divergence as it is, however
+the pressure is solved."""
 
 
 class Ranks(Protocol):

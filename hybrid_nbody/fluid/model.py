@@ -1,5 +1,6 @@
 """The fluid model: velocity and density on a grid, advanced step by step."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,7 +53,6 @@ class FluidModel:
         Most iterations of a solve, for rates.
     """
 
-    quantities = diagnostics.QUANTITIES
     row_name = "plane"
     advice = {
         "start": "The initial state cannot be run",
@@ -77,6 +77,7 @@ class FluidModel:
         self.physics = physics
         self.sources = sources
         self.frames = frames
+        self.quantities = diagnostics.OF_PROJECTION[physics.projection]
         self.step = 0
         self.last_projection = {"divergence_before": 0.0, "poisson_residual": 0.0}
         self.earlier_counts = {"solves": 0, "iterations": 0, "early": 0}
@@ -125,6 +126,7 @@ class FluidModel:
         max_speed = self._max_speed()
         return {
             **self._totals(),
+            "advection_error": self._budget()["advection_error"],
             "max_speed": max_speed,
             "cfl": max_speed * self.physics.dt / self.kernels.slab.spacing,
             "divergence_before": self.last_projection["divergence_before"],
@@ -147,6 +149,13 @@ class FluidModel:
             "total_density_with_ghosts": diagnostics.total_with_ghosts(ghosts, walled, ranks),
             "kinetic_energy": 0.5 * energy * kernels.slab.spacing**3,
         }
+
+    def _budget(self) -> dict[str, float]:
+        """Return what steps have made of the density, and what is still to be taken back."""
+        budget = self.stepper.budget
+        if budget is None:
+            return {"advection_error": math.nan, "density_left": 0.0}
+        return budget.scalars(self.communicator)
 
     def _max_speed(self) -> float:
         """Return the largest component of the velocity."""
@@ -214,13 +223,17 @@ class FluidModel:
     def scalars(self) -> dict[str, float]:
         """See `Model.scalars`."""
         clock = {"step": self.step, "time": self.time}
-        return {**clock, **self.last_projection, **self._counts()}
+        made = self._budget() if self.stepper.budget else {}
+        return {**clock, **self.last_projection, **self._counts(), **made}
 
     def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
         self.last_projection = {name: scalars[name] for name in self.last_projection}
         self.earlier_counts = {name: int(scalars[name]) for name in self.earlier_counts}
+        if self.stepper.budget:  # runs of earlier versions have none
+            made = scalars.get("advection_error", 0.0)
+            self.stepper.budget.restore(made, scalars.get("density_left", 0.0))
         for name, array in self._saved().items():
             array[1:-1] = self.backend.upload(rows(name))
 

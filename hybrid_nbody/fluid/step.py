@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from hybrid_nbody.fluid.advection import Advection
+from hybrid_nbody.fluid.budget import Budget
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 from hybrid_nbody.fluid.solvers.base import Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
@@ -39,6 +40,8 @@ class Physics:
         Strength of vorticity confinement.
     carry_over : bool
         Whether a step starts by adding what the previous one left in its next fields.
+    conserve : bool
+        Whether what diffusion and advection make or lose of the density is taken back.
     """
 
     dt: float
@@ -49,6 +52,15 @@ class Physics:
     lift: tuple[float, float, float] = (0.0, 0.0, 0.0)
     confinement: float = 0.0
     carry_over: bool = False
+    conserve: bool = False
+
+    @property
+    def budgeted(self) -> bool:
+        """Return whether steps sum what they make or lose of the density.
+
+        The program of the course does not.
+        """
+        return self.conserve or (self.projection == "exact" and not self.carry_over)
 
 
 Watch = Callable[[Array], object]
@@ -107,7 +119,18 @@ class Stepper:
         self.first_scratch = state.memory.scratch("first projection")
         self.second_scratch = state.memory.scratch("second projection")
         self.start_diffusion = self._diffusion_start()
+        self.budget = self._make_budget()
         self._record()
+
+    def _make_budget(self) -> Budget | None:
+        """Return the budget of the density, if there is one.
+
+        It keeps the density in the next velocity, which is free after its projection.
+        """
+        if not self.physics.budgeted:
+            return None
+        before = self.state.next_velocity.w
+        return Budget(self.kernels, self.halo, before, self.physics.conserve)
 
     def _record(self) -> None:
         """Let the device replay a step, or its parts, if it can do so without the host."""
@@ -117,6 +140,7 @@ class Stepper:
             partial(self.advection.advect_velocity, 1),
             self._project_velocity_and_diffuse_density,
             partial(self.advection.advect_density, 1),
+            self._settle_density,
         )
         self.parts = [recorded(part) if self.halo.recordable else part for part in parts]
         together = self._step_ahead if self.halo.recordable else self._step_in_parts
@@ -131,10 +155,11 @@ class Stepper:
         self.advection.advect_velocity(find_depth(self.state.next_velocity)())
         self._project_velocity_and_diffuse_density(watch)
         self.advection.advect_density(find_depth(self.state.velocity)())
+        self._settle_density()
 
     def _step_in_parts(self) -> None:
         """Do a step, each advection once it is known how far fluid comes from."""
-        diffuse_velocity, advect_velocity, project, advect_density = self.parts
+        diffuse_velocity, advect_velocity, project, advect_density, settle_density = self.parts
         advection = self.advection
         diffuse_velocity()
         depth = advection.find_depth(self.state.next_velocity)()
@@ -142,13 +167,14 @@ class Stepper:
         project()
         depth = advection.find_depth(self.state.velocity)()
         advect_density() if depth == 1 else advection.advect_density(depth)
+        settle_density()
 
     def _step_ahead(self) -> None:
         """Do a step whose parts are recorded, as if all fluid came from the halo planes at most.
 
         While the device advects, the host learns whether that is so; if not, it is done again.
         """
-        diffuse_velocity, advect_velocity, project, advect_density = self.parts
+        diffuse_velocity, advect_velocity, project, advect_density, settle_density = self.parts
         advection = self.advection
         diffuse_velocity()
         wait_for_depth = advection.find_depth(self.state.next_velocity)
@@ -160,6 +186,7 @@ class Stepper:
         advect_density()
         if (depth := wait_for_depth()) > 1:
             advection.advect_density(depth)
+        settle_density()
 
     def _diffuse_velocity(self) -> None:
         """Add forces, diffuse and project: the result is the next velocity."""
@@ -177,7 +204,14 @@ class Stepper:
         self.halo.fill(state.velocity.w)  # of u and v, no difference is along z
         self._project(state.velocity, self.second_scratch)
         self._keep_projection(watch)
+        if self.budget:
+            self.budget.begin(state.density)
         self._diffuse(state.density, state.next_density, self.density_diffusion)
+
+    def _settle_density(self) -> None:
+        """Sum what the step has made or lost of the density, and take it back if asked to."""
+        if self.budget:
+            self.budget.settle(self.state.density)
 
     def _keep_projection(self, watch: Watch | None) -> None:
         """Store pressure and divergence, if the next step or a caller needs them."""

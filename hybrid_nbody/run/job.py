@@ -14,6 +14,7 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.checkpoint import CheckpointWriter
+from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
@@ -99,6 +100,7 @@ class Job:
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator)
         self.recorder = self._recorder()
+        self.limits = Limits(model.quantities)
         self._add_events()
 
     @property
@@ -142,6 +144,7 @@ class Job:
             Event("diagnostics", _and_at_the_end(measure, last), record.measure),
             Event("trajectory", _and_at_the_end(frame, last), record.write_frame),
             Event("checkpoint", save, record.save),
+            Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
             Event("stop", stop, self._ending_as("stopped")),
             Event("finish", last, self._ending_as("finished")),
@@ -149,6 +152,11 @@ class Job:
         if self.rebalancer:
             every = EveryWallClock(BALANCE_SECONDS)
             self.simulation.events.append(Event("balance", every, self._rebalance))
+
+    def _warn(self) -> None:
+        """Warn of diagnostics that are beyond their limits for the first time."""
+        for warning in self.limits.new_warnings(self.recorder.diagnostics):
+            self.log.say(warning)
 
     def _ending_as(self, outcome: str) -> Callable[[], None]:
         return lambda: self.simulation.stop(outcome)
@@ -198,6 +206,8 @@ class Job:
             self.log.say(report.rate_line(self.model.work, steps, seconds))
         if self.recorder.energy_error is not None:
             self.log.say(f"relative energy error {self.recorder.energy_error:+.2e}")
+        for warning in self.limits.warnings(self.recorder.diagnostics):
+            self.log.say(warning)
         self.log.say(self._ending(outcome))
         self.log.close()
 

@@ -1,5 +1,6 @@
 """The contract of a model: what the time loop, the output and the checkpoints know of it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -145,11 +146,17 @@ class Quantity:
         Written beside it.
     components : int
         Numbers of one value; 1 for a scalar.
+    limit : float
+        The run warns of a scalar whose absolute value is larger.
+    advice : str
+        What it then means, and what to do.
     """
 
     units: str
     description: str
     components: int = 1
+    limit: float = math.inf
+    advice: str = ""
 
 
 Diagnostics = float | tuple[float, ...]

@@ -17,6 +17,14 @@ from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Ghosts, Slab
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
+CHANGES = ("gained", "lost", "size", "rest")
+"""What is summed of every plane of a field that changes, float64: what cells gained, what cells
+lost, their absolute values before, and the sum of the changes that remain after a correction."""
+
+BUDGET = ("cut_gains", "cut_losses", "left", "made")
+"""The record of a budget, float64: the parts of all gains and of all losses to take back, what was
+not yet taken back, and the sum over steps of what the field gained relative to its size."""
+
 
 class Velocity(NamedTuple):
     """Three fields, one for each component."""
@@ -324,6 +332,19 @@ class Kernels(Protocol):
 
         `forward` is what `advect` made of `source`, on the same planes.
         """
+
+    # --- the budget of a field ---
+
+    def sum_changes(self, before: Array, after: Array, sums: Array) -> None:
+        """Store the first three `CHANGES` of every plane of this rank in the rows of `sums`."""
+
+    def settle_budget(self, sums: Array, record: Array) -> None:
+        """Bring the record of a budget up to date with the sums of the planes of all ranks."""
+
+    def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:
+        """Take back parts of gains or losses, as the record says; store the last of `CHANGES`."""
+
+    # --- sources ---
 
     def add_box(self, field: Array, box: Sequence[int], value: float) -> None:
         """Add to the cells of a box (x0, x1, y0, y1, z0, z1), half-open, in global cells."""

@@ -51,6 +51,11 @@ class Accuracy:
     criterion: str = "change"
 
     @property
+    def measured(self) -> str:
+        """Return the criterion; without a tolerance, the one that costs nothing."""
+        return self.criterion if self.tolerance else "change"
+
+    @property
     def limit(self) -> float:
         """Return the tolerance, or one that is never met: without one, all iterations are done."""
         return self.tolerance or NEVER_MET
@@ -138,7 +143,7 @@ class IterativeSolver:
         self.kernels = kernels
         self.halo = halo
         self.accuracy = accuracy
-        self.criterion = CRITERIA[accuracy.criterion](kernels, halo, accuracy.limit)
+        self.criterion = CRITERIA[accuracy.measured](kernels, halo, accuracy.limit)
 
     def improve(self, x: Array, b: Array, equation: Stencil) -> None:
         """Do one iteration; the halo planes of the second colour of `x` are valid before it."""

@@ -20,7 +20,7 @@ class RedBlack(IterativeSolver):
 
     def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
         super().__init__(kernels, halo, accuracy)
-        self.in_passes = accuracy.criterion == "change" and kernels.passes_allowed
+        self.in_passes = accuracy.measured == "change" and kernels.passes_allowed
 
     @cached_property
     def pass_halo(self) -> PassHalo:

@@ -15,6 +15,7 @@ from hybrid_nbody.fluid.grid import FACES, SCALAR, Ghosts, Slab
 from hybrid_nbody.fluid.kernels.contract import Array, Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.cpu import (
     advection,
+    budget,
     colours,
     forces,
     ghosts,
@@ -156,6 +157,21 @@ class Kernels(LinearSystems):
                 self.copies = np.zeros(size, self.dtype)
             scratch = self.copies
         return scratch[:size].reshape(shape)
+
+    # ---- The budget of a field ----
+
+    def sum_changes(self, before: Array, after: Array, sums: Array) -> None:
+        """See `Kernels`."""
+        budget.sum_changes(before, after, sums)
+
+    def settle_budget(self, sums: Array, record: Array) -> None:
+        """See `Kernels`."""
+        budget.settle_budget(sums, record)
+
+    def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:
+        """See `Kernels`."""
+        cuts = (self.number(record[budget.CUT_GAINS]), self.number(record[budget.CUT_LOSSES]))
+        budget.scale_changes(before, after, *cuts, sums)
 
     # ---- Sources ----
 

@@ -1,7 +1,8 @@
 """The fluid kernels on a GPU (CUDA through CuPy).
 
 ``red_black_resident.cu`` and ``red_black_tiles.cu`` hold whole red-black solves (`red_black.py`),
-``red_black.cu`` the parts of others, ``advection.cu`` the advection, ``cells.cu`` everything else.
+``red_black.cu`` the parts of others, ``advection.cu`` the advection, ``budget.cu`` what keeps the
+total of a field, ``cells.cu`` everything else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -121,6 +122,25 @@ class Kernels(LinearSystems):
         """See `Kernels`."""
         factors = (0.5 / self.slab.spacing, strength * self.slab.spacing, SMALLEST)
         self.on_cells("cells", "confine", *velocity, length, *map(self.number, factors), *out)
+
+    # --- the budget of a field --------------------------------------------------------------------
+
+    def sum_changes(self, before: Array, after: Array, sums: Array) -> None:
+        """See `Kernels`."""
+        self._on_planes("sum_changes", before, after, sums)
+
+    def settle_budget(self, sums: Array, record: Array) -> None:
+        """See `Kernels`."""
+        self.modules["budget"].launch_grid("settle_budget", (1,), (SUM_THREADS,), (sums, record))
+
+    def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:
+        """See `Kernels`."""
+        self._on_planes("scale_changes", before, after, record, sums)
+
+    def _on_planes(self, name: str, *arguments: Array) -> None:
+        """Launch a block for every plane."""
+        grid = (self.slab.planes,)
+        self.modules["budget"].launch_grid(name, grid, (SUM_THREADS,), arguments)
 
     # --- sources ----------------------------------------------------------------------------------
 

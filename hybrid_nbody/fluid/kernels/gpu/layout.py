@@ -13,7 +13,7 @@ from hybrid_nbody.fluid.stencil import Stencil
 from hybrid_nbody.parallel.transport import peer_barrier
 
 FOLDER = Path(__file__).parent
-SOURCES = {name: FOLDER / f"{name}.cu" for name in ("red_black", "advection", "cells")}
+SOURCES = {name: FOLDER / f"{name}.cu" for name in ("red_black", "advection", "budget", "cells")}
 HEADERS = sorted(FOLDER.glob("*.cuh")) + peer_barrier.HEADERS
 OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}", f"-I{peer_barrier.FOLDER}")
 

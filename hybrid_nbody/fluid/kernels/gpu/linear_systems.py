@@ -30,7 +30,12 @@ from hybrid_nbody.fluid.stencil import Stencil
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
 
-FIRST_KERNELS = {"red_black": "sweep", "advection": "advect", "cells": "merge"}
+FIRST_KERNELS = {
+    "red_black": "sweep",
+    "advection": "advect",
+    "budget": "settle_budget",
+    "cells": "merge",
+}
 """The kernel of each source that is loaded when kernels are made: it compiles the whole file, and
 no step has to wait for that."""
 

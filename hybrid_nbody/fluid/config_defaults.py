@@ -1,0 +1,44 @@
+"""Defaults of a fluid's configuration that depend on other keys: those of the course's program."""
+
+from typing import Any
+
+COURSE_SOLVER = {
+    "method": "red-black",
+    "max_iterations": 20,
+    "tolerance": 1e-7,
+    "criterion": "change",
+}
+"""Defaults of `solver` where the fluid is projected as the program of the course does it."""
+
+
+def completed(data: Any) -> Any:
+    """Return the values of a configuration with the defaults that depend on other keys.
+
+    What is not as the schema wants it stays as it is, for the schema to report.
+
+    Parameters
+    ----------
+    data : any
+        What a file holds; only mappings are looked into.
+    """
+    if not isinstance(data, dict):
+        return data
+    course = _value(data, "fluid", "projection") == "course"
+    carried = _value(data, "sources", "carry_over") is True
+    if course:
+        data = _with_defaults(data, "solver", COURSE_SOLVER)
+    if course or carried:
+        data = _with_defaults(data, "fluid", {"conserve": False})
+    return data
+
+
+def _value(data: dict[Any, Any], section: str, key: str) -> Any:
+    """Return the value of a key of a section, if it is given."""
+    found = data.get(section)
+    return found.get(key) if isinstance(found, dict) else None
+
+
+def _with_defaults(data: dict[Any, Any], name: str, defaults: dict[str, Any]) -> dict[Any, Any]:
+    """Return the values with defaults for the keys of a section that are not given."""
+    section = data.get(name, {})
+    return {**data, name: {**defaults, **section}} if isinstance(section, dict) else data
