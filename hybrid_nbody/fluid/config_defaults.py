@@ -2,13 +2,11 @@
 
 from typing import Any
 
-COURSE_SOLVER = {
-    "method": "red-black",
-    "max_iterations": 20,
-    "tolerance": 1e-7,
-    "criterion": "change",
-}
+COURSE_SOLVER = {"method": "red-black", "tolerance": 1e-7, "criterion": "change"}
 """Defaults of `solver` where the fluid is projected as the program of the course does it."""
+
+RELAXATIONS = 20
+"""Default of `solver.max_iterations` where a grid is only relaxed."""
 
 
 def completed(data: Any) -> Any:
@@ -29,6 +27,8 @@ def completed(data: Any) -> Any:
         data = _with_defaults(data, "solver", COURSE_SOLVER)
     if course or carried:
         data = _with_defaults(data, "fluid", {"conserve": False})
+    if _value(data, "solver", "method") not in (None, "multigrid"):
+        data = _with_defaults(data, "solver", {"max_iterations": RELAXATIONS})
     return data
 
 
