@@ -27,15 +27,16 @@ def test_defaults():
         "dtype": "float32",
         "projection": "exact",
         "advection": "semi-lagrangian",
+        "conserve": True,
         "buoyancy": 0.0,
         "gravity": (0.0, -1.0, 0.0),
         "vorticity_confinement": 0.0,
     }
     assert config.solver.model_dump() == {
-        "method": "red-black",
-        "max_iterations": 20,
-        "tolerance": 1e-7,
-        "criterion": "change",
+        "method": "multigrid",
+        "max_iterations": 10,
+        "tolerance": 1e-4,
+        "criterion": "residual",
         "omega": "auto",
     }
     assert (config.sources.carry_over, config.sources.events, config.sources.file) == (
@@ -49,6 +50,28 @@ def test_defaults():
         None,
     )
     assert (config.time.total_steps, config.time.energy_limit) == (10, None)
+
+
+COURSE = {"method": "red-black", "max_iterations": 20, "tolerance": 1e-7, "criterion": "change"}
+FLUID = "fluid: {projection: course}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "solver", "conserve"),
+    [
+        (FLUID, COURSE, False),
+        (f"{FLUID}solver: {{max_iterations: 7}}", COURSE | {"max_iterations": 7}, False),
+        (f"{FLUID}solver: {{criterion: residual, tolerance: 0}}", {"criterion": "residual"}, False),
+        ("fluid: {projection: course, conserve: true}", COURSE, True),
+        ("sources: {carry_over: true}", {"method": "multigrid", "criterion": "residual"}, False),
+        ("solver: {method: sor}", {"max_iterations": 20, "criterion": "residual"}, True),
+    ],
+)
+def test_defaults_that_depend_on_other_keys(text, solver, conserve):
+    """The program of the course keeps its own."""
+    config = config_of(text)
+    assert config.solver.model_dump().items() >= solver.items()
+    assert config.fluid.conserve == conserve
 
 
 def test_what_every_default_is_written_as():
@@ -66,10 +89,11 @@ fluid:
   dtype: float32
   projection: exact
   advection: semi-lagrangian
+  conserve: true
   buoyancy: 0.0
   gravity: [0.0, -1.0, 0.0]
   vorticity_confinement: 0.0
-solver: {method: red-black, max_iterations: 20, tolerance: 1.0e-07, criterion: change, omega: auto}
+solver: {method: multigrid, max_iterations: 10, tolerance: 0.0001, criterion: residual, omega: auto}
 sources:
   carry_over: false
   events:
@@ -140,7 +164,7 @@ def test_events_know_their_first_and_last_step():
         "solver: {criterion: residual, tolerance: 1.2e-7}",
         "solver: {criterion: residual, tolerance: 1e-15}\nfluid: {dtype: float64}",
         "solver: {criterion: residual, tolerance: 0}",
-        "solver: {tolerance: 1e-300}\nfluid: {dtype: float64}",
+        "solver: {criterion: change, tolerance: 1e-300}\nfluid: {dtype: float64}",
         "output: {planes: [4, 0], fields: [velocity], stride: 100}",
     ],
 )

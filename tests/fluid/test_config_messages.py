@@ -10,6 +10,7 @@ from support.fluid_texts import (
     EVENT_KEYS,
     FIELDS,
     FOR_BODIES,
+    OF_CHANGE,
     OMEGA,
     STEPS,
     VECTOR,
@@ -151,22 +152,26 @@ MESSAGES = {
         f"1: compute.backend: {FOR_BODIES} (got ['gpu', 'hybrid'])"
     ),
     ("solver: {omega: 1.5}"): (
-        "1: solver.omega: red-black has no relaxation factor; leave it at auto (got 1.5)"
+        "1: solver.omega: multigrid has no relaxation factor; leave it at auto (got 1.5)"
     ),
-    "solver: {criterion: residual}": (
+    "solver: {tolerance: 1e-7}": (
         "1: solver.tolerance: must be 0 or at least 1.2e-07, the rounding of float32, where "
-        "criterion is residual (got 1e-07)"
+        f"{OF_CHANGE} (got 1e-07)"
     ),
     "solver: {criterion: residual, tolerance: 1e-16}\nfluid: {dtype: float64}": (
         "1: solver.tolerance: must be 0 or at least 2.2e-16, the rounding of float64, where "
-        "criterion is residual (got 1e-16)"
+        f"{OF_CHANGE} (got 1e-16)"
     ),
-    "solver: {tolerance: 1e-39}": (
+    "solver: {criterion: change, tolerance: 1e-39}": (
         "1: solver.tolerance: must be 0 or at least 1.2e-38, the smallest change that float32 "
         "can tell (got 1e-39)"
     ),
     f"{CARRY}fluid: {{advection: maccormack}}": (
         f"2: fluid.advection: must be semi-lagrangian {WITHOUT} (got 'maccormack')"
+    ),
+    f"{CARRY}fluid: {{conserve: true}}": (
+        "2: fluid.conserve: must be false with sources.carry_over, which adds density at each "
+        "step (got true)"
     ),
     f"{CARRY}fluid: {{buoyancy: 1}}": f"2: fluid.buoyancy: must be 0.0 {WITHOUT} (got 1.0)",
     (f"{CARRY}fluid: {{vorticity_confinement: 1}}"): (

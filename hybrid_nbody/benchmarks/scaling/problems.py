@@ -123,6 +123,7 @@ class Fluid:
         return {
             "model": "fluid",
             "grid": {"cells": list(cells)},
+            "fluid": {"conserve": False},
             "solver": {"method": "red-black", "max_iterations": self.sweeps, "tolerance": 0},
             "sources": {"events": events},
             "time": {"dt": COURANT / max(cells), "steps": ENDLESS},

@@ -23,6 +23,7 @@ KERNELS = {
         b"copy_back",
         b"impose",
     ),
+    "budget": (b"sum_changes", b"settle_budget", b"scale_changes"),
     "advection": (b"advect", b"advect_velocity", b"correct"),
     "cells": (
         b"split",

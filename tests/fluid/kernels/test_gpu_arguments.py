@@ -181,6 +181,10 @@ def test_parts_of_a_step(kernels):
     kernels.advect(source, others[0], flow)
     kernels.advect_velocity(others[:3], flow)
     kernels.correct(source, others[1], others[2], flow)
+    sums, record = (kernels.backend.zeros(shape, "f8") for shape in ((40, 4), 4))
+    kernels.sum_changes(u, v, sums)
+    kernels.settle_budget(sums, record)
+    kernels.scale_changes(u, v, record, sums)
     kernels.add_box(u, (0, 1, 0, 1, 0, 1), 1.0)
     kernels.set_sphere(u, (0.0, 1.0, 2.0), 3.0, 1.0)
     kernels.largest(u)
@@ -189,7 +193,7 @@ def test_parts_of_a_step(kernels):
     kernels.plane_sums(u)
     kernels.plane_sums_with_ghosts(u)
     kernels.plane_squares(u, v)
-    assert len(kernels.backend.launches) == 23
+    assert len(kernels.backend.launches) == 26
 
 
 def test_sweeps_and_residuals(kernels):
