@@ -8,12 +8,10 @@ made of it: there are no new extremes, and where nothing changes, nothing is cor
 Between walls and around periodic axes nothing flows out: the total is that of the sources.
 """
 
-from typing import Any
-
 import numpy as np
 
-from hybrid_nbody.fluid.diagnostics import Ranks
 from hybrid_nbody.fluid.kernels.contract import BUDGET, CHANGES, Array, Kernels
+from hybrid_nbody.fluid.solvers.halos import Halo
 
 
 class Budget:
@@ -33,7 +31,7 @@ class Budget:
         Whether changes are corrected, and not only summed.
     """
 
-    def __init__(self, kernels: Kernels, halo: Any, before: Array, conserves: bool):
+    def __init__(self, kernels: Kernels, halo: Halo, before: Array, conserves: bool):
         self.kernels = kernels
         self.halo = halo
         self.before = before
@@ -49,17 +47,22 @@ class Budget:
     def settle(self, field: Array) -> None:
         """Sum the changes of a field since `begin`, and correct them; collective."""
         self.kernels.sum_changes(self.before, field, self.own)
-        if not self.halo.alone:
-            self.halo.transport.allgather(self.sums, self.halo.partition)
+        self._gather()
         self.kernels.settle_budget(self.sums, self.record)
         if self.conserves:
             self.kernels.scale_changes(self.before, field, self.record, self.own)
+            self._gather()
 
-    def scalars(self, communicator: Ranks) -> dict[str, float]:
+    def _gather(self) -> None:
+        """Bring the sums of all planes to every rank."""
+        if self.halo.transport and not self.halo.alone:
+            self.halo.transport.allgather(self.sums, self.halo.partition)
+
+    def scalars(self) -> dict[str, float]:
         """Return what a restart needs: what was made, and what is still to be corrected."""
         backend = self.kernels.backend
         record = dict(zip(BUDGET, backend.download(self.record).tolist(), strict=True))
-        remaining = communicator.concatenate(backend.download(self.own))[:, CHANGES.index("rest")]
+        remaining = backend.download(self.sums)[:, CHANGES.index("rest")]
         left = record["left"] + float(np.cumsum(remaining)[-1])  # from the first plane to the last
         return {"advection_error": record["made"], "density_left": left}
 

@@ -155,7 +155,7 @@ class FluidModel:
         budget = self.stepper.budget
         if budget is None:
             return {"advection_error": math.nan, "density_left": 0.0}
-        return budget.scalars(self.communicator)
+        return budget.scalars()
 
     def _max_speed(self) -> float:
         """Return the largest component of the velocity."""

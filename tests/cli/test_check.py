@@ -93,12 +93,12 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
         ),
         ("sources={events: [{steps: [1, 4], density: 1}]}", "sources      1 event, steps 1 to 4"),
         ("fluid={}", "fluid        free-slip on all sides; viscosity"),
-        ("solver.tolerance=0", "solver       red-black, at most 20 iterations, no tolerance"),
+        ("solver.tolerance=0", "solver       multigrid, at most 10 iterations, no tolerance"),
         (
             "output.planes=[1, 2]",
             (
                 "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about "
-                "205 kB"
+                "213 kB"
             ),
         ),
     ],

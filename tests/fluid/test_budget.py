@@ -170,7 +170,7 @@ def test_changes_that_are_too_large_are_scaled(backend, alone, sign):
     found, budget = settled(backend, alone, before, before + sign * change)
     expected = np.where(change > 0, change / 3, change)
     np.testing.assert_allclose(found, before + sign * expected, rtol=1e-15, atol=0)
-    scalars = budget.scalars(alone)
+    scalars = budget.scalars()
     np.testing.assert_allclose(scalars["advection_error"], sign * 2 / 135, rtol=1e-14, atol=0)
 
 
@@ -197,5 +197,5 @@ def test_what_rounding_hides_is_taken_back_later(backend, alone):
     after[0, 0, 0] += np.float32(2.0**-23)
     after[1] -= np.float32(2.0**-24)
     found, budget = settled(backend, alone, before, after, "f4")
-    left = budget.scalars(alone)["density_left"]
+    left = budget.scalars()["density_left"]
     np.testing.assert_allclose(found.astype("f8").sum() - left, 60.0, rtol=1e-15, atol=0)
