@@ -193,11 +193,14 @@ class Kernels(Protocol):
         Planes of b beyond each end of the slab that passes read.
     """
 
-    backend: Backend
     slab: Slab
     dtype: np.dtype
     changed: Array
     longest_pass: int
+
+    @property
+    def backend(self) -> Backend:
+        """See above."""
 
     @property
     def passes_allowed(self) -> bool:
@@ -279,7 +282,13 @@ class Kernels(Protocol):
         """Add the solve to the statistics."""
 
     def relax_lexicographic(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
-        """Relax the cells of a field in lexicographic order, on one thread of one rank."""
+        """Relax the cells of a field in lexicographic order, on one thread of one rank.
+
+        Raises
+        ------
+        NotImplementedError
+            On a GPU, where each cell would wait for the one before it.
+        """
 
     def residual(self, x: Array, b: Array, equation: Stencil) -> float:
         """Return the largest residual of this rank's cells."""

@@ -200,7 +200,7 @@ class WholeSolve:
         self.x = x
         self.b = b
         self.solve = solve
-        self.passes = [Pass(0, solve.max_iterations, x, x)]
+        self.passes: Sequence[Pass] = [Pass(0, solve.max_iterations, x, x)]
         self.longest, self.kept = self._memory(scratch)
 
     def _memory(self, scratch: Array | None) -> tuple[int, Array]:

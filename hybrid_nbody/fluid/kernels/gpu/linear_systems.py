@@ -214,6 +214,10 @@ class LinearSystems:
             self.end_iteration()  # one that is left out
         return done
 
+    def relax_lexicographic(self, x: Array, b: Array, equation: Stencil, iterations: int) -> None:
+        """Refuse: each cell would wait for the one before it."""
+        raise NotImplementedError("a GPU does not relax cells in lexicographic order")
+
     # --- equations --------------------------------------------------------------------------------
 
     def impose(self, equation: Stencil, b: Array) -> None:

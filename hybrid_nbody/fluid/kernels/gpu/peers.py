@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.kernels.contract import Pass, PeerMemory
+from hybrid_nbody.fluid.kernels.contract import Pass, PassSolve, PeerMemory
 from hybrid_nbody.fluid.kernels.gpu.layout import FOLDER
 from hybrid_nbody.fluid.kernels.gpu.red_black import COPY_THREADS, EARLY_PUSH, PEER_HALO, TiledSolve
 from hybrid_nbody.parallel.transport.peer_barrier import PeerBarrier
@@ -76,8 +76,9 @@ class Peers:
         self.barrier = PeerBarrier(systems.backend, memory, rank, len(planes), SOLVE)
         self.found: dict[tuple[int, int, int], dict[int, np.ndarray]] = {}
 
-    def begin(self, solve: TiledSolve) -> None:
+    def begin(self, solve: PassSolve) -> None:
         """See `PeerPlanes`; the first call with some arrays asks all ranks where theirs are."""
+        assert isinstance(solve, TiledSolve)  # a resident solve is of one rank alone
         solve.peers = self
         self.watched = solve.solve.watched
         self.pushers = solve.solver.pushers
