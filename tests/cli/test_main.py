@@ -332,7 +332,7 @@ def test_memory_that_runs_out_is_a_fault_of_the_input():
         raise MemoryError("Unable to allocate 7 GiB")
 
     with pytest.raises(
-        InputError, match="^not enough memory: Unable to allocate 7 GiB; take fewer bodies"
+        InputError, match="^not enough memory: Unable to allocate 7 GiB; take a smaller problem"
     ):
         cli._call(greedy, None, None)
 
