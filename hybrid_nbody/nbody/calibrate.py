@@ -8,7 +8,14 @@ from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.hermite import make_scratch
 from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
-from hybrid_nbody.nbody.kernels.contract import HermitePlan, Kernels, PairForce
+from hybrid_nbody.nbody.kernels.contract import (
+    Corrected,
+    Criterion,
+    HermitePlan,
+    HermitePoint,
+    Kernels,
+    PairForce,
+)
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
@@ -73,16 +80,18 @@ def compile_kernels(backend: Backend, pair_force: PairForce, jerks: bool = False
 
 def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
     """Run every kernel that Hermite's scheme needs once, on a state that owns every body."""
-    scratch = make_scratch(backend, backend.zeros(state.velocity.shape, "f8"))
+    shape = state.velocity.shape
+    scratch = make_scratch(backend, backend.zeros(shape, "f8"), backend.zeros((2, *shape), "f8"))
     kernels.accelerations_and_jerks(state, scratch.velocity, scratch.jerk)
     arrays = (scratch.start, state.acceleration, scratch.jerk)
     formulas = kernels.hermite
     formulas.first_steps(1.0, 0.0, *arrays[1:], scratch.substeps)
     formulas.predict(0.0, scratch.start, state.own_position, scratch.velocity)
-    formulas.correct(0.0, *arrays, state.own_position, state.velocity)
-    formulas.next_steps(1.0, 1.0, 0.0, *arrays, scratch.substeps)
+    formulas.correct(0.0, *arrays, Corrected(state.own_position, state.velocity, scratch.low))
+    formulas.next_steps(1.0, Criterion(1.0, 1.0, 0.0, 0.0), *arrays, scratch.substeps)
     if kernels.run_hermite:
-        kernels.run_hermite(state, scratch, HermitePlan(1e-6, 1.0, 0.0), 1e-6, 0)
+        plan = HermitePlan(1e-6, 1.0, 0.0, 0.0)
+        kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0), 0)
 
 
 def measured_weights(

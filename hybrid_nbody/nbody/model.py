@@ -91,7 +91,7 @@ class NBodyModel:
         self.initial_energy = scalars["initial_energy"]
         self._set_bodies(rows("bodies/position"), rows("bodies/velocity"))
         self.force.restore(rows, scalars)
-        self.integrator.restore(scalars)
+        self.integrator.restore(lambda name: rows(f"bodies/{name}"), scalars)
 
     def _set_bodies(self, position: NDArray[Any], velocity: NDArray[Any]) -> None:
         self.bodies.position[:] = self.backend.upload(position)
@@ -133,6 +133,10 @@ class NBodyModel:
             self._constant("id", "identity of each body", "1", self.ids),
             self._vector("acceleration", "", self.bodies.acceleration, Role.WATCHED),
             *self.force.fields(),
+            *(
+                self._vector(name, "", array, Role.INTERNAL)
+                for name, array in self.integrator.arrays().items()
+            ),
             *(shown.field() for shown in self.shown),
         )
         return {field.name: field for field in fields}

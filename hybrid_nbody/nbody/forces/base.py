@@ -17,6 +17,7 @@ from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
     HermitePlan,
+    HermitePoint,
     HermiteProgress,
     HermiteScratch,
     PairForce,
@@ -162,7 +163,10 @@ class JerkForce(Force, Protocol):
         """
 
     def run_hermite(
-        self, plan: HermitePlan, scratch: HermiteScratch, substep: float, steps: int
+        self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int
     ) -> HermiteProgress | None:
-        """Take steps on a fast path; return None, having done nothing, where there is none."""
+        """Take steps on a fast path from a point on; it may pause between two substeps.
+
+        Returns None, having done nothing, where there is no such path.
+        """
         return None

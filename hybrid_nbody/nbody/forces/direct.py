@@ -17,6 +17,7 @@ from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
     HermitePlan,
+    HermitePoint,
     HermiteProgress,
     HermiteScratch,
     Kernels,
@@ -259,13 +260,13 @@ class DirectForce(JerkForce):
         return True
 
     def run_hermite(
-        self, plan: HermitePlan, scratch: HermiteScratch, substep: float, steps: int
+        self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int
     ) -> HermiteProgress | None:
         """Take steps in compiled code where this rank owns every body and its device has some."""
         run = self.kernels.run_hermite
         if run is None or not self.exchange.alone:
             return None
-        progress = run(self.state, scratch, plan, substep, steps)
+        progress = run(self.state, scratch, plan, point, steps)
         self.timings.add("force", progress.seconds)
         return progress
 

@@ -4,14 +4,14 @@ An integrator of one's own derives from `Integrator` and is added with
 `hybrid_nbody.nbody.integrators.registry.register`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.parallel.communicator import Communicator
@@ -19,6 +19,9 @@ from hybrid_nbody.simulation.timings import Timings
 
 AnyForce = TypeVar("AnyForce", bound=Force, contravariant=True)
 """What an integrator needs: a `Force`, or a `hybrid_nbody.nbody.forces.base.JerkForce`."""
+
+Rows = Callable[[str], NDArray[np.float64]]
+"""Returns this rank's rows of an integrator's array in a checkpoint, (n, 3), by its name."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,15 @@ class Integrator(Protocol[AnyForce]):
         """Return the numbers that a restart needs."""
         return {}
 
-    def restore(self, scalars: Mapping[str, float]) -> None:
-        """Take back the numbers of a checkpoint."""
+    def arrays(self) -> Mapping[str, Array]:
+        """Return the arrays that a restart needs beside positions and velocities, by name.
+
+        Each is an (n, 3) array of float64 of this rank's bodies, on its device.
+        """
+        return {}
+
+    def restore(self, rows: Rows, scalars: Mapping[str, float]) -> None:
+        """Take back the numbers of a checkpoint, and the arrays: ``rows(name)`` on the host."""
         return None
 
     def advance(self, force: AnyForce, bodies: LocalBodies, step: int, steps: int) -> None:

@@ -6,6 +6,11 @@ predicts, evaluates and corrects once, P(EC)^1 (Makino & Aarseth, Publ. Astron. 
 1992): for the same number of forces, shorter substeps gain more than a second correction. Each step
 begins with the forces at the corrected positions, so that a restart needs these positions, the
 velocities and the length of the next substep alone.
+
+Positions and velocities are carried with their low parts, what rounding leaves of each sum, and
+substeps are differences of times: the rounding of a million substeps does not add up. Rounding of
+the force, which differences over short substeps magnify, is measured once (`noise.py`), and
+derivatives that it explains do not shorten a substep.
 """
 
 from collections.abc import Mapping
@@ -16,41 +21,50 @@ from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import JerkForce
-from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
+from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup, Rows
 from hybrid_nbody.nbody.integrators.kick_drift import account
-from hybrid_nbody.nbody.kernels.contract import HermiteFormulas, HermitePlan, HermiteScratch
+from hybrid_nbody.nbody.integrators.noise import ROUNDING, hidden_noise, measured_noise
+from hybrid_nbody.nbody.kernels.contract import (
+    Corrected,
+    Criterion,
+    HermiteFormulas,
+    HermitePlan,
+    HermitePoint,
+    HermiteScratch,
+)
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
 
 FIRST_SUBSTEP = 0.1
 """The first substep is this fraction of ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
 known yet."""
 
-SMALLEST_SUBSTEP = 2.0**-20
-"""Fraction of a step below which a substep leads nowhere: bodies are about to meet, or the step is
-far too long. A run stops between steps only, so a step must not take more than a million
-substeps."""
+SMALLEST_SUBSTEP = 2.0**-48
+"""Fraction of a step below which a substep is lost in the rounding of time."""
 
 MAX_RETRIES = 1
 """A substep is retried with the length that the criterion then asks for, if that is less than half
 of its own."""
 
-ROUNDING = 256
-"""A body does not limit the substep if its acceleration is below this many rounding errors of the
-largest one: its derivatives would be noise, as at the centre of a symmetric system."""
-
-
 def next_substep(wanted: float, left: float) -> float:
-    """Return the length of the next substep: the last two share what is `left` of the step."""
+    """Return the length of the next substep: the last two share what is `left` of the step.
+
+    It is rounded to a difference of times, so that what is left after it is exact.
+    """
     if wanted >= left:
         return left
-    return left / 2 if 2 * wanted > left else wanted
+    h = left / 2 if 2 * wanted > left else wanted
+    return left - (left - h)
 
 
-def make_scratch(backend: Backend, velocity: Array) -> HermiteScratch:
-    """Return scratch arrays for as many bodies as `velocity`, (n, 3), takes predictions of."""
+def make_scratch(backend: Backend, velocity: Array, low: Array) -> HermiteScratch:
+    """Return scratch arrays for as many bodies as `velocity`, (n, 3), takes predictions of.
+
+    `low`, (2, n, 3), are the low parts of their positions and velocities.
+    """
     number = len(velocity)
     return HermiteScratch(
-        start=backend.zeros((4, number, 3), "f8"),
+        start=backend.zeros((6, number, 3), "f8"),
+        low=low,
         velocity=velocity,
         jerk=backend.zeros((number, 3), "f8"),
         substeps=backend.zeros((number,), "f8"),
@@ -84,6 +98,8 @@ class Hermite(Integrator[JerkForce]):
         self.dt = setup.dt
         self.attached = False
         self.substep = setup.dt
+        self.noise: float | None = None  # of the force, once it is measured
+        self.low = setup.backend.zeros((2, len(setup.ids), 3), "f8")
         self.forces = 0
         self.steps = 0
 
@@ -101,19 +117,30 @@ class Hermite(Integrator[JerkForce]):
 
     def begin(self, force: JerkForce, bodies: LocalBodies) -> None:
         """Choose the first substep."""
+        self.low[:] = 0
         self._attach(force, bodies)
-        negligible = self._begin_step(NullTimer())
-        arrays = (bodies.acceleration, self.scratch.jerk, self.scratch.substeps)
-        force.formulas.first_steps(self.setup.accuracy, negligible, *arrays)
+        limits = self._begin_step(NullTimer())
+        arrays = (self.scratch.start[2], self.scratch.start[3], self.scratch.substeps)
+        force.formulas.first_steps(limits.accuracy, limits.negligible, *arrays)
         self.substep = self._shortest()
 
-    def scalars(self) -> dict[str, float]:
-        """Return the next substep."""
-        return {"substep": self.substep}
+    def arrays(self) -> dict[str, Array]:
+        """Return the low parts of positions and velocities."""
+        return {"position_low": self.low[0], "velocity_low": self.low[1]}
 
-    def restore(self, scalars: Mapping[str, float]) -> None:
-        """Take back the next substep."""
+    def scalars(self) -> dict[str, float]:
+        """Return the next substep, and the noise of the force once it is known."""
+        noise = {} if self.noise is None else {"force_noise": self.noise}
+        return {"substep": self.substep} | noise
+
+    def restore(self, rows: Rows, scalars: Mapping[str, float]) -> None:
+        """Take back what was saved; an older checkpoint has a substep alone."""
         self.substep = scalars["substep"]
+        self.noise = scalars.get("force_noise")
+        self.low[:] = 0
+        if self.noise is not None:
+            for name, array in self.arrays().items():
+                array[:] = self.setup.backend.upload(rows(name))
 
     def _attach(self, force: JerkForce, bodies: LocalBodies) -> None:
         """Work on these bodies from now on; allocate scratch arrays if they are new."""
@@ -123,8 +150,12 @@ class Hermite(Integrator[JerkForce]):
         self.force = force
         self.bodies = bodies
         self.formulas = force.formulas
-        self.scratch = make_scratch(self.setup.backend, force.predicted_velocity)
-        self.plan = HermitePlan(self.dt, self.setup.accuracy, ROUNDING * force.rounding)
+        self.scratch = make_scratch(self.setup.backend, force.predicted_velocity, self.low)
+        if self.noise is None:
+            self.noise = measured_noise(force, bodies, self.scratch, self.setup)
+        accuracy = self.setup.accuracy
+        noise = hidden_noise(self.noise, accuracy)
+        self.plan = HermitePlan(self.dt, accuracy, ROUNDING * force.rounding, noise)
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -146,65 +177,72 @@ class Hermite(Integrator[JerkForce]):
 
     def _run(self, steps: int) -> int:
         """Take steps, on the fast path of the force if any; return how many could be taken."""
-        progress = self.force.run_hermite(self.plan, self.scratch, self.substep, steps)
-        if progress is None:
-            return self._step_by_step(steps)
-        self.substep = progress.substep
-        self.forces += progress.forces
-        return progress.steps
+        done = 0
+        stuck = False
+        point = HermitePoint(self.substep, 0.0, 0.0)
+        while done < steps and not stuck:  # the path pauses now and then: signals are noticed here
+            progress = self.force.run_hermite(self.plan, self.scratch, point, steps - done)
+            if progress is None:
+                return self._step_by_step(steps)
+            done += progress.steps
+            stuck = progress.stuck
+            point = progress.point
+            self.substep = point.substep
+            self.forces += progress.forces
+        return done
 
     def _step_by_step(self, steps: int) -> int:
         """Take steps from the host."""
         for step in range(steps):
             timer = StepTimer(self.setup.backend)
-            negligible = self._begin_step(timer)
+            limits = self._begin_step(timer)
             account(timer, self.setup.timings)
-            if not self._cover(negligible):
+            if not self._cover(limits):
                 return step
         return steps
 
-    def _cover(self, negligible: float) -> bool:
+    def _cover(self, limits: Criterion) -> bool:
         """Take the substeps of a step; return whether they could be taken."""
         left = self.dt
         while left > 0:
-            h = self._substep(left, negligible)
+            h = self._substep(left, limits)
             if not h:
                 return False
             left -= h
         return True
 
-    def _begin_step(self, timer: Timer) -> float:
-        """Evaluate forces at the current positions; return the acceleration that is negligible."""
+    def _begin_step(self, timer: Timer) -> Criterion:
+        """Evaluate forces at the current positions; return the limits of the step's substeps."""
         bodies = self.bodies
+        plan = self.plan
         self.scratch.velocity[:] = bodies.velocity
         self._evaluate(timer)
         self._keep()
         own = float(abs(bodies.acceleration).max()) if len(bodies.velocity) else 0.0
         largest = float(self.setup.communicator.maximum(np.array(own)))
         timer.record("exchange")
-        return self.plan.rounding * largest
+        return Criterion(plan.accuracy, plan.dt, plan.noise, plan.rounding * largest)
 
-    def _substep(self, left: float, negligible: float) -> float:
+    def _substep(self, left: float, limits: Criterion) -> float:
         """Take the next substep of a step; return its length, or zero if it would be too small.
 
         Parameters
         ----------
         left : float
             Time left of the step.
-        negligible : float
-            Largest acceleration that does not limit a substep.
+        limits : Criterion
         """
         for _ in range(1 + MAX_RETRIES):
             h = next_substep(self.substep, left)
             if h < SMALLEST_SUBSTEP * self.dt:
                 return 0.0
-            self._try(h, negligible)
+            self._try(h, limits)
             if 2 * self.substep >= h:
                 break
         self._keep()
         return h
 
-    def _try(self, h: float, negligible: float) -> None:
+    def _try(self, h: float, limits: Criterion) -> None:
         """Predict, evaluate and correct; find the next substep."""
         bodies = self.bodies
         scratch = self.scratch
@@ -213,8 +251,8 @@ class Hermite(Integrator[JerkForce]):
         timer.record("motion")
         self._evaluate(timer)
         arrays = (scratch.start, bodies.acceleration, scratch.jerk)
-        self.formulas.correct(h, *arrays, bodies.position, bodies.velocity)
-        self.formulas.next_steps(h, self.plan.accuracy, negligible, *arrays, scratch.substeps)
+        self.formulas.correct(h, *arrays, Corrected(bodies.position, bodies.velocity, scratch.low))
+        self.formulas.next_steps(h, limits, *arrays, scratch.substeps)
         timer.record("motion")
         self.substep = self._shortest()
         timer.record("exchange")
@@ -232,6 +270,7 @@ class Hermite(Integrator[JerkForce]):
         start[1] = bodies.velocity
         start[2] = bodies.acceleration
         start[3] = self.scratch.jerk
+        start[4:] = self.scratch.low
 
     def _shortest(self) -> float:
         """Return the shortest substep by the criterion over all ranks' bodies, at most a step."""

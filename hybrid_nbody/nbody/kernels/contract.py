@@ -65,11 +65,49 @@ class HermitePlan:
         Parameter eta of Aarseth's criterion.
     rounding : float
         Accelerations up to this fraction of the largest one are negligible.
+    noise : float
+        Rounding of an acceleration, relative to it, that differences of accelerations may contain.
     """
 
     dt: float
     accuracy: float
     rounding: float
+    noise: float
+
+
+class Criterion(NamedTuple):
+    """Limits of Hermite's substeps during a step.
+
+    Attributes
+    ----------
+    accuracy, dt, noise : float
+        As in `HermitePlan`.
+    negligible : float
+        Largest acceleration that does not limit a substep.
+    """
+
+    accuracy: float
+    dt: float
+    noise: float
+    negligible: float
+
+
+class HermitePoint(NamedTuple):
+    """Where Hermite's scheme is: at the beginning of a step, or between two of its substeps.
+
+    Attributes
+    ----------
+    substep : float
+        The next substep by the criterion, in units of time.
+    left : float
+        What is left of the step, in units of time; zero at the beginning of a step.
+    negligible : float
+        Largest acceleration that does not limit a substep of this step.
+    """
+
+    substep: float
+    left: float
+    negligible: float
 
 
 class HermiteProgress(NamedTuple):
@@ -78,9 +116,11 @@ class HermiteProgress(NamedTuple):
     Attributes
     ----------
     steps : int
-        Steps done; fewer than requested where a substep became too small.
-    substep : float
-        The next substep, in units of time.
+        Whole steps done.
+    point : HermitePoint
+        Where the loop ended; within a step if it paused.
+    stuck : bool
+        Whether a substep became too small.
     forces : int
         Evaluations of all forces.
     seconds : float
@@ -88,7 +128,8 @@ class HermiteProgress(NamedTuple):
     """
 
     steps: int
-    substep: float
+    point: HermitePoint
+    stuck: bool
     forces: int
     seconds: float
 
@@ -99,8 +140,11 @@ class HermiteScratch:
 
     Attributes
     ----------
-    start : (4, n, 3) array of float64
-        Positions, velocities, accelerations and jerks at the beginning of a substep.
+    start : (6, n, 3) array of float64
+        Positions, velocities, accelerations and jerks at the beginning of a substep; then the low
+        parts of the positions and of the velocities.
+    low : (2, n, 3) array of float64
+        The low parts of the present positions and velocities: what rounding has left of them.
     velocity : (n, 3) array of float64
         Predicted velocities; a view of ``JerkForce.predicted_velocity``.
     jerk : (n, 3) array of float64
@@ -110,29 +154,32 @@ class HermiteScratch:
     """
 
     start: Array
+    low: Array
     velocity: Array
     jerk: Array
     substeps: Array
 
 
+class Corrected(NamedTuple):
+    """The result of a substep: positions and velocities, (n, 3) each, and their `low` parts."""
+
+    position: Array
+    velocity: Array
+    low: Array
+
+
 class HermiteFormulas(Protocol):
     """The formulas of a substep for this rank's bodies, on its device.
 
-    `start` is that of `HermiteScratch`; a body whose acceleration is at most `negligible` does not
-    limit the substep.
+    `start` is that of `HermiteScratch`; a body whose acceleration is negligible does not limit the
+    substep.
     """
 
     def predict(self, h: float, start: Array, position: Array, velocity: Array) -> None:
         """Fill positions and velocities, (n, 3) each, a time `h` after `start`."""
 
     def correct(
-        self,
-        h: float,
-        start: Array,
-        acceleration: Array,
-        jerk: Array,
-        position: Array,
-        velocity: Array,
+        self, h: float, start: Array, acceleration: Array, jerk: Array, corrected: Corrected
     ) -> None:
         """Fill corrected positions and velocities from the accelerations and jerks at the end."""
 
@@ -144,14 +191,17 @@ class HermiteFormulas(Protocol):
     def next_steps(
         self,
         h: float,
-        accuracy: float,
-        negligible: float,
+        criterion: Criterion,
         start: Array,
         acceleration: Array,
         jerk: Array,
         result: Array,
     ) -> None:
-        """Fill `result`, (n,), with the substep of each body that follows one of length `h`."""
+        """Fill `result`, (n,), with the substep of each body that follows one of length `h`.
+
+        A derivative that rounding explains in part is reduced by that part, and where it explains
+        half of it the substep at most doubles.
+        """
 
 
 class Kernels(Protocol):
@@ -167,9 +217,9 @@ class Kernels(Protocol):
     hermite : HermiteFormulas
         The formulas of Hermite's scheme.
     run_hermite : callable or None
-        ``run_hermite(state, scratch, plan, substep, steps)`` takes whole steps of a rank that owns
-        every body in a compiled loop and returns a `HermiteProgress`; None where a device has no
-        such loop.
+        ``run_hermite(state, scratch, plan, point, steps)`` takes steps of a rank that owns every
+        body in a compiled loop, from a `HermitePoint` on, and returns a `HermiteProgress`; it may
+        pause within a step. None where a device has no such loop.
     """
 
     @property
@@ -183,7 +233,7 @@ class Kernels(Protocol):
     @property
     def run_hermite(
         self,
-    ) -> Callable[[State, HermiteScratch, HermitePlan, float, int], HermiteProgress] | None:
+    ) -> Callable[[State, HermiteScratch, HermitePlan, HermitePoint, int], HermiteProgress] | None:
         """Return the compiled loop over Hermite's steps, or None."""
 
     def pack(self, sources: Sources) -> None:

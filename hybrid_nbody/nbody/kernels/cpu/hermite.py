@@ -18,22 +18,26 @@ def predict(h, start, position, velocity):
     for i in range(position.shape[0]):
         for axis in range(3):
             x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
-            position[i, axis] = x + h * (v + h / 2 * (a + h / 3 * j))
-            velocity[i, axis] = v + h * (a + h / 2 * j)
+            position[i, axis] = x + (start[4, i, axis] + h * (v + h / 2 * (a + h / 3 * j)))
+            velocity[i, axis] = v + (start[5, i, axis] + h * (a + h / 2 * j))
 
 
 @compiled
-def correct(h, start, acceleration, jerk, position, velocity):
+def correct(h, start, acceleration, jerk, corrected):
     """Fill corrected positions and velocities from the accelerations and jerks at the end.
 
     Source: Hut, Makino & McMillan, ApJ 443, L93, 1995.
     """
+    position, velocity, low = corrected
     for i in range(position.shape[0]):
         for axis in range(3):
             x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
-            corrected = v + h / 2 * ((a + acceleration[i, axis]) + h / 6 * (j - jerk[i, axis]))
-            position[i, axis] = x + h / 2 * ((v + corrected) + h / 6 * (a - acceleration[i, axis]))
-            velocity[i, axis] = corrected
+            kick = h / 2 * ((a + acceleration[i, axis]) + h / 6 * (j - jerk[i, axis]))
+            end, rest = _add(v, start[5, i, axis] + kick)
+            twice = (v + end) + (start[5, i, axis] + rest)
+            drift = h / 2 * (twice + h / 6 * (a - acceleration[i, axis]))
+            position[i, axis], low[0, i, axis] = _add(x, start[4, i, axis] + drift)
+            velocity[i, axis], low[1, i, axis] = end, rest
 
 
 @compiled
@@ -47,12 +51,12 @@ def first_steps(accuracy, negligible, acceleration, jerk, result):
 
 
 @compiled
-def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
+def next_steps(h, criterion, start, acceleration, jerk, result):
     """Fill `result`, (n,), with the substep of each body after one of length `h`.
 
     Second and third derivatives of the acceleration at the end follow from accelerations and
-    jerks at both ends (Makino & Aarseth 1992); a body whose acceleration is at most `negligible`
-    does not limit the substep.
+    jerks at both ends (Makino & Aarseth 1992); a body whose acceleration is negligible does not
+    limit the substep.
     """
     second = np.empty(3)
     third = np.empty(3)
@@ -64,13 +68,36 @@ def next_steps(h, accuracy, negligible, start, acceleration, jerk, result):
             third[axis] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
             second[axis] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[axis]
         a = _norm(acceleration[i])
-        j = _norm(jerk[i])
-        a2 = _norm(second)
-        a3 = _norm(third)
-        above = a * a2 + j * j
-        below = j * a3 + a2 * a2
-        unlimited = a <= negligible or below == 0
-        result[i] = np.inf if unlimited else _zero_if_nan(np.sqrt(accuracy * above / below))
+        step = _substep(h, criterion, a, _norm(jerk[i]), (_norm(second), _norm(third)))
+        result[i] = np.inf if a <= criterion.negligible else _zero_if_nan(step)
+
+
+@compiled
+def _substep(h, criterion, a, j, derivatives):
+    """Return the substep of a body from the norms of its acceleration and of its derivatives.
+
+    A rounding error of the acceleration appears in the derivatives, 6 and 12 times over the second
+    and third power of `h`.
+    """
+    error2 = 6 * criterion.noise * (a + h * j) / (h * h)
+    error3 = 2 * error2 / h
+    a2, a3 = derivatives
+    longest = 2 * h if a2 < 2 * error2 or a3 < 2 * error3 else np.inf
+    a2 = 0.0 if a2 <= error2 else a2 - error2  # NaN stays NaN
+    a3 = 0.0 if a3 <= error3 else a3 - error3
+    below = j * a3 + a2 * a2
+    if below == 0:
+        return longest
+    step = np.sqrt(criterion.accuracy * (a * a2 + j * j) / below)
+    return longest if step > longest else step
+
+
+@compiled
+def _add(value, change):
+    """Return a sum as it is rounded, and what rounding leaves of it (Knuth's two-sum)."""
+    total = value + change
+    part = total - value
+    return total, (value - (total - part)) + (change - part)
 
 
 @compiled

@@ -12,6 +12,7 @@ from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.contract import (
     HermitePlan,
+    HermitePoint,
     HermiteProgress,
     HermiteScratch,
     PairForce,
@@ -112,14 +113,21 @@ class Kernels:
         return run_steps(steps, actions, lengths, _bodies(state), physics)
 
     def run_hermite(
-        self, state: State, scratch: HermiteScratch, plan: HermitePlan, substep: float, steps: int
+        self,
+        state: State,
+        scratch: HermiteScratch,
+        plan: HermitePlan,
+        point: HermitePoint,
+        steps: int,
     ) -> HermiteProgress:
-        """Take whole steps of a rank that owns every body; `substep` is the first one's length."""
+        """Take whole steps of a rank that owns every body, from a point on; it may pause."""
         sources = (*self._packed(state), *self._velocities())
-        arrays = Substeps(scratch.start, scratch.velocity, scratch.jerk, scratch.substeps)
-        numbers = (plan.dt, plan.accuracy, plan.rounding)
+        arrays = Substeps(
+            scratch.start, scratch.low, scratch.velocity, scratch.jerk, scratch.substeps
+        )
+        numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise)
         physics = self._physics(state, sources)
-        return run_hermite(steps, numbers, substep, arrays, _bodies(state), physics)
+        return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
 
     def _physics(self, state: State, sources: tuple[Array, ...]) -> Physics:
         packing = (state.mass, state.order, self.local)

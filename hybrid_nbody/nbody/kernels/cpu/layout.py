@@ -139,24 +139,7 @@ class Substeps(NamedTuple):
     """Scratch of Hermite's scheme; see `hybrid_nbody.nbody.kernels.contract.HermiteScratch`."""
 
     start: Float64
+    low: Float64
     velocity: Float64
     jerk: Float64
     substeps: Float64
-
-
-class Criterion(NamedTuple):
-    """Limits of Hermite's substeps.
-
-    Attributes
-    ----------
-    accuracy : float
-        Parameter eta of Aarseth's criterion.
-    negligible : float
-        Largest acceleration that does not limit the substep.
-    dt : float
-        Length of a step, in units of time.
-    """
-
-    accuracy: float
-    negligible: float
-    dt: float

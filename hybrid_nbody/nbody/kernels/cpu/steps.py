@@ -7,9 +7,14 @@ from hybrid_nbody.backends.simd import BLOCK
 from hybrid_nbody.nbody.integrators import hermite as integrator
 from hybrid_nbody.nbody.integrators.hermite import MAX_RETRIES, SMALLEST_SUBSTEP
 from hybrid_nbody.nbody.integrators.stages import ACTIONS
-from hybrid_nbody.nbody.kernels.contract import HermiteProgress
+from hybrid_nbody.nbody.kernels.contract import (
+    Corrected,
+    Criterion,
+    HermitePoint,
+    HermiteProgress,
+)
 from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
-from hybrid_nbody.nbody.kernels.cpu.layout import Criterion, Law, MovingSources, MovingTargets
+from hybrid_nbody.nbody.kernels.cpu.layout import Law, MovingSources, MovingTargets
 from hybrid_nbody.nbody.kernels.cpu.pair_force import block_jerks
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -23,6 +28,13 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
 
 KICK = ACTIONS.index("kick")
 DRIFT = ACTIONS.index("drift")
+
+MOST_PAIRS = 1 << 30
+"""A compiled loop over substeps comes back to Python after computing about this many pairs: a step
+may take long, and signals are noticed there alone."""
+
+PAIRS_OF_A_SUBSTEP = 1 << 10
+"""The rest of a substep of a few bodies takes as long as these pairs."""
 
 next_substep = compiled(integrator.next_substep)
 
@@ -69,8 +81,10 @@ def update_accelerations(bodies, physics):
 
 
 @compiled
-def run_hermite(steps, plan, first_substep, scratch, bodies, physics):
+def run_hermite(steps, plan, point, scratch, bodies, physics):
     """Do whole steps as `hybrid_nbody.nbody.integrators.hermite.Hermite` does them on any ranks.
+
+    It pauses between two substeps when it has computed `MOST_PAIRS`.
 
     Parameters
     ----------
@@ -78,8 +92,8 @@ def run_hermite(steps, plan, first_substep, scratch, bodies, physics):
         Number of steps.
     plan : tuple of float
         The fields of `hybrid_nbody.nbody.kernels.contract.HermitePlan`.
-    first_substep : float
-        In units of time.
+    point : HermitePoint
+        Where to begin.
     scratch : Substeps
     bodies : Bodies
         Advanced in place. Accelerations need not be given.
@@ -90,24 +104,28 @@ def run_hermite(steps, plan, first_substep, scratch, bodies, physics):
     -------
     HermiteProgress
     """
-    dt, accuracy, rounding = plan
-    wanted = first_substep
+    dt, accuracy, rounding, noise = plan
+    wanted, left, negligible = point
+    most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
+    done = 0
     forces = 0
     force = 0.0
-    for step in range(steps):
-        force += begin_step(scratch, bodies, physics)
-        forces += 1
-        negligible = rounding * np.abs(bodies.acceleration).max()
-        criterion = Criterion(accuracy, negligible, dt)
-        left = dt
-        while left > 0:
-            h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
-            forces = forces + tried
-            force = force + taken
-            if h == 0:
-                return HermiteProgress(step, wanted, forces, force)
-            left -= h
-    return HermiteProgress(steps, wanted, forces, force)
+    stuck = False
+    while done < steps and forces <= most and not stuck:
+        if left == 0:
+            force += begin_step(scratch, bodies, physics)
+            forces += 1
+            negligible = rounding * np.abs(bodies.acceleration).max()
+            left = dt
+        criterion = Criterion(accuracy, dt, noise, negligible)
+        h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
+        forces += tried
+        force += taken
+        left -= h
+        stuck = h == 0
+        if left == 0:
+            done += 1
+    return HermiteProgress(done, HermitePoint(wanted, left, negligible), stuck, forces, force)
 
 
 @compiled
@@ -142,9 +160,10 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
     int, float
         Evaluations of all forces, and their seconds.
     """
-    accuracy, negligible, dt = criterion
-    start, velocity, jerk, substeps = scratch
+    dt = criterion.dt
+    start, low, velocity, jerk, substeps = scratch
     acceleration = bodies.acceleration
+    corrected = Corrected(bodies.position, bodies.velocity, low)
     h = 0.0
     tried = 0
     taken = 0.0
@@ -155,8 +174,8 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         formulas.predict(h, start, bodies.position, velocity)
         taken += update_jerks(scratch, bodies, physics)
         tried += 1
-        formulas.correct(h, start, acceleration, jerk, bodies.position, bodies.velocity)
-        formulas.next_steps(h, accuracy, negligible, start, acceleration, jerk, substeps)
+        formulas.correct(h, start, acceleration, jerk, corrected)
+        formulas.next_steps(h, criterion, start, acceleration, jerk, substeps)
         wanted = min(substeps.min(), dt)
         if 2 * wanted >= h:
             break
@@ -194,3 +213,5 @@ def keep(scratch, bodies):
     copy(bodies.velocity, start[1])
     copy(bodies.acceleration, start[2])
     copy(scratch.jerk, start[3])
+    copy(scratch.low[0], start[4])
+    copy(scratch.low[1], start[5])

@@ -1,8 +1,9 @@
 // The formulas of a Hermite substep on a GPU: see nbody/kernels/contract.py, and cpu/hermite.py for
 // their sources.
 //
-// `start` holds positions, velocities, accelerations and jerks at the beginning of a substep, one
-// after another, each (n, 3). Compiled with -DTHREADS (of a block).
+// `start` holds positions, velocities, accelerations and jerks at the beginning of a substep, then
+// the low parts of the positions and of the velocities, one after another, each (n, 3). Compiled
+// with -DTHREADS (of a block).
 
 #define NO_LIMIT __longlong_as_double(0x7ff0000000000000LL)
 
@@ -10,29 +11,41 @@ extern "C" __global__ void predict(int size, double h, const double *start, doub
                                    double *velocity) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= size) return;
-    double x = start[i], v = start[size + i];
-    double a = start[2 * (size_t)size + i], j = start[3 * (size_t)size + i];
-    position[i] = x + h * (v + h / 2 * (a + h / 3 * j));
-    velocity[i] = v + h * (a + h / 2 * j);
+    const double *at = start + i, *low = at + 4 * (size_t)size;
+    double x = at[0], v = at[size], a = at[2 * (size_t)size], j = at[3 * (size_t)size];
+    position[i] = x + (low[0] + h * (v + h / 2 * (a + h / 3 * j)));
+    velocity[i] = v + (low[size] + h * (a + h / 2 * j));
 }
 
+// Return a sum as it is rounded, and in `rest` what rounding leaves of it (Knuth's two-sum).
+__device__ inline double add(double value, double change, double *rest) {
+    double total = __dadd_rn(value, change), part = __dsub_rn(total, value);
+    *rest = __dadd_rn(__dsub_rn(value, __dsub_rn(total, part)), __dsub_rn(change, part));
+    return total;
+}
+
+// `low` takes the low parts of the corrected positions, then those of the velocities.
 extern "C" __global__ void correct(int size, double h, const double *start,
-                                   const double *acceleration, const double *jerk, double *position,
-                                   double *velocity) {
+                                   const double *acceleration, const double *jerk,
+                                   double *position, double *velocity, double *low) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= size) return;
-    double x = start[i], v = start[size + i];
-    double a = start[2 * (size_t)size + i], j = start[3 * (size_t)size + i];
-    double corrected = v + h / 2 * ((a + acceleration[i]) + h / 6 * (j - jerk[i]));
-    position[i] = x + h / 2 * ((v + corrected) + h / 6 * (a - acceleration[i]));
-    velocity[i] = corrected;
+    const double *at = start + i, *before = at + 4 * (size_t)size;
+    double x = at[0], v = at[size], a = at[2 * (size_t)size], j = at[3 * (size_t)size];
+    double kick = h / 2 * ((a + acceleration[i]) + h / 6 * (j - jerk[i]));
+    double rest, end = add(v, before[size] + kick, &rest);
+    double twice = (v + end) + (before[size] + rest);
+    double drift = h / 2 * (twice + h / 6 * (a - acceleration[i]));
+    position[i] = add(x, before[0] + drift, low + i);
+    velocity[i] = end;
+    low[size + (size_t)i] = rest;
 }
 
 __device__ inline double norm_of(const double *v) {
     return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-// Return a body's substep: no limit where its acceleration is negligible, zero where it is NaN.
+// Return a body's substep: no limit where its acceleration is negligible, zero where NaN appeared.
 __device__ inline double limit(double acceleration, double negligible, double step) {
     if (acceleration <= negligible) return NO_LIMIT;
     return step == step ? step : 0.0;
@@ -47,9 +60,25 @@ extern "C" __global__ void first_steps(int number, double factor, double negligi
     result[i] = limit(a, negligible, factor * a / j);
 }
 
-extern "C" __global__ void next_steps(int number, double h, double accuracy, double negligible,
-                                      const double *start, const double *acceleration,
-                                      const double *jerk, double *result) {
+// Return the substep of a body from the norms of its acceleration and of its derivatives: a
+// rounding error of the acceleration appears in the second and third one, 6 and 12 times over the
+// second and third power of h.
+__device__ inline double substep(double h, double accuracy, double noise, double a, double j,
+                                 double a2, double a3) {
+    double error2 = 6 * noise * (a + h * j) / (h * h), error3 = 2 * error2 / h;
+    double longest = a2 < 2 * error2 || a3 < 2 * error3 ? 2 * h : NO_LIMIT;
+    a2 = a2 <= error2 ? 0.0 : a2 - error2;  // NaN stays NaN
+    a3 = a3 <= error3 ? 0.0 : a3 - error3;
+    double below = j * a3 + a2 * a2;
+    if (below == 0) return longest;
+    double step = sqrt(accuracy * (a * a2 + j * j) / below);
+    return step > longest ? longest : step;
+}
+
+extern "C" __global__ void next_steps(int number, double h, double accuracy, double noise,
+                                      double negligible, const double *start,
+                                      const double *acceleration, const double *jerk,
+                                      double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
     size_t size = 3 * (size_t)number, at = 3 * (size_t)i;
@@ -61,7 +90,6 @@ extern "C" __global__ void next_steps(int number, double h, double accuracy, dou
         second[k] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[k];
     }
     double a = norm_of(acceleration + at), j = norm_of(jerk + at);
-    double a2 = norm_of(second), a3 = norm_of(third);
-    double above = a * a2 + j * j, below = j * a3 + a2 * a2;
-    result[i] = below == 0 ? NO_LIMIT : limit(a, negligible, sqrt(accuracy * above / below));
+    double step = substep(h, accuracy, noise, a, j, norm_of(second), norm_of(third));
+    result[i] = limit(a, negligible, step);
 }

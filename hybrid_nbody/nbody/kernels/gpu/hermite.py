@@ -13,6 +13,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
+from hybrid_nbody.nbody.kernels.contract import Corrected, Criterion
 
 SOURCE = Path(__file__).with_name("hermite.cu")
 
@@ -34,18 +35,11 @@ class Formulas:
         self._launch("predict", position.size, np.float64(h), start, position, velocity)
 
     def correct(
-        self,
-        h: float,
-        start: Array,
-        acceleration: Array,
-        jerk: Array,
-        position: Array,
-        velocity: Array,
+        self, h: float, start: Array, acceleration: Array, jerk: Array, corrected: Corrected
     ) -> None:
         """Fill corrected positions and velocities from the accelerations and jerks at the end."""
-        derivatives = (acceleration, jerk)
-        size = position.size
-        self._launch("correct", size, np.float64(h), start, *derivatives, position, velocity)
+        size = corrected.position.size
+        self._launch("correct", size, np.float64(h), start, acceleration, jerk, *corrected)
 
     def first_steps(
         self, accuracy: float, negligible: float, acceleration: Array, jerk: Array, result: Array
@@ -58,13 +52,13 @@ class Formulas:
     def next_steps(
         self,
         h: float,
-        accuracy: float,
-        negligible: float,
+        criterion: Criterion,
         start: Array,
         acceleration: Array,
         jerk: Array,
         result: Array,
     ) -> None:
         """Fill `result`, (n,), with the substep of each body that follows one of length `h`."""
-        numbers = (np.float64(h), np.float64(accuracy), np.float64(negligible))
+        limits = (criterion.accuracy, criterion.noise, criterion.negligible)
+        numbers = map(np.float64, (h, *limits))
         self._launch("next_steps", result.size, *numbers, start, acceleration, jerk, result)
