@@ -176,9 +176,13 @@ class NBodyBuilder:
         ]
 
     def _remarks(self, setup: RunSetup) -> list[str]:
-        """Say how ranks with two devices share their bodies out among these; collective."""
+        """Say how ranks with two devices share their bodies out, and what limits the steps."""
         remarks = self.communicator.gather(setup.model.force.remark)
-        return [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(remarks) if remark]
+        lines = [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(remarks) if remark]
+        limited = setup.model.integrator.remark
+        return (
+            [*lines, f"{self.config.gravity.precision} precision: {limited}"] if limited else lines
+        )
 
     def _arrange(self, number: int) -> tuple[Placement, BodyExchange]:
         """Choose devices, compile kernels, share the bodies out and connect the ranks."""

@@ -86,11 +86,11 @@ def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
     arrays = (scratch.start, state.acceleration, scratch.jerk)
     formulas = kernels.hermite
     formulas.first_steps(1.0, 0.0, *arrays[1:], scratch.substeps)
-    formulas.predict(0.0, scratch.start, state.own_position, scratch.velocity)
+    formulas.predict(0.0, scratch.start, scratch.origin, state.own_position, scratch.velocity)
     formulas.correct(0.0, *arrays, Corrected(state.own_position, state.velocity, scratch.low))
     formulas.next_steps(1.0, Criterion(1.0, 1.0, 0.0, 0.0), *arrays, scratch.substeps)
     if kernels.run_hermite:
-        plan = HermitePlan(1e-6, 1.0, 0.0, 0.0)
+        plan = HermitePlan(1e-6, 1.0, 0.0, 0.0, True)
         kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0), 0)
 
 

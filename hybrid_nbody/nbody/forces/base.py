@@ -139,9 +139,13 @@ class JerkForce(Force, Protocol):
     ----------
     rounding : float
         Relative rounding error of a pair acceleration.
+    relative : bool
+        Whether accelerations and jerks follow from differences of positions alone, so that these
+        may be counted from any origin.
     """
 
     rounding: float
+    relative: bool = False
 
     @property
     def predicted_velocity(self) -> Array:

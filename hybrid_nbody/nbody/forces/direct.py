@@ -56,6 +56,8 @@ class DirectForce(JerkForce):
         Compute the sums on this rank's device.
     """
 
+    relative = True
+
     def __init__(self, setup: ForceSetup) -> None:
         self.backend = setup.backend
         self.communicator = setup.communicator

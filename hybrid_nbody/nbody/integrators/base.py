@@ -65,6 +65,11 @@ class Integrator(Protocol[AnyForce]):
         """Return the evaluations of all forces a step, on average so far."""
 
     @property
+    def remark(self) -> str:
+        """Return what the log says of the steps once they can begin, or nothing."""
+        return ""
+
+    @property
     def uses_jerks(self) -> bool:
         """Return whether jerks are computed with the accelerations."""
         return False

@@ -23,7 +23,12 @@ from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import JerkForce
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup, Rows
 from hybrid_nbody.nbody.integrators.kick_drift import account
-from hybrid_nbody.nbody.integrators.noise import ROUNDING, hidden_noise, measured_noise
+from hybrid_nbody.nbody.integrators.noise import (
+    ROUNDING,
+    hidden_noise,
+    least_accuracy,
+    measured_noise,
+)
 from hybrid_nbody.nbody.kernels.contract import (
     Corrected,
     Criterion,
@@ -33,6 +38,13 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteScratch,
 )
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
+
+FEW = 255
+"""Most bodies whose positions are counted from that with the shortest substep, in double precision:
+close pairs of a few bodies are followed for long, and with many it would take time."""
+
+LEAST_ROUNDING = 1e-12
+"""Forces with less rounding are computed in double precision."""
 
 FIRST_SUBSTEP = 0.1
 """The first substep is this fraction of ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
@@ -45,6 +57,7 @@ MAX_RETRIES = 1
 """A substep is retried with the length that the criterion then asks for, if that is less than half
 of its own."""
 
+
 def next_substep(wanted: float, left: float) -> float:
     """Return the length of the next substep: the last two share what is `left` of the step.
 
@@ -56,6 +69,12 @@ def next_substep(wanted: float, left: float) -> float:
     return left - (left - h)
 
 
+def _rounded_up(number: float) -> float:
+    """Return a number of one digit that is not smaller."""
+    digit: float = 10.0 ** np.floor(np.log10(number))
+    return float(np.ceil(number / digit)) * digit
+
+
 def make_scratch(backend: Backend, velocity: Array, low: Array) -> HermiteScratch:
     """Return scratch arrays for as many bodies as `velocity`, (n, 3), takes predictions of.
 
@@ -65,6 +84,7 @@ def make_scratch(backend: Backend, velocity: Array, low: Array) -> HermiteScratc
     return HermiteScratch(
         start=backend.zeros((6, number, 3), "f8"),
         low=low,
+        origin=np.zeros(3),
         velocity=velocity,
         jerk=backend.zeros((number, 3), "f8"),
         substeps=backend.zeros((number,), "f8"),
@@ -109,6 +129,18 @@ class Hermite(Integrator[JerkForce]):
         return self.forces / self.steps if self.steps else 1.0
 
     @property
+    def remark(self) -> str:
+        """Say it where rounding of the force hides what the accuracy asks for."""
+        least = least_accuracy(self.noise or 0.0)
+        if self.setup.accuracy >= least:
+            return ""
+        return (
+            f"substeps are limited by the rounding of forces, up to {self.noise:.1g} of an "
+            f"acceleration: take time.accuracy {_rounded_up(least):g} or more, or forces that "
+            "round less (gravity.precision, gravity.softening)"
+        )
+
+    @property
     def uses_jerks(self) -> bool:
         """Return True."""
         return True
@@ -135,6 +167,7 @@ class Hermite(Integrator[JerkForce]):
 
     def restore(self, rows: Rows, scalars: Mapping[str, float]) -> None:
         """Take back what was saved; an older checkpoint has a substep alone."""
+        self.attached = False
         self.substep = scalars["substep"]
         self.noise = scalars.get("force_noise")
         self.low[:] = 0
@@ -155,7 +188,13 @@ class Hermite(Integrator[JerkForce]):
             self.noise = measured_noise(force, bodies, self.scratch, self.setup)
         accuracy = self.setup.accuracy
         noise = hidden_noise(self.noise, accuracy)
-        self.plan = HermitePlan(self.dt, accuracy, ROUNDING * force.rounding, noise)
+        rounding = ROUNDING * force.rounding
+        self.plan = HermitePlan(self.dt, accuracy, rounding, noise, self._shifts(force))
+
+    def _shifts(self, force: JerkForce) -> bool:
+        """Return whether positions are counted from a body: they round less where two are close."""
+        number = int(self.setup.communicator.sum(np.array(len(self.setup.ids))))
+        return force.relative and force.rounding < LEAST_ROUNDING and number <= FEW
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -215,6 +254,7 @@ class Hermite(Integrator[JerkForce]):
         """Evaluate forces at the current positions; return the limits of the step's substeps."""
         bodies = self.bodies
         plan = self.plan
+        self.scratch.origin[:] = 0.0
         self.scratch.velocity[:] = bodies.velocity
         self._evaluate(timer)
         self._keep()
@@ -239,6 +279,8 @@ class Hermite(Integrator[JerkForce]):
             self._try(h, limits)
             if 2 * self.substep >= h:
                 break
+        if self.plan.shifts:
+            self._find_origin()
         self._keep()
         return h
 
@@ -247,7 +289,8 @@ class Hermite(Integrator[JerkForce]):
         bodies = self.bodies
         scratch = self.scratch
         timer = StepTimer(self.setup.backend)
-        self.formulas.predict(h, scratch.start, bodies.position, scratch.velocity)
+        predicted = (bodies.position, scratch.velocity)
+        self.formulas.predict(h, scratch.start, scratch.origin, *predicted)
         timer.record("motion")
         self._evaluate(timer)
         arrays = (scratch.start, bodies.acceleration, scratch.jerk)
@@ -277,6 +320,18 @@ class Hermite(Integrator[JerkForce]):
         substeps = self.scratch.substeps
         own = float(substeps.min()) if len(substeps) else self.dt
         return min(float(self.setup.communicator.minimum(np.array(own))), self.dt)
+
+    def _find_origin(self) -> None:
+        """Count positions from the body with the shortest substep, the same on every rank.
+
+        Of several bodies the largest of each coordinate is taken.
+        """
+        communicator = self.setup.communicator
+        download = self.setup.backend.download
+        substeps = download(self.scratch.substeps)
+        shortest = communicator.minimum(np.array(np.min(substeps, initial=np.inf)))
+        rows = download(self.bodies.position)[substeps <= shortest]
+        self.scratch.origin[:] = communicator.maximum(np.max(rows, axis=0, initial=-np.inf))
 
     def _too_small(self, step: int) -> NumericalError:
         """Return the error that names the body with the shortest substep, on every rank."""

@@ -40,12 +40,12 @@ def hidden_noise(noise: float, accuracy: float) -> float:
     At a substep of ``sqrt(accuracy)`` times the time scale of a body, its third derivative changes
     a difference of accelerations by ``accuracy**1.5 / 12`` of them.
     """
-    return min(noise, MOST_OF_THE_CRITERION / 12 * accuracy**1.5)
+    return float(min(noise, MOST_OF_THE_CRITERION / 12 * accuracy**1.5))
 
 
 def least_accuracy(noise: float) -> float:
     """Return the accuracy from which on noise hides no derivative at the substep asked for."""
-    return (12 * noise) ** (2 / 3)
+    return float((12 * noise) ** (2 / 3))
 
 
 def measured_noise(
@@ -70,10 +70,10 @@ def measured_noise(
     maximum = setup.communicator.maximum
     size = _norm(download(bodies.acceleration))
     error = _norm(download(_third_difference(force, bodies, scratch)))
-    largest = float(maximum(np.max(size, initial=0.0)))
+    largest = float(maximum(np.array(np.max(size, initial=0.0))))
     known = size > ROUNDING * force.rounding * largest
     relative = error[known] / (size[known] * np.linalg.norm(WEIGHTS))
-    return MARGIN * float(maximum(np.max(relative, initial=0.0)))
+    return MARGIN * float(maximum(np.array(np.max(relative, initial=0.0))))
 
 
 def _third_difference(force: JerkForce, bodies: LocalBodies, scratch: HermiteScratch) -> Array:

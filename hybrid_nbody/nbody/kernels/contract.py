@@ -67,12 +67,15 @@ class HermitePlan:
         Accelerations up to this fraction of the largest one are negligible.
     noise : float
         Rounding of an acceleration, relative to it, that differences of accelerations may contain.
+    shifts : bool
+        Whether predicted positions are counted from the body with the shortest substep.
     """
 
     dt: float
     accuracy: float
     rounding: float
     noise: float
+    shifts: bool
 
 
 class Criterion(NamedTuple):
@@ -145,6 +148,8 @@ class HermiteScratch:
         parts of the positions and of the velocities.
     low : (2, n, 3) array of float64
         The low parts of the present positions and velocities: what rounding has left of them.
+    origin : (3,) array of float64, on the host
+        Predicted positions are counted from it.
     velocity : (n, 3) array of float64
         Predicted velocities; a view of ``JerkForce.predicted_velocity``.
     jerk : (n, 3) array of float64
@@ -155,6 +160,7 @@ class HermiteScratch:
 
     start: Array
     low: Array
+    origin: NDArray[np.float64]
     velocity: Array
     jerk: Array
     substeps: Array
@@ -175,8 +181,15 @@ class HermiteFormulas(Protocol):
     substep.
     """
 
-    def predict(self, h: float, start: Array, position: Array, velocity: Array) -> None:
-        """Fill positions and velocities, (n, 3) each, a time `h` after `start`."""
+    def predict(
+        self,
+        h: float,
+        start: Array,
+        origin: NDArray[np.float64],
+        position: Array,
+        velocity: Array,
+    ) -> None:
+        """Fill positions from `origin` and velocities, (n, 3) each, a time `h` after `start`."""
 
     def correct(
         self, h: float, start: Array, acceleration: Array, jerk: Array, corrected: Corrected

@@ -1,5 +1,6 @@
 """Hermite's scheme: known orbits to 1e-10, and the same bits on any ranks and after restarts."""
 
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from hybrid_nbody.nbody.initial_conditions import (
     two_body,
 )
 from hybrid_nbody.nbody.integrators.hermite import next_substep
+from hybrid_nbody.nbody.kernels.contract import Criterion
 from hybrid_nbody.nbody.kernels.cpu.hermite import next_steps
 
 FIGURE_EIGHT_PERIOD = 6.32591398
@@ -131,14 +133,24 @@ def test_the_scattering_is_an_exchange():
     [(2.0, 1.0), (1.0, 1.0), (0.9, 0.5), (0.51, 0.5), (0.5, 0.5), (0.3, 0.3)],
 )
 def test_the_last_two_substeps_share_what_is_left(wanted, expected):
-    assert next_substep(wanted, 1.0) == expected
+    assert next_substep(wanted, 1.0) == pytest.approx(expected, rel=1e-15, abs=0)
+
+
+def test_the_time_left_after_a_substep_is_exact():
+    left = 1.0
+    total = Fraction(0)
+    while left > 0:
+        h = next_substep(0.001234567, left)
+        total += Fraction(h)
+        left -= h
+    assert total == 1
 
 
 def test_a_force_that_does_not_change_asks_for_no_substep():
     """All derivatives of it are zero, and so is what Aarseth's criterion divides by."""
-    start, result = np.zeros((4, 2, 3)), np.zeros(2)
+    start, result = np.zeros((6, 2, 3)), np.zeros(2)
     start[2] = acceleration = np.array([[1.0, 2.0, 3.0], [np.nan, 0.0, 0.0]])
-    next_steps(0.1, 0.01, 0.0, start, acceleration, start[3], result)
+    next_steps(0.1, Criterion(0.01, 1.0, 0.0, 0.0), start, acceleration, start[3], result)
     assert result.tolist() == [np.inf, 0.0]  # and NaN for one that cannot be taken
 
 

@@ -13,12 +13,13 @@ compiled = njit(cache=True, error_model="numpy")
 
 
 @compiled
-def predict(h, start, position, velocity):
-    """Fill positions and velocities, (n, 3) each, a time `h` after `start`, by Taylor series."""
+def predict(h, start, origin, position, velocity):
+    """Fill positions from `origin` and velocities a time `h` after `start`, by Taylor series."""
     for i in range(position.shape[0]):
         for axis in range(3):
             x, v, a, j = start[0, i, axis], start[1, i, axis], start[2, i, axis], start[3, i, axis]
-            position[i, axis] = x + (start[4, i, axis] + h * (v + h / 2 * (a + h / 3 * j)))
+            change = start[4, i, axis] + h * (v + h / 2 * (a + h / 3 * j))
+            position[i, axis] = (x - origin[axis]) + change
             velocity[i, axis] = v + (start[5, i, axis] + h * (a + h / 2 * j))
 
 

@@ -123,9 +123,14 @@ class Kernels:
         """Take whole steps of a rank that owns every body, from a point on; it may pause."""
         sources = (*self._packed(state), *self._velocities())
         arrays = Substeps(
-            scratch.start, scratch.low, scratch.velocity, scratch.jerk, scratch.substeps
+            scratch.start,
+            scratch.low,
+            scratch.origin,
+            scratch.velocity,
+            scratch.jerk,
+            scratch.substeps,
         )
-        numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise)
+        numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise, plan.shifts)
         physics = self._physics(state, sources)
         return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
 

@@ -140,6 +140,7 @@ class Substeps(NamedTuple):
 
     start: Float64
     low: Float64
+    origin: Float64
     velocity: Float64
     jerk: Float64
     substeps: Float64

@@ -29,7 +29,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
 KICK = ACTIONS.index("kick")
 DRIFT = ACTIONS.index("drift")
 
-MOST_PAIRS = 1 << 30
+MOST_PAIRS = 1 << 28
 """A compiled loop over substeps comes back to Python after computing about this many pairs: a step
 may take long, and signals are noticed there alone."""
 
@@ -104,7 +104,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
     -------
     HermiteProgress
     """
-    dt, accuracy, rounding, noise = plan
+    dt, accuracy, rounding, noise, shifts = plan
     wanted, left, negligible = point
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
     done = 0
@@ -119,6 +119,8 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
             left = dt
         criterion = Criterion(accuracy, dt, noise, negligible)
         h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
+        if shifts:
+            find_origin(scratch.substeps, bodies.position, scratch.origin)
         forces += tried
         force += taken
         left -= h
@@ -131,6 +133,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
 @compiled
 def begin_step(scratch, bodies, physics):
     """Evaluate the forces from which the first substep starts; return their seconds."""
+    scratch.origin[:] = 0.0
     copy(bodies.velocity, scratch.velocity)
     taken = update_jerks(scratch, bodies, physics)
     keep(scratch, bodies)
@@ -161,7 +164,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         Evaluations of all forces, and their seconds.
     """
     dt = criterion.dt
-    start, low, velocity, jerk, substeps = scratch
+    start, low, origin, velocity, jerk, substeps = scratch
     acceleration = bodies.acceleration
     corrected = Corrected(bodies.position, bodies.velocity, low)
     h = 0.0
@@ -171,7 +174,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         h = next_substep(wanted, left)
         if h < SMALLEST_SUBSTEP * dt:
             return 0.0, wanted, tried, taken
-        formulas.predict(h, start, bodies.position, velocity)
+        formulas.predict(h, start, origin, bodies.position, velocity)
         taken += update_jerks(scratch, bodies, physics)
         tried += 1
         formulas.correct(h, start, acceleration, jerk, corrected)
@@ -181,6 +184,20 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
             break
     keep(scratch, bodies)
     return h, wanted, tried, taken
+
+
+@compiled
+def find_origin(substeps, position, origin):
+    """Fill `origin`, (3,), with the position of the body with the shortest substep.
+
+    Of several bodies it takes the largest of each coordinate, the same in any order of bodies.
+    """
+    shortest = substeps.min()
+    origin[:] = -np.inf
+    for i in range(substeps.size):
+        if substeps[i] <= shortest:
+            for axis in range(3):
+                origin[axis] = max(origin[axis], position[i, axis])
 
 
 @compiled

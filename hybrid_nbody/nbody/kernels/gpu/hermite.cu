@@ -7,13 +7,15 @@
 
 #define NO_LIMIT __longlong_as_double(0x7ff0000000000000LL)
 
-extern "C" __global__ void predict(int size, double h, const double *start, double *position,
+extern "C" __global__ void predict(int size, double h, const double *start, double origin_x,
+                                   double origin_y, double origin_z, double *position,
                                    double *velocity) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= size) return;
     const double *at = start + i, *low = at + 4 * (size_t)size;
     double x = at[0], v = at[size], a = at[2 * (size_t)size], j = at[3 * (size_t)size];
-    position[i] = x + (low[0] + h * (v + h / 2 * (a + h / 3 * j)));
+    double origin = i % 3 == 0 ? origin_x : i % 3 == 1 ? origin_y : origin_z;
+    position[i] = (x - origin) + (low[0] + h * (v + h / 2 * (a + h / 3 * j)));
     velocity[i] = v + (low[size] + h * (a + h / 2 * j));
 }
 

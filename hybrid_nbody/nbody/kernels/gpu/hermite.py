@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
@@ -30,9 +31,17 @@ class Formulas:
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:
         self.module.launch(name, threads, THREADS, np.int32(threads), *arguments)
 
-    def predict(self, h: float, start: Array, position: Array, velocity: Array) -> None:
-        """Fill positions and velocities, (n, 3) each, a time `h` after `start`."""
-        self._launch("predict", position.size, np.float64(h), start, position, velocity)
+    def predict(
+        self,
+        h: float,
+        start: Array,
+        origin: NDArray[np.float64],
+        position: Array,
+        velocity: Array,
+    ) -> None:
+        """Fill positions from `origin` and velocities, (n, 3) each, a time `h` after `start`."""
+        arrays = (*origin, position, velocity)
+        self._launch("predict", position.size, np.float64(h), start, *arrays)
 
     def correct(
         self, h: float, start: Array, acceleration: Array, jerk: Array, corrected: Corrected
