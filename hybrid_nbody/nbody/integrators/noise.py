@@ -26,12 +26,13 @@ so that the rounding of each force is a new one."""
 WEIGHTS = (1.0, -3.0, 3.0, -1.0)
 """Of the forces in their third difference."""
 
-MARGIN = 4.0
+MARGIN = 8.0
 """The largest error of later forces may be this many times that of the measured ones."""
 
-MOST_OF_THE_CRITERION = 8.0
+MOST_OF_THE_CRITERION = 32.0
 """At the substep that Aarseth's criterion asks for, noise may hide this many times what the third
-derivative adds to the acceleration. Substeps are then twice as long at most."""
+derivative adds to the acceleration. Substeps are then three times as long at most: rounding of such
+forces is far above the error of longer substeps."""
 
 
 def hidden_noise(noise: float, accuracy: float) -> float:
