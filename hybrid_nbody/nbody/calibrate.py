@@ -90,8 +90,8 @@ def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
     formulas.correct(0.0, *arrays, Corrected(state.own_position, state.velocity, scratch.low))
     formulas.next_steps(1.0, Criterion(1.0, 1.0, 0.0, 0.0), *arrays, scratch.substeps)
     if kernels.run_hermite:
-        plan = HermitePlan(1e-6, 1.0, 0.0, 0.0, True)
-        kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0), 0)
+        plan = HermitePlan(1e-6, 1.0, 0.0, 0.0, True, 1e6)
+        kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0, 0), 0)
 
 
 def measured_weights(

@@ -46,6 +46,9 @@ close pairs of a few bodies are followed for long, and with many it would take t
 LEAST_ROUNDING = 1e-12
 """Forces with less rounding are computed in double precision."""
 
+LONG_STEP = 64.0
+"""Forces of a step after which the noise of the force is measured again, which takes four."""
+
 FIRST_SUBSTEP = 0.1
 """The first substep is this fraction of ``sqrt(accuracy) |a| / |jerk|``: higher derivatives are not
 known yet."""
@@ -186,15 +189,25 @@ class Hermite(Integrator[JerkForce]):
         self.scratch = make_scratch(self.setup.backend, force.predicted_velocity, self.low)
         if self.noise is None:
             self.noise = measured_noise(force, bodies, self.scratch, self.setup)
-        accuracy = self.setup.accuracy
-        noise = hidden_noise(self.noise, accuracy)
-        rounding = ROUNDING * force.rounding
-        self.plan = HermitePlan(self.dt, accuracy, rounding, noise, self._shifts(force))
+        self.plan = self._plan(self.noise)
 
-    def _shifts(self, force: JerkForce) -> bool:
-        """Return whether positions are counted from a body: they round less where two are close."""
+    def _plan(self, noise: float) -> HermitePlan:
+        """Return a step where the force has some noise.
+
+        In double precision that stays small, and positions of a few bodies are counted from one of
+        them: they round less where two are close.
+        """
+        accuracy = self.setup.accuracy
         number = int(self.setup.communicator.sum(np.array(len(self.setup.ids))))
-        return force.relative and force.rounding < LEAST_ROUNDING and number <= FEW
+        double = self.force.rounding < LEAST_ROUNDING
+        return HermitePlan(
+            dt=self.dt,
+            accuracy=accuracy,
+            rounding=ROUNDING * self.force.rounding,
+            noise=hidden_noise(noise, accuracy),
+            shifts=double and number <= FEW and self.force.relative,
+            long=np.inf if double else LONG_STEP,
+        )
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -218,7 +231,7 @@ class Hermite(Integrator[JerkForce]):
         """Take steps, on the fast path of the force if any; return how many could be taken."""
         done = 0
         stuck = False
-        point = HermitePoint(self.substep, 0.0, 0.0)
+        point = HermitePoint(self.substep, 0.0, 0.0, 0)
         while done < steps and not stuck:  # the path pauses now and then: signals are noticed here
             progress = self.force.run_hermite(self.plan, self.scratch, point, steps - done)
             if progress is None:
@@ -228,17 +241,30 @@ class Hermite(Integrator[JerkForce]):
             point = progress.point
             self.substep = point.substep
             self.forces += progress.forces
+            if point.left == 0:
+                self._end_step(point.forces)
         return done
 
     def _step_by_step(self, steps: int) -> int:
         """Take steps from the host."""
         for step in range(steps):
+            before = self.forces
             timer = StepTimer(self.setup.backend)
             limits = self._begin_step(timer)
             account(timer, self.setup.timings)
             if not self._cover(limits):
                 return step
+            self._end_step(self.forces - before)
         return steps
+
+    def _end_step(self, forces: int) -> None:
+        """Measure the noise anew after a step of many `forces`: bodies that are close round more.
+
+        A restart has the new number.
+        """
+        if forces > self.plan.long:
+            self.noise = measured_noise(self.force, self.bodies, self.scratch, self.setup)
+            self.plan = self._plan(self.noise)
 
     def _cover(self, limits: Criterion) -> bool:
         """Take the substeps of a step; return whether they could be taken."""

@@ -69,6 +69,8 @@ class HermitePlan:
         Rounding of an acceleration, relative to it, that differences of accelerations may contain.
     shifts : bool
         Whether predicted positions are counted from the body with the shortest substep.
+    long : float
+        A compiled loop ends after a step with more forces than these.
     """
 
     dt: float
@@ -76,6 +78,7 @@ class HermitePlan:
     rounding: float
     noise: float
     shifts: bool
+    long: float
 
 
 class Criterion(NamedTuple):
@@ -106,11 +109,14 @@ class HermitePoint(NamedTuple):
         What is left of the step, in units of time; zero at the beginning of a step.
     negligible : float
         Largest acceleration that does not limit a substep of this step.
+    forces : int
+        Evaluations of all forces in the present step, or in the one that ended.
     """
 
     substep: float
     left: float
     negligible: float
+    forces: int
 
 
 class HermiteProgress(NamedTuple):

@@ -286,3 +286,20 @@ def test_the_compiled_loop_and_any_ranks_agree_on_the_low_parts(communicator, al
         expected = whole(single, f"bodies/{name}")
         np.testing.assert_array_equal(whole(shared, f"bodies/{name}"), expected)
         np.testing.assert_array_equal(whole(hosted, f"bodies/{name}"), expected)
+
+
+@pytest.mark.mpi
+def test_noise_is_measured_anew_after_long_steps(communicator, alone):
+    """On any ranks, from Python and in the compiled loop; a restart has the last measurement."""
+    options = {"precision": "single", "accuracy": 1e-3, "softening": 1e-3}
+    models = [
+        hermite(plummer(80, 1), 0.05, each, compiled=compiled, **options)
+        for each, compiled in ((communicator, True), (alone, True), (alone, False))
+    ]
+    first = models[0].scalars()["force_noise"]
+    for model in models:
+        model.advance(4)
+    assert models[0].integrator.forces_per_step > 64
+    found = [model.scalars() for model in models]
+    assert found[0]["force_noise"] != first
+    assert found[0] == found[1] == found[2]

@@ -130,7 +130,7 @@ class Kernels:
             scratch.jerk,
             scratch.substeps,
         )
-        numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise, plan.shifts)
+        numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise, plan.shifts, plan.long)
         physics = self._physics(state, sources)
         return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
 

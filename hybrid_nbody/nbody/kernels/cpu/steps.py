@@ -84,7 +84,7 @@ def update_accelerations(bodies, physics):
 def run_hermite(steps, plan, point, scratch, bodies, physics):
     """Do whole steps as `hybrid_nbody.nbody.integrators.hermite.Hermite` does them on any ranks.
 
-    It pauses between two substeps when it has computed `MOST_PAIRS`.
+    It pauses between two substeps when it has computed `MOST_PAIRS`, and after a long step.
 
     Parameters
     ----------
@@ -104,17 +104,19 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
     -------
     HermiteProgress
     """
-    dt, accuracy, rounding, noise, shifts = plan
-    wanted, left, negligible = point
+    dt, accuracy, rounding, noise, shifts, long = plan
+    wanted, left, negligible, spent = point
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
     done = 0
     forces = 0
     force = 0.0
     stuck = False
-    while done < steps and forces <= most and not stuck:
+    paused = False
+    while done < steps and not paused and not stuck:
         if left == 0:
             force += begin_step(scratch, bodies, physics)
             forces += 1
+            spent = 1
             negligible = rounding * np.abs(bodies.acceleration).max()
             left = dt
         criterion = Criterion(accuracy, dt, noise, negligible)
@@ -122,12 +124,15 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
         if shifts:
             find_origin(scratch.substeps, bodies.position, scratch.origin)
         forces += tried
+        spent += tried
         force += taken
         left -= h
         stuck = h == 0
         if left == 0:
             done += 1
-    return HermiteProgress(done, HermitePoint(wanted, left, negligible), stuck, forces, force)
+        paused = forces > most or (left == 0 and spent > long)
+    point = HermitePoint(wanted, left, negligible, spent)
+    return HermiteProgress(done, point, stuck, forces, force)
 
 
 @compiled
