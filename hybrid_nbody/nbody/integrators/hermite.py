@@ -9,8 +9,8 @@ velocities and the length of the next substep alone.
 
 Positions and velocities are carried with their low parts, what rounding leaves of each sum, and
 substeps are differences of times: the rounding of a million substeps does not add up. Rounding of
-the force, which differences over short substeps magnify, is measured once (`noise.py`), and
-derivatives that it explains do not shorten a substep.
+the force, which differences over short substeps magnify, is measured (`noise.py`), and derivatives
+that it explains do not shorten a substep.
 """
 
 from collections.abc import Mapping
