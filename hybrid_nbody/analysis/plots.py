@@ -1,9 +1,8 @@
 """Pictures of a run, written to files.
 
-Which kinds of pictures there are, a run's model says (`presentation.Figures`). The function of each
-returns a matplotlib figure that belongs to nobody else: no window opens, and neither the user's
-settings nor ``pyplot`` are touched. `plot_run` writes them to files, in the look of
-`style.our_look`.
+The model of a run says which kinds of pictures there are (`presentation.Figures`). The function of
+each kind returns a matplotlib figure of its own: it opens no window and touches neither the user's
+settings nor ``pyplot``. `plot_run` writes the figures to files, in the look of `style.our_look`.
 """
 
 import difflib

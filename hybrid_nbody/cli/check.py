@@ -70,7 +70,7 @@ def _time(time: Time) -> str:
     end = time.total_steps * time.dt
     text = f"{time.total_steps} steps of {time.dt:g}, to t = {end:.10g}"
     if time.end is not None and abs(end - time.end) > 1e-9 * time.end:
-        text += f" (time.end = {time.end:g} is no multiple of dt)"
+        text += f" (time.end = {time.end:g} is not a multiple of dt)"
     if time.wall_limit:
         text += f", at most {duration(time.wall_limit)} of wall-clock time"
     return text

@@ -156,7 +156,7 @@ def command_bench(arguments: Namespace, communicator: "Communicator | None" = No
 
 
 def print_aside(text: str) -> None:
-    """Print what is no result, such as why something was left out."""
+    """Print a remark beside the result, such as why something was left out."""
     from hybrid_nbody.progress import BestEffortStream
 
     print(text, file=BestEffortStream(sys.stderr), flush=True)
@@ -185,8 +185,8 @@ class Command:
     alone : callable, optional
         ``alone(arguments)`` carries it out and returns the exit code.
     on_ranks : callable, optional
-        ``on_ranks(arguments, communicator)`` does so on all ranks together. A command that has both
-        says with ``mpi`` among its arguments which is meant.
+        ``on_ranks(arguments, communicator)`` does so on all ranks together. For a command that has
+        both, ``mpi`` among its arguments says which one to call.
     """
 
     def __init__(

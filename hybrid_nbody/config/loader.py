@@ -124,7 +124,9 @@ def _tree(
 
 
 def _not_a_mapping(tree: Tree, models: Mapping[str, ConfiguredModel]) -> Fault:
-    what = "is empty" if tree.data is None else f"is no mapping at its top (got {shown(tree.data)})"
+    what = "is empty"
+    if tree.data is not None:
+        what = f"is not a mapping at its top (got {shown(tree.data)})"
     roots = [model.schema for model in models.values()]
     keys = ", ".join(dict.fromkeys(key for root in roots for key in root.model_fields))
     return Fault(tree.location(()), (), f"{what}; must be a mapping of the keys {keys}")
@@ -160,7 +162,7 @@ def _text(name: str) -> str:
         text = f"is not UTF-8 text ({byte}); save the file as UTF-8"
         if b"\0" in content and not content.startswith(UTF_16):
             line = 1
-            text = "is no text; a configuration is YAML"
+            text = "is not text; a configuration is YAML"
         raise error_of([Fault(Location.in_file(name, line), (), text)]) from None
 
 

@@ -51,7 +51,7 @@ def _section(tree: Tree, path: Sequence[str], location: Location) -> dict[str, A
             tree.locations[here] = location
         inner = section[key]
         if not isinstance(inner, dict):
-            text = f"there are no keys below {dotted(here)}, it holds one value"
+            text = f"there are no keys below {dotted(here)}, which holds one value"
             tree.faults.append(Fault(location, tuple(path), text))
             return None
         section = inner

@@ -97,7 +97,8 @@ class Face:
     def __post_init__(self) -> None:
         if self.condition not in CONDITIONS:
             raise ValueError(
-                f"{self.condition!r} is no condition at a face; take one of {', '.join(CONDITIONS)}"
+                f"{self.condition!r} is not a boundary condition; take one of "
+                f"{', '.join(CONDITIONS)}"
             )
 
     def ghost(self, axis: int, component: int) -> Ghost:

@@ -52,7 +52,7 @@ class Field:
         Where the field is written.
     check : callable, optional
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
-        is: for the guard, which else looks at the rows themselves.
+        is. The guard looks at them in place of the rows themselves.
     """
 
     name: str

@@ -165,14 +165,14 @@ def test_a_fault_of_the_last_rank_is_everybody_s_with_its_remedy(communicator, m
 @pytest.mark.parametrize(
     ("cupy", "hidden", "no_gpu", "faults"),
     [
-        ([], None, "CuPy is not installed", ["an NVIDIA driver is there but no CuPy"]),
+        ([], None, "CuPy is not installed", ["there is an NVIDIA driver but no CuPy"]),
         (["cupy-cuda12x 14.2"], None, "", []),
         (["cupy-cuda12x 14.2"], "", "CUDA sees none", []),  # on purpose
         (
             ["cupy-cuda12x 14.2"],
             None,
             "the driver is too old",
-            ["an NVIDIA driver and CuPy are there, but no GPU can"],
+            ["there are an NVIDIA driver and CuPy, but no GPU can"],
         ),
     ],
 )

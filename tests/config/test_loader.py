@@ -83,7 +83,7 @@ def test_an_empty_file(in_folder, text):
 def test_a_file_that_is_no_mapping(in_folder, text, shown):
     (in_folder / "x.yaml").write_text(text)
     assert message("x.yaml").startswith(
-        f"x.yaml:1: is no mapping at its top (got {shown}); must be a mapping of"
+        f"x.yaml:1: is not a mapping at its top (got {shown}); must be a mapping of"
     )
 
 
@@ -100,7 +100,7 @@ def test_a_file_that_is_not_utf8_names_the_byte(in_folder):
         == "x.yaml:2: is not UTF-8 text (byte 0xe8 at offset 27); save the file as UTF-8"
     )
     Path("x.yaml").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff")
-    assert message("x.yaml") == "x.yaml:1: is no text; a configuration is YAML"
+    assert message("x.yaml") == "x.yaml:1: is not text; a configuration is YAML"
 
 
 def test_a_file_that_is_too_large(in_folder):
@@ -213,7 +213,7 @@ OVERRIDE_MESSAGES = {
     "=3": "must be KEY=VALUE, such as time.dt=1e-3",
     "time..dt=3": "must be KEY=VALUE, such as time.dt=1e-3",
     f"{'a.' * 5000}b=1": "must be KEY=VALUE, such as time.dt=1e-3",
-    "time.dt.x=3": "time.dt.x: there are no keys below time.dt, it holds one value",
+    "time.dt.x=3": "time.dt.x: there are no keys below time.dt, which holds one value",
     "seed=!!python/object:os.system x": (
         "seed: tags such as 'tag:yaml.org,2002:python/object:os.system' are not allowed; write "
         "the plain value"

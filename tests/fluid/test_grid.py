@@ -43,7 +43,7 @@ def test_an_axis_is_periodic_at_both_faces_or_at_none():
 
 def test_unknown_conditions_and_missing_faces_are_refused():
     with pytest.raises(
-        ValueError, match="'sticky' is no condition .* free-slip, no-slip, periodic"
+        ValueError, match="'sticky' is not a boundary condition; .* free-slip, no-slip, periodic"
     ):
         Face("sticky")
     with pytest.raises(ValueError, match=f"six faces \\({FACES[0]}, .*not 2"):

@@ -19,7 +19,7 @@ SHARE = {"": 1.0, "%": 0.01}
 
 
 class Option(NamedTuple):
-    """An option of a benchmark: a flag and its value, if it is no switch, help and a default."""
+    """An option of a benchmark: a flag, its value unless it is a switch, help and a default."""
 
     flag: str
     help: str

@@ -22,7 +22,7 @@ class Rung(NamedTuple):
     """One rung.
 
     ``make(backend, problem)`` returns a run on `device`, cpu or gpu. A GPU rung compiles `kernel`,
-    the loop in C needs a compiler. `production` is no step of the ladder but what a run uses.
+    the loop in C needs a compiler. `production` is what a run uses, not a step of the ladder.
     """
 
     name: str

@@ -30,7 +30,7 @@ def sphere_of(
 
 
 def colours_at_face(slab: Slab, face: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where the cells at a face lie in colours: nowhere, if it is no wall of this slab."""
+    """Return where the cells at a face lie in colours: nowhere unless it is a wall of this slab."""
     axis, end = divmod(face, 2)
     nx, ny, _ = slab.cells
     ranges = [np.arange(nx), np.arange(ny), np.arange(slab.planes)]

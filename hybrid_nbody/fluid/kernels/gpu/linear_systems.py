@@ -204,10 +204,10 @@ class LinearSystems:
         self.single("red_black", "end_solve", self.control)
 
     def stopped(self) -> bool:
-        """Return whether a solve is done, where other ranks compute on CPUs, which end it then.
+        """Return whether a solve is done, where other ranks compute on CPUs and end it then.
 
-        Else only the device knows, and does nothing more once a solve has converged: the host does
-        not wait for it.
+        Otherwise only the device knows: once a solve has converged it does nothing more, and the
+        host does not wait for it.
         """
         done = self.slab.mixed and bool(self.backend.download(self.control[DONE : DONE + 1])[0])
         if done:

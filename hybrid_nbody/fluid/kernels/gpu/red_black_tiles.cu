@@ -5,7 +5,7 @@
 // iterations pass over the grid at once. The values that a half sweep needs of other threads are a
 // step old: x neighbours come by shuffles, those beyond a thread's rows and a warp's lanes through
 // shared memory, and one barrier a step suffices. A tile computes a skirt of 2K cells in y, and at
-// least as many in x, on each side that is no wall, and 2K planes beyond each end of its planes,
+// least as many in x, on each side that is not a wall, and 2K planes beyond each end of its planes,
 // for nothing: these cells belong to its neighbours. Therefore the result goes to another array
 // than the input.
 //

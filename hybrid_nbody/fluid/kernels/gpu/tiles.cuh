@@ -14,7 +14,7 @@
 #define LARGEST ((Real)__int_as_float(0x7f7fffff))  // of float
 
 // One tile takes the whole axis if that fits, around a periodic edge if it fits exactly. Else tiles
-// are `width` cells wide and lose `skirt` of them on each side that is no wall. Their own cells
+// are `width` cells wide and lose `skirt` of them on each side that is not a wall. Their own cells
 // begin at multiples of what is left, plus `more`, which the first and the last tile have beyond it
 // where there are walls. The last tile may reach over the end, into the padding of a row: `padded`
 // is the size with it.
