@@ -109,8 +109,9 @@ def _plan(settings: Settings, series: list[Series], everyone: Team) -> record.Pl
 
 SAME_SERIES = ("model", "kind", "exchange", "size", "sweeps")
 
-SAME_RUN = ("ranks", "model", "size", "sweeps")
-"""On one rank: there the kinds of scaling are the same, and nothing is exchanged."""
+SAME_RUN = ("ranks", "model", "exchange", "size", "sweeps")
+"""On one rank, where the kinds of scaling are the same; a ring sums in another order than an
+allgather there, too, and takes its own time."""
 
 
 def measured(settings: Settings, series: Series, team: Team, rows: list[Row], stop: Stop) -> Row:
