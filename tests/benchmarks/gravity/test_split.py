@@ -160,9 +160,16 @@ def test_on_a_gpu_and_the_cpu(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
     content = json.loads((tmp_path / "out" / "split.json").read_text())
     (found,) = content["conclusions"]
-    assert found["main_rate"] > found["cpu_rate"] > 0
-    assert 0 <= found["auto_share"] < 1
-    assert {row["main"].split(",")[0] for row in content["rows"]} == {"GPU 0"}
+    rates = (found["main_rate"], found["cpu_rate"])
+    assert min(rates) > 0
+    assert found["predicted_share"] == pytest.approx(rates[1] / sum(rates), rel=1e-12)
+    assert 0 <= found["auto_share"] <= 1
+    for row in content["rows"]:
+        assert row["main"].split(",")[0] == "GPU 0"
+        if "note" not in row:
+            assert 0 <= row["share"] <= 1
+            expected = 4096**2 / row["median_s"]
+            assert row["interactions_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_a_gpu_it_says_what_can_be_done(tmp_path):
