@@ -132,8 +132,8 @@ class Run:
         )
         self.number_of_frames = self._common_length(["time", "step", *self._fields])
         count = self._common_length([f"{DIAGNOSTICS}time", f"{DIAGNOSTICS}step", *rows])
-        names = [name.removeprefix(DIAGNOSTICS) for name in rows]
-        self.diagnostics = Diagnostics(self._read, names, count)
+        of_a_row = {name.removeprefix(DIAGNOSTICS): self._shapes[name][1:] for name in rows}
+        self.diagnostics = Diagnostics(self._read, of_a_row, count)
 
     def _common_length(self, names: list[str]) -> int:
         """Return the number of rows that all data sets have: a writer may stop between two."""

@@ -1,8 +1,8 @@
 """The frames and the diagnostics of a run, read from its file when they are accessed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-class Diagnostics(Mapping[str, Array]):
+class Diagnostics(Mapping[str, Array], dict[str, Array]):  # type: ignore[metaclass, misc]
     """The diagnostics of a run: ``diagnostics["total_energy"]`` or ``diagnostics.total_energy``.
 
     Every array is read when it is asked for: (D,) or (D, 3) float64, `step` (D,) int64. Rows have
     their own times, ``diagnostics.time``, which are not those of the frames.
+
+    Iterating gives the names of the diagnostics. `keys`, `values` and `items` are those of a table
+    with one number a row and column, where a vector has a column for each of its components, such
+    as ``momentum_x``: ``pandas.DataFrame(run.diagnostics)`` is that table. pandas takes columns
+    from a `dict` alone, which is why this is one; it cannot be changed.
 
     Attributes
     ----------
@@ -26,16 +31,62 @@ class Diagnostics(Mapping[str, Array]):
     """
 
     def __init__(
-        self, read: Callable[[str, Any], Array], names: Sequence[str], number_of_rows: int
+        self,
+        read: Callable[[str, Any], Array],
+        shapes: Mapping[str, tuple[int, ...]],
+        number_of_rows: int,
     ):
         self._read = read
-        self._names = names
+        self._names = list(shapes)
+        self._columns = dict(_columns(shapes))
         self.number_of_rows = number_of_rows
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._names:
-            raise KeyError(f"no diagnostics '{name}'; there are {', '.join(self._names) or 'none'}")
-        return self._read(f"diagnostics/{name}", slice(0, self.number_of_rows))
+        rows = slice(0, self.number_of_rows)
+        if name in self._names:
+            return self._read(f"diagnostics/{name}", rows)
+        if name in self._columns:
+            vector, place = self._columns[name]
+            return self._read(f"diagnostics/{vector}", (rows, *place))
+        raise KeyError(f"no diagnostics '{name}'; there are {', '.join(self._names) or 'none'}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or name in self._columns
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the columns of the table; see the class."""
+        return self._columns.keys()
+
+    def values(self) -> ValuesView[Array]:
+        """Return the columns of the table."""
+        return self._table().values()
+
+    def items(self) -> ItemsView[str, Array]:
+        """Return names and columns of the table."""
+        return self._table().items()
+
+    def copy(self) -> dict[str, Array]:
+        """Return the table as a `dict` of its own."""
+        return self._table()
+
+    def _table(self) -> dict[str, Array]:
+        return {name: self[name] for name in self._columns}
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("the diagnostics of a run cannot be changed; change a copy()")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
+
+    def __or__(self, other: Any) -> Any:
+        return self._table() | dict(other)
+
+    def __ror__(self, other: Any) -> Any:
+        return dict(other) | self._table()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
 
     def row(self, index: int) -> dict[str, Array]:
         """Read one row of every quantity.
@@ -79,6 +130,23 @@ class Diagnostics(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return f"Diagnostics of {self.number_of_rows} rows: {', '.join(self._names) or 'nothing'}"
+
+
+def _columns(
+    shapes: Mapping[str, tuple[int, ...]],
+) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    """Yield the name of each column, with the data set and the place in a row where it is.
+
+    Parameters
+    ----------
+    shapes : mapping of str to tuple of int
+        The shape of one row of each data set.
+    """
+    for name, shape in shapes.items():
+        letters = ["xyz" if size == 3 else list(map(str, range(size))) for size in shape]
+        for place in np.ndindex(*shape):
+            axes = [letters[axis][number] for axis, number in enumerate(place)]
+            yield "_".join([name, *axes]), (name, place)
 
 
 @dataclass(frozen=True, eq=False)
