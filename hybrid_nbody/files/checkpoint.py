@@ -160,7 +160,7 @@ class Checkpoint:
         FileError
             The file is gone or damaged, or has no such field.
         """
-        with reading(self.path), h5py.File(self.path, "r", locking=False) as file:
+        with reading(self.path), open_hdf5(self.path) as file:
             if name not in file:
                 raise FileError(f"{self.path}: a part of the state is missing: {name}")
             return _read_rows(file[name], index)

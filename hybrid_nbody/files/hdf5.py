@@ -1,5 +1,6 @@
 """Reading HDF5 files: opened without a lock, beside a writer, with one line for what is wrong."""
 
+import io
 import math
 import re
 import time
@@ -113,13 +114,33 @@ def being_written(path: str | Path) -> bool:
 
 
 def _open_unlocked(path: str | Path) -> h5py.File:
-    try:
-        return h5py.File(path, "r", locking=False)
-    except OSError as error:
-        if "file locking" not in str(error):
-            raise
-        # The writer is in this process: HDF5 then requires the same locking for both.
-        return h5py.File(path, "r")
+    """Open a file that HDF5 takes for no other open file, and never locks.
+
+    HDF5 makes all that open a file in one process share it, and demands the same locking and the
+    same rights of them: a person could neither open a run with h5py beside us, nor we one that the
+    same process writes.
+    """
+    return h5py.File(_WholeReads(path), "r")
+
+
+class _WholeReads(io.FileIO):
+    """A file whose reads return all that was asked for: h5py takes what is missing for zeros.
+
+    HDF5 holds the only reference while it is open.
+    """
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        done = 0
+        while done < len(view):
+            number = super().readinto(view[done:])
+            if not number:
+                raise OSError(f"truncated file: it ends {len(view) - done} bytes too early")
+            done += number
+        return done
+
+    def __del__(self) -> None:
+        self.close()
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -117,6 +117,26 @@ def writer(write_run):
         process.kill()
 
 
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_beside_another_open_file_in_one_process(write_run, mode):
+    """HDF5 refuses two that open a file with other locks or rights; both orders must work."""
+    path = write_run() / "trajectory.h5"
+    with h5py.File(path, mode), open_run(path) as run:
+        np.testing.assert_array_equal(run.positions(1), expected(1))
+    with open_run(path) as run, h5py.File(path, mode) as file:
+        np.testing.assert_array_equal(file["bodies/position"][1], expected(1))
+        np.testing.assert_array_equal(run.positions(1), expected(1))
+
+
+def test_a_closed_run_leaves_no_file_open(write_run):
+    path = write_run()
+    before = len(os.listdir("/proc/self/fd"))
+    with open_run(path) as run:
+        run.positions(0)
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_reading_beside_the_writer(writer):
     writer()
     with open_run("out") as run:
