@@ -74,8 +74,8 @@ def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
     Parameters
     ----------
     path : str or Path
-        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, ``#`` lines are
-        comments), or one of bodies in a plane in the course's format, see
+        A CSV table with the header row ``x,y,z,vx,vy,vz,m`` (columns in any order, perhaps ``id``
+        besides, ``#`` lines are comments), or one of bodies in a plane in the course's format, see
         `hybrid_nbody.files.bodies_csv.read_csv`; a NumPy ``.npz`` archive of ``position`` (N, 3),
         ``velocity`` (N, 3), ``mass`` (N,) and perhaps ``id`` (N,), where the ``activity_map`` of
         our exports is ignored; a trajectory, whose last frame is read; or a checkpoint.
@@ -140,8 +140,8 @@ def _is_binary(head: bytes) -> bool:
 
 
 def _read_csv(path: Path, seed: int) -> BodiesTable:
-    table = read_csv(path, seed)
-    return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy())
+    table, identities = read_csv(path, seed)
+    return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy(), identities)
 
 
 # --- NumPy ----------------------------------------------------------------------------------------

@@ -20,6 +20,12 @@ COLUMNS = ("x", "y", "z", "vx", "vy", "vz", "m")
 PLANE_COLUMNS = ("x", "y", "vx", "vy", "m")
 """Columns of a table of bodies in a plane."""
 
+ID = "id"
+"""A column that every table may have besides: whole numbers that tell the bodies apart."""
+
+MOST = 2**63
+"""Identities are below this number, and not below its negative."""
+
 RANDOM_SPEED = 0.5
 """Largest component of a random velocity; the range has the width of the unit square."""
 
@@ -42,7 +48,7 @@ class Cells:
     empty: NDArray[np.bool_]
 
 
-def read_csv(path: Path, seed: int) -> Table:
+def read_csv(path: Path, seed: int) -> tuple[Table, NDArray[np.int64] | None]:
     """Read a table of bodies.
 
     Parameters
@@ -51,7 +57,7 @@ def read_csv(path: Path, seed: int) -> Table:
         A table with the header row ``x,y,z,vx,vy,vz,m``, or in the course's format: columns
         ``x,y,vx,vy,m`` with or without a header row, where a number may end in ``f`` and an empty
         cell stands for a random number. Columns are in the order of the header; lines that start
-        with ``#`` are comments.
+        with ``#`` are comments. A header row may name a column ``id`` besides.
     seed : int
         Seed of the random numbers: those of a body depend on it and on the body's row alone.
 
@@ -59,6 +65,8 @@ def read_csv(path: Path, seed: int) -> Table:
     -------
     (N, 7) array of float64
         Position, velocity and mass of each body.
+    (N,) array of int64, or None
+        The identities of the bodies, if the table has them.
 
     Raises
     ------
@@ -70,16 +78,20 @@ def read_csv(path: Path, seed: int) -> Table:
     where = f"{path}:{number}"
     cells = _cells(line)
     layout = SPACE if SPACE.owns(cells) else PLANE
+    columns: Sequence[str]
     titled = bool(set(cells) & set(COLUMNS))
+    names = _header(where, cells, layout.columns) if titled else []
+    identities = Identities(names)
     rows = Rows()
     if titled:
-        columns = _header(where, cells, layout.columns)
+        columns = [name for name in names if name != ID]
     else:
         columns = layout.untitled(where, line, cells)
-        rows.add(layout.row(where, columns, line))
+        rows.add(layout.row(where, columns, cells))
     for number, line in lines:
-        rows.add(layout.row(f"{path}:{number}", columns, line))
-    return layout.complete(rows.cells(columns, layout.columns), seed)
+        where = f"{path}:{number}"
+        rows.add(layout.row(where, columns, identities.taken(where, _cells(line))))
+    return layout.complete(rows.cells(columns, layout.columns), seed), identities.found
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -112,7 +124,7 @@ def _header(where: str, names: list[str], columns: tuple[str, ...]) -> Sequence[
     """Return the names of a header row after checking that it has every column once."""
     wanted = ",".join(columns)
     for name in names:
-        if name not in columns:
+        if name not in (*columns, ID):
             raise InputError(f"{where}: unknown column '{short(name)}'; the columns are {wanted}")
         if names.count(name) > 1:
             raise InputError(f"{where}: column '{name}' appears {names.count(name)} times")
@@ -122,6 +134,52 @@ def _header(where: str, names: list[str], columns: tuple[str, ...]) -> Sequence[
             f"{where}: missing column {', '.join(map(repr, missing))}; the columns are {wanted}"
         )
     return names
+
+
+class Identities:
+    """The column of identities of a table, which float64 would not hold.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._place = names.index(ID) if ID in names else None
+        self._columns = len(names)
+        self._found = array("q")
+
+    @property
+    def found(self) -> NDArray[np.int64] | None:
+        """Return the identities taken so far; None without such a column."""
+        return None if self._place is None else np.array(self._found, dtype=np.int64)
+
+    def taken(self, where: str, cells: list[str]) -> list[str]:
+        """Return the other cells of a row."""
+        if self._place is None:
+            return cells
+        if len(cells) > self._columns:
+            raise too_many_cells(where, cells, self._columns)
+        if self._place >= len(cells):
+            raise InputError(f"{where}: column '{ID}': missing")
+        self._found.append(_identity(where, cells.pop(self._place)))
+        return cells
+
+
+def _identity(where: str, cell: str) -> int:
+    digits = cell.lstrip("+-")
+    is_whole = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    if not is_whole or len(cell) - len(digits) > 1:
+        raise InputError(f"{where}: column '{ID}': not a whole number (got '{short(cell)}')")
+    if not -MOST <= int(cell) < MOST:
+        raise InputError(f"{where}: column '{ID}': beyond 64 bits (got '{short(cell)}')")
+    return int(cell)
+
+
+def too_many_cells(where: str, cells: Sequence[str], columns: int) -> InputError:
+    """Return the error of a row that is longer than the header."""
+    return InputError(f"{where}: {len(cells)} cells, but the header has {columns} columns")
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -178,19 +236,17 @@ class Layout:
     number: Callable[[str], float | None]
     complete: Callable[[Cells, int], Table]
 
-    def row(self, where: str, columns: Sequence[str], line: str) -> Sequence[float | None]:
+    def row(self, where: str, columns: Sequence[str], cells: list[str]) -> Sequence[float | None]:
         """Return the numbers of a line, or raise an InputError that names line and column."""
-        cells = _cells(line)
         if len(cells) > len(columns):
-            raise InputError(
-                f"{where}: {len(cells)} cells, but the header has {len(columns)} columns"
-            )
+            raise too_many_cells(where, cells, len(columns))
         try:
             numbers = [float(cell) for cell in cells]
         except ValueError:
             numbers = []
         row: Sequence[float | None] = numbers
-        if len(numbers) != len(columns) or "_" in line or not all(map(math.isfinite, numbers)):
+        is_plain = len(numbers) == len(columns) and "_" not in "".join(cells)
+        if not is_plain or not all(map(math.isfinite, numbers)):
             row = self._slowly(where, columns, cells)
         mass = row[columns.index("m")]
         if mass is not None and mass < 0:
@@ -244,7 +300,7 @@ def _is_in_space(cells: list[str]) -> bool:
     """Return whether a first line is neither a header nor a row of bodies in a plane."""
     is_header = bool(set(cells) & set(COLUMNS))
     if is_header:
-        return not set(cells) <= set(PLANE_COLUMNS)
+        return not set(cells) <= {*PLANE_COLUMNS, ID}
     return len(cells) != len(PLANE_COLUMNS)
 
 

@@ -46,6 +46,37 @@ def test_columns_in_the_order_of_the_header(bodies_of):
     np.testing.assert_array_equal(bodies_of("m,vy,vx,y,x\n5,4,3,2,1f\n"), [[1, 2, 0, 3, 4, 0, 5]])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,x,y,z,vx,vy,vz,m\n9007199254740993,1,2,3,4,5,6,7\n-2,1,2,3,4,5,6,7\n",
+        "x,y,vx,vy,m,id\n1,2f,,,7,9007199254740993\n1,2,,,7,-2\n",
+    ],
+)
+def test_identities_beside_the_numbers(in_folder, text):
+    """To the last digit, which float64 would lose."""
+    (in_folder / "flat.csv").write_text(text)
+    bodies = read_bodies("flat.csv")
+    np.testing.assert_array_equal(bodies.id, np.array([9007199254740993, -2]))
+    np.testing.assert_array_equal(bodies.mass, [7, 7])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1,2,3,4,5,6,7,1.0", "column 'id': not a whole number (got '1.0')"),
+        ("1,2,3,4,5,6,7,", "column 'id': not a whole number (got '')"),
+        ("1,2,3,4,5,6,7,--1", "column 'id': not a whole number (got '--1')"),
+        ("1,2,3,4,5,6,7,9223372036854775808", "beyond 64 bits (got '9223372036854775808')"),
+        ("1,2,3,4,5,6,7", "column 'id': missing"),
+        ("1,2,3,4,5,6,7,8,9", "9 cells, but the header has 8 columns"),
+    ],
+)
+def test_identities_that_are_none(refusal_of, row, message):
+    found = refusal_of(f"x,y,z,vx,vy,vz,m,id\n{row}\n")
+    assert found.startswith("flat.csv:2: ") and found.endswith(message)
+
+
 def test_empty_cells_are_drawn_from_the_seed(bodies_of):
     text = ",,,,\n" * 3 + "0.5,,,0,\n"
     table, again, other = bodies_of(text), bodies_of(text), bodies_of(text, seed=2)

@@ -10,7 +10,7 @@ import numpy as np
 from hybrid_nbody.analysis.export.source import Source
 from hybrid_nbody.files.views import Array
 
-BYTES_OF_A_ROW = 7 * 25
+BYTES_OF_A_ROW = 8 * 25
 """Bytes of a row at most: a float64 takes up to 24 characters, and a separator."""
 
 ROWS = 1 << 14
@@ -30,20 +30,23 @@ def write_csv(source: Source, path: Path) -> None:
     (frame,) = source.frames
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"# {' '.join(source.title.split())}\n" if source.title.strip() else "")
-        file.write(
-            f"# time {float(source.time[frame])!r}, step {source.step[frame]}\nx,y,z,vx,vy,vz,m\n"
-        )
+        file.write(f"# time {float(source.time[frame])!r}, step {source.step[frame]}\n")
+        file.write("x,y,z,vx,vy,vz,m,id\n")
         for rows in _rows(source, frame):
             # repr is the shortest text that becomes the same float64 again
             file.writelines(",".join(map(repr, row)) + "\n" for row in rows)
 
 
-def _rows(source: Source, frame: int) -> Iterator[list[list[float]]]:
+def _rows(source: Source, frame: int) -> Iterator[list[tuple[float | int, ...]]]:
     positions, velocities = (source.fields[name].blocks(frame) for name in ("position", "velocity"))
     for (first, position), (_, velocity) in zip(positions, velocities, strict=True):
-        mass = source.constants["mass"][first : first + len(position)]
-        table = np.column_stack([position, velocity, mass])
-        yield from (table[start : start + ROWS].tolist() for start in range(0, len(table), ROWS))
+        own = slice(first, first + len(position))
+        table = np.column_stack([position, velocity, source.constants["mass"][own]])
+        identities = source.constants["id"][own]
+        for start in range(0, len(table), ROWS):
+            piece = slice(start, start + ROWS)
+            columns = [*table[piece].T.tolist(), identities[piece].tolist()]
+            yield list(zip(*columns, strict=True))
 
 
 # --- NumPy ----------------------------------------------------------------------------------------

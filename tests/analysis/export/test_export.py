@@ -37,13 +37,12 @@ def test_bodies_come_back_to_the_bit(cluster, format, frame):
         np.testing.assert_array_equal(bodies.position, run.positions(frame))
         np.testing.assert_array_equal(bodies.velocity, run.velocities(frame))
         np.testing.assert_array_equal(bodies.mass, run.mass)
-        if format == "npz":
-            np.testing.assert_array_equal(bodies.id, run.id)
+        np.testing.assert_array_equal(bodies.id, run.id)
 
 
 def test_a_table_says_when_it_is(cluster):
     lines = export_run(cluster, "csv", "bodies.csv", 1).read_text().splitlines()
-    assert lines[:3] == ["# Test", "# time 0.5, step 10", "x,y,z,vx,vy,vz,m"]
+    assert lines[:3] == ["# Test", "# time 0.5, step 10", "x,y,z,vx,vy,vz,m,id"]
     assert len(lines) == 53
 
 
