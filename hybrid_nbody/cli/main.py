@@ -10,12 +10,14 @@ from hybrid_nbody import __version__
 from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS, NAMES
 from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
+from hybrid_nbody.parallel.launchers import promised_ranks
 from hybrid_nbody.run.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from hybrid_nbody.cli.early import EarlySignals
     from hybrid_nbody.parallel.communicator import Communicator
 
 BY_CTRL_C = "stopped by Ctrl-C"
@@ -73,17 +75,27 @@ def _description() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
+    early = _note_signals() if promised_ranks() > 1 else None
     try:
         words = _with_command(sys.argv[1:] if arguments is None else arguments)
         parsed = parser(word=words[0] if words else "").parse_args(words)
         command: Command = parsed.carried_out_by
         if parsed.mpi and command.on_ranks is not None:
-            return _with_mpi(command.on_ranks, parsed)
+            return _with_mpi(command.on_ranks, parsed, early)
         assert command.alone is not None
+        if early:
+            early.end()
         return _alone(command.alone, parsed)
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
         return STOPPED_EARLY
+
+
+def _note_signals() -> "EarlySignals":
+    """Return what notes signals until all ranks have started, and begin with it."""
+    from hybrid_nbody.cli.early import EarlySignals
+
+    return EarlySignals().__enter__()
 
 
 def _with_command(words: Sequence[str]) -> list[str]:
@@ -111,13 +123,19 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
         return _complain(FileError(str(error)))
 
 
-def _with_mpi(function: Callable[[Namespace, "Communicator"], int], parsed: Namespace) -> int:
+def _with_mpi(
+    function: Callable[[Namespace, "Communicator"], int],
+    parsed: Namespace,
+    early: "EarlySignals | None",
+) -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.parallel import communicator
 
     ranks: Communicator | None = None
     try:
         ranks = communicator.start_mpi()
+        if early and (name := early.agreed(ranks)):
+            return _stopped(name, ranks)
         return _call(function, parsed, ranks)
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
@@ -132,6 +150,14 @@ def _with_mpi(function: Callable[[Namespace, "Communicator"], int], parsed: Name
             return _unexpected(error)
         communicator.abort(error, 1)
     raise AssertionError("abort ends this process")
+
+
+def _stopped(signal_name: str, ranks: "Communicator") -> int:
+    """End all ranks because of a signal that came before they had started."""
+    if ranks.is_root:
+        by = BY_CTRL_C if signal_name == "SIGINT" else f"stopped by {signal_name}"
+        print(f"hybrid_nbody: {by}", file=sys.stderr, flush=True)
+    return STOPPED_EARLY
 
 
 def _end_of_all(error: HybridNBodyError, ranks: "Communicator | None") -> int:

@@ -15,20 +15,13 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import HybridNBodyError, InputError
+from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI
 from hybrid_nbody.parallel.waiting import wait
 
 T = TypeVar("T")
 
 COMPILE_SECONDS = 600.0
 """Seconds that one rank may compile kernels before the others warn: slow machines take minutes."""
-
-# Of each launcher: the environment variables with the number of ranks and the rank of a process.
-OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
-LAUNCHERS = (
-    ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
-    OPEN_MPI,
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
-)
 
 MESSAGE_SECONDS = 0.5
 """Time that mpirun is given to pass a last message on before it ends the ranks."""

@@ -1,0 +1,17 @@
+"""What the launchers of MPI programs tell the processes that they start."""
+
+import os
+
+# Of each launcher: the environment variables with the number of ranks and the rank of a process.
+OPEN_MPI = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun")
+LAUNCHERS = (
+    ("PMI_SIZE", "PMI_RANK", "MPICH's mpirun"),
+    OPEN_MPI,
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
+)
+
+
+def promised_ranks() -> int:
+    """Return the number of ranks that a launcher says it has started; 1 without a launcher."""
+    words = [os.environ.get(size, "") for size, _, _ in LAUNCHERS]
+    return max([1, *(int(word) for word in words if word.isdecimal())])

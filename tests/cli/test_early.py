@@ -1,0 +1,47 @@
+"""A signal to one rank before MPI has started ends all ranks together."""
+
+import pytest
+
+ONE_RANK_IS_INTERRUPTED = """
+import os, signal, sys
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.parallel import communicator
+
+start = communicator.start_mpi
+
+def interrupted():
+    if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == sys.argv[1]:
+        os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+    return start()
+
+communicator.start_mpi = interrupted
+sys.exit(main(sys.argv[3:]))
+"""
+
+CONFIG = """\
+model: nbody
+bodies: {kind: figure-eight}
+time: {dt: 1e-3, steps: 5}
+compute: {backend: cpu, threads: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rank", "name", "said"), [(1, "SIGINT", "Ctrl-C"), (0, "SIGTERM", "SIGTERM")]
+)
+def test_a_signal_to_one_rank_before_mpi_starts_ends_all(tmp_path, mpirun, rank, name, said):
+    (tmp_path / "job.yaml").write_text(CONFIG)
+    words = (rank, name, "run", "job.yaml")
+    result = mpirun(2, "-c", ONE_RANK_IS_INTERRUPTED, *words, cwd=tmp_path, timeout=60)
+    assert result.returncode == 75, result.stdout + result.stderr
+    assert result.stderr.count(f"hybrid_nbody: stopped by {said}") == 1
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
+@pytest.mark.parametrize("command", ["run job.yaml", "info job.yaml"])
+def test_afterwards_signals_do_what_they_do_elsewhere(tmp_path, mpirun, command):
+    (tmp_path / "job.yaml").write_text(CONFIG)
+    result = mpirun(2, "-m", "hybrid_nbody", *command.split(), cwd=tmp_path, timeout=60)
+    assert (result.returncode == 0) == (command == "run job.yaml")
+    assert "stopped by" not in result.stderr
