@@ -1,15 +1,16 @@
 """Describing a file or the directory of a run as text for the terminal."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.analysis.presentation import Facts, PresentedModel, presented
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.files.checkpoint import SEAL_START, open_checkpoint
-from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, check_regular_file, reading
+from hybrid_nbody.files.checkpoint import SEAL_START, checkpoint_path, open_checkpoint
+from hybrid_nbody.files.hdf5 import ATTEMPTS, SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
 from hybrid_nbody.files.run import Run, find_trajectory, open_run
 from hybrid_nbody.files.views import Array
@@ -94,11 +95,27 @@ def _describe_directory(path: Path, models: Mapping[str, PresentedModel]) -> str
     checkpoints = sorted(path.glob(CHECKPOINT_FILES))
     if not (path / TRAJECTORY_FILE).exists() and not checkpoints:
         find_trajectory(path)  # says what the directory holds instead
-    files = [entry for entry in path.iterdir() if entry.is_file()]
     lines = [f"{path}: the output of a run", *_lines_of_trajectory(path / TRAJECTORY_FILE, models)]
-    lines += _listed("checkpoints", [_line_of_checkpoint(file) for file in checkpoints] or ["none"])
-    size = sum(file.stat().st_size for file in files)
-    return "\n".join([*lines, _line("size", f"{readable_size(size)} in {len(files)} files")])
+    lines += _listed("checkpoints", _lines_of_checkpoints(path) or ["none"])
+    sizes = list(_sizes_of_files(path))
+    return "\n".join([*lines, _line("size", f"{readable_size(sum(sizes))} in {len(sizes)} files")])
+
+
+def _lines_of_checkpoints(folder: Path) -> list[str]:
+    """Return a line on each checkpoint that is there; a run may remove them all the time."""
+    for _ in range(ATTEMPTS):
+        lines = [_line_of_checkpoint(file) for file in sorted(folder.glob(CHECKPOINT_FILES))]
+        if any(lines) or not lines:
+            break
+    return [line for line in lines if line]
+
+
+def _sizes_of_files(folder: Path) -> Iterator[int]:
+    """Yield the size of each file of a folder, less those that go meanwhile."""
+    for entry in folder.iterdir():
+        with suppress(FileNotFoundError):
+            if entry.is_file():
+                yield entry.stat().st_size
 
 
 def _lines_of_trajectory(path: Path, models: Mapping[str, PresentedModel]) -> list[str]:
@@ -217,11 +234,13 @@ def _lines_of_checkpoint(path: Path, models: Mapping[str, PresentedModel]) -> li
 
 
 def _line_of_checkpoint(path: Path) -> str:
+    """Return a line on a checkpoint; empty if it has been removed."""
     try:
         found, _ = _read_checkpoint(path, {})
     except HybridNBodyError as error:
-        return f"{path.name}  cannot be used: {_reason(path, error)}"
-    return f"{path.name}  time {found['time']:g}, step {found['step']}"
+        return f"{path.name}  cannot be used: {_reason(path, error)}" if path.exists() else ""
+    renamed = "" if path == checkpoint_path(path.parent, found["step"]) else ", under another name"
+    return f"{path.name}  time {found['time']:g}, step {found['step']}{renamed}"
 
 
 def _read_checkpoint(

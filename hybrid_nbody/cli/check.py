@@ -91,7 +91,8 @@ def _output(
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
     found = [("output", f"{folder}: {files}")]
     if directory.files_of_a_run(folder):
-        found.append(("note", f"{folder} holds a run already: resume it, or run with --overwrite"))
+        resume = "resume it, or " if checkpoints(folder) else ""
+        found.append(("note", f"{folder} holds a run already: {resume}run with --overwrite"))
     return found
 
 

@@ -152,6 +152,11 @@ class Checkpoint:
     number: int
     scalars: Mapping[str, float]
 
+    @property
+    def step(self) -> int:
+        """Return the step of the state."""
+        return int(self.scalars["step"])
+
     def rows(self, name: str, index: Index) -> NDArray[Any]:
         """Return the global rows `index` of a field, in that order; each rank reads its own.
 
@@ -198,7 +203,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
-    """Return the newest checkpoint that is whole, and a warning for each newer one that is not.
+    """Return the newest checkpoint that is whole, and a warning for each later name that is not it.
+
+    The step inside a checkpoint counts, not that of its name.
 
     Raises
     ------
@@ -206,16 +213,29 @@ def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:
         None is whole; the message says what is wrong with each.
     """
     warnings: list[str] = []
+    found: list[Checkpoint] = []
     for path in checkpoints(folder):
         try:
-            return load_checkpoint(path), warnings
+            saved = load_checkpoint(path)
         except FileError as error:
             warnings.append(str(error))
+            continue
+        found.append(saved)
+        if saved.path == checkpoint_path(folder, saved.step):
+            break
+        warnings.append(misnamed(saved.path, saved.step))
+    if found:
+        return max(found, key=lambda saved: saved.step), warnings
     if not warnings:
         raise FileError(
             f"{folder}: no checkpoint to resume from: there is no {CHECKPOINT_FILES} in it"
         )
     raise FileError("\n  ".join([f"{folder}: no checkpoint to resume from", *warnings]))
+
+
+def misnamed(path: Path, step: int) -> str:
+    """Return the warning on a checkpoint that was given the name of another step."""
+    return f"{path}: it holds step {step}, which is not the step of its name"
 
 
 def _number_of_rows(file: h5py.File) -> int:

@@ -1,6 +1,7 @@
 """Reading HDF5 files: opened without a lock, beside a writer, with one line for what is wrong."""
 
 import io
+import itertools
 import math
 import re
 import time
@@ -28,6 +29,9 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 ATTEMPTS = 5
 """Number of attempts to read a file that may be in the middle of a flush."""
+
+LAST_ATTEMPTS = 15
+"""Number of further attempts, without waiting for a moment in which nobody writes."""
 
 PAUSE = 0.02
 """Seconds between these attempts."""
@@ -80,15 +84,17 @@ def patiently(path: str | Path, action: Callable[[], T], last: Callable[[], T] |
     action : callable
         May raise OSError, RuntimeError or KeyError.
     last : callable, optional
-        The last attempt, in place of `action`.
+        The last attempts, in place of `action`.
     """
-    for _ in range(ATTEMPTS - 1):
+    for attempt in itertools.count(1):
         try:
-            return action()
+            return action() if attempt < ATTEMPTS else (last or action)()
         except (OSError, RuntimeError, KeyError):
+            if attempt >= ATTEMPTS + LAST_ATTEMPTS:
+                raise
             if not being_written(path):
                 break
-            time.sleep(PAUSE)
+        time.sleep(PAUSE)
     return (last or action)()
 
 

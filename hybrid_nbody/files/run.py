@@ -275,9 +275,9 @@ class Run:
     @property
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the file: program_version, title, model, ranks, backend, …"""
-        file = self._source.handle
+        self._source.check_open()
         with reading(self.path):
-            return attributes(file)
+            return patiently(self.path, lambda: attributes(self._source.handle))
 
     @property
     def title(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hybrid_nbody.errors import InputError
+from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
@@ -73,6 +73,12 @@ def _existing_part(folder: Path) -> Path:
 def _check_contents(folder: Path, overwrite: bool) -> None:
     """Check that nothing in a folder would be lost."""
     if files_of_a_run(folder):
+        if not overwrite and not checkpoints(folder):
+            raise InputError(
+                f"output.directory: {folder} holds a run that ended before its first checkpoint, "
+                "which cannot be resumed; give --overwrite to replace it, or choose another "
+                "directory"
+            )
         if not overwrite:
             raise InputError(
                 f"output.directory: {folder} holds a run already; continue it with "
@@ -147,7 +153,7 @@ def require_run(folder: Path) -> None:
     InputError
         It does not.
     FileError
-        It cannot be read.
+        It cannot be read, or there is no checkpoint in it.
     """
     with file_errors(folder, "reading the directory"):
         if folder.is_file():
@@ -156,6 +162,11 @@ def require_run(folder: Path) -> None:
             raise InputError(f"{folder}: no such directory")
         if not files_of_a_run(folder):
             raise InputError(f"{folder}: holds no run of hybrid_nbody")
+        if not checkpoints(folder):
+            raise FileError(
+                f"{folder}: no checkpoint to resume from: the run ended before its first one; "
+                "start it again: hybrid-nbody run FILE --overwrite"
+            )
 
 
 def _advice(path: Path) -> str:
@@ -169,10 +180,16 @@ def _advice(path: Path) -> str:
 
 def put_aside(path: Path, aside: Path) -> None:
     """Rename a file, if it exists, to `aside` or to the next name that is free."""
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = aside.with_name(f"{path.stem}.damaged-{number}.h5")
     with file_errors(path, "renaming"):
         if path.exists():
-            path.rename(aside)
+            path.rename(free_name(aside))
+
+
+def free_name(path: Path) -> Path:
+    """Return a path, or the next one with a number that is free: ``a.h5``, ``a-2.h5``, …"""
+    name = path.stem
+    number = 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"{name}-{number}{path.suffix}")
+    return path

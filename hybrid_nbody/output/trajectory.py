@@ -1,7 +1,7 @@
 """Writing ``trajectory.h5``: frames and rows of diagnostics, flushed one by one."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files.atomic import file_errors, reason, system_error
+from hybrid_nbody.files.hdf5 import open_hdf5, reading
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.parallel.communicator import Communicator
@@ -55,6 +56,7 @@ class Trajectory:
         self.path = path
         self.communicator = communicator
         self.file: Any = None  # an h5py.File, on the root, while it is open
+        self._unmeasured: list[str] = []  # data sets of diagnostics that the model does not know
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -85,11 +87,29 @@ class Trajectory:
             dataset = hdf5.growing(self.file, field.name, field.shape, field.dtype)
             hdf5.describe(dataset, field.units, field.description)
         for name, quantity in model.quantities.items():
-            dataset = hdf5.growing(self.file, DIAGNOSTICS + name, _row_shape(quantity), "f8")
-            hdf5.describe(dataset, quantity.units, quantity.description)
+            self._create_diagnostic(name, quantity)
 
-    def reopen(self, model: Model, header: Mapping[str, object]) -> None:
+    def _create_diagnostic(self, name: str, quantity: Quantity) -> h5py.Dataset:
+        dataset = hdf5.growing(self.file, DIAGNOSTICS + name, _row_shape(quantity), "f8")
+        hdf5.describe(dataset, quantity.units, quantity.description)
+        return dataset
+
+    def reopen(
+        self, model: Model, header: Mapping[str, object], without: Collection[str] = ()
+    ) -> None:
         """Open the file of a resumed run and remove every row after the step of `model`.
+
+        A diagnostic that the file does not hold yet gets a data set, NaN in the rows so far; one
+        that the model does not know gets NaN from here on.
+
+        Parameters
+        ----------
+        model : Model
+            At the state to go on from.
+        header : mapping
+            New attributes of the file.
+        without : collection of str
+            `FRAMES` or `DIAGNOSTICS`, of which the row of this very step is removed, too.
 
         Raises
         ------
@@ -98,16 +118,36 @@ class Trajectory:
         FileError
             On every rank, if the file cannot be opened for another reason.
         """
-        self.communicator.on_root(lambda: self._reopen(model, header))
+        self.communicator.on_root(lambda: self._reopen(model, header, without))
 
-    def _reopen(self, model: Model, header: Mapping[str, object]) -> None:
+    def _reopen(self, model: Model, header: Mapping[str, object], without: Collection[str]) -> None:
         self.file = self._open()
-        try:
+        with self._closed_if_damaged():
             self._check_holds(model)
+            self._add_missing(model)
             hdf5.write_attributes(self.file, header)
-            for prefix in (FRAMES, DIAGNOSTICS):
-                self._remove_rows_after(model.step, prefix)
+            self._cut(model.step, without)
             self.file.flush()
+
+    def cut(self, step: int, without: Collection[str] = ()) -> None:
+        """Remove every row after a step from a file that is not open; errors as in `reopen`."""
+        self.communicator.on_root(lambda: self._cut_and_close(step, without))
+
+    def _cut_and_close(self, step: int, without: Collection[str]) -> None:
+        self.file = self._open()
+        with self._closed_if_damaged():
+            self._cut(step, without)
+        self.close()
+
+    def _cut(self, step: int, without: Collection[str]) -> None:
+        for prefix in (FRAMES, DIAGNOSTICS):
+            self._remove_rows_after(step - (prefix in without), prefix)
+
+    @contextmanager
+    def _closed_if_damaged(self) -> Iterator[None]:
+        """Turn what HDF5 raises on damaged tables into an error that names the file."""
+        try:
+            yield
         except UNREADABLE as error:
             with suppress(*UNREADABLE):
                 self.file.close()
@@ -128,14 +168,48 @@ class Trajectory:
             raise DamagedFileError(f"{self.path}: {_damage(error)}") from error
 
     def _check_holds(self, model: Model) -> None:
-        """Raise KeyError if a data set is missing or has rows of another shape."""
+        """Raise KeyError if a data set has rows of another shape, or one of frames is missing."""
         shapes = {field.name: field.shape for field in fields_of(model, *FRAME_ROLES)}
         for name, quantity in model.quantities.items():
-            shapes[DIAGNOSTICS + name] = _row_shape(quantity)
+            if DIAGNOSTICS + name in self.file:
+                shapes[DIAGNOSTICS + name] = _row_shape(quantity)
         for name, shape in shapes.items():
             found = self.file[name].shape[1:]
             if found != shape:
                 raise KeyError(f"{name} has rows of shape {found}, not {shape}")
+
+    def _add_missing(self, model: Model) -> None:
+        """Create the data sets of diagnostics that the file does not hold yet, NaN so far."""
+        rows = len(self.file[f"{DIAGNOSTICS}step"])
+        for name, quantity in model.quantities.items():
+            if DIAGNOSTICS + name not in self.file:
+                hdf5.reserve(self.file, BYTES_PER_DIAGNOSTICS_ROW + 8 * rows * quantity.components)
+                dataset = self._create_diagnostic(name, quantity)
+                dataset.resize(rows, axis=0)
+                dataset[...] = np.nan
+        known = {f"/{DIAGNOSTICS}{name}" for name in ("step", "time", *model.quantities)}
+        datasets = self._growing_datasets(DIAGNOSTICS)
+        self._unmeasured = [found.name for found in datasets if found.name not in known]
+
+    def take_diagnostics(self, path: Path, model: Model) -> None:
+        """Copy the diagnostics that another trajectory holds into this new one.
+
+        Raises
+        ------
+        FileError
+            On every rank, if the other one cannot be read.
+        """
+        self.communicator.on_root(lambda: self._take_diagnostics(path, model))
+
+    def _take_diagnostics(self, path: Path, model: Model) -> None:
+        with open_hdf5(path) as source, reading(path):
+            names = [DIAGNOSTICS + name for name in ("time", *model.quantities, "step")]
+            rows = len(source[f"{DIAGNOSTICS}step"])
+            hdf5.reserve(self.file, BYTES_PER_DIAGNOSTICS_ROW + len(names) * 24 * rows)
+            for name in names:
+                self.file[name].resize(rows, axis=0)
+                self.file[name][...] = source[name][:rows] if name in source else np.nan
+        self._flush()
 
     def _remove_rows_after(self, step: int, prefix: str) -> None:
         """Remove the rows after a step from the data sets of frames or of diagnostics."""
@@ -178,6 +252,8 @@ class Trajectory:
         if self.communicator.is_root:
             for name, value in values.items():
                 self._append(DIAGNOSTICS + name, row, value)
+            for name in self._unmeasured:
+                self._append(name, row, np.nan)
         self._finish_row(DIAGNOSTICS, row, model)
 
     def _new_row(self, prefix: str, model: Model, size: int) -> int | None:

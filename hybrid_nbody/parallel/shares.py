@@ -15,9 +15,7 @@ CHANGEABLE = (
     "time.steps",
     "time.wall_limit",
     "compute",
-    "output.trajectory",
-    "output.diagnostics",
-    "output.checkpoint",
+    "output",
 )
 """Keys that ``resume --set`` may change whatever the model: they leave the physics as it is."""
 

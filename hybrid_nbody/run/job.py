@@ -167,13 +167,7 @@ class Job:
             self.rebalancer.look(self.simulation)
 
     def _when(self, every: Every | None) -> list[Schedule]:
-        """Return the schedule of an output section, in a list that is empty if it is off."""
-        if every is None:
-            return []
-        if every.every_steps is not None:
-            return [EverySteps(every.every_steps)]
-        assert every.every_time is not None  # the schema asks for exactly one of the two
-        return [EveryTime(every.every_time, self.config.time.dt)]
+        return when(every, self.config.time.dt)
 
     def run(self, saved_step: int | None) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
@@ -224,6 +218,16 @@ class Job:
         if not self.simulation.signalled:
             return "time.wall_limit"
         return self.simulation.signals.received or "a signal to another rank"
+
+
+def when(every: Every | None, dt: float) -> list[Schedule]:
+    """Return the schedule of an output section, in a list that is empty if it is off."""
+    if every is None:
+        return []
+    if every.every_steps is not None:
+        return [EverySteps(every.every_steps)]
+    assert every.every_time is not None  # the schema asks for exactly one of the two
+    return [EveryTime(every.every_time, dt)]
 
 
 def _and_at_the_end(schedules: list[Schedule], last: Schedule) -> Schedule:

@@ -10,13 +10,14 @@ from typing import Any
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
-from hybrid_nbody.errors import DamagedFileError, InputError
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
+from hybrid_nbody.run.continuation import continue_trajectory
 from hybrid_nbody.run.contract import Builder
 from hybrid_nbody.run.job import Job, RunContext
 from hybrid_nbody.run.models import MODELS
@@ -197,13 +198,15 @@ def resume(
     """
     log = open_log(communicator)
     with StopSignals(_acknowledging(communicator)) as signals:
-        config, saved, warnings = communicator.on_root(lambda: _saved_run(folder, overrides))
+        config, before, saved, warnings = communicator.on_root(
+            lambda: _saved_run(folder, overrides)
+        )
         builder = MODELS[config.model].builder(config, communicator)
         builder.check()
         with preparing(log):
             setup = builder.restored(saved)
         for warning in warnings:
-            log.say(f"warning: {warning}; the checkpoint before it is used")
+            log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)
         context = RunContext(folder, communicator, log, started, signals)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
@@ -211,30 +214,35 @@ def resume(
         at = f"step {job.model.step}, t = {job.model.time:g}"
         log.say(f"resuming {folder} at {at}, from {saved.path.name}")
         log.open(folder / directory.LOG)
-        _continue_trajectory(job)
+        continue_trajectory(job, before)
         return job.run(saved_step=job.model.step)
 
 
 def _saved_run(
     folder: Path, overrides: Sequence[str]
-) -> tuple[ModelConfig, Checkpoint, Sequence[str]]:
-    """Return configuration, checkpoint and warnings of a run to be resumed."""
+) -> tuple[ModelConfig, ModelConfig, Checkpoint, Sequence[str]]:
+    """Return configuration, that of the checkpoint, checkpoint and warnings of a run to resume."""
     directory.require_run(folder)
     directory.lock(folder)
     saved, warnings = load_newest(folder)
     source = str(saved.path)
-    model = loader.loads(saved.config, source, models=MODELS).model
-    _refuse_changed_physics(overrides, MODELS[model].changeable)
+    before = loader.loads(saved.config, source, models=MODELS)
+    _refuse_changed_physics(overrides, MODELS[before.model].changeable)
     config = loader.loads(saved.config, source, overrides, models=MODELS)
     output = config.output.model_copy(update={"directory": str(folder)})
     config = config.model_copy(update={"output": output})
-    _refuse_an_end_in_the_past(config, int(saved.scalars["step"]))
-    return config, saved, warnings
+    _refuse_an_end_in_the_past(config, saved.step)
+    return config, before, saved, warnings
 
 
 def _refuse_changed_physics(overrides: Sequence[str], changeable: Sequence[str]) -> None:
     for override in overrides:
         key = override.split("=")[0].strip()
+        if key == "output.directory":
+            raise InputError(
+                f"--set {override}: a resumed run stays in its directory; to move the run, rename "
+                "that directory while the run is stopped"
+            )
         if not any(key == name or key.startswith(f"{name}.") for name in changeable):
             allowed = ", ".join(changeable)
             raise InputError(f"--set {override}: a resumed run can only change {allowed}")
@@ -246,24 +254,3 @@ def _refuse_an_end_in_the_past(config: ModelConfig, step: int) -> None:
             f"time: the run is at step {step} already, past the end asked for "
             f"({config.time.total_steps} steps); give a later time.end or time.steps"
         )
-
-
-def _continue_trajectory(job: Job) -> None:
-    """Cut the trajectory back to the checkpoint.
-
-    A damaged one is kept aside, and a new one begun.
-    """
-    communicator = job.communicator
-    path = job.trajectory.path
-    if not communicator.on_root(path.exists):
-        job.log.say(f"warning: {path} is gone; a new trajectory begins here")
-        job.trajectory.create(job.model, job.header)
-        return
-    try:
-        job.trajectory.reopen(job.model, job.header)
-    except DamagedFileError as error:
-        aside = path.with_suffix(".damaged.h5")
-        kept = f"it is kept as {aside.name}, and a new trajectory begins here"
-        job.log.say(f"warning: {error}; {kept}")
-        communicator.only_on_root(lambda: directory.put_aside(path, aside))
-        job.trajectory.create(job.model, job.header)

@@ -232,6 +232,19 @@ def test_one_before_the_damaged_ones_is_loaded_and_each_of_them_is_named(three, 
     ] == expected
 
 
+@pytest.mark.parametrize(
+    ("renamed", "newest", "named"),
+    [(10, 30, ["holds step 10,"]), (30, 30, ["holds step 30,"])],
+)
+def test_the_step_inside_counts_and_a_name_of_another_is_told(three, renamed, newest, named):
+    other = checkpoint_path(three, 9000)
+    checkpoint_path(three, renamed).rename(other)
+    saved, warnings = load_newest(three)
+    assert saved.step == newest
+    expected = [f"{other}: it {text} which is not the step of its name" for text in named]
+    assert warnings == expected
+
+
 def test_none_whole_is_an_error_that_names_every_one_tried(three):
     for step in (10, 20, 30):
         checkpoint_path(three, step).write_bytes(b"")

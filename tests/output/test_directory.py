@@ -84,12 +84,23 @@ def test_files_that_are_no_run_are_left_alone(tmp_path):
 def test_any_file_of_a_run_makes_one(tmp_path, name):
     fill(tmp_path, {name: RUN[name]})
     before = everything_in(tmp_path)
-    assert refusal(tmp_path) == (
+    whole = (
         f"output.directory: {tmp_path} holds a run already; continue it with `hybrid-nbody "
         f"resume {tmp_path}`, "
         "choose another directory, or give --overwrite to replace it"
     )
+    without_checkpoint = (
+        f"output.directory: {tmp_path} holds a run that ended before its first checkpoint, which "
+        "cannot be resumed; give --overwrite to replace it, or choose another directory"
+    )
+    assert refusal(tmp_path) == (whole if name.startswith("checkpoint") else without_checkpoint)
     assert everything_in(tmp_path) == before
+
+
+def test_a_run_without_a_checkpoint_is_not_resumed(tmp_path):
+    fill(tmp_path, {"trajectory.h5": RUN["trajectory.h5"]})
+    with pytest.raises(FileError, match=r"ended before its first one; start it again: .* --overw"):
+        directory.require_run(tmp_path)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

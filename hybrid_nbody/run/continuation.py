@@ -1,0 +1,121 @@
+"""The trajectory of a resumed run: cut back to the checkpoint and continued, or begun anew."""
+
+from pathlib import Path
+from typing import Any
+
+from hybrid_nbody.config import loader
+from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.errors import DamagedFileError, HybridNBodyError
+from hybrid_nbody.files.hdf5 import attributes, open_hdf5, reading
+from hybrid_nbody.output import directory
+from hybrid_nbody.output.trajectory import DIAGNOSTICS, FRAMES
+from hybrid_nbody.run.job import Job, when
+from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.simulation.schedule import Clock
+
+WHEN_AND_WHERE = {"directory", "trajectory", "diagnostics", "checkpoint"}
+"""Keys of ``output`` that do not change what a frame holds."""
+
+
+def continue_trajectory(job: Job, saved: ModelConfig) -> None:
+    """Cut the trajectory back to the checkpoint.
+
+    One with frames of other fields or cells is kept, as is a damaged one, and a new one begun.
+
+    Parameters
+    ----------
+    job : Job
+        At the state of the checkpoint.
+    saved : ModelConfig
+        The configuration in the checkpoint.
+
+    Raises
+    ------
+    FileError
+        On every rank, if a file cannot be read, renamed or written.
+    """
+    path = job.trajectory.path
+    if not job.communicator.on_root(path.exists):
+        job.log.say(f"warning: {path} is gone; a new trajectory begins here")
+        job.trajectory.create(job.model, job.header)
+        return
+    without = rows_of_an_old_end(saved, job.config, job.model.step)
+    try:
+        if job.communicator.on_root(lambda: _holds_other_frames(path, job.config)):
+            _begin_other_frames(job, without)
+        else:
+            job.trajectory.reopen(job.model, job.header, without)
+    except DamagedFileError as error:
+        _begin_after_damage(job, error)
+
+
+def rows_of_an_old_end(saved: ModelConfig, config: ModelConfig, step: int) -> list[str]:
+    """Return of what a row was written at a step only because the run was to end there.
+
+    A run that was to go on from the beginning has no such row: a resumed one removes it.
+
+    Parameters
+    ----------
+    saved, config : ModelConfig
+        The configuration in the checkpoint, and that of the resumed run.
+    step : int
+        The step of the checkpoint.
+
+    Returns
+    -------
+    list of str
+        `FRAMES`, `DIAGNOSTICS`, both or none.
+    """
+    if step != saved.time.total_steps or step == config.time.total_steps:
+        return []
+    sections = {
+        FRAMES: (saved.output.trajectory, config.output.trajectory),
+        DIAGNOSTICS: (saved.output.diagnostics, config.output.diagnostics),
+    }
+    return [
+        prefix
+        for prefix, both in sections.items()
+        if not any(
+            schedule.due(Clock(step)) for every in both for schedule in when(every, config.time.dt)
+        )
+    ]
+
+
+def _holds_other_frames(path: Path, config: ModelConfig) -> bool:
+    """Return whether the frames of a file hold other fields or cells than those of a run will."""
+    try:
+        with open_hdf5(path) as file, reading(path):
+            text = str(attributes(file).get("config", ""))
+        earlier = loader.loads(text, str(path), models=MODELS)
+    except HybridNBodyError:
+        return False  # what is wrong with it is said when it is opened for writing
+    return _contents_of_frames(earlier) != _contents_of_frames(config)
+
+
+def _contents_of_frames(config: ModelConfig) -> dict[str, Any]:
+    return config.output.model_dump(exclude=WHEN_AND_WHERE)
+
+
+def _begin_other_frames(job: Job, without: list[str]) -> None:
+    """Keep the frames so far in a file of their own; diagnostics stay in one piece."""
+    path = job.trajectory.path
+    step = job.model.step
+    job.trajectory.cut(step, without)
+    until = path.with_name(f"{path.stem}.until-{step:010d}{path.suffix}")
+    aside = job.communicator.on_root(lambda: directory.free_name(until))
+    job.log.say(
+        f"frames hold other fields or cells from here on: {path.name} begins anew, "
+        f"and those so far are kept as {aside.name}"
+    )
+    job.communicator.only_on_root(lambda: directory.put_aside(path, aside))
+    job.trajectory.create(job.model, job.header)
+    job.trajectory.take_diagnostics(aside, job.model)
+
+
+def _begin_after_damage(job: Job, error: DamagedFileError) -> None:
+    path = job.trajectory.path
+    aside = path.with_suffix(".damaged.h5")
+    kept = f"it is kept as {aside.name}, and a new trajectory begins here"
+    job.log.say(f"warning: {error}; {kept}")
+    job.communicator.only_on_root(lambda: directory.put_aside(path, aside))
+    job.trajectory.create(job.model, job.header)
