@@ -277,6 +277,43 @@ def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, li
         assert contents(tmp_path / "out")["step"][-1] == 600
 
 
+FILLED = """\
+import resource, sys
+from hybrid_nbody.parallel.communicator import start_mpi
+start_mpi()  # which needs files of its own
+from hybrid_nbody.output import hdf5
+reserve, left = hdf5.reserve, [int(sys.argv[1])]
+def reserve_and_fill(file, size):
+    reserve(file, size)
+    left[0] -= 1
+    if not left[0]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+hdf5.reserve = reserve_and_fill
+from hybrid_nbody.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("reservations", "settings", "file"),
+    [
+        (3, (), "trajectory.h5"),
+        (8, (), "trajectory.h5"),
+        (3, ("output.trajectory=null", "output.diagnostics=null"), "checkpoint-0000000100.h5"),
+    ],
+)
+def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
+    job, tmp_path, reservations, settings, file
+):
+    """No file can be written any more, the log neither; its failure is not the one to tell."""
+    words = [str(reservations), str(job), *(f"--set={setting}" for setting in settings)]
+    result = subprocess.run([sys.executable, "-c", FILLED, *words], capture_output=True, text=True)
+    assert result.returncode == 4, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"hybrid_nbody: error: {tmp_path / 'out' / file}: ")
+    assert line.endswith("the file size limit is reached")
+
+
 def test_a_full_disk_ends_all_ranks(job, tmp_path, mpirun):
     """Only the root writes, and only the root fails: the others must not wait for it."""
     only_checkpoints = ["--set", "output.trajectory=null", "--set", "output.diagnostics=null"]

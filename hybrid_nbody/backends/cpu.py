@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.memory import available_memory
 
 SPINS = 10_000
 """Times that an idle thread looks for work, some ten microseconds, before it sleeps: more would
@@ -114,12 +115,6 @@ class CpuBackend(Backend):
     def elapsed(self, start: float, end: float) -> float:
         """Return the seconds between two marks."""
         return end - start
-
-
-def available_memory() -> int:
-    """Return the bytes of memory that are available to programs on this machine."""
-    facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(facts["MemAvailable"].split()[0]) * 1024
 
 
 def prepare_numba(threads: int) -> None:

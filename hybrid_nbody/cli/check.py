@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
+from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.placement import assign_device
@@ -91,7 +92,7 @@ def _output(
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
     found = [("output", f"{folder}: {files}")]
     if directory.files_of_a_run(folder):
-        resume = "resume it, or " if checkpoints(folder) else ""
+        resume = "resume it, or " if checkpoint.checkpoints(folder) else ""
         found.append(("note", f"{folder} holds a run already: {resume}run with --overwrite"))
     return found
 

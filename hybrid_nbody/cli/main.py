@@ -1,6 +1,7 @@
 """The command line: from arguments to a command, and from its errors to the exit code."""
 
 import argparse
+import io
 import os
 import sys
 from argparse import Namespace
@@ -76,6 +77,7 @@ def _description() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
     early = _note_signals() if promised_ranks() > 1 else None
+    _open_streams()
     try:
         words = _with_command(sys.argv[1:] if arguments is None else arguments)
         parsed = parser(word=words[0] if words else "").parse_args(words)
@@ -89,6 +91,23 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
         return STOPPED_EARLY
+
+
+def _open_streams() -> None:
+    """Let printing never fail for want of a stream, or of a letter in the terminal's encoding.
+
+    Where a shell has closed a stream (``>&-``), the next file to be opened would take its place.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _note_signals() -> "EarlySignals":

@@ -4,7 +4,7 @@ The schema decides what is wrong; only the words and the locations are made here
 pydantic says of a value knows neither files nor lines and speaks of types and union members.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,8 @@ from hybrid_nbody.config.wording import (
     sections,
 )
 from hybrid_nbody.config.yaml_text import Tree
+
+NO_TEXT = "the key is not UTF-8 text; write it in plain letters"
 
 
 class ConfiguredModel(Protocol):
@@ -48,6 +50,9 @@ def check(tree: Tree, models: Mapping[str, ConfiguredModel]) -> ModelConfig:
     ConfigError
         With every fault of the values, and those that were found when they were read.
     """
+    broken = [Fault(tree.location(path), path, NO_TEXT) for path in _broken_keys(tree.data)]
+    if broken:
+        raise error_of([*tree.faults, *broken])
     root = _root(tree, models)
     try:
         config = root.model_validate(tree.data)
@@ -57,6 +62,17 @@ def check(tree: Tree, models: Mapping[str, ConfiguredModel]) -> ModelConfig:
     if tree.faults:
         raise error_of(tree.faults)
     return config
+
+
+def _broken_keys(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the paths of keys that are no text: bytes of the command line that are not UTF-8."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            inner = (*path, key)
+            if any("\ud800" <= char <= "\udfff" for char in str(key)):
+                yield inner
+            else:
+                yield from _broken_keys(value, inner)
 
 
 def _root(tree: Tree, models: Mapping[str, ConfiguredModel]) -> type[ModelConfig]:

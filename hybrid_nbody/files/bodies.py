@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies_csv import read_csv, short
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
-from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, reading
+from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, open_hdf5, reading
 from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.untrusted import check_unpacked
 
 Array = NDArray[Any]
 
@@ -30,6 +31,7 @@ DAMAGED_ARCHIVE = (
     KeyError,
     RuntimeError,
     MemoryError,
+    OverflowError,
 )
 """Exceptions of zipfile and NumPy for archives that are damaged or not theirs."""
 
@@ -153,6 +155,8 @@ def _read_npz(path: Path) -> BodiesTable:
             return BodiesTable(**_arrays_of(path, archive))
     except DAMAGED_ARCHIVE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, OverflowError):
+            reason = "the shape of an array is larger than any memory"
         if "allow_pickle" in reason:
             reason = "it holds Python objects, which are not read for safety"
         raise InputError(f"{path}: not a readable NumPy archive ({reason})") from error
@@ -174,7 +178,15 @@ def _arrays_of(path: Path, archive: Any) -> dict[str, Array]:
             raise InputError(
                 f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id"
             )
+    members = [archive.zip.getinfo(name) for name in _members_of(archive)]
+    unpacked = sum(member.file_size for member in members)
+    check_unpacked(path, unpacked, sum(member.compress_size for member in members))
     return {name: archive[name] for name in archive.files if name in ARRAYS}
+
+
+def _members_of(archive: Any) -> list[str]:
+    """Return the names in the archive of what holds the arrays of bodies."""
+    return [name for name in archive.zip.namelist() if name.removesuffix(".npy") in ARRAYS]
 
 
 # --- HDF5 -----------------------------------------------------------------------------------------
@@ -183,6 +195,7 @@ def _arrays_of(path: Path, archive: Any) -> dict[str, Array]:
 def _read_checkpoint(path: Path) -> BodiesTable:
     with open_checkpoint(path) as file:
         _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
+        _check_packed(path, file)
         arrays = {name: file[f"bodies/{name}"][:] for name in ARRAYS if f"bodies/{name}" in file}
         return BodiesTable(**arrays)
 
@@ -193,7 +206,17 @@ def _read_last_frame(path: Path) -> BodiesTable:
             raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
         if not run.number_of_frames:
             raise InputError(f"{path}: no complete frame in this trajectory")
+        with open_hdf5(path) as file:
+            _check_packed(path, file, run.number_of_frames)
         return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
+
+
+def _check_packed(path: Path, file: h5py.File, frames: int = 1) -> None:
+    """Check that the arrays of bodies, of one of some frames, are no bomb."""
+    found = [file[f"bodies/{name}"] for name in ARRAYS if f"bodies/{name}" in file]
+    arrays = [item for item in found if isinstance(item, h5py.Dataset)]
+    packed = sum(item.id.get_storage_size() for item in arrays)
+    check_unpacked(path, sum(item.nbytes for item in arrays) // frames, packed // frames)
 
 
 def _check_holds(path: Path, file: h5py.File, *names: str) -> None:

@@ -23,6 +23,7 @@ from hybrid_nbody.files.names import (
     TRAJECTORY,
     TRAJECTORY_FILE,
 )
+from hybrid_nbody.files.untrusted import check_own_data
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """First eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
@@ -353,7 +354,7 @@ def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
     Raises
     ------
     FileError
-        The file is foreign, of another format or of a later version.
+        The file is foreign, of another format or of a later version, or leads into other files.
     """
     found = _plain(file.attrs.get("format"))
     wanted = allowed[0].split()[-1]
@@ -366,6 +367,7 @@ def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
     if found not in allowed:
         raise FileError(f"{path}: a {found.split()[-1]}, not a {wanted}")
     _check_version(path, _plain(file.attrs.get("format_version")))
+    check_own_data(file, path)
 
 
 def _check_version(path: str | Path, version: object) -> None:

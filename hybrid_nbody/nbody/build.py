@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.cpu import available_memory
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.files.memory import available_memory
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies

@@ -65,7 +65,7 @@ class CheckpointWriter:
         file = None
         with self._removed_on_failure(part):
             if self.communicator.is_root:
-                with file_errors(path, "writing the checkpoint"):
+                with hdf5.writing(path, "writing the checkpoint"):
                     file = _create(part, model, self.header)
             for field in fields_of(model, *SAVED_ROLES):
                 write_slabs(field, self.communicator, partial(_write_rows, file, path, field.name))
@@ -106,13 +106,13 @@ def _create(part: Path, model: Model, header: Mapping[str, object]) -> h5py.File
 
 
 def _write_rows(file: h5py.File, path: Path, name: str, start: int, rows: NDArray[Any]) -> None:
-    with file_errors(path, f"writing {name}"):
-        file[name][start : start + len(rows)] = rows
+    with hdf5.writing(path, f"writing {name}"):
+        hdf5.write_rows(file[name], start, rows)
 
 
 def _put_in_place(file: h5py.File, part: Path, path: Path) -> None:
     """Seal the file, bring it to the disk, read it back and give it its name."""
-    with file_errors(path, "writing the checkpoint"):
+    with hdf5.writing(path, "writing the checkpoint"):
         file.close()
         with open(part, "rb+") as handle:
             handle.write(seal(part))

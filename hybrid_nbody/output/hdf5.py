@@ -1,15 +1,18 @@
 """Writing HDF5 files: headers, data sets, and disk space checked before a write."""
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from hybrid_nbody import __version__
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.names import FORMAT_VERSION
 from hybrid_nbody.simulation.model import Field
@@ -70,6 +73,15 @@ def fixed(file: h5py.File, field: Field) -> h5py.Dataset:
     return dataset
 
 
+def write_rows(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
+    """Write rows of a data set through to the file: HDF5 does not tell what fails when it closes.
+
+    It is called within `writing`.
+    """
+    dataset[start : start + len(rows)] = rows
+    dataset.flush()
+
+
 def describe(dataset: h5py.Dataset, units: str, description: str) -> None:
     """Store the units and the meaning of a data set beside it."""
     write_attributes(dataset, {"units": units, "description": description})
@@ -83,6 +95,41 @@ def chunk_shape(shape: tuple[int, ...], dtype: DTypeLike) -> tuple[int, ...]:
     bytes_per_entry = int(np.prod(shape[1:], dtype=int)) * np.dtype(dtype).itemsize
     parts = max(1, -(-shape[0] * bytes_per_entry // CHUNK_BYTES))
     return (1, -(-shape[0] // parts), *shape[1:])
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(path: Path, doing: str) -> Iterator[None]:
+    """Turn an error of a write into one that names the file, as `file_errors` does.
+
+    HDF5 fails again whenever something of a file that it could not write is closed, and h5py prints
+    a page on each; the error that is raised here says it all.
+    """
+    try:
+        with file_errors(path, doing):
+            yield
+    except FileError:
+        sys.unraisablehook = _ignoring_hdf5(sys.unraisablehook)
+        sys.excepthook = _ignoring_broken_ids(sys.excepthook)
+        raise
+
+
+def _ignoring_hdf5(hook: Callable[[Any], object]) -> Callable[[Any], None]:
+    def unraisable(found: Any) -> None:
+        if "h5py" not in str(found.object):
+            hook(found)
+
+    return unraisable
+
+
+def _ignoring_broken_ids(hook: Callable[..., object]) -> Callable[..., None]:
+    def uncaught(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+        if "decrement id ref count" not in str(error):
+            hook(kind, error, traceback)
+
+    return uncaught
 
 
 # --- the disk -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import DamagedFileError, FileError
-from hybrid_nbody.files.atomic import file_errors, reason, system_error
+from hybrid_nbody.files.atomic import reason, system_error
 from hybrid_nbody.files.hdf5 import open_hdf5, reading
 from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
 from hybrid_nbody.output import hdf5
@@ -56,6 +56,7 @@ class Trajectory:
         self.path = path
         self.communicator = communicator
         self.file: Any = None  # an h5py.File, on the root, while it is open
+        self._datasets: dict[str, h5py.Dataset] = {}  # of frames and diagnostics, on the root
         self._unmeasured: list[str] = []  # data sets of diagnostics that the model does not know
 
     # --- opening ----------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class Trajectory:
         self._flush()
 
     def _create(self, model: Model, header: Mapping[str, object]) -> None:
-        with file_errors(self.path, "creating the file"):
+        with hdf5.writing(self.path, "creating the file"):
             self.file = h5py.File(self.path, "w")
             hdf5.write_header(self.file, TRAJECTORY, header)
             for group in (self.file, self.file.create_group("diagnostics")):
@@ -275,34 +276,42 @@ class Trajectory:
         self._flush()
 
     def _append(self, name: str, row: int, value: ArrayLike) -> None:
-        with file_errors(self.path, f"writing {name}"):
-            dataset = self.file[name]
+        with hdf5.writing(self.path, f"writing {name}"):
+            dataset = self._dataset(name)
             dataset.resize(row + 1, axis=0)
             dataset[row] = value
 
     def _resize(self, name: str, row: int) -> None:
         """Extend a table to hold row `row`, which a killed writer may have left without a step."""
         if self.communicator.is_root:
-            with file_errors(self.path, f"writing {name}"):
-                self.file[name].resize(row + 1, axis=0)
+            with hdf5.writing(self.path, f"writing {name}"):
+                self._dataset(name).resize(row + 1, axis=0)
+
+    def _dataset(self, name: str) -> h5py.Dataset:
+        """Return a data set that stays open: a write that fails when it is closed is not told."""
+        if name not in self._datasets:
+            self._datasets[name] = self.file[name]
+        return self._datasets[name]
 
     def _write_static(self, name: str, start: int, rows: NDArray[Any]) -> None:
-        with file_errors(self.path, f"writing {name}"):
-            self.file[name][start : start + len(rows)] = rows
+        with hdf5.writing(self.path, f"writing {name}"):
+            hdf5.write_rows(self.file[name], start, rows)
 
     def _write_in_row(self, name: str, row: int, start: int, rows: NDArray[Any]) -> None:
-        with file_errors(self.path, f"writing {name}"):
-            self.file[name][row, start : start + len(rows)] = rows
+        with hdf5.writing(self.path, f"writing {name}"):
+            self._dataset(name)[row, start : start + len(rows)] = rows
 
     def _flush(self) -> None:
         if self.communicator.is_root:
-            with file_errors(self.path, "flushing"):
+            with hdf5.writing(self.path, "flushing"):
                 self.file.flush()
 
     def close(self) -> None:
         """Close the file."""
         if self.file is not None:
-            with file_errors(self.path, "closing"):
+            with hdf5.writing(self.path, "closing"):
+                self.file.flush()
+                self._datasets = {}
                 self.file.close()
             self.file = None
 

@@ -3,13 +3,14 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import Every, ModelConfig
-from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError
+from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
@@ -184,7 +185,8 @@ class Job:
             outcome = self.simulation.run()
         except HybridNBodyError as error:
             self.recorder.progress.close()
-            self.log.note(f"error: {error}")
+            with suppress(FileError):  # the disk may be full: the error itself is said in any case
+                self.log.note(f"error: {error}")
             raise
         seconds = time.perf_counter() - start
         self.recorder.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
+from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
@@ -223,6 +224,7 @@ def _saved_run(
 ) -> tuple[ModelConfig, ModelConfig, Checkpoint, Sequence[str]]:
     """Return configuration, that of the checkpoint, checkpoint and warnings of a run to resume."""
     directory.require_run(folder)
+    _refuse_a_name_that_is_no_text(folder)
     directory.lock(folder)
     saved, warnings = load_newest(folder)
     source = str(saved.path)
@@ -233,6 +235,16 @@ def _saved_run(
     config = config.model_copy(update={"output": output})
     _refuse_an_end_in_the_past(config, saved.step)
     return config, before, saved, warnings
+
+
+def _refuse_a_name_that_is_no_text(folder: Path) -> None:
+    """Refuse a directory whose name no file of the run could hold."""
+    name = os.fspath(folder)
+    if printable(name) != name:
+        raise InputError(
+            f"{printable(name)}: the name of the directory is not text in one line of UTF-8; "
+            "rename it, then resume it"
+        )
 
 
 def _refuse_changed_physics(overrides: Sequence[str], changeable: Sequence[str]) -> None:
