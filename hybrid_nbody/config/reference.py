@@ -129,6 +129,8 @@ def _rows(prefix: str, key: str, section: type[BaseModel]) -> Iterator[str]:
 def _default(field: FieldInfo, optional: bool) -> str:
     if field.is_required():
         return "required"
+    if isinstance(field.json_schema_extra, dict):
+        return str(field.json_schema_extra["default"])
     if field.default is None and optional:
         return "not given"
     return f"`{write_in_one_line(plain_values(field.default))}`"

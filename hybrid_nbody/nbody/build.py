@@ -17,7 +17,9 @@ from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.units import Units, measured
 from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.precision_range import check_range, warnings_of
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
@@ -54,6 +56,9 @@ NOT_ARGUMENTS = ("kind", "dimensions")
 MIN_BYTES_PER_BODY = 150
 """Memory that a body takes at least while it is drawn, or in the model after that."""
 
+MOST_MEASURED = 1 << 16
+"""Most bodies of a checkpoint without units from which they are measured."""
+
 LEAST_SECONDS = 0.1
 """Seconds spent in forces below which the speeds of ranks are not reliable."""
 
@@ -83,8 +88,7 @@ class NBodyBuilder:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
-        gravity = config.gravity
-        self.pair_force = PairForce(gravity.precision, gravity.softening, gravity.G)
+        self.warnings: list[str] = []
 
     def check(self) -> None:
         """Check what can be checked before anything is made.
@@ -102,14 +106,21 @@ class NBodyBuilder:
         Raises
         ------
         InputError
-            If a file of bodies is missing or wrong.
+            If a file of bodies is missing or wrong, or the precision cannot hold the bodies.
         """
-        return initial_bodies(self.config)
+        bodies = initial_bodies(self.config)
+        gravity = self.config.gravity
+        check_range(bodies, gravity)
+        self.warnings = warnings_of(bodies, gravity)
+        return bodies
 
     def fresh(self, bodies: Bodies | None) -> RunSetup:
         """Return a model at its initial state; the root passes all bodies, the other ranks None."""
-        number = self.communicator.broadcast(0 if bodies is None else len(bodies))
-        placement, exchange = self._arrange(number)
+        number, units = self.communicator.broadcast(
+            (len(bodies), self._units(bodies)) if bodies else (0, Units())
+        )
+        pair_force = self._pair_force(units)
+        placement, exchange = self._arrange(number, pair_force)
 
         def own(name: str, shape: tuple[int, ...], dtype: DTypeLike = "f8") -> np.ndarray:
             values = getattr(bodies, name, None)
@@ -118,7 +129,7 @@ class NBodyBuilder:
         mass = bodies.mass if bodies else None
         mass = broadcast_array(mass, (number,), "f8", self.communicator)
         ids = own("id", (number,), "i8")
-        model = self._model(placement, exchange, mass, ids)
+        model = self._model(self._force_setup(placement, exchange, mass, pair_force), ids)
         position = own("position", (number, 3))
         velocity = own("velocity", (number, 3))
         model.begin(Bodies(position, velocity, model.own_mass, ids))
@@ -126,7 +137,8 @@ class NBodyBuilder:
 
     def restored(self, saved: SavedState) -> RunSetup:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
-        return self._restored(saved, *self._arrange(saved.number))
+        arranged = self._arrange(saved.number, self._saved_pair_force(saved))
+        return self._restored(saved, *arranged)
 
     def busy_seconds(self, setup: RunSetup) -> float:
         """Return the seconds that this rank has computed forces."""
@@ -140,7 +152,7 @@ class NBodyBuilder:
         """
         counts = setup.exchange.partition.counts
         if 0 in counts:
-            return self._calibrate(setup.placement, sum(counts))
+            return self._calibrate(setup.placement, sum(counts), setup.model.pair_force)
         if max(seconds) < LEAST_SECONDS:
             return None
         pairs = zip(counts, seconds, strict=True)
@@ -157,9 +169,26 @@ class NBodyBuilder:
     ) -> RunSetup:
         own = exchange.own
         mass = saved.rows("bodies/mass", slice(0, saved.number))
-        model = self._model(placement, exchange, mass, saved.rows("bodies/id", own))
+        setup = self._force_setup(placement, exchange, mass, self._saved_pair_force(saved))
+        model = self._model(setup, saved.rows("bodies/id", own))
         model.restore(lambda name: saved.rows(name, own), saved.scalars)
         return RunSetup(model, placement, exchange)
+
+    def _pair_force(self, units: Units) -> PairForce:
+        """Return the law of the configuration, held in units."""
+        gravity = self.config.gravity
+        return PairForce(gravity.precision, gravity.softening, gravity.G, units)
+
+    def _saved_pair_force(self, saved: SavedState) -> PairForce:
+        """Return the law in the units of a checkpoint; collective where it has none."""
+        units = Units.of_scalars(saved.scalars)
+        return self._pair_force(units or self._units(_first_bodies(saved)))
+
+    def _units(self, bodies: Bodies) -> Units:
+        """Return the units of bodies."""
+        gravity = self.config.gravity
+        arrays = (bodies.position, bodies.velocity, bodies.mass)
+        return measured(*arrays, gravity.softening, gravity.G)
 
     def lines(self, setup: RunSetup) -> list[str]:
         """Say what runs where."""
@@ -173,6 +202,7 @@ class NBodyBuilder:
             f"{time.integrator}, {gravity.solver} gravity, {precision}",
             *placement_lines(self.config.compute, setup, _bodies_in_words),
             *self._remarks(setup),
+            *(f"warning: {warning}" for warning in self.warnings),
         ]
 
     def _remarks(self, setup: RunSetup) -> list[str]:
@@ -184,7 +214,7 @@ class NBodyBuilder:
             [*lines, f"{self.config.gravity.precision} precision: {limited}"] if limited else lines
         )
 
-    def _arrange(self, number: int) -> tuple[Placement, BodyExchange]:
+    def _arrange(self, number: int, pair_force: PairForce) -> tuple[Placement, BodyExchange]:
         """Choose devices, compile kernels, share the bodies out and connect the ranks."""
         compute = self.config.compute
         communicator = self.communicator
@@ -193,19 +223,23 @@ class NBodyBuilder:
         )
         jerks = INTEGRATORS[self.config.time.integrator].jerks
         communicator.first_on_node(
-            lambda device: compile_kernels(device, self.pair_force, jerks),
+            lambda device: compile_kernels(device, pair_force, jerks),
             placement.backend.devices,
         )
-        partition = shares(compute, number, placement, lambda: self._calibrate(placement, number))
+
+        def calibrate() -> list[float]:
+            return self._calibrate(placement, number, pair_force)
+
+        partition = shares(compute, number, placement, calibrate)
         transport = self.devices.connect(
             compute.transport, placement.backend, communicator, placement.shared_gpus
         )
         exchange = EXCHANGES[self._exchange_name(number, placement)]
         return placement, exchange(transport, partition, communicator.rank)
 
-    def _calibrate(self, placement: Placement, number: int) -> list[float]:
+    def _calibrate(self, placement: Placement, number: int, pair_force: PairForce) -> list[float]:
         """Return the speed of each rank in bodies a second, measured briefly."""
-        rates = measured_weights(placement.backend, self.pair_force, number, self.communicator)
+        rates = measured_weights(placement.backend, pair_force, number, self.communicator)
         return [rate / number for rate in rates]
 
     def _exchange_name(self, number: int, placement: Placement) -> str:
@@ -243,15 +277,12 @@ class NBodyBuilder:
         free = self.communicator.minimum(np.array(backend.free_memory() // sharing))
         return bool(2 * number * BYTES_OF_A_SOURCE <= free)
 
-    def _model(
-        self, placement: Placement, exchange: BodyExchange, mass: np.ndarray, ids: np.ndarray
-    ) -> NBodyModel:
+    def _model(self, setup: ForceSetup, ids: np.ndarray) -> NBodyModel:
         """Return the model, its bodies not yet set."""
         time_axis = self.config.time
-        setup = self._force_setup(placement, exchange, mass)
         force = FORCES[self.config.gravity.solver].make(setup)
         steps = IntegratorSetup(
-            backend=placement.backend,
+            backend=setup.backend,
             communicator=self.communicator,
             ids=ids,
             dt=time_axis.dt,
@@ -259,11 +290,15 @@ class NBodyBuilder:
             timings=setup.timings,
         )
         integrator = INTEGRATORS[time_axis.integrator].make(steps)
-        shown = self._shown(placement.backend, len(mass))
+        shown = self._shown(setup.backend, len(setup.mass))
         return NBodyModel(setup, ids, force, integrator, time_axis.dt, shown)
 
     def _force_setup(
-        self, placement: Placement, exchange: BodyExchange, mass: np.ndarray
+        self,
+        placement: Placement,
+        exchange: BodyExchange,
+        mass: np.ndarray,
+        pair_force: PairForce,
     ) -> ForceSetup:
         """Return what the force is made from.
 
@@ -274,7 +309,7 @@ class NBodyBuilder:
             communicator=self.communicator,
             exchange=exchange,
             mass=mass,
-            pair_force=self.pair_force,
+            pair_force=pair_force,
             backends=tuple(placement.backends),
             ring_order=self.config.compute.exchange == RING,
             timings=Timings(),
@@ -286,6 +321,13 @@ class NBodyBuilder:
         if section is None:
             return ()
         return (ActivityMap(backend, self.communicator, section.cells, number),)
+
+
+def _first_bodies(saved: SavedState) -> Bodies:
+    """Return the first bodies of a checkpoint, with the masses of all; all ranks call together."""
+    rows = slice(0, min(saved.number, MOST_MEASURED))
+    mass = saved.rows("bodies/mass", slice(0, saved.number))
+    return Bodies(saved.rows("bodies/position", rows), saved.rows("bodies/velocity", rows), mass)
 
 
 def _bodies_in_words(number: int) -> str:

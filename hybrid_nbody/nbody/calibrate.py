@@ -39,7 +39,9 @@ REPEATS = 3
 def make_sample(
     backend: Backend, pair_force: PairForce, number: int, targets: int
 ) -> tuple[Kernels, State]:
-    """Return kernels and a state of random bodies, its sources packed.
+    """Return kernels and a state of random bodies, about as large and heavy as those of the run.
+
+    Their sources are packed.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def make_sample(
     number, targets : int
         Number of bodies, and of those at which forces are computed.
     """
-    bodies = random_box(number, seed=0)
+    units = pair_force.units
+    bodies = random_box(number, seed=0, half_width=units.length, mass=units.mass)
     state = make_state(backend, slice(0, targets), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))

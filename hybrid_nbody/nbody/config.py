@@ -1,6 +1,6 @@
 """The configuration of `model: nbody`, gravity between bodies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, Lt
@@ -36,6 +36,7 @@ Share = Annotated[
     InOneMessage,
     Allowed("choice or number", "auto or a number from 0 to 1"),
 ]
+Precision = Literal["single", "mixed", "double"]
 Solver = Annotated[str, Strict(), Registered(FORCES)]
 IntegratorName = Annotated[str, Strict(), Registered(INTEGRATORS)]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
@@ -193,12 +194,24 @@ class Gravity(Section):
     solver: Solver = Field(
         "direct", description="Algorithm of the forces. direct: sums over all pairs."
     )
-    precision: Literal["single", "mixed", "double"] = Field(
-        "single",
+    precision: Precision = Field(
+        "mixed",
         description="Precision of the force between a pair; positions and velocities are always "
-        "float64. single is the fastest and right for clusters, mixed is far more accurate at a "
-        "moderate cost, double is for a few bodies and for comparison.",
+        "float64. single is the fastest and right for softened clusters, mixed is far more "
+        "accurate at a moderate cost and gets close pairs right, double is for a few bodies and "
+        "for comparison.",
+        json_schema_extra={"default": "single with softening, else mixed"},
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fit_precision(cls, data: Any) -> Any:
+        """Choose the precision where none is given: close pairs without softening need more."""
+        if not isinstance(data, Mapping) or "precision" in data:
+            return data
+        softening = data.get("softening", 0.0)
+        softened = isinstance(softening, int | float) and softening > 0
+        return {**data, "precision": "single" if softened else "mixed"}
 
 
 class ActivityMap(Section):

@@ -55,6 +55,7 @@ class NBodyModel:
         self.backend = setup.backend
         self.communicator = setup.communicator
         self.exchange = setup.exchange
+        self.pair_force = setup.pair_force
         self.timings = setup.timings
         self.number = len(setup.mass)
         self.own_mass = setup.mass[setup.exchange.own].copy()

@@ -3,6 +3,7 @@
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.precision_range import warnings_of
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Plan, rows_per_rank
 
@@ -40,6 +41,7 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
                 f"softening {gravity.softening:g}, G = {gravity.G:g}",
             ),
             ("integrator", config.time.integrator),
+            *(("warning", text) for text in warnings_of(bodies, gravity)),
         ],
         work=_interactions(config.time, number),
         frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,

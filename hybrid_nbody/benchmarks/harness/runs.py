@@ -158,10 +158,10 @@ class ProductionRun(BodyRun):
         if PRECISIONS[precision].local:
             order = spatial_order(problem.position.astype("f8"))
         set_order(backend, self.state, order)
-        if symmetric is None:
-            symmetric = is_applicable([backend.name], precision, mass, problem.softening)
-        make = make_symmetric_kernels if symmetric else make_kernels
         pair_force = PairForce(precision, problem.softening)
+        if symmetric is None:
+            symmetric = is_applicable([backend.name], pair_force, mass)
+        make = make_symmetric_kernels if symmetric else make_kernels
         self.kernels: Any = make(backend, self.state, pair_force, **options)
         self.restart()
 

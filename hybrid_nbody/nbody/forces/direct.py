@@ -165,6 +165,10 @@ class DirectForce(JerkForce):
         self.accelerations(NullTimer())
         self.backend.synchronize()
 
+    def scalars(self) -> dict[str, float]:
+        """Return the units of the kernels."""
+        return self.pair_force.units.scalars()
+
     def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Start with the sources in the saved order; in a new one where its chunks do not fit."""
         concatenate = self.communicator.concatenate

@@ -36,8 +36,7 @@ def make_direct(setup: ForceSetup) -> Force:
     """Return the direct sum in the form that is fastest for the exchange, devices and bodies."""
     if isinstance(setup.exchange, RingExchange):
         return RingForce(setup)
-    law = setup.pair_force
-    once = is_applicable(setup.backends, law.precision, setup.mass, law.softening)
+    once = is_applicable(setup.backends, setup.pair_force, setup.mass)
     if once and not setup.ring_order:
         return SymmetricForce(setup)
     return DirectForce(setup)

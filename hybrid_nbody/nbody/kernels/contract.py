@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.integrators.stages import StepPlan
+from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.state import Sources, State
 
 
@@ -27,11 +28,19 @@ class PairForce:
         Plummer softening length, in units of length.
     G : float
         Gravitational constant.
+    units : Units
+        Those in which kernels hold lengths, masses and velocities.
     """
 
     precision: str
     softening: float
     G: float = 1.0
+    units: Units = Units()
+
+    @property
+    def eps2(self) -> float:
+        """Return the softening length squared, in units of the kernels."""
+        return (self.softening / self.units.length) ** 2
 
 
 @dataclass(frozen=True)

@@ -44,14 +44,11 @@ PRECISIONS = {
 }
 
 
-MASSES_TO_DROP = (1e-9, 1.0)
-"""Equal masses between these are left out of a sum: the weights 1 / r^3 that remain are larger than
-m / r^3, so that no more of them fall below the range of float32, yet not so much larger that they
-exceed it. In SI units masses stay."""
-
-
 def common_mass(masses: NDArray[np.float64]) -> float | None:
     """Return the mass of all bodies by which a sum is multiplied last, or None if masses differ.
+
+    In the units of the kernels (`hybrid_nbody.nbody.kernels.units`) such a mass is about 1: the
+    weights 1 / r^3 that remain are as far within the range of float32 as m / r^3.
 
     Parameters
     ----------
@@ -59,8 +56,7 @@ def common_mass(masses: NDArray[np.float64]) -> float | None:
         Of all bodies.
     """
     mass = float(masses[0])
-    smallest, largest = MASSES_TO_DROP
-    return mass if smallest <= mass <= largest and (masses == mass).all() else None
+    return mass if mass > 0 and (masses == mass).all() else None
 
 
 def excludes_self(heaviest: float, eps2: np.floating) -> bool:
@@ -72,9 +68,9 @@ def excludes_self(heaviest: float, eps2: np.floating) -> bool:
     Parameters
     ----------
     heaviest : float
-        Largest mass of all bodies.
+        Largest mass of all bodies, in units of the kernels.
     eps2 : float of the working type
-        Softening length squared.
+        Softening length squared, in the same units.
     """
     real = type(eps2)
     with np.errstate(divide="ignore", over="ignore"):

@@ -21,15 +21,17 @@ from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import (
     LEAST_BODIES,
     MOST_BODIES,
-    Units,
+    ExactUnits,
     bounds,
     is_applicable,
     rounders,
 )
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
+from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.state import make_state
 
 SOFTENING = 0.05
+SOFT = PairForce("single", 0.01)
 MASSES = np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
 
 # ---- Sums whose order does not matter ------------------------------------------------------------
@@ -157,14 +159,14 @@ def test_time_spent_in_adding_up_counts_as_exchange(communicator):
 
 def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
     cases_by_answer = {
-        True: [(["gpu"], "single", MASSES, 0.01), (["gpu", "gpu"], "single", MASSES, 1e-12)],
+        True: [(["gpu"], SOFT, MASSES), (["gpu", "gpu"], PairForce("single", 1e-12), MASSES)],
         False: [
-            (["gpu", "cpu"], "single", MASSES, 0.01),
-            (["hybrid"], "single", MASSES, 0.01),
-            (["gpu"], "mixed", MASSES, 0.01),
-            (["gpu"], "double", MASSES, 0.01),
-            (["gpu"], "single", MASSES[1:], 0.01),
-            (["gpu"], "single", MASSES, 0.0),
+            (["gpu", "cpu"], SOFT, MASSES),
+            (["hybrid"], SOFT, MASSES),
+            (["gpu"], PairForce("mixed", 0.01), MASSES),
+            (["gpu"], PairForce("double", 0.01), MASSES),
+            (["gpu"], SOFT, MASSES[1:]),
+            (["gpu"], PairForce("single", 0.0), MASSES),
         ],
     }
     for expected, cases in cases_by_answer.items():
@@ -184,21 +186,23 @@ def test_a_device_that_takes_all_from_its_helper_computes_as_it_would_alone(shar
 
 
 def test_any_units_will_do():
-    for length, mass in ((1.0, 1.0), (3e16, 2e35), (1e-9, 1e-18)):
-        assert is_applicable(["gpu"], "single", mass * MASSES, 0.01 * length)
+    for length, mass in ((2.0**-200, 2.0**200), (3e16, 2e35), (1e-9, 1e-18)):
+        units = Units(length=length, mass=mass)
+        pair_force = PairForce("single", 0.01 * length, units=units)
+        assert is_applicable(["gpu"], pair_force, mass * MASSES)
 
 
 def test_what_has_no_units_is_left_to_the_other():
-    assert not is_applicable(["gpu"], "single", np.zeros(LEAST_BODIES), 0.01)
-    assert not is_applicable(["gpu"], "single", np.zeros(0), 0.01)
-    assert not is_applicable(["gpu"], "single", np.broadcast_to(1e-8, MOST_BODIES + 1), 0.01)
-    assert not is_applicable(["gpu"], "single", MASSES, 1e-45)
-    assert not is_applicable(["gpu"], "single", 1e38 * MASSES, 0.01)
+    assert not is_applicable(["gpu"], SOFT, np.zeros(LEAST_BODIES))
+    assert not is_applicable(["gpu"], SOFT, np.zeros(0))
+    assert not is_applicable(["gpu"], SOFT, np.broadcast_to(1e-8, MOST_BODIES + 1))
+    assert not is_applicable(["gpu"], PairForce("single", 1e-45), MASSES)
+    assert not is_applicable(["gpu"], SOFT, 1e38 * MASSES)
 
 
 @given(st.floats(1e-20, 1e20), st.floats(1e-20, 1e20))
 def test_units_hold_the_softening_and_the_heaviest_body(softening, heaviest):
-    units = Units.of(softening, heaviest)
+    units = ExactUnits.of(softening, heaviest)
     assert 2.0**-30 <= units.length * softening < 2.0**-29
     assert 0.5 <= units.mass * heaviest < 1
     assert units.accelerations == units.mass / units.length**2

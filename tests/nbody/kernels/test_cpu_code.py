@@ -50,7 +50,7 @@ def arguments(kernel, stored, working):
     origin = np.zeros((1, 3))
     offset = np.zeros((3, 2), stored)
     packed = (np.array([0, 2], "i4"), origin, offset, np.ones(2, working))
-    law = Law(G=1.0, eps2=working(1), equal_masses=False, excludes_self=False)
+    law = Law(1.0, 1.0, 1.0, 1.0, 1.0, working(1), equal_masses=False, excludes_self=False)
     if kernel == "block_jerks":
         targets = MovingTargets(rows, source_index, rows)
         sources = MovingSources(*packed, origin, offset)

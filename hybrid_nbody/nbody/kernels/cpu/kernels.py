@@ -4,6 +4,8 @@ The formula of a pair is in ``pair_force``; ``sums`` hands targets to threads, a
 whole steps without returning to Python.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     PairForce,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
-from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Physics, Substeps
+from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Law, Physics, Substeps
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -28,7 +30,12 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     pack_offsets,
     potentials,
 )
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, excludes_self
+from hybrid_nbody.nbody.kernels.precision import (
+    PRECISIONS,
+    Precision,
+    chunk_capacity,
+    excludes_self,
+)
 from hybrid_nbody.nbody.state import Sources, State
 
 
@@ -42,7 +49,7 @@ class Kernels:
     state : State
         The rank's arrays, of which the sizes matter here.
     pair_force : PairForce
-        Precision, softening and gravitational constant.
+        Precision, softening, gravitational constant and units.
     """
 
     remark = ""
@@ -51,11 +58,9 @@ class Kernels:
     def __init__(self, backend: Backend, state: State, pair_force: PairForce):
         precision = PRECISIONS[pair_force.precision]
         number = len(state.mass)
-        eps2 = precision.working(pair_force.softening**2)
-        without_self = excludes_self(state.heaviest, eps2)
-        equal_masses = state.common_mass is not None and not without_self
         self.local = precision.local
-        self.law = (float(pair_force.G), eps2, equal_masses, without_self)
+        self.units = pair_force.units
+        self.law = tuple(_law(state, pair_force, precision))
         self.origin = np.zeros((chunk_capacity(number), 3))
         self.offset: Floats = np.zeros((3, number), precision.stored)
         self.mass: Floats = np.zeros(number, precision.working)
@@ -64,9 +69,13 @@ class Kernels:
 
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""
-        packing = (sources.mass, sources.order, self.local)
         packed = (sources.starts, self.origin, self.offset, self.mass)
-        pack(sources.position, packing, packed)
+        pack(sources.position, self._packing(sources), packed)
+
+    def _packing(self, sources: Sources) -> tuple[Any, ...]:
+        """Return the fields of `Packing`."""
+        units = self.units
+        return (sources.mass, sources.order, self.local, 1 / units.length, 1 / units.mass)
 
     def _packed(self, sources: Sources) -> tuple[Array, ...]:
         """Return the fields of `PackedSources`."""
@@ -86,7 +95,8 @@ class Kernels:
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving = self._velocities()
-        pack_offsets(velocity, state.order, self.local, state.starts, *moving)
+        arrangement = (state.order, self.local)
+        pack_offsets(velocity, 1 / self.units.speed, arrangement, (state.starts, *moving))
         targets = (state.own_position, state.source_index, velocity[state.own])
         sources = (*self._packed(state), *moving)
         accelerations_and_jerks(targets, sources, self.law, state.acceleration, jerk)
@@ -135,8 +145,24 @@ class Kernels:
         return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
 
     def _physics(self, state: State, sources: tuple[Array, ...]) -> Physics:
-        packing = (state.mass, state.order, self.local)
-        return Physics(self.law, packing, state.source_index, sources)
+        return Physics(self.law, self._packing(state), state.source_index, sources)
+
+
+def _law(state: State, pair_force: PairForce, precision: Precision) -> Law:
+    """Return the pair force as the compiled loops take it."""
+    units = pair_force.units
+    eps2 = precision.working(pair_force.eps2)
+    without_self = excludes_self(state.heaviest / units.mass, eps2)
+    return Law(
+        accelerations=units.accelerations(pair_force.G),
+        potentials=units.potentials(pair_force.G),
+        jerks=units.jerks(pair_force.G),
+        lengths=1 / units.length,
+        speeds=1 / units.speed,
+        eps2=eps2,
+        equal_masses=state.common_mass is not None and not without_self,
+        excludes_self=without_self,
+    )
 
 
 def _bodies(state: State) -> Bodies:

@@ -20,17 +20,24 @@ class Law(NamedTuple):
 
     Attributes
     ----------
-    G : float
-        Gravitational constant.
+    accelerations, potentials, jerks : float
+        Factors of the sums of m d / r^3, of m / r, and of the time derivative of the first: the
+        gravitational constant, and the units of the kernels.
+    lengths, speeds : float
+        Factors that bring positions and velocities of targets to these units.
     eps2 : float of the working type
-        Softening length squared.
+        Softening length squared, in these units.
     equal_masses : bool
         Whether all masses are the same, and multiplied last.
     excludes_self : bool
         Whether a target is left out of its own sum.
     """
 
-    G: float
+    accelerations: float
+    potentials: float
+    jerks: float
+    lengths: float
+    speeds: float
     eps2: float
     equal_masses: bool
     excludes_self: bool
@@ -59,7 +66,7 @@ class MovingTargets(NamedTuple):
 
 
 class PackedSources(NamedTuple):
-    """N sources in the order of the sum, in chunks about an origin each.
+    """N sources in the order of the sum, in chunks about an origin each, in units of the kernels.
 
     Attributes
     ----------
@@ -99,11 +106,15 @@ class Packing(NamedTuple):
         The bodies in the order of the sum.
     local : bool
         Whether the origin of a chunk is its middle body, rather than zero.
+    lengths, masses : float
+        Factors that bring positions and masses to the units of the kernels.
     """
 
     mass: Float64
     order: Int32
     local: bool
+    lengths: float
+    masses: float
 
 
 class Bodies(NamedTuple):

@@ -200,7 +200,7 @@ def block_accelerations(first, targets, sources, law, result):
     working = sources.mass.dtype.type
     starts = sources.starts
     eps2 = law.eps2
-    position, total, own_index = load_targets(first, targets.position, targets.source_index)
+    position, total, own_index = load_targets(first, targets, law.lengths, targets.position)
     target = block_vectors(stored)
     acceleration = block_vectors(working)
     subtotal = block_vectors(working)
@@ -221,7 +221,7 @@ def block_accelerations(first, targets, sources, law, result):
             add(subtotal, acceleration)
         add(total, subtotal)
     common_mass = sources.mass[0] if law.equal_masses else working(1)
-    factor = law.G * common_mass / cube_over_estimate(working(1), working(1))
+    factor = law.accelerations * common_mass / cube_over_estimate(working(1), working(1))
     store(first, factor, total, result)
 
 
@@ -235,7 +235,7 @@ def block_potentials(first, targets, sources, law, result):
     working = sources.mass.dtype.type
     starts = sources.starts
     eps2 = law.eps2
-    position, total, own_index = load_targets(first, targets.position, targets.source_index)
+    position, total, own_index = load_targets(first, targets, law.lengths, targets.position)
     target = block_vectors(stored)
     phi = block_vectors(working)
     for chunk in range(sources.origin.shape[0]):
@@ -246,8 +246,9 @@ def block_potentials(first, targets, sources, law, result):
             row = row_of(sources.offset, sources.mass, start, starts[chunk + 1])
             sum_potentials(row, (target, own_index), eps2, phi)
             add(total, phi)
+    factor = -law.potentials / root_over_estimate(working(1), working(1))
     for lane in range(min(BLOCK, result.size - first)):
-        result[first + lane] = -law.G / root_over_estimate(working(1), working(1)) * total[0, lane]
+        result[first + lane] = factor * total[0, lane]
 
 
 @compiled_block
@@ -267,9 +268,8 @@ def block_jerks(first, targets, sources, law, result, jerks):
     working = sources.mass.dtype.type
     starts = sources.starts
     eps2 = law.eps2
-    index = targets.source_index
-    position, total, own_index = load_targets(first, targets.position, index)
-    velocity, total_jerk, _ = load_targets(first, targets.velocity, index)
+    position, total, own_index = load_targets(first, targets, law.lengths, targets.position)
+    velocity, total_jerk, _ = load_targets(first, targets, law.speeds, targets.velocity)
     target = block_vectors(stored)
     target_velocity = block_vectors(stored)
     acceleration = block_vectors(working)
@@ -287,19 +287,20 @@ def block_jerks(first, targets, sources, law, result, jerks):
             sum_accelerations_and_jerks(row, velocities, moving, eps2, acceleration, jerk)
             add(total, acceleration)
             add(total_jerk, jerk)
-    store(first, law.G, total, result)
-    store(first, law.G, total_jerk, jerks)
+    store(first, law.accelerations, total, result)
+    store(first, law.jerks, total_jerk, jerks)
 
 
 # ---- Loading, adding, storing --------------------------------------------------------------------
 
 
 @inlined
-def load_targets(first, rows, source_index):
+def load_targets(first, targets, factor, rows):
     """Return vectors of a block of targets, sums at zero, and the targets' indices as sources.
 
-    Lanes beyond the last target hold zeros and the index -1.
+    Vectors are `rows` times a factor. Lanes beyond the last target hold zeros and the index -1.
     """
+    source_index = targets.source_index
     position = block_vectors(np.float64)
     total = block_vectors(np.float64)
     own_index = block_scalars(np.int32)
@@ -310,7 +311,7 @@ def load_targets(first, rows, source_index):
     for lane in range(min(BLOCK, source_index.size - first)):
         own_index[lane] = source_index[first + lane]
         for axis in range(3):
-            position[axis, lane] = rows[first + lane, axis]
+            position[axis, lane] = factor * rows[first + lane, axis]
     return position, total, own_index
 
 

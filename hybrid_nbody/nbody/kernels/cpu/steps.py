@@ -213,8 +213,9 @@ def update_jerks(scratch, bodies, physics):
     sources = physics.sources
     starts, origin, offset, mass, velocity_origin, velocity_offset = sources
     pack(bodies.position, physics.packing, (starts, origin, offset, mass))
-    _, order, local = physics.packing
-    pack_offsets(scratch.velocity, order, local, starts, velocity_origin, velocity_offset)
+    _, order, local, _, _ = physics.packing
+    velocities = (starts, velocity_origin, velocity_offset)
+    pack_offsets(scratch.velocity, Law(*law).speeds, (order, local), velocities)
     targets = (bodies.position, physics.source_index, scratch.velocity)
     if bodies.position.shape[0] <= BLOCK:  # waking threads would take longer than the sum
         first = np.int64(0)  # for a literal 0 the loops would be compiled once more

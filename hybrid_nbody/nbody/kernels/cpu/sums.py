@@ -92,17 +92,23 @@ def pack(position, packing, sources):
     sources : tuple
         Those of `PackedSources`; all but `starts` are filled.
     """
-    mass, order, local = packing
+    mass, order, local, lengths, masses = packing
     starts, origin, offset, packed_mass = sources
-    pack_offsets(position, order, local, starts, origin, offset)
+    pack_offsets(position, lengths, (order, local), (starts, origin, offset))
     working = packed_mass.dtype.type
     for k in range(order.size):
-        packed_mass[k] = working(mass[order[k]])
+        packed_mass[k] = working(masses * mass[order[k]])
 
 
 @compiled
-def pack_offsets(vector, order, local, starts, origin, offset):
-    """Store vectors of all bodies, (N, 3), as `pack` does with the positions."""
+def pack_offsets(vector, factor, arrangement, chunks):
+    """Store vectors of all bodies, (N, 3), times a factor, as `pack` does with the positions.
+
+    `arrangement` are the order and whether origins are local; `chunks` the starts, the origins and
+    the offsets, of which the last two are filled.
+    """
+    order, local = arrangement
+    starts, origin, offset = chunks
     stored = offset.dtype.type
     for chunk in range(origin.shape[0]):
         start = starts[chunk]
@@ -110,10 +116,10 @@ def pack_offsets(vector, order, local, starts, origin, offset):
         if local and start < end:
             middle = order[(start + end) // 2]
             for axis in range(3):
-                origin[chunk, axis] = vector[middle, axis]
+                origin[chunk, axis] = factor * vector[middle, axis]
         for k in range(start, end):
             for axis in range(3):
-                offset[axis, k] = stored(vector[order[k], axis] - origin[chunk, axis])
+                offset[axis, k] = stored(factor * vector[order[k], axis] - origin[chunk, axis])
 
 
 @compiled

@@ -1,8 +1,7 @@
 """Exact sums over pairs: their order changes no bit.
 
-Lengths are scaled so that the softening is about 2^-30, masses so that the heaviest is about 1:
-whatever units a user has, weights m / r^3 down to r = 2^72 softening lengths are within the range
-of float32.
+Lengths are scaled once more so that the softening is about 2^-30, masses so that the heaviest is
+about 1: weights m / r^3 down to r = 2^72 softening lengths are within the range of float32.
 
 The contribution of a tile of pairs to a body is rounded to a multiple of a unit, the rest to a
 multiple of a smaller one, and so on. Float64 adds up to 2^53 multiples of one unit without
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hybrid_nbody.nbody.kernels.contract import PairForce
 
 BACKENDS = {"gpu"}
 """Backends that have symmetric kernels."""
@@ -44,7 +45,7 @@ FINER_BITS = 35
 
 
 @dataclass(frozen=True)
-class Units:
+class ExactUnits:
     """Factors of lengths and masses: powers of two, so that no digit changes.
 
     Attributes
@@ -56,8 +57,11 @@ class Units:
     mass: float
 
     @classmethod
-    def of(cls, softening: float, heaviest: float) -> "Units":
-        """Return the factors for a softening length and the largest mass, both greater than 0."""
+    def of(cls, softening: float, heaviest: float) -> "ExactUnits":
+        """Return the factors for a softening length and the largest mass, both greater than 0.
+
+        Both are in units of the kernels.
+        """
         shift = math.frexp(softening)[1] - 1
         size = math.frexp(heaviest)[1]
         return cls(2.0 ** -(shift + SOFTENING_BITS), 2.0**-size)
@@ -102,7 +106,7 @@ def bounds(number: int, softening: float) -> dict[str, float]:
 
 
 def is_applicable(
-    backends: Sequence[str], precision: str, masses: NDArray[np.float64], softening: float
+    backends: Sequence[str], pair_force: PairForce, masses: NDArray[np.float64]
 ) -> bool:
     """Return whether the symmetric pair force can be summed exactly and is the faster one.
 
@@ -110,17 +114,20 @@ def is_applicable(
     ----------
     backends : sequence of str
         The `Backend.name` of each rank.
-    precision : {"single", "mixed", "double"}
+    pair_force : PairForce
     masses : (N,) array of float64
         Of all bodies.
-    softening : float
     """
-    if not set(backends) <= BACKENDS or precision != "single":
+    if not set(backends) <= BACKENDS or pair_force.precision != "single":
         return False
-    if not LEAST_BODIES <= len(masses) <= MOST_BODIES or softening <= 0 or masses.max() <= 0:
+    if not LEAST_BODIES <= len(masses) <= MOST_BODIES:
         return False
-    units = Units.of(softening, masses.max())
-    return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (units.length, units.mass))
+    softening = pair_force.softening / pair_force.units.length
+    heaviest = masses.max() / pair_force.units.mass
+    if softening <= 0 or heaviest <= 0:
+        return False
+    exact = ExactUnits.of(softening, heaviest)
+    return all(abs(math.log2(unit)) <= LARGEST_EXPONENT for unit in (exact.length, exact.mass))
 
 
 def rounders(bound: float) -> NDArray[np.float64]:

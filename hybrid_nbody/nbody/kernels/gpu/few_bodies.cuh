@@ -12,15 +12,16 @@ template <class Sum>
 __device__ inline void run_stages(int steps, int stages, const int *actions, const double *lengths,
                                   int number, int slots, double *positions, double *velocities,
                                   double *accelerations, const double *mass, const int *order,
-                                  const Targets &all, double scale, Real eps2, const int *chunks,
-                                  const int *starts) {
+                                  const Targets &all, double masses, double scale, Real eps2,
+                                  const int *chunks, const int *starts) {
     __shared__ double position[3 * FEW_BODIES], velocity[3 * FEW_BODIES];
     __shared__ double acceleration[3 * FEW_BODIES], origin[6];
     __shared__ double partial[PARTS * 3 * FEW_BODIES];
     __shared__ Source packed[FEW_SLOTS], tiles[FEW_THREADS];
     Source *tile = tiles + threadIdx.x / RUN * RUN;
     int warps = (number + RUN - 1) / RUN * PARTS, body, size = 3 * number;
-    Targets targets = {number, position, velocity, all.index, all.bodies};
+    Targets targets = {number,     position,    velocity,  all.index,
+                       all.bodies, all.lengths, all.speeds};
     copy_in(size, position, positions);
     copy_in(size, velocity, velocities);
     copy_in(size, acceleration, accelerations);
@@ -30,7 +31,8 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
         if (action == FORCE) {  // in the other stages a thread meets its own numbers alone
             __syncthreads();
             for (int slot = threadIdx.x; slot < slots; slot += FEW_THREADS)
-                pack_slot(slot, position, mass, order, starts, origin, packed + slot, &body);
+                pack_slot(slot, all.lengths, masses, position, mass, order, starts, origin,
+                          packed + slot, &body);
             __syncthreads();
             for (int warp = threadIdx.x / RUN; warp < warps; warp += FEW_THREADS / RUN)
                 sum_part<Sum, 1>(warp % PARTS, warp / PARTS, targets,
@@ -56,9 +58,11 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
         name(int steps, int stages, const int *actions, const double *lengths, int number,         \
              int slots, double *position, double *velocity, double *acceleration,                  \
              const double *mass, const int *order, const int *index, const int *bodies,            \
-             double scale, Real eps2, const int *chunks, const int *starts) {                      \
+             double per_length, double masses, double scale, Real eps2, const int *chunks,         \
+             const int *starts) {                                                                  \
         run_stages<Sum>(steps, stages, actions, lengths, number, slots, position, velocity,        \
-                        acceleration, mass, order, {number, position, velocity, index, bodies},    \
+                        acceleration, mass, order,                                                 \
+                        {number, position, velocity, index, bodies, per_length, 1.0}, masses,      \
                         scale, eps2, chunks, starts);                                              \
     }
 

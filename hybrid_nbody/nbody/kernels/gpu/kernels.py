@@ -109,7 +109,7 @@ class Kernels:
     state : State
         The rank's arrays, of which the sizes matter here.
     pair_force : PairForce
-        Precision, softening and gravitational constant.
+        Precision, softening, gravitational constant and units.
     tuning : Tuning, optional
         By default what was measured for this model of GPU.
 
@@ -130,12 +130,16 @@ class Kernels:
         number = len(state.mass)
         self.backend = backend
         self.precision = precision
-        self.G = float(pair_force.G)
+        self.pair_force = pair_force
+        self.units = pair_force.units
+        self.lengths = np.float64(1 / self.units.length)
+        self.masses = np.float64(1 / self.units.mass)
+        self.speeds = np.float64(1 / self.units.speed)
         self.owned = len(state.velocity)
         self.layout = Layout.of(number)
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
-        self.eps2 = self.working(pair_force.softening**2)
+        self.eps2 = self.working(pair_force.eps2)
         self.macros = self._macros(state)
         self.targets = int(self.macros["TARGETS"])
         self.jerk_targets = int(self.macros["JERK_TARGETS"])
@@ -149,7 +153,7 @@ class Kernels:
         self.encoded: dict[StepPlan, tuple[Array, Array]] = {}
 
     def _macros(self, state: State) -> dict[str, int | str]:
-        unsoftened = excludes_self(state.heaviest, self.eps2)
+        unsoftened = excludes_self(state.heaviest / self.units.mass, self.eps2)
         sizes = (len(state.mass), self.owned)
         return defines(self.precision, self.layout, self.tuning, *sizes, unsoftened)
 
@@ -171,7 +175,7 @@ class Kernels:
     def _unpacked(self, sources: Sources) -> tuple[Any, ...]:
         """Return the arguments of `pack` that say which bodies fill the slots."""
         bodies = (sources.position, sources.mass, sources.order, sources.starts)
-        return (np.int32(self.slots), *bodies, self.origin)
+        return (np.int32(self.slots), self.lengths, self.masses, *bodies, self.origin)
 
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
@@ -185,19 +189,21 @@ class Kernels:
         return "accelerations" if state.common_mass is None else "accelerations_of_equal_masses"
 
     def _scale(self, state: State) -> np.float64:
-        """Return the factor of summed accelerations: G, and the mass where all are equal."""
-        return np.float64(self.G if state.common_mass is None else self.G * state.common_mass)
+        """Return the factor of summed accelerations, with the mass where all are equal."""
+        mass = 1.0 if state.common_mass is None else state.common_mass / self.units.mass
+        return np.float64(self.units.accelerations(self.pair_force.G) * mass)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving, relative = self._pack_moving(state, velocity)
         both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
         name = "accelerations_and_jerks"
-        scale = np.float64(self.G)
-        kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
+        kernel = PairKernel(name, self.jerk_targets, np.float64(1), moving, relative[state.own])
         self._sum(state, kernel, both)
-        state.acceleration[:] = both[:, :3]
-        jerk[:] = both[:, 3:]
+        G = self.pair_force.G
+        multiply = self.backend.xp.multiply
+        multiply(both[:, :3], self.units.accelerations(G), out=state.acceleration)
+        multiply(both[:, 3:], self.units.jerks(G), out=jerk)
 
     def _pack_moving(self, state: State, velocity: Array) -> tuple[Array, Array]:
         """Return the sources with their velocities, and these relative to one body's.
@@ -208,12 +214,14 @@ class Kernels:
         self.backend.xp.subtract(velocity, velocity[:1], out=relative)
         shape = (self.slots, NUMBERS_PER_SOURCE[self.precision] + 4)
         moving = self.workspace.array("moving sources", shape, self.working)
-        self._launch("pack_moving", self.slots, *self._unpacked(state), relative, moving)
+        self._launch(
+            "pack_moving", self.slots, *self._unpacked(state), self.speeds, relative, moving
+        )
         return moving, relative
 
     def potential(self, state: State, result: Array) -> None:
         """Fill `result`, (n,), with the potential at this rank's bodies."""
-        scale = np.float64(self.G)
+        scale = np.float64(self.units.potentials(self.pair_force.G))
         kernel = PairKernel("potentials", self.targets, scale, self.packed, state.velocity)
         self._sum(state, kernel, result)
 
@@ -226,7 +234,7 @@ class Kernels:
         indices = (state.source_index, state.own_order)
         bodies = (np.int32(targets), state.own_position, kernel.velocity, *indices)
         chunks = (state.chunks, state.starts, self.origin)
-        packed = (self.eps2, *chunks, kernel.packed)
+        packed = (self.lengths, self.speeds, self.eps2, *chunks, kernel.packed)
         self._launch(kernel.name, warps * RUN, *bodies, *packed, partial)
         self._combine(state, kernel.scale, partial, result)
 
@@ -278,7 +286,8 @@ class Kernels:
         sizes = (np.int32(len(state.mass)), np.int32(self.slots))
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.source_index, state.own_order)
-        sums = (self._scale(state), self.eps2, state.chunks, state.starts)
+        factors = (self.lengths, self.masses, self._scale(state))
+        sums = (*factors, self.eps2, state.chunks, state.starts)
         arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))

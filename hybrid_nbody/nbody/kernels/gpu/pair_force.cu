@@ -11,6 +11,8 @@
 // -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do
 // with each other), -DFEW_BODIES, -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few
 // bodies, or 0) and -DUNSOFTENED (true or false).
+// `lengths`, `masses` and `speeds` are the factors that bring positions, masses and velocities to
+// the units of the kernels (`units.py`).
 
 #define RUN 32  // sources that a warp loads at once: one for each lane
 #define ALL_LANES 0xffffffffu
@@ -124,9 +126,11 @@ struct Targets {
     const double *position, *velocity;
     const int *index;   // of each among the sources; -1 where it is none
     const int *bodies;  // sorted by this index
+    double lengths, speeds;
     __device__ Body body(int i) const {
         const double *p = position + 3 * i, *v = velocity + 3 * i;
-        return {p[0], p[1], p[2], (Real)v[0], (Real)v[1], (Real)v[2]};
+        return {lengths * p[0],          lengths * p[1],          lengths * p[2],
+                (Real)(speeds * v[0]), (Real)(speeds * v[1]), (Real)(speeds * v[2])};
     }
 };
 
@@ -296,45 +300,51 @@ __device__ inline void combine_parts(int i, int components, int targets, const i
 
 // Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is
 // its middle body where offsets are single, else zero.
-__device__ inline bool pack_slot(int slot, const double *position, const double *mass,
-                                 const int *order, const int *starts, double *origin,
-                                 Source *source, int *body) {
+__device__ inline bool pack_slot(int slot, double lengths, double masses, const double *position,
+                                 const double *mass, const int *order, const int *starts,
+                                 double *origin, Source *source, int *body) {
     int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES);
     int start = starts[chunk], size = starts[chunk + 1] - start;
     double o[3] = {0, 0, 0};
     *body = -1;
     if (size == 0) return false;  // chunks that are not in use
 #if defined(SINGLE)
-    for (int axis = 0; axis < 3; ++axis) o[axis] = position[3 * order[start + size / 2] + axis];
+    int middle = order[start + size / 2];
+    for (int axis = 0; axis < 3; ++axis) o[axis] = lengths * position[3 * middle + axis];
 #endif
     if (k < 3) origin[3 * chunk + k] = o[k];
     *source = make_source(FAR, 0, 0, 0);
     if (k >= size) return true;
     *body = order[start + k];
     const double *p = position + 3 * *body;
-    *source = make_source(p[0] - o[0], p[1] - o[1], p[2] - o[2], mass[*body]);
+    *source = make_source(lengths * p[0] - o[0], lengths * p[1] - o[1], lengths * p[2] - o[2],
+                          masses * mass[*body]);
     return true;
 }
 
-extern "C" __global__ void pack(int slots, const double *position, const double *mass,
-                                const int *order, const int *starts, double *origin,
-                                Source *packed) {
+extern "C" __global__ void pack(int slots, double lengths, double masses, const double *position,
+                                const double *mass, const int *order, const int *starts,
+                                double *origin, Source *packed) {
     int slot = blockIdx.x * THREADS + threadIdx.x, body;
     Source s;
-    if (slot < slots && pack_slot(slot, position, mass, order, starts, origin, &s, &body))
+    if (slot >= slots) return;
+    if (pack_slot(slot, lengths, masses, position, mass, order, starts, origin, &s, &body))
         packed[slot] = s;
 }
 
-extern "C" __global__ void pack_moving(int slots, const double *position, const double *mass,
+extern "C" __global__ void pack_moving(int slots, double lengths, double masses,
+                                       const double *position, const double *mass,
                                        const int *order, const int *starts, double *origin,
-                                       const double *velocity, MovingSource *packed) {
+                                       double speeds, const double *velocity,
+                                       MovingSource *packed) {
     int slot = blockIdx.x * THREADS + threadIdx.x, body;
     MovingSource s = {};
-    if (slot >= slots || !pack_slot(slot, position, mass, order, starts, origin, &s.at, &body))
+    if (slot >= slots ||
+        !pack_slot(slot, lengths, masses, position, mass, order, starts, origin, &s.at, &body))
         return;
     if (body >= 0) {
         const double *v = velocity + 3 * body;
-        s.vx = (Real)v[0], s.vy = (Real)v[1], s.vz = (Real)v[2];
+        s.vx = (Real)(speeds * v[0]), s.vy = (Real)(speeds * v[1]), s.vz = (Real)(speeds * v[2]);
     }
     packed[slot] = s;
 }
@@ -346,15 +356,16 @@ extern "C" __global__ void pack_moving(int slots, const double *position, const 
 #define SUM_KERNEL(name, Sum, N, LEAST_BLOCKS)                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)                            \
         name(int number, const double *position, const double *velocity, const int *index,         \
-             const int *bodies, Real eps2, const int *chunks, const int *starts,                   \
-             const double *origin, const Sum::From *packed, double *partial) {                     \
+             const int *bodies, double lengths, double speeds, Real eps2, const int *chunks,       \
+             const int *starts, const double *origin, const Sum::From *packed,                     \
+             double *partial) {                                                                    \
         __shared__ Sum::From tiles[THREADS];                                                       \
         Sum::From *tile = tiles + threadIdx.x / RUN * RUN;                                         \
         int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                     \
         int groups = (number + RUN * N - 1) / (RUN * N);                                           \
         if (warp < groups * PARTS)                                                                 \
             sum_part<Sum, N>(warp / groups, warp % groups,                                         \
-                             {number, position, velocity, index, bodies},                          \
+                             {number, position, velocity, index, bodies, lengths, speeds},         \
                              {chunks, starts, origin, packed}, eps2, tile, partial);               \
     }
 

@@ -273,11 +273,12 @@ extern "C" __global__ void combine(int size, int words, double scale, const doub
     result[i] = scale * total;
 }
 
-// Find the largest component of all velocities; `largest` holds its bits, which are ordered as the
-// numbers are.
-extern "C" __global__ void find_largest_speed(int size, const double *velocity, unsigned *largest) {
+// Find the largest component of all velocities times a factor; `largest` holds its bits, which are
+// ordered as the numbers are.
+extern "C" __global__ void find_largest_speed(int size, double speeds, const double *velocity,
+                                              unsigned *largest) {
     int i = blockIdx.x * THREADS + threadIdx.x;
-    float speed = i < size ? (float)fabs(velocity[i]) : 0.0f;
+    float speed = i < size ? (float)fabs(speeds * velocity[i]) : 0.0f;
     for (int step = RUN / 2; step > 0; step /= 2)
         speed = fmaxf(speed, __shfl_xor_sync(ALL_LANES, speed, step));
     if (threadIdx.x % RUN == 0) atomicMax(largest, __float_as_uint(speed));

@@ -14,7 +14,7 @@ from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.kernels.contract import PairForce, PairSums
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu.exact_sums import Units, bounds, rounders
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
 from hybrid_nbody.nbody.kernels.precision import CHUNK
@@ -70,7 +70,8 @@ class Kernels(gpu.Kernels):
         self, backend: GpuBackend, state: State, pair_force: PairForce, tuning: Tuning | None = None
     ):
         super().__init__(backend, state, pair_force, tuning)
-        softening = pair_force.softening
+        units = pair_force.units
+        softening = pair_force.softening / units.length
         self.number = len(state.mass)
         self.targets = TARGETS
         self.jerk_targets = JERK_TARGETS
@@ -80,10 +81,10 @@ class Kernels(gpu.Kernels):
         self.largest_speed = backend.zeros(1, "i4")
         self.speed_unit = backend.zeros(1, "f4")
         self.jerk_factor = backend.zeros(1, "f8")
-        self.units = Units.of(softening, state.heaviest)
-        self.bounds = bounds(self.number, self.units.length * softening)
-        eps2 = np.float32((self.units.length * softening) ** 2)
-        self.scaled = (eps2, np.float32(self.units.length), np.float32(self.units.mass))
+        self.exact = ExactUnits.of(softening, state.heaviest / units.mass)
+        self.bounds = bounds(self.number, self.exact.length * softening)
+        eps2 = np.float32((self.exact.length * softening) ** 2)
+        self.scaled = (eps2, np.float32(self.exact.length), np.float32(self.exact.mass))
 
     def _launch_symmetric(self, name: str, threads: int, *arguments: Any) -> None:
         """Launch a kernel of ``symmetric.cu``."""
@@ -108,8 +109,8 @@ class Kernels(gpu.Kernels):
     def pair_accelerations(self, state: State) -> PairSums:
         """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""
         name = self._accelerations(state)
-        units = self.units
-        unit = units.accelerations if state.common_mass is None else units.weights
+        exact = self.exact
+        unit = exact.accelerations if state.common_mass is None else exact.weights
         scale = self._scale(state) / unit
         return self._sum_pairs(name, state, self.packed, scale, state.acceleration)
 
@@ -118,7 +119,7 @@ class Kernels(gpu.Kernels):
         moving, relative = self._pack_moving(state, velocity)
         self._choose_speed_unit(relative)
         both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
-        scale = np.float64(self.G / self.units.accelerations)
+        scale = np.float64(self.units.accelerations(self.pair_force.G) / self.exact.accelerations)
         sums = self._sum_pairs("accelerations_and_jerks", state, moving, scale, both)
 
         def finish(own: Array) -> None:
@@ -132,15 +133,15 @@ class Kernels(gpu.Kernels):
         """Choose the unit in which no component of a velocity exceeds 1, on the device."""
         size = velocity.size
         self._launch_symmetric(
-            "find_largest_speed", size, np.int32(size), velocity, self.largest_speed
+            "find_largest_speed", size, np.int32(size), self.speeds, velocity, self.largest_speed
         )
-        length = np.float64(self.units.length)
+        length = np.float64(self.exact.length / self.units.length * self.units.speed)
         units = (self.speed_unit, self.jerk_factor)
         self._launch_symmetric("set_speed_unit", 1, length, self.largest_speed, *units)
 
     def pair_potential(self, state: State, result: Array) -> PairSums:
         """Sum potentials; `finish` fills `result`."""
-        scale = np.float64(self.G / self.units.potentials)
+        scale = np.float64(self.units.potentials(self.pair_force.G) / self.exact.potentials)
         return self._sum_pairs("potentials", state, self.packed, scale, result)
 
     def _sum_pairs(

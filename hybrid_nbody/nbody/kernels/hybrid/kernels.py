@@ -119,8 +119,7 @@ class Kernels:
         device = self.backend.main
         if len(state.velocity) == len(state.mass):
             mass = device.download(state.mass)
-            law = pair_force
-            if is_applicable([device.name], law.precision, mass, law.softening):
+            if is_applicable([device.name], pair_force, mass):
                 return make_symmetric_kernels(device, state, pair_force)
         return self.main
 
