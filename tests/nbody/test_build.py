@@ -14,6 +14,7 @@ from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
@@ -106,7 +107,8 @@ def test_many_bodies_on_gpus_take_the_symmetric_force_unless_a_ring_is_asked_for
     assert maker.config.gravity.precision == "single"
     exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
     placement = SimpleNamespace(backends=backends, backend=PaperGpu(lambda *arguments: 1e-3))
-    assert type(make_direct(maker._force_setup(placement, exchange, masses))) is expected
+    setup = maker._force_setup(placement, exchange, masses, PairForce("single", 0.1))
+    assert type(make_direct(setup)) is expected
 
 
 @pytest.mark.mpi

@@ -10,6 +10,7 @@ from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.units import measured
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -49,6 +50,12 @@ class WholeExchange(AllgatherExchange):
         self.own = own
 
 
+def law_of(bodies, precision, softening=0.0, G=1.0):
+    """Return the pair force of a run of some bodies: in their units."""
+    units = measured(bodies.position, bodies.velocity, bodies.mass, softening, G)
+    return PairForce(precision, softening, G, units)
+
+
 def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=None):
     """Return a started direct sum, as a run has it, at the bodies `own` (all by default)."""
     number = len(bodies)
@@ -57,7 +64,7 @@ def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=
         communicator=this_rank(),
         exchange=WholeExchange(number, own or slice(0, number)),
         mass=bodies.mass,
-        pair_force=PairForce(precision, softening, G),
+        pair_force=law_of(bodies, precision, softening, G),
         backends=(backend.name,),
         ring_order=own is not None,
         timings=Timings(),
@@ -95,7 +102,7 @@ def make_model(
         communicator=communicator,
         exchange=joined,
         mass=bodies.mass,
-        pair_force=PairForce(precision, softening),
+        pair_force=law_of(bodies, precision, softening),
         backends=tuple(communicator.gather(backend.name)),
         ring_order=False,
         timings=timings,
