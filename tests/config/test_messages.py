@@ -190,7 +190,7 @@ MESSAGES = {
         "1: time.accuracy: must be at most 1 (got 2)"
     ),
     "time: {dt: 1, steps: 1, integrator: hermite4, accuracy: 1e-4}": (
-        "1: time.accuracy: must be at least 0.001 where forces are of single precision, or take "
+        "1: time.accuracy: must be at least 0.001 where forces are of mixed precision, or take "
         "gravity.precision: double (got 0.0001)"
     ),
     "time: {dt: 1, steps: 1, integrator: hermite4}\ncompute: {exchange: ring}": (

@@ -14,7 +14,7 @@ def test_defaults(config_of):
         "G": 1.0,
         "softening": 0.0,
         "solver": "direct",
-        "precision": "single",
+        "precision": "mixed",
     }
     assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == (
         "leapfrog",

@@ -178,9 +178,10 @@ def test_a_cold_sphere_in_metres_collapses(alone, precision):
 
 @pytest.mark.parametrize("precision", ["single", "mixed"])
 def test_an_orbit_in_metres_keeps_its_energy(alone, precision):
-    """The Earth about the Sun, ten times."""
-    bodies = "{kind: two-body, masses: [2e30, 6e24], semi_major_axis: 1.5e11, eccentricity: 0.3}"
-    _, last = advanced(alone, precision, bodies, "G: 6.674e-11", "{dt: 3.16e4, steps: 10000}")
+    """Two stars of one and half a solar mass, a parsec apart, for two revolutions."""
+    bodies = "{kind: two-body, masses: [1, 0.5], semi_major_axis: 3.086e16, eccentricity: 0.3}"
+    first, last = advanced(alone, precision, bodies, "G: 1.327e20", "{dt: 1.2e12, steps: 4000}")
+    assert first["total_energy"] == pytest.approx(-1.327e20 * 0.5 / (2 * 3.086e16), rel=1e-6)
     assert abs(last["relative_energy_error"]) < 1e-5
 
 
