@@ -75,7 +75,7 @@ class Kernels:
     def _packing(self, sources: Sources) -> tuple[Any, ...]:
         """Return the fields of `Packing`."""
         units = self.units
-        return (sources.mass, sources.order, self.local, 1 / units.length, 1 / units.mass)
+        return (sources.mass / units.mass, sources.order, self.local, 1 / units.length)
 
     def _packed(self, sources: Sources) -> tuple[Array, ...]:
         """Return the fields of `PackedSources`."""

@@ -102,19 +102,19 @@ class Packing(NamedTuple):
     Attributes
     ----------
     mass : (N,) array of float64
+        In units of the kernels.
     order : (N,) array of int32
         The bodies in the order of the sum.
     local : bool
         Whether the origin of a chunk is its middle body, rather than zero.
-    lengths, masses : float
-        Factors that bring positions and masses to the units of the kernels.
+    lengths : float
+        Factor that brings positions to the units of the kernels.
     """
 
     mass: Float64
     order: Int32
     local: bool
     lengths: float
-    masses: float
 
 
 class Bodies(NamedTuple):
