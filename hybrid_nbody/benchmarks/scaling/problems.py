@@ -123,7 +123,7 @@ class Fluid:
         return {
             "model": "fluid",
             "grid": {"cells": list(cells)},
-            "fluid": {"conserve": False},
+            "fluid": {"projection": "course"},  # whose steps exchange planes alone
             "solver": {"method": "red-black", "max_iterations": self.sweeps, "tolerance": 0},
             "sources": {"events": events},
             "time": {"dt": COURANT / max(cells), "steps": ENDLESS},
