@@ -160,9 +160,9 @@ class NBodyBuilder:
 
     def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
-        exchange = setup.exchange
-        same_transport = type(exchange)(exchange.transport, partition, self.communicator.rank)
-        return self._restored(saved, setup.placement, same_transport)
+        make = EXCHANGES[setup.exchange.name]
+        exchange = make(setup.exchange.transport, partition, self.communicator.rank)
+        return self._restored(saved, setup.placement, exchange)
 
     def _restored(
         self, saved: SavedState, placement: Placement, exchange: BodyExchange

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.exchange.base import Exchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import Placement, assign_device
+from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
 
 CHANGEABLE = (
@@ -18,6 +20,18 @@ CHANGEABLE = (
     "output",
 )
 """Keys that ``resume --set`` may change whatever the model: they leave the physics as it is."""
+
+
+class ComputeKeys(Protocol):
+    """The keys of the section ``compute`` that say where the work is done."""
+
+    @property
+    def backend(self) -> str | Sequence[str]:
+        """Return a backend for all ranks, or one for each."""
+
+    @property
+    def balance(self) -> str | Sequence[float]:
+        """Return how rows are shared out, or the weight of each rank."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class Devices:
     """
 
     assign: Callable[..., Placement] = assign_device
-    connect: Callable[..., Any] = choose_transport
+    connect: Callable[..., Transport] = choose_transport
 
 
 @dataclass(frozen=True)
@@ -51,10 +65,10 @@ class RunSetup:
 
     model: Any
     placement: Placement
-    exchange: Any
+    exchange: Exchange
 
 
-def check_lists(compute: Any, size: int) -> None:
+def check_lists(compute: ComputeKeys, size: int) -> None:
     """Check that lists of backends and of weights have an entry for each rank.
 
     Parameters
@@ -69,8 +83,8 @@ def check_lists(compute: Any, size: int) -> None:
     InputError
         If one has not.
     """
-    for key, what in (("backend", "backend"), ("balance", "weight")):
-        given = getattr(compute, key)
+    lists = {"backend": (compute.backend, "backend"), "balance": (compute.balance, "weight")}
+    for key, (given, what) in lists.items():
         if not isinstance(given, str) and len(given) != size:
             found = plural(len(given), what, f"{what}s")
             ranks = plural(size, "rank", "ranks")
@@ -84,7 +98,7 @@ def is_mixed(placement: Placement) -> bool:
     return len(set(placement.backends)) > 1
 
 
-def is_measured(compute: Any, placement: Placement) -> bool:
+def is_measured(compute: ComputeKeys, placement: Placement) -> bool:
     """Return whether shares follow the speed of the ranks.
 
     They do where that is asked for, and by default where the devices of the ranks differ.
@@ -95,7 +109,7 @@ def is_measured(compute: Any, placement: Placement) -> bool:
 
 
 def shares(
-    compute: Any,
+    compute: ComputeKeys,
     number: int,
     placement: Placement,
     measure: Callable[[], Sequence[float]],
@@ -140,7 +154,9 @@ def _weights(balance: str | Sequence[float], ranks: int) -> Sequence[float]:
     return [1.0] * ranks if isinstance(balance, str) else balance
 
 
-def placement_lines(compute: Any, setup: RunSetup, count: Callable[[int], str]) -> list[str]:
+def placement_lines(
+    compute: ComputeKeys, setup: RunSetup, count: Callable[[int], str]
+) -> list[str]:
     """Say where the ranks compute, and how many rows each has.
 
     Parameters
@@ -159,7 +175,7 @@ def placement_lines(compute: Any, setup: RunSetup, count: Callable[[int], str]) 
     return lines + [f"warning: {text}" for text in _warnings(setup)]
 
 
-def _connection(compute: Any, setup: RunSetup) -> str:
+def _connection(compute: ComputeKeys, setup: RunSetup) -> str:
     """Say how several ranks are connected."""
     exchange = setup.exchange
     if exchange.alone:

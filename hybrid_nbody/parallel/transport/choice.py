@@ -1,7 +1,8 @@
 """The choice of a transport: the fastest that the GPUs, NCCL and the MPI library allow."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import Communicator, cuda_aware
 from hybrid_nbody.parallel.transport.base import Transport
@@ -13,7 +14,7 @@ from hybrid_nbody.parallel.transport.nccl import NcclTransport
 class MakeTransport(Protocol):
     """Starts a transport on all ranks."""
 
-    def __call__(self, backend: Any, communicator: Communicator) -> Transport:
+    def __call__(self, backend: Backend, communicator: Communicator) -> Transport:
         """Return the transport; `InputError` on every rank if one of them cannot start it."""
 
 
@@ -26,7 +27,7 @@ TRANSPORTS: dict[str, MakeTransport] = {
 
 
 def choose_transport(
-    asked: str, backend: Any, communicator: Communicator, gpus_shared: bool
+    asked: str, backend: Backend, communicator: Communicator, gpus_shared: bool
 ) -> Transport:
     """Return the transport `asked` for, or for ``auto`` the fastest one that this run can use.
 
@@ -60,7 +61,7 @@ def choose_transport(
         raise InputError(text).on_all_ranks() from error
 
 
-def _obstacles(backend: Any, communicator: Communicator, gpus_shared: bool) -> dict[str, str]:
+def _obstacles(backend: Backend, communicator: Communicator, gpus_shared: bool) -> dict[str, str]:
     """Return why transports cannot be used, by name; all ranks find the same names."""
     offered = set.intersection(*(set(names) for names in communicator.gather(backend.transports)))
     aware = all(communicator.gather(CudaMpiTransport.name in offered and cuda_aware()))
@@ -76,7 +77,7 @@ def _obstacles(backend: Any, communicator: Communicator, gpus_shared: bool) -> d
     return found
 
 
-def _first_that_starts(names: list[str], backend: Any, communicator: Communicator) -> Transport:
+def _first_that_starts(names: list[str], backend: Backend, communicator: Communicator) -> Transport:
     """Return the first of the transports that all ranks can start; it warns of those before."""
     warning = ""
     for name in names:
