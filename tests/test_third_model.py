@@ -223,7 +223,17 @@ def test_a_name_is_given_once(monkeypatch):
         register(HeatKind())
 
 
-GENERAL = ("analysis", "backends", "cli", "config", "files", "output", "run", "simulation")
+GENERAL = (
+    "analysis",
+    "backends",
+    "cli",
+    "config",
+    "files",
+    "output",
+    "parallel",
+    "run",
+    "simulation",
+)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -9,10 +9,13 @@ PICTURES = "which picture (default: every one that fits the run; a wrong name li
 
 MOVIES = "which movie (default: the one that fits the run; a wrong name lists them)"
 
-EXPORTS = (
-    "gadget: bodies for yt, pynbody and ParaView; vtkhdf: bodies or a grid for ParaView, in time; "
-    "csv: a table of bodies; npz: bodies or a grid for NumPy"
-)
+EXPORTS = {
+    "gadget": "bodies for yt, pynbody and ParaView",
+    "vtkhdf": "bodies or a grid for ParaView, in time",
+    "csv": "a table of bodies",
+    "npz": "bodies or a grid for NumPy",
+}
+"""The formats of `hybrid_nbody.analysis.export`, whose import would delay the help."""
 
 
 def _path(text: str) -> Path:
@@ -73,9 +76,8 @@ def _export_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "path", type=_path, help="a run's directory, its trajectory.h5, or a checkpoint"
     )
-    command.add_argument(
-        "--format", required=True, choices=("gadget", "vtkhdf", "csv", "npz"), help=EXPORTS
-    )
+    formats = "; ".join(f"{name}: {holds}" for name, holds in EXPORTS.items())
+    command.add_argument("--format", required=True, choices=EXPORTS, help=formats)
     command.add_argument(
         "--output", type=_path, required=True, metavar="FILE", help="the file to write"
     )
