@@ -1,11 +1,13 @@
 """The CPU backend: NumPy arrays, Numba threads."""
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -21,6 +23,10 @@ from hybrid_nbody.files.memory import available_memory
 SPINS = 10_000
 """Times that an idle thread looks for work, some ten microseconds, before it sleeps: more would
 block the others of a busy machine, and each loop would wait for a time slice."""
+
+
+cache_faults: list[str] = []
+"""What is wrong with the cache of compiled kernels, to be told once a run."""
 
 
 class CpuBackend(Backend):
@@ -125,8 +131,35 @@ def prepare_numba(threads: int) -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
+    _replace_unwritable_cache()
     if "NUMBA_CPU_FEATURES" not in os.environ:
         os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()
+
+
+def _replace_unwritable_cache() -> None:
+    """Let Numba keep compiled kernels for this process alone where the cache cannot be written."""
+    cache = Path(os.environ["NUMBA_CACHE_DIR"])
+    reason = _why_unwritable(cache)
+    if not reason:
+        return
+    cache_faults.append(
+        f"the cache of kernels, {cache}, cannot be written ({reason}): they are compiled at every "
+        "start; set NUMBA_CACHE_DIR to a folder that can be written"
+    )
+    with suppress(OSError):
+        own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        os.environ["NUMBA_CACHE_DIR"] = own
+
+
+def _why_unwritable(folder: Path) -> str:
+    """Return why no file can be made in a folder; empty if one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def import_numba() -> None:
@@ -196,11 +229,13 @@ def node_local_cache() -> Path:
         If the folder belongs to another user: its content would be executed.
     """
     folder = Path(tempfile.gettempdir()) / f"hybrid_nbody-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    with suppress(OSError):  # what cannot be written is told once for all caches
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.exists() and folder.stat().st_uid != os.getuid():
         raise InputError(
             f"{folder}: belongs to another user; set NUMBA_CACHE_DIR to a folder of your own"
         )
     own = folder / __version__
-    own.mkdir(exist_ok=True)
+    with suppress(OSError):
+        own.mkdir(exist_ok=True)
     return own

@@ -8,7 +8,7 @@ from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
 from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.placement import assign_device
+from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.progress import duration
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import resolved
@@ -48,16 +48,19 @@ def check(path: str | Path, overrides: Sequence[str], communicator: Communicator
     if not communicator.is_root:
         return ""
     plan = kind.plan(config, initial, communicator.size)
+    lacking = _lacking(plan.memory, placement, communicator)
     rows = [
         *plan.problem,
         *_memory(plan.memory),
+        *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
         ("work", plan.work),
         *_output(config, plan, kind.quantities),
     ]
     lines = [f"  {name:<12} {text}" for name, text in rows]
-    return "\n".join([f"{path}: a valid configuration", *lines])
+    but = ", but too large for the memory here" if lacking else ""
+    return "\n".join([f"{path}: a valid configuration{but}", *lines])
 
 
 def _memory(memory: Memory | None) -> list[tuple[str, str]]:
@@ -65,6 +68,24 @@ def _memory(memory: Memory | None) -> list[tuple[str, str]]:
         return []
     size = readable_size(memory.rank_bytes, digits=3)
     return [("memory", f"about {size} per rank: {memory.reason}")]
+
+
+def _lacking(memory: Memory | None, placement: Placement, communicator: Communicator) -> str:
+    """Return that a rank's memory does not suffice; empty if it does, or nothing is known."""
+    if memory is None:
+        return ""
+    backend = placement.backend
+    sharing = backend.name == "cpu" or placement.shared_gpus
+    ranks = communicator.local_size if sharing else 1
+    free = int(backend.free_memory())
+    if ranks * memory.rank_bytes <= free:
+        return ""
+    needed = readable_size(ranks * memory.rank_bytes, digits=3)
+    together = f" for {ranks} ranks" if ranks > 1 else ""
+    return (
+        f"a run needs about {needed}{together}, and {readable_size(free, digits=3)} are free on "
+        f"{backend.description}; take fewer {memory.of}, or more nodes or GPUs"
+    )
 
 
 def _time(time: Time) -> str:

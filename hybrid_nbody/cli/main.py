@@ -203,7 +203,8 @@ def _call(function: Callable[..., int], *arguments: "Any") -> int:
         return function(*arguments)
     except MemoryError as error:
         raise InputError(
-            f"not enough memory: {error}; take a smaller problem, or more ranks or nodes"
+            f"not enough memory: {str(error).rstrip('. ')}; take a smaller problem, or more ranks "
+            "or nodes"
         ) from error
 
 

@@ -13,6 +13,7 @@ from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
+from hybrid_nbody.fluid.plan import rank_bytes
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
@@ -181,7 +182,26 @@ class FluidBuilder:
         """Return the model with these shares, at rest."""
         periodic = self.config.fluid.boundary[2] == "periodic"
         halo = HaloExchange(transport, partition, self.communicator, periodic)
-        return RunSetup(self._model(placement, halo, events), placement, halo)
+        self._check_memory(placement.backend)
+        try:
+            return RunSetup(self._model(placement, halo, events), placement, halo)
+        except MemoryError as error:
+            raise self._too_many_cells(str(error).rstrip(". ")) from error
+
+    def _check_memory(self, backend: Backend) -> None:
+        """Refuse a grid that a host has no memory for: the system would end it without a word."""
+        needed = self.communicator.local_size * rank_bytes(self.config, self.communicator.size)
+        free = int(backend.free_memory()) if backend.name == "cpu" else needed
+        if needed > free:
+            what = f"about {needed / 1e9:.3g} GB on this node, and {free / 1e9:.3g} GB are free"
+            raise self._too_many_cells(what)
+
+    def _too_many_cells(self, reason: str) -> InputError:
+        cells = " x ".join(map(str, self.config.grid.cells))
+        return InputError(
+            f"grid.cells: not enough memory for {cells} cells ({reason}); take fewer cells, or "
+            "more nodes or GPUs"
+        )
 
     def _check_lexicographic_backend(self, backend: Backend) -> None:
         if self.config.solver.method == "lexicographic" and backend.name != "cpu":

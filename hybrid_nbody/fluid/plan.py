@@ -50,10 +50,17 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
         frame_bytes=_numbers_of_a_frame(config) * number_bytes,
         checkpoint_bytes=saved * nz * plane_bytes,
         memory=Memory(
-            ARRAYS * (max(counts) + HALO_PLANES) * plane_bytes,
+            rank_bytes(config, ranks),
             f"{ARRAYS} arrays, {config.fluid.dtype}",
         ),
     )
+
+
+def rank_bytes(config: FluidConfig, ranks: int) -> int:
+    """Return the bytes that the rank with most planes holds."""
+    nx, ny, nz = config.grid.cells
+    counts = planned_counts(config.compute.balance, nz, ranks)
+    return ARRAYS * (max(counts) + HALO_PLANES) * nx * ny * BYTES_PER_CELL[config.fluid.dtype]
 
 
 def _method(config: FluidConfig) -> list[tuple[str, str]]:

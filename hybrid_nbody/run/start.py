@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hybrid_nbody.backends.cpu import cache_faults
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
@@ -76,6 +77,9 @@ def introduce(builder: Builder, setup: RunSetup, log: Log) -> None:
     """Say what runs where."""
     for line in builder.lines(setup):
         log.say(line)
+    faults = [fault for found in builder.communicator.gather(cache_faults) for fault in found]
+    if faults:
+        log.say(f"warning: {faults[0]}")
 
 
 def rebalancer(builder: Builder, setup: RunSetup, log: Log) -> Rebalancer | None:

@@ -14,10 +14,13 @@ class Memory:
         Bytes of the largest rank.
     reason : str
         What they are.
+    of : str
+        What there must be fewer of to need less, such as ``cells``.
     """
 
     rank_bytes: int
     reason: str
+    of: str = "cells"
 
 
 @dataclass(frozen=True)

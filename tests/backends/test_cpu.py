@@ -26,6 +26,33 @@ def test_numba_starts_without_scipy_which_can_be_imported_all_the_same():
     python(START)
 
 
+RUN = """
+import sys
+from hybrid_nbody.cli.main import main
+
+sys.exit(main(["run", sys.argv[1]]))
+"""
+
+JOB = """\
+model: nbody
+bodies: {kind: figure-eight}
+time: {dt: 1e-3, steps: 2}
+compute: {backend: cpu, threads: 1}
+output: {directory: OUT}
+"""
+
+
+def test_a_cache_that_cannot_be_written_is_told_once(tmp_path):
+    """A file stands where its folder would be, which stops the superuser as well."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "job.yaml").write_text(JOB.replace("OUT", str(tmp_path / "out")))
+    cache = str(tmp_path / "file" / "cache")
+    text = python(RUN, str(tmp_path / "job.yaml"), NUMBA_CACHE_DIR=cache)
+    warning = f"warning: the cache of kernels, {cache}, cannot be written (Not a directory): they"
+    assert text.count(warning) == 1
+    assert "finished at step 2" in text
+
+
 def test_a_package_is_refused_as_long_as_it_is_said_to_be_missing(tmp_path, monkeypatch):
     (tmp_path / "here_today.py").write_text("answer = 42")
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,6 +6,7 @@ import pytest
 from support.ranks import alone
 from support.runs import run
 
+from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.cli.check import check
 from hybrid_nbody.errors import InputError
 
@@ -52,6 +53,19 @@ def test_a_fluid(in_folder, alone):
         "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 214 kB",
     ]
     assert sorted(in_folder.rglob("*")) == before
+
+
+def test_a_grid_that_does_not_fit_is_warned_of(in_folder, alone, monkeypatch):
+    monkeypatch.setattr(CpuBackend, "free_memory", lambda self: 46_000)
+    lines = check("x.yaml", [], alone).splitlines()
+    assert lines[0] == "x.yaml: a valid configuration, but too large for the memory here"
+    (warning,) = (line for line in lines if "warning" in line)
+    assert warning == (
+        "  warning      a run needs about 46.1 kB, and 46 kB are free on CPU, 1 thread; take fewer "
+        "cells, or more nodes or GPUs"
+    )
+    monkeypatch.setattr(CpuBackend, "free_memory", lambda self: 47_000)
+    assert "warning" not in check("x.yaml", [], alone)
 
 
 def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alone):

@@ -74,7 +74,7 @@ def test_identities_beside_the_numbers(in_folder, text):
 )
 def test_identities_that_are_none(refusal_of, row, message):
     found = refusal_of(f"x,y,z,vx,vy,vz,m,id\n{row}\n")
-    assert found.startswith("flat.csv:2: ") and found.endswith(message)
+    assert found.startswith("plane.csv:2: ") and found.endswith(message)
 
 
 def test_empty_cells_are_drawn_from_the_seed(bodies_of):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from support import configs
 
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import build as fluid
 from hybrid_nbody.fluid.grid import Boundary
 
@@ -30,3 +31,28 @@ def test_ranks_of_several_kinds_are_measured_as_they_run(monkeypatch, alone, kin
     placement = SimpleNamespace(backend="a device", backends=kinds)
     builder = fluid.FluidBuilder(configs.loads(CONFIG, "test.yaml"), alone)
     assert builder.speeds(SimpleNamespace(placement=placement), [1.0]) == [3.0]
+
+
+def test_too_little_memory_speaks_of_cells(monkeypatch, alone):
+    """Of a host before it is taken; of a GPU when it is refused."""
+    builder = fluid.FluidBuilder(configs.loads(CONFIG, "test.yaml"), alone)
+    host = SimpleNamespace(name="cpu", free_memory=lambda: 51_199)  # 10 arrays of 8 x 8 x 10 cells
+    with pytest.raises(
+        InputError, match=r"grid.cells: .* for 8 x 8 x 8 cells \(about .*fewer cells"
+    ):
+        builder._check_memory(host)
+    host.free_memory = lambda: 51_200
+    builder._check_memory(host)
+
+    def greedy(*_):
+        raise MemoryError("Out of memory allocating 9 bytes (allocated so far: 0 bytes).")
+
+    monkeypatch.setattr(fluid, "HaloExchange", lambda *_: None)
+    monkeypatch.setattr(fluid.FluidBuilder, "_model", greedy)
+    gpu = SimpleNamespace(backend=SimpleNamespace(name="gpu", free_memory=lambda: 0))
+    with pytest.raises(InputError) as caught:
+        builder._connect(gpu, None, None, [])
+    assert str(caught.value) == (
+        "grid.cells: not enough memory for 8 x 8 x 8 cells (Out of memory allocating 9 bytes "
+        "(allocated so far: 0 bytes)); take fewer cells, or more nodes or GPUs"
+    )
