@@ -236,6 +236,16 @@ def test_a_run_that_blows_up_stops_with_exit_3_and_keeps_its_good_checkpoints(jo
             assert np.isfinite(file["bodies/position"][()]).all()
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_numbers_out_of_range_are_told_without_warnings(job, command):
+    options = ["--set", "bodies={kind: two-body, masses: [1e300, 1e300]}", "--set", "gravity.G=1e9"]
+    result = run(command, job, *options, check=3 if command == "run" else 0)
+    assert "Warning" not in result.stderr
+    if command == "run":
+        (line,) = result.stderr.splitlines()
+        assert "is not a finite number" in line
+
+
 def test_a_collision_that_is_no_number_names_the_body(job, tmp_path):
     bodies = tmp_path / "bodies.csv"
     bodies.write_text("x,y,z,vx,vy,vz,m\n0,0,0,0,0,0,1\n5,0,0,0,0,0,1\n5,0,0,0,0,0,1\n")

@@ -11,7 +11,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.progress import duration
 from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import resolved
+from hybrid_nbody.run.start import resolved, told_by_the_guard
 from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan
 
@@ -36,6 +36,11 @@ def check(path: str | Path, overrides: Sequence[str], communicator: Communicator
     InputError
         On every rank, with every fault of the file.
     """
+    with told_by_the_guard():
+        return _check(path, overrides, communicator)
+
+
+def _check(path: str | Path, overrides: Sequence[str], communicator: Communicator) -> str:
     config = communicator.on_root(lambda: resolved(path, overrides))
     kind = MODELS[config.model]
     builder = kind.builder(config, communicator)

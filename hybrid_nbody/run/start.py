@@ -4,9 +4,11 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from hybrid_nbody.backends.cpu import cache_faults
 from hybrid_nbody.config import loader
@@ -47,6 +49,14 @@ def preparing(log: Log) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def told_by_the_guard() -> AbstractContextManager[None]:
+    """Silence NumPy's warnings of numbers out of range: the guard says which body or cell has one.
+
+    Without it pages of the program's own lines would come before that.
+    """
+    return np.errstate(all="ignore")
 
 
 def acknowledgement(signal_name: str) -> str:
@@ -120,7 +130,7 @@ def run(
         While running.
     """
     log = open_log(communicator)
-    with StopSignals(_acknowledging(communicator)) as signals:
+    with StopSignals(_acknowledging(communicator)) as signals, told_by_the_guard():
         config = communicator.on_root(lambda: resolved(path, overrides))
         builder = MODELS[config.model].builder(config, communicator)
         builder.check()
@@ -202,7 +212,7 @@ def resume(
         On every rank; nothing was changed.
     """
     log = open_log(communicator)
-    with StopSignals(_acknowledging(communicator)) as signals:
+    with StopSignals(_acknowledging(communicator)) as signals, told_by_the_guard():
         config, before, saved, warnings = communicator.on_root(
             lambda: _saved_run(folder, overrides)
         )
