@@ -1,5 +1,7 @@
 """Builds the N-body model of a configuration."""
 
+import math
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -99,6 +101,12 @@ class NBodyBuilder:
             On every rank.
         """
         check_lists(self.config.compute, self.communicator.size)
+        softening = self.config.gravity.softening
+        if math.isinf(softening * softening):
+            raise InputError(
+                f"gravity.softening: must be at most 1e150 (got {softening:g}): its square is "
+                "beyond the range of float64; choose a larger unit of length"
+            ).on_all_ranks()
 
     def initial(self) -> Bodies:
         """Return all bodies; on the root alone.

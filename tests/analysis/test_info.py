@@ -5,6 +5,7 @@ import re
 import pytest
 from support.presented import describe
 
+from hybrid_nbody.analysis import info
 from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.errors import FileError, InputError
 
@@ -40,6 +41,31 @@ def test_a_run_with_its_checkpoints(write_run, write_checkpoint, cut):
         "not match its digest",
         "  size          SIZE in 4 files",
     ]
+
+
+def test_checkpoints_that_go_while_they_are_listed(write_run, write_checkpoint, monkeypatch):
+    """As a run that goes on removes them; the older one has gone when its turn comes."""
+    write_run(rows=5)
+    write_checkpoint("out/checkpoint-0000000020.h5", step=20, time=1.0)
+    old = write_checkpoint("out/checkpoint-0000000010.h5", step=10, time=0.5)
+    read = info._read_checkpoint
+
+    def removing(path, models):
+        old.unlink(missing_ok=True)
+        return read(path, models)
+
+    monkeypatch.setattr(info, "_read_checkpoint", removing)
+    lines = without_sizes(describe("out"))
+    assert lines[-2:] == [
+        "  checkpoints   checkpoint-0000000020.h5  time 1, step 20",
+        "  size          SIZE in 2 files",
+    ]
+
+
+def test_a_checkpoint_under_another_name(write_run, write_checkpoint):
+    write_run(rows=5)
+    write_checkpoint("out/checkpoint-0000009000.h5", step=20, time=1.0)
+    assert "checkpoint-0000009000.h5  time 1, step 20, under another name" in describe("out")
 
 
 def test_a_trajectory(write_run):
