@@ -367,7 +367,8 @@ def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
     if found not in allowed:
         raise FileError(f"{path}: a {found.split()[-1]}, not a {wanted}")
     _check_version(path, _plain(file.attrs.get("format_version")))
-    check_own_data(file, path)
+    with reading(path):
+        check_own_data(file, path)
 
 
 def _check_version(path: str | Path, version: object) -> None:

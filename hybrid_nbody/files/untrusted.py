@@ -31,7 +31,10 @@ def check_own_data(file: h5py.File, path: str | Path) -> None:
         if isinstance(link, h5py.ExternalLink):
             links.append((name, f"is a link to another file, {link.filename}"))
 
-    file.visititems_links(visit_link)
+    try:
+        file.visititems_links(visit_link)
+    except SystemError as error:  # what h5py makes of damaged tables here
+        raise OSError(f"the links in it cannot be followed ({error.__context__})") from error
     found = next(iter(links), None) or file.visititems(_elsewhere)
     if found:
         raise FileError(

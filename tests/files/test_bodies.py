@@ -237,19 +237,6 @@ def test_zip_that_is_no_npz(refusal_of):
     assert refusal_of(file.getvalue(), "b.npz") == "b.npz: no array 'position'; there are sheet.xml"
 
 
-def test_npz_of_an_absurd_shape(refusal_of):
-    """More bodies than a whole number of 64 bits counts."""
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999, 3), }\n"
-    absurd = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name in ("position", "velocity", "mass"):
-            archive.writestr(f"{name}.npy", absurd)
-    assert refusal_of(file.getvalue(), "b.npz") == (
-        "b.npz: not a readable NumPy archive (the shape of an array is larger than any memory)"
-    )
-
-
 def test_a_broken_npz(refusal_of):
     whole = npz(**arrays())
     assert (

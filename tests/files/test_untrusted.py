@@ -1,5 +1,6 @@
 """Files of bodies that lead into other files or unpack to gigabytes are refused in a line."""
 
+import io
 import zipfile
 
 import h5py
@@ -117,3 +118,17 @@ def test_what_packs_well_and_is_small_is_read(in_folder):
     arrays = {"position": np.zeros((bodies, 3)), "velocity": np.zeros((bodies, 3))}
     np.savez_compressed("b.npz", mass=np.ones(bodies), **arrays)
     assert len(read_bodies("b.npz")) == bodies
+
+
+def test_npz_of_an_absurd_shape(in_folder, refused):
+    """More bodies than a whole number of 64 bits counts."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999, 3), }\n"
+    absurd = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("position", "velocity", "mass"):
+            archive.writestr(f"{name}.npy", absurd)
+    (in_folder / "b.npz").write_bytes(file.getvalue())
+    assert refused(InputError, read_bodies, "b.npz") == (
+        "b.npz: not a readable NumPy archive (the shape of an array is larger than any memory)"
+    )
