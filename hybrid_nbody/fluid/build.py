@@ -13,7 +13,7 @@ from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.plan import rank_bytes
+from hybrid_nbody.fluid.rank_memory import rank_bytes
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid

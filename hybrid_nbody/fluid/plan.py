@@ -3,23 +3,16 @@
 from collections.abc import Sequence
 
 from hybrid_nbody.fluid.config import FluidConfig, Solver
+from hybrid_nbody.fluid.rank_memory import ARRAYS, BYTES_PER_CELL, rank_bytes
 from hybrid_nbody.fluid.sources import Event
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
-
-BYTES_PER_CELL = {"float32": 4, "float64": 8}
-
-ARRAYS = 10
-"""Arrays of the grid that a rank holds: velocity, density, the next of both, two of a solve."""
 
 SAVED_ARRAYS = 4
 """Arrays of the grid in a checkpoint."""
 
 CARRIED_ARRAYS = 4
 """Arrays of the grid that `sources.carry_over` adds to a checkpoint."""
-
-HALO_PLANES = 2
-"""Planes that a rank holds beyond its own."""
 
 COMPONENTS = {"density": 1, "velocity": 3}
 
@@ -54,13 +47,6 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
             f"{ARRAYS} arrays, {config.fluid.dtype}",
         ),
     )
-
-
-def rank_bytes(config: FluidConfig, ranks: int) -> int:
-    """Return the bytes that the rank with most planes holds."""
-    nx, ny, nz = config.grid.cells
-    counts = planned_counts(config.compute.balance, nz, ranks)
-    return ARRAYS * (max(counts) + HALO_PLANES) * nx * ny * BYTES_PER_CELL[config.fluid.dtype]
 
 
 def _method(config: FluidConfig) -> list[tuple[str, str]]:
