@@ -278,13 +278,6 @@ def test_weights_must_match_the_ranks(folder, mpirun):
     assert "compute.balance: 2 weights for 3 ranks; give one weight per rank" in result.stderr
 
 
-def test_help_names_the_formats_that_can_be_exported():
-    from hybrid_nbody.analysis.export.exporting import FORMATS
-    from hybrid_nbody.cli.arguments import EXPORTS
-
-    assert list(EXPORTS) == list(FORMATS)
-
-
 def test_help_loads_nothing_heavy():
     code = (
         "import sys\nfrom hybrid_nbody.cli.main import main\ntry:\n    main(['--help'])\nexcept "

@@ -9,6 +9,8 @@ import pytest
 from support.presented import export_run
 
 from hybrid_nbody.analysis.export import source, tables, target
+from hybrid_nbody.analysis.export.exporting import FORMATS
+from hybrid_nbody.cli.arguments import EXPORTS
 from hybrid_nbody.cli.main import main
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies import read_bodies
@@ -304,3 +306,7 @@ def test_the_command_refuses_a_frame_that_is_none(cluster, capsys):
         main(["export", "out", "--format", "npz", "--frame", "last", "--output", "a.npz"])
     assert ended.value.code == 2
     assert "argument --frame: must be a whole number or all (got 'last')" in capsys.readouterr().err
+
+
+def test_the_help_of_the_command_names_every_format():
+    assert list(EXPORTS) == list(FORMATS)
