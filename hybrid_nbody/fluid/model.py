@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from hybrid_nbody.fluid.sources import Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
 from hybrid_nbody.fluid.step_memory import make_state
-from hybrid_nbody.simulation.model import Field, Role, Work
+from hybrid_nbody.simulation.model import Field, Model, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
 OPERATIONS_PER_CELL = 13
@@ -240,3 +240,7 @@ class FluidModel:
     def suspect(self) -> str:
         """Describe the largest speed."""
         return f"the fastest fluid moves at {self._max_speed():.6g}"
+
+
+if TYPE_CHECKING:  # mypy checks that the class satisfies the contract
+    MODEL: type[Model] = FluidModel

@@ -1,7 +1,7 @@
 """The N-body model: bodies under a force, advanced step by step by an integrator."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.integrators.base import Integrator
-from hybrid_nbody.simulation.model import Field, Role, Work
+from hybrid_nbody.simulation.model import Field, Model, Role, Work
 
 
 class NBodyModel:
@@ -182,3 +182,7 @@ class NBodyModel:
             own = (float(speed[fastest]), int(self.ids[fastest]))
         found, body = max(self.communicator.gather(own))
         return f"body {body}, the fastest, moves at {found:.6g}"
+
+
+if TYPE_CHECKING:  # mypy checks that the class satisfies the contract
+    MODEL: type[Model] = NBodyModel
