@@ -6,7 +6,6 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.forces.sources import given_order
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.hermite import make_scratch
-from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
     Corrected,
@@ -16,6 +15,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Kernels,
     PairForce,
 )
+from hybrid_nbody.nbody.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.bodies import LocalBodies
-from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
     HermitePlan,
@@ -22,6 +21,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteScratch,
     PairForce,
 )
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange

@@ -12,7 +12,6 @@ from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
 from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, spatial_order
 from hybrid_nbody.nbody.integrators.kick_drift import BodyActions
-from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
@@ -23,6 +22,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Kernels,
 )
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange

@@ -3,7 +3,7 @@
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
-from hybrid_nbody.nbody.integrators.stages import Stage, StepPlan
+from hybrid_nbody.nbody.stages import Stage, StepPlan
 from hybrid_nbody.nbody.step_timer import StepTimer, Timer
 from hybrid_nbody.simulation.timings import Timings
 

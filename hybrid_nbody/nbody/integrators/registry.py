@@ -12,7 +12,7 @@ from typing import Any
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
 from hybrid_nbody.nbody.integrators.hermite import Hermite
 from hybrid_nbody.nbody.integrators.kick_drift import KickDrift
-from hybrid_nbody.nbody.integrators.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, Stage
+from hybrid_nbody.nbody.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, Stage
 
 
 @dataclass(frozen=True)

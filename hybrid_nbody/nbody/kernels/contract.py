@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.units import Units
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 

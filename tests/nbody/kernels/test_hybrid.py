@@ -13,8 +13,8 @@ from support.ranks import same_bits
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.nbody.forces.direct import STEPS_BETWEEN_SORTS
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
-from hybrid_nbody.nbody.integrators.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.stages import LEAPFROG, StepPlan
 
 PRECISIONS = ["single", "mixed", "double"]
 SHARES = [0.0, 0.003, 0.3, 0.9, 1.0, "auto"]

@@ -11,7 +11,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.contract import (
     HermitePlan,
     HermitePoint,
@@ -36,6 +35,7 @@ from hybrid_nbody.nbody.kernels.precision import (
     chunk_capacity,
     excludes_self,
 )
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 

@@ -6,7 +6,6 @@ from hybrid_nbody.backends.numba_clock import seconds
 from hybrid_nbody.backends.simd import BLOCK
 from hybrid_nbody.nbody.integrators import hermite as integrator
 from hybrid_nbody.nbody.integrators.hermite import MAX_RETRIES, SMALLEST_SUBSTEP
-from hybrid_nbody.nbody.integrators.stages import ACTIONS
 from hybrid_nbody.nbody.kernels.contract import (
     Corrected,
     Criterion,
@@ -25,6 +24,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     pack,
     pack_offsets,
 )
+from hybrid_nbody.nbody.stages import ACTIONS
 
 KICK = ACTIONS.index("kick")
 DRIFT = ACTIONS.index("drift")
@@ -49,7 +49,7 @@ def run_steps(steps, actions, lengths, bodies, physics):
     ----------
     steps : int
     actions, lengths : arrays
-        One step, from `hybrid_nbody.nbody.integrators.stages.StepPlan.encoded`.
+        One step, from `hybrid_nbody.nbody.stages.StepPlan.encoded`.
     bodies : Bodies
         Advanced in place.
     physics : Physics

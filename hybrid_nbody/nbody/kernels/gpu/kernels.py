@@ -16,12 +16,12 @@ from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.backends.workspace import Workspace
-from hybrid_nbody.nbody.integrators.stages import StepPlan
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, excludes_self
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")

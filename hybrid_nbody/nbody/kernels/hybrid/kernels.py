@@ -10,7 +10,6 @@ from typing import NamedTuple, cast
 
 from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.nbody.integrators.stages import FORCE, StepPlan
 from hybrid_nbody.nbody.kernels import (
     contract,
     make_counter,
@@ -29,6 +28,7 @@ from hybrid_nbody.nbody.kernels.hybrid.share import (
     Readings,
     best_share,
 )
+from hybrid_nbody.nbody.stages import FORCE, StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 FORCE_ALONE = StepPlan((FORCE,), 0.0)

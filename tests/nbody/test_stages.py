@@ -6,7 +6,7 @@ from support.bodies import make_gravity, make_model, whole
 from support.paper import PaperGpu
 
 from hybrid_nbody.nbody.initial_conditions import plummer, two_body
-from hybrid_nbody.nbody.integrators.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
+from hybrid_nbody.nbody.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
 
 PERIOD = 2 * np.pi / np.sqrt(2)
 """Of two unit masses at distance 1."""
