@@ -3,7 +3,6 @@
 import time
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.nbody.forces.sources import given_order
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.hermite import make_scratch
 from hybrid_nbody.nbody.kernels import make_kernels
@@ -15,6 +14,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Kernels,
     PairForce,
 )
+from hybrid_nbody.nbody.sources import given_order
 from hybrid_nbody.nbody.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.parallel.calibrate import fastest_run

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import Gravity
-from hybrid_nbody.nbody.forces.sources import spatial_order
 from hybrid_nbody.nbody.kernels.units import typical_distance
+from hybrid_nbody.nbody.sources import spatial_order
 
 CLOSEST = 1e-12
 """Shortest softening, or distance of two bodies without it, in typical distances of bodies: m / r^3

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.nbody.forces.sources import Order
 from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
+from hybrid_nbody.nbody.sources import Order
 
 BYTES_OF_A_SOURCE = 512
 """Most memory that a rank needs for each body whose position it holds: position, mass and order
@@ -27,7 +27,7 @@ class Sources:
         The bodies in the order of the sum.
     starts : (capacity + 1,) array of int32
         Index in `order` at which each chunk starts; see
-        `hybrid_nbody.nbody.forces.sources.Order`.
+        `hybrid_nbody.nbody.sources.Order`.
     chunks : (1,) array of int32
         Number of chunks in use.
     """

@@ -7,9 +7,9 @@ from support.devices import hybrid
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.direct import STEPS_BETWEEN_SORTS
-from hybrid_nbody.nbody.forces.sources import spatial_order
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.sources import spatial_order
 
 PRECISIONS = ("single", "mixed", "double")
 

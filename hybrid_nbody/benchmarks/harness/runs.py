@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, targets_within, timed
-from hybrid_nbody.nbody.forces.sources import given_order, spatial_order
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels, reference
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.sources import given_order, spatial_order
 from hybrid_nbody.nbody.state import make_state, set_order
 
 OPERATIONS = 20

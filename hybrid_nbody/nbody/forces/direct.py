@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
-from hybrid_nbody.nbody.forces.sources import Order, given_order, heads_of, spatial_order
 from hybrid_nbody.nbody.integrators.kick_drift import BodyActions
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
@@ -22,6 +21,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Kernels,
 )
 from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.sources import Order, given_order, heads_of, spatial_order
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer

@@ -24,7 +24,7 @@ class Precision:
         Type of the arithmetic of an interaction.
     local : bool
         Whether a chunk's origin is one of its bodies, which are then sorted in space
-        (`hybrid_nbody.nbody.forces.sources`): the rounding of a stored offset is relative to its
+        (`hybrid_nbody.nbody.sources`): the rounding of a stored offset is relative to its
         length. Otherwise the origin is that of the coordinates.
     """
 

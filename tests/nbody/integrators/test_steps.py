@@ -10,8 +10,8 @@ from support.ranks import transport_of
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.nbody.forces import direct as gravity
 from hybrid_nbody.nbody.forces.direct import STEPS_BETWEEN_SORTS
-from hybrid_nbody.nbody.forces.sources import given_order
 from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.sources import given_order
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.transport.host import HostTransport

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from support.bodies import clustered
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.nbody.forces.sources import (
+from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.sources import (
     Order,
     given_order,
     heads_of,
     morton_keys,
     spatial_order,
 )
-from hybrid_nbody.nbody.initial_conditions import plummer, random_box
-from hybrid_nbody.nbody.kernels.precision import CHUNK
 from hybrid_nbody.nbody.state import make_state, set_order
 
 
