@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
+from hybrid_nbody.nbody.precision import CHUNK, chunk_capacity
 
 BITS = 21
 """Bits of the index of a cell along an axis; three axes fill an int64."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.nbody.kernels.precision import chunk_capacity, common_mass
+from hybrid_nbody.nbody.precision import chunk_capacity, common_mass
 from hybrid_nbody.nbody.sources import Order
 
 BYTES_OF_A_SOURCE = 512
@@ -56,7 +56,7 @@ class State(Sources):
     orders : (1,) array of int64, on the host
         How many orders were set: a kernel that prepares for an order notices a new one.
     common_mass : float or None
-        See `hybrid_nbody.nbody.kernels.precision.common_mass`; of all ranks' bodies.
+        See `hybrid_nbody.nbody.precision.common_mass`; of all ranks' bodies.
     heaviest : float
         The largest mass of all bodies.
     own_position : (n, 3) array of float64

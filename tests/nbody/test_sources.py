@@ -8,7 +8,7 @@ from support.bodies import clustered
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
-from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.sources import (
     Order,
     given_order,

@@ -7,7 +7,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 
 MODEL = "Paper GPU"
 

@@ -14,7 +14,7 @@ from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box, rates
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.progress import duration
 
 SIZES = tuple(2**k for k in range(6, 21))

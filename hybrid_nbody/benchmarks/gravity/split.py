@@ -17,7 +17,7 @@ from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.hybrid.kernels import FORCE_ALONE
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 
 SIZES = {"gpu": [16384, 131072], "cpu": [4096]}
 

@@ -27,7 +27,7 @@ from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, check, massive_box
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Tuning, keep_tuning
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.stages import LEAPFROG, StepPlan
 from hybrid_nbody.output.terminal import open_console
 

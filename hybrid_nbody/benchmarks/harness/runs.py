@@ -14,7 +14,7 @@ from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels, reference
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.sources import given_order, spatial_order
 from hybrid_nbody.nbody.state import make_state, set_order
 

@@ -20,7 +20,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteScratch,
     Kernels,
 )
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.sources import Order, given_order, heads_of, spatial_order
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order

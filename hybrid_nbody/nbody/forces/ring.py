@@ -12,7 +12,7 @@ from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import Kernels
-from hybrid_nbody.nbody.kernels.precision import chunk_capacity
+from hybrid_nbody.nbody.precision import chunk_capacity
 from hybrid_nbody.nbody.sources import Order, heads_of
 from hybrid_nbody.nbody.state import Sources, State, make_own_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer

@@ -23,7 +23,7 @@ class PairForce:
     Attributes
     ----------
     precision : {"single", "mixed", "double"}
-        See `hybrid_nbody.nbody.kernels.precision.PRECISIONS`.
+        See `hybrid_nbody.nbody.precision.PRECISIONS`.
     softening : float
         Plummer softening length, in units of length.
     G : float

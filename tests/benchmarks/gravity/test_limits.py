@@ -20,7 +20,7 @@ from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 
 PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
 SECONDS = {"pack": 2e-5, "combine": 1e-5, "pack_moving": 3e-5}

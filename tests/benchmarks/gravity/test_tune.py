@@ -18,7 +18,7 @@ from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, MOST_FEW, Layout, Tuning, tuning_for
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 
 BEST = {192: 1, 256: 2, 384: 2, 512: 5}
 BEST_JERK, BEST_FEW = 3, 64

@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS
+from hybrid_nbody.nbody.precision import PRECISIONS
 
 KERNELS = (
     b"pack",

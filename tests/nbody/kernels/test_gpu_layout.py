@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, RUN, Layout, Tuning
-from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
+from hybrid_nbody.nbody.precision import CHUNK, chunk_capacity
 
 numbers = st.integers(1, 1 << 24)
 

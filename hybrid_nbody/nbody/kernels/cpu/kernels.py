@@ -29,7 +29,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     pack_offsets,
     potentials,
 )
-from hybrid_nbody.nbody.kernels.precision import (
+from hybrid_nbody.nbody.precision import (
     PRECISIONS,
     Precision,
     chunk_capacity,

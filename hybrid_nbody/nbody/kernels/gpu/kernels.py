@@ -20,7 +20,7 @@ from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
-from hybrid_nbody.nbody.kernels.precision import PRECISIONS, chunk_capacity, excludes_self
+from hybrid_nbody.nbody.precision import PRECISIONS, chunk_capacity, excludes_self
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 

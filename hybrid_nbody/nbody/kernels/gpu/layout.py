@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.backends import tuning
-from hybrid_nbody.nbody.kernels.precision import CHUNK, chunk_capacity
+from hybrid_nbody.nbody.precision import CHUNK, chunk_capacity
 
 RUN = 32
 """Sources that a warp loads at once, and lanes of a warp."""

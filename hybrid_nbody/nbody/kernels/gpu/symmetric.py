@@ -17,7 +17,7 @@ from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
-from hybrid_nbody.nbody.kernels.precision import CHUNK
+from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.state import State
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
