@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
+from hybrid_nbody.nbody.forces.actions import BodyActions
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
-from hybrid_nbody.nbody.integrators.kick_drift import BodyActions
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,

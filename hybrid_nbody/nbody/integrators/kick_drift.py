@@ -1,44 +1,12 @@
 """Steps of kicks and drifts under any force."""
 
 from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.forces.actions import BodyActions
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
 from hybrid_nbody.nbody.stages import Stage, StepPlan
-from hybrid_nbody.nbody.step_timer import StepTimer, Timer
+from hybrid_nbody.nbody.step_timer import StepTimer
 from hybrid_nbody.simulation.timings import Timings
-
-
-class BodyActions:
-    """The stages of a step on the bodies of a rank; see `StepPlan.perform`.
-
-    Parameters
-    ----------
-    force : Force
-        Gives the accelerations.
-    bodies : LocalBodies
-        This rank's bodies, moved in place.
-    timer : Timer
-        Records ``motion`` and the parts of the force.
-    """
-
-    def __init__(self, force: Force, bodies: LocalBodies, timer: Timer) -> None:
-        self.bodies = bodies
-        self.timer = timer
-        self._force = force
-
-    def force(self) -> None:
-        """Compute the accelerations: a = a(x)."""
-        self._force.accelerations(self.timer)
-
-    def kick(self, duration: float) -> None:
-        """Change velocities: v += a `duration`."""
-        self.bodies.kick(duration)
-        self.timer.record("motion")
-
-    def drift(self, duration: float) -> None:
-        """Change positions: x += v `duration`."""
-        self.bodies.drift(duration)
-        self.timer.record("motion")
 
 
 class KickDrift(Integrator[Force]):
