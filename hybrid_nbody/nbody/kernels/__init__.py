@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.backends.base import Backend
     from hybrid_nbody.nbody.kernels.contract import (
         ActivityCounter,
@@ -10,7 +10,17 @@ if TYPE_CHECKING:
         PairForce,
         SymmetricKernels,
     )
+    from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
+    from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
+    from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
+    from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
+    from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
+    from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
     from hybrid_nbody.nbody.state import State
+
+    KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
+    SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
+    COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
 
 def make_kernels(
