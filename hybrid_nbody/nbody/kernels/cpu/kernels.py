@@ -4,8 +4,6 @@ The formula of a pair is in ``pair_force``; ``sums`` hands targets to threads, a
 whole steps without returning to Python.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     PairForce,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
-from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Law, Physics, Substeps
+from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Law, Packing, Physics, Substeps
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -72,8 +70,8 @@ class Kernels:
         packed = (sources.starts, self.origin, self.offset, self.mass)
         pack(sources.position, self._packing(sources), packed)
 
-    def _packing(self, sources: Sources) -> tuple[Any, ...]:
-        """Return the fields of `Packing`."""
+    def _packing(self, sources: Sources) -> Packing:
+        """Return the fields that `pack` takes beside the positions."""
         units = self.units
         return (sources.mass / units.mass, sources.order, self.local, 1 / units.length)
 

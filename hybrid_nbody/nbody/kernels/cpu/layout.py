@@ -96,25 +96,11 @@ class MovingSources(NamedTuple):
     velocity_offset: Floats
 
 
-class Packing(NamedTuple):
-    """The arguments of `hybrid_nbody.nbody.kernels.cpu.sums.pack` beside the positions.
-
-    Attributes
-    ----------
-    mass : (N,) array of float64
-        In units of the kernels.
-    order : (N,) array of int32
-        The bodies in the order of the sum.
-    local : bool
-        Whether the origin of a chunk is its middle body, rather than zero.
-    lengths : float
-        Factor that brings positions to the units of the kernels.
-    """
-
-    mass: Float64
-    order: Int32
-    local: bool
-    lengths: float
+Packing = tuple[Float64, Int32, bool, float]
+"""Fields ``(mass, order, local, lengths)`` that `hybrid_nbody.nbody.kernels.cpu.sums.pack` takes
+beside the positions: masses in units of the kernels, (N,); the bodies in the order of the sum,
+(N,); whether the origin of a chunk is its middle body, rather than zero; and the factor that brings
+positions to the units of the kernels. A plain tuple, also in compiled code."""
 
 
 class Bodies(NamedTuple):
@@ -132,8 +118,7 @@ class Physics(NamedTuple):
     ----------
     law : tuple
         The fields of `Law`.
-    packing : tuple
-        Those of `Packing`.
+    packing : Packing
     source_index : (N,) array of int32
         Index of each body among the sources.
     sources : tuple
@@ -141,7 +126,7 @@ class Physics(NamedTuple):
     """
 
     law: tuple[Any, ...]
-    packing: tuple[Any, ...]
+    packing: Packing
     source_index: Int32
     sources: tuple[Any, ...]
 

@@ -87,10 +87,9 @@ def pack(position, packing, sources):
     Parameters
     ----------
     position : (N, 3) array of float64
-    packing : tuple
-        The fields of `Packing`.
+    packing : Packing
     sources : tuple
-        Those of `PackedSources`; all but `starts` are filled.
+        The fields of `PackedSources`; all but `starts` are filled.
     """
     mass, order, local, lengths = packing
     starts, origin, offset, packed_mass = sources
