@@ -90,8 +90,10 @@ def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
     formulas = kernels.hermite
     formulas.first_steps(1.0, 0.0, *arrays[1:], scratch.substeps)
     formulas.predict(0.0, scratch.start, scratch.origin, state.own_position, scratch.velocity)
-    formulas.correct(0.0, *arrays, Corrected(state.own_position, state.velocity, scratch.low))
+    corrected = Corrected(state.own_position, state.velocity, scratch.low)
+    formulas.correct(0.0, *arrays, corrected)
     formulas.next_steps(1.0, Criterion(1.0, 1.0, 0.0, 0.0), *arrays, scratch.substeps)
+    formulas.keep(*arrays[1:], corrected, scratch.start)
     if kernels.run_hermite:
         plan = HermitePlan(1e-6, 1.0, 0.0, 0.0, True, 1e6)
         kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0, 0), 0)

@@ -16,6 +16,7 @@ that it explains do not shorten a substep.
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import NumericalError
@@ -115,6 +116,7 @@ class Hermite(Integrator[JerkForce]):
     formulas: HermiteFormulas
     scratch: HermiteScratch
     plan: HermitePlan
+    few_substeps: NDArray[np.float64]
 
     def __init__(self, setup: IntegratorSetup) -> None:
         self.setup = setup
@@ -334,16 +336,15 @@ class Hermite(Integrator[JerkForce]):
     def _keep(self) -> None:
         """Let the next substep begin at the current state."""
         bodies = self.bodies
-        start = self.scratch.start
-        start[0] = bodies.position
-        start[1] = bodies.velocity
-        start[2] = bodies.acceleration
-        start[3] = self.scratch.jerk
-        start[4:] = self.scratch.low
+        scratch = self.scratch
+        corrected = Corrected(bodies.position, bodies.velocity, scratch.low)
+        self.formulas.keep(bodies.acceleration, scratch.jerk, corrected, scratch.start)
 
     def _shortest(self) -> float:
         """Return the shortest substep by the criterion over all ranks' bodies, at most a step."""
         substeps = self.scratch.substeps
+        if self.plan.shifts:  # of few bodies: `_find_origin` needs all of them on the host
+            self.few_substeps = substeps = self.setup.backend.download(substeps)
         own = float(substeps.min()) if len(substeps) else self.dt
         return min(float(self.setup.communicator.minimum(np.array(own))), self.dt)
 
@@ -353,10 +354,9 @@ class Hermite(Integrator[JerkForce]):
         Of several bodies the largest of each coordinate is taken.
         """
         communicator = self.setup.communicator
-        download = self.setup.backend.download
-        substeps = download(self.scratch.substeps)
+        substeps = self.few_substeps
         shortest = communicator.minimum(np.array(np.min(substeps, initial=np.inf)))
-        rows = download(self.bodies.position)[substeps <= shortest]
+        rows = self.setup.backend.download(self.bodies.position)[substeps <= shortest]
         self.scratch.origin[:] = communicator.maximum(np.max(rows, axis=0, initial=-np.inf))
 
     def _too_small(self, step: int) -> NumericalError:

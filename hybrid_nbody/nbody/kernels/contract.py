@@ -231,6 +231,9 @@ class HermiteFormulas(Protocol):
         half of it the substep at most doubles.
         """
 
+    def keep(self, acceleration: Array, jerk: Array, corrected: Corrected, start: Array) -> None:
+        """Fill `start` with the end of a substep, from which the next one begins."""
+
 
 class Kernels(Protocol):
     """Direct sums, kicks and drifts on one device for a `State`.

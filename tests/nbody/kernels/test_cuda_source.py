@@ -62,9 +62,9 @@ def test_pairs_compile(architecture):
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_formulas_of_hermite_compile(architecture):
-    options = compile_options({"THREADS": gpu_hermite.THREADS})
+    options = compile_options(gpu_hermite.DEFINES)
     cubin = compile_to_cubin(gpu_hermite.SOURCE.read_text(), options, architecture)
-    for kernel in (b"predict", b"correct", b"first_steps", b"next_steps"):
+    for kernel in (b"predict", b"correct", b"first_steps", b"next_steps", b"keep"):
         assert kernel + b"\0" in cubin
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.noise import CANCELLATION
 
 compiled = njit(cache=True, error_model="numpy")
 
@@ -80,7 +81,8 @@ def _substep(h, criterion, a, j, derivatives):
     A rounding error of the acceleration appears in the derivatives, 6 and 12 times over the second
     and third power of `h`.
     """
-    error2 = 6 * criterion.noise * (a + h * j) / (h * h)
+    error = criterion.noise * (a + h * j) + CANCELLATION * criterion.negligible
+    error2 = 6 * error / (h * h)
     error3 = 2 * error2 / h
     a2, a3 = derivatives
     longest = 2 * h if a2 < 2 * error2 or a3 < 2 * error3 else np.inf
@@ -91,6 +93,20 @@ def _substep(h, criterion, a, j, derivatives):
         return longest
     step = np.sqrt(criterion.accuracy * (a * a2 + j * j) / below)
     return longest if step > longest else step
+
+
+@compiled
+def keep(acceleration, jerk, corrected, start):
+    """Fill `start` with the end of a substep, from which the next one begins."""
+    position, velocity, low = corrected
+    for i in range(position.shape[0]):
+        for axis in range(3):
+            start[0, i, axis] = position[i, axis]
+            start[1, i, axis] = velocity[i, axis]
+            start[2, i, axis] = acceleration[i, axis]
+            start[3, i, axis] = jerk[i, axis]
+            start[4, i, axis] = low[0, i, axis]
+            start[5, i, axis] = low[1, i, axis]
 
 
 @compiled

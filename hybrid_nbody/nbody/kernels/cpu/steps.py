@@ -141,7 +141,8 @@ def begin_step(scratch, bodies, physics):
     scratch.origin[:] = 0.0
     copy(bodies.velocity, scratch.velocity)
     taken = update_jerks(scratch, bodies, physics)
-    keep(scratch, bodies)
+    corrected = Corrected(bodies.position, bodies.velocity, scratch.low)
+    formulas.keep(bodies.acceleration, scratch.jerk, corrected, scratch.start)
     return taken
 
 
@@ -187,7 +188,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         wanted = min(substeps.min(), dt)
         if 2 * wanted >= h:
             break
-    keep(scratch, bodies)
+    formulas.keep(acceleration, jerk, corrected, start)
     return h, wanted, tried, taken
 
 
@@ -226,15 +227,3 @@ def update_jerks(scratch, bodies, physics):
     else:
         accelerations_and_jerks(targets, sources, law, bodies.acceleration, scratch.jerk)
     return seconds() - start
-
-
-@compiled
-def keep(scratch, bodies):
-    """Keep what is known at the beginning of a substep."""
-    start = scratch.start
-    copy(bodies.position, start[0])
-    copy(bodies.velocity, start[1])
-    copy(bodies.acceleration, start[2])
-    copy(scratch.jerk, start[3])
-    copy(scratch.low[0], start[4])
-    copy(scratch.low[1], start[5])

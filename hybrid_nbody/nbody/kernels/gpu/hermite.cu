@@ -3,7 +3,7 @@
 //
 // `start` holds positions, velocities, accelerations and jerks at the beginning of a substep, then
 // the low parts of the positions and of the velocities, one after another, each (n, 3). Compiled
-// with -DTHREADS (of a block).
+// with -DTHREADS (of a block) and -DCANCELLATION (see nbody/integrators/noise.py).
 
 #define NO_LIMIT __longlong_as_double(0x7ff0000000000000LL)
 
@@ -65,9 +65,9 @@ extern "C" __global__ void first_steps(int number, double factor, double negligi
 // Return the substep of a body from the norms of its acceleration and of its derivatives: a
 // rounding error of the acceleration appears in the second and third one, 6 and 12 times over the
 // second and third power of h.
-__device__ inline double substep(double h, double accuracy, double noise, double a, double j,
+__device__ inline double substep(double h, double accuracy, double error, double a, double j,
                                  double a2, double a3) {
-    double error2 = 6 * noise * (a + h * j) / (h * h), error3 = 2 * error2 / h;
+    double error2 = 6 * error / (h * h), error3 = 2 * error2 / h;
     double longest = a2 < 2 * error2 || a3 < 2 * error3 ? 2 * h : NO_LIMIT;
     a2 = a2 <= error2 ? 0.0 : a2 - error2;  // NaN stays NaN
     a3 = a3 <= error3 ? 0.0 : a3 - error3;
@@ -92,6 +92,22 @@ extern "C" __global__ void next_steps(int number, double h, double accuracy, dou
         second[k] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[k];
     }
     double a = norm_of(acceleration + at), j = norm_of(jerk + at);
-    double step = substep(h, accuracy, noise, a, j, norm_of(second), norm_of(third));
+    double error = noise * (a + h * j) + CANCELLATION * negligible;
+    double step = substep(h, accuracy, error, a, j, norm_of(second), norm_of(third));
     result[i] = limit(a, negligible, step);
+}
+
+// Fill `start` with the end of a substep, from which the next one begins.
+extern "C" __global__ void keep(int size, const double *acceleration, const double *jerk,
+                                const double *position, const double *velocity, const double *low,
+                                double *start) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= size) return;
+    double *at = start + i, *low_parts = at + 4 * (size_t)size;
+    at[0] = position[i];
+    at[size] = velocity[i];
+    at[2 * (size_t)size] = acceleration[i];
+    at[3 * (size_t)size] = jerk[i];
+    low_parts[0] = low[i];
+    low_parts[size] = low[size + (size_t)i];
 }

@@ -14,6 +14,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.noise import CANCELLATION
 from hybrid_nbody.nbody.kernels.contract import Corrected, Criterion
 
 SOURCE = Path(__file__).with_name("hermite.cu")
@@ -21,12 +22,15 @@ SOURCE = Path(__file__).with_name("hermite.cu")
 THREADS = 128
 """Threads of a block."""
 
+DEFINES: dict[str, int | str] = {"THREADS": THREADS, "CANCELLATION": str(CANCELLATION)}
+"""Macros of ``hermite.cu``."""
+
 
 class Formulas:
     """Hermite's formulas on one GPU."""
 
     def __init__(self, backend: GpuBackend):
-        self.module = CudaModule(backend, SOURCE, {"THREADS": THREADS})
+        self.module = CudaModule(backend, SOURCE, DEFINES)
 
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:
         self.module.launch(name, threads, THREADS, np.int32(threads), *arguments)
@@ -71,3 +75,7 @@ class Formulas:
         limits = (criterion.accuracy, criterion.noise, criterion.negligible)
         numbers = map(np.float64, (h, *limits))
         self._launch("next_steps", result.size, *numbers, start, acceleration, jerk, result)
+
+    def keep(self, acceleration: Array, jerk: Array, corrected: Corrected, start: Array) -> None:
+        """Fill `start` with the end of a substep, from which the next one begins."""
+        self._launch("keep", jerk.size, acceleration, jerk, *corrected, start)

@@ -198,12 +198,11 @@ class Kernels:
         moving, relative = self._pack_moving(state, velocity)
         both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
         name = "accelerations_and_jerks"
-        kernel = PairKernel(name, self.jerk_targets, np.float64(1), moving, relative[state.own])
+        scale = np.float64(self.units.accelerations(self.pair_force.G))
+        kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
         self._sum(state, kernel, both)
-        G = self.pair_force.G
-        multiply = self.backend.xp.multiply
-        multiply(both[:, :3], self.units.accelerations(G), out=state.acceleration)
-        multiply(both[:, 3:], self.units.jerks(G), out=jerk)
+        state.acceleration[:] = both[:, :3]
+        self.backend.xp.multiply(both[:, 3:], self.units.speed / self.units.length, out=jerk)
 
     def _pack_moving(self, state: State, velocity: Array) -> tuple[Array, Array]:
         """Return the sources with their velocities, and these relative to one body's.
@@ -286,7 +285,8 @@ class Kernels:
         sizes = (np.int32(len(state.mass)), np.int32(self.slots))
         bodies = (state.position, state.velocity, state.acceleration, state.mass)
         order = (state.order, state.source_index, state.own_order)
-        factors = (self.lengths, self.masses, self._scale(state))
+        unit = np.float64(self.units.length)
+        factors = (self.lengths, unit, self.masses, self._scale(state))
         sums = (*factors, self.eps2, state.chunks, state.starts)
         arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
