@@ -16,7 +16,7 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
                                   const Targets &all, double unit, double masses, double scale,
                                   Real eps2, const int *chunks, const int *starts) {
     __shared__ double position[3 * FEW_BODIES], velocity[3 * FEW_BODIES];
-    __shared__ double acceleration[3 * FEW_BODIES], origin[6];
+    __shared__ double acceleration[3 * FEW_BODIES], scaled_mass[FEW_BODIES], origin[6];
     __shared__ double partial[PARTS * 3 * FEW_BODIES];
     __shared__ Source packed[FEW_SLOTS], tiles[FEW_THREADS];
     Source *tile = tiles + threadIdx.x / RUN * RUN;
@@ -25,14 +25,15 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
     copy_scaled(size, all.lengths, position, positions);
     copy_scaled(size, all.lengths, velocity, velocities);
     copy_scaled(size, all.lengths, acceleration, accelerations);
+    copy_scaled(number, masses, scaled_mass, mass);
     for (int stage = 0; steps > 0; stage = stage + 1 < stages ? stage + 1 : (--steps, 0)) {
         int action = actions[stage];
         double length = lengths[stage];
         if (action == FORCE) {  // in the other stages a thread meets its own numbers alone
             __syncthreads();
             for (int slot = threadIdx.x; slot < slots; slot += FEW_THREADS)
-                pack_slot(slot, 1.0, masses, position, mass, order, starts, origin, packed + slot,
-                          &body);
+                pack_slot(slot, 1.0, 1.0, position, scaled_mass, order, starts, origin,
+                          packed + slot, &body);
             __syncthreads();
             for (int warp = threadIdx.x / RUN; warp < warps; warp += FEW_THREADS / RUN)
                 sum_part<Sum, 1>(warp % PARTS, warp / PARTS, targets,
