@@ -314,9 +314,9 @@ def test_the_users_settings_neither_matter_nor_change(write_run):
 def test_no_window_and_no_pyplot(write_run):
     write_run()
     code = (
-        "import sys, matplotlib; from hybrid_nbody.analysis.plots import plot_run;"
-        "from hybrid_nbody.run.models import MODELS; plot_run('out', 'overview', dpi=50, "
-        "models=MODELS);"
+        "import sys, matplotlib; from hybrid_nbody.analysis.plots import PictureOptions, plot_run;"
+        "from hybrid_nbody.run.models import MODELS;"
+        "plot_run('out', options=PictureOptions('overview', dpi=50), models=MODELS);"
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams._get_backend_or_none())"
     )
     environment = {"PATH": "", "MPLBACKEND": "", "PYTHONPATH": ":".join(filter(None, sys.path))}

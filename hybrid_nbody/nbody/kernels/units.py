@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST_POWER = 1000
+"""Largest exponent of a unit: sums of what is larger are infinite in any unit."""
+
 SCALARS = {"length": "unit_of_length", "mass": "unit_of_mass", "speed": "unit_of_speed"}
 """Names of the units among the numbers of a checkpoint."""
 
@@ -92,7 +95,7 @@ def measured(
     if total > 0:
         speeds.append((_power(G) + _power(total) - length) // 2 + 1)
     speed = max(speeds, default=0)
-    return Units(math.ldexp(1.0, length), math.ldexp(1.0, heaviest), math.ldexp(1.0, speed))
+    return Units(_unit(length), _unit(heaviest), _unit(speed))
 
 
 def typical_distance(position: NDArray[np.float64]) -> float:
@@ -123,6 +126,11 @@ def _largest(values: NDArray[np.float64]) -> float:
     """Return the largest magnitude of the finite values; 0 where there is none."""
     magnitude = np.abs(values)
     return float(np.max(magnitude, initial=0.0, where=np.isfinite(magnitude)))
+
+
+def _unit(power: int) -> float:
+    """Return a power of two, or the nearest one whose inverse is finite, too."""
+    return math.ldexp(1.0, max(-LARGEST_POWER, min(power, LARGEST_POWER)))
 
 
 def _power(value: float) -> int:
