@@ -38,12 +38,15 @@ class Backend(ABC):
         The array namespace: NumPy or CuPy.
     transports : tuple of str
         How ranks can exchange this backend's arrays, the fastest first.
+    shares_host_memory : bool
+        Whether the arrays are in the memory of the host, which all ranks of a node share.
     """
 
     name: str
     identity: str
     xp: ModuleType
     transports: tuple[str, ...]
+    shares_host_memory: bool
 
     @property
     @abstractmethod
@@ -98,6 +101,13 @@ class Backend(ABC):
         """Return a function that repeats `action`: the same work on the same arrays at each call.
 
         A device with a queue records the work once and replays it without the host.
+        """
+        return action
+
+    def capture(self, action: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that does the work of `action`, as one launch where that is possible.
+
+        A device with a queue calls `action` once, now, to take the work down without doing it.
         """
         return action
 

@@ -47,6 +47,7 @@ class CpuBackend(Backend):
     identity = "cpu"
     xp = np
     transports = ("host",)
+    shares_host_memory = True
 
     def __init__(self, threads: int = 1):
         self.threads = threads

@@ -79,6 +79,7 @@ class GpuBackend(Backend):
     """
 
     name = "gpu"
+    shares_host_memory = False
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]
@@ -229,7 +230,7 @@ class GpuBackend(Backend):
         return self.cupy.cuda.runtime.memGetInfo()[0]
 
     def capture(self, action: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that replays, as one launch, the work that `action` queues."""
+        """See `Backend`; the work is what `action` queues."""
         self.stream.begin_capture()
         try:
             action()

@@ -40,6 +40,7 @@ class HybridBackend(Backend):
         self.identity = main.identity
         self.xp = main.xp
         self.transports = main.transports
+        self.shares_host_memory = main.shares_host_memory
 
     @property
     def description(self) -> str:

@@ -80,7 +80,7 @@ def _lacking(memory: Memory | None, placement: Placement, communicator: Communic
     if memory is None:
         return ""
     backend = placement.backend
-    sharing = backend.name == "cpu" or placement.shared_gpus
+    sharing = backend.shares_host_memory or placement.shared_gpus
     ranks = communicator.local_size if sharing else 1
     free = int(backend.free_memory())
     if ranks * memory.rank_bytes <= free:

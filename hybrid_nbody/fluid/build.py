@@ -10,7 +10,7 @@ from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
-from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels import make_kernels, relaxes_in_order
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.rank_memory import rank_bytes
@@ -191,7 +191,7 @@ class FluidBuilder:
     def _check_memory(self, backend: Backend) -> None:
         """Refuse a grid that a host has no memory for: the system would end it without a word."""
         needed = self.communicator.local_size * rank_bytes(self.config, self.communicator.size)
-        free = int(backend.free_memory()) if backend.name == "cpu" else needed
+        free = int(backend.free_memory()) if backend.shares_host_memory else needed
         if needed > free:
             what = f"about {needed / 1e9:.3g} GB on this node, and {free / 1e9:.3g} GB are free"
             raise self._too_many_cells(what)
@@ -204,7 +204,7 @@ class FluidBuilder:
         )
 
     def _check_lexicographic_backend(self, backend: Backend) -> None:
-        if self.config.solver.method == "lexicographic" and backend.name != "cpu":
+        if self.config.solver.method == "lexicographic" and not relaxes_in_order(backend):
             raise InputError(
                 "solver.method: lexicographic runs on a CPU alone, and this run is on "
                 f"{backend.description}; use compute.backend: cpu, or solver.method: red-black"

@@ -27,6 +27,7 @@ def backend():
 
 def test_all_of_the_contract_is_the_main_devices(backend):
     assert (backend.name, backend.identity, backend.transports) == ("hybrid", "cpu", ("host",))
+    assert backend.shares_host_memory is backend.main.shares_host_memory
     assert backend.devices == (backend.main, backend.helper)
     assert backend.main.devices == (backend.main,)
     assert backend.description == "CPU, 1 thread + CPU, 2 threads"

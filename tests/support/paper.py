@@ -31,6 +31,7 @@ class PaperGpu(Backend):
 
     name, xp, model, description = "gpu", np, MODEL, MODEL
     identity, transports = MODEL, ("host",)
+    shares_host_memory = False
 
     def __init__(self, seconds):
         self.seconds, self.clock, self.launches = seconds, 0.0, []

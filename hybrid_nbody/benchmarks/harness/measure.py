@@ -122,14 +122,14 @@ def affordable(repeats: int, seconds: float, most_seconds: float, fewest: int = 
     return max(min(repeats, fewest), min(repeats, int(most_seconds / max(seconds, 1e-9))))
 
 
-def _batch(backend: Any, action: Action, calls: int) -> Action:
+def _batch(backend: Backend, action: Action, calls: int) -> Action:
     """Return calls in a row; on a GPU a graph, so that launches by the host do not count."""
 
     def batch() -> None:
         for _ in range(calls):
             action()
 
-    return backend.capture(batch) if backend.name == "gpu" else batch
+    return backend.capture(batch)
 
 
 def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, float] | None:

@@ -21,3 +21,8 @@ def make_kernels(backend: Backend, slab: Slab, dtype: str) -> Kernels:
     """Return the kernels of a device for a slab, in the working type "f4" or "f8"."""
     kernels: Kernels = backend.kernels(__name__).Kernels(backend, slab, dtype)
     return kernels
+
+
+def relaxes_in_order(backend: Backend) -> bool:
+    """Return whether the kernels of a device relax cells in lexicographic order."""
+    return bool(backend.kernels(__name__).Kernels.relaxes_in_order)

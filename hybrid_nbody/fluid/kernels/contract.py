@@ -191,6 +191,8 @@ class Kernels(Protocol):
         Most iterations of a pass. The solver lowers it to that of the slowest rank.
     pass_depth : int
         Planes of b beyond each end of the slab that passes read.
+    relaxes_in_order : bool
+        Whether there is `relax_lexicographic`.
     """
 
     slab: Slab
@@ -208,6 +210,10 @@ class Kernels(Protocol):
 
     @property
     def pass_depth(self) -> int:
+        """See above."""
+
+    @property
+    def relaxes_in_order(self) -> bool:
         """See above."""
 
     # --- arrays ---
@@ -287,7 +293,7 @@ class Kernels(Protocol):
         Raises
         ------
         NotImplementedError
-            On a GPU, where each cell would wait for the one before it.
+            Unless `relaxes_in_order`: on a GPU each cell would wait for the one before it.
         """
 
     def residual(self, x: Array, b: Array, equation: Stencil) -> float:

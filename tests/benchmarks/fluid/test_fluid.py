@@ -277,7 +277,7 @@ def test_the_events_are_those_of_the_input_file():
 
 
 def test_slow_rows_are_repeated_less_often():
-    clock = SimpleNamespace(name="cpu", now=0.0)
+    clock = SimpleNamespace(now=0.0)
     clock.mark, clock.elapsed = lambda: clock.now, lambda start, end: end - start
 
     def slow():

@@ -11,7 +11,6 @@ from hybrid_nbody.benchmarks.harness.measure import Stopped, Times, calls_for, t
 class FakeBackend:
     """A device whose clock moves when work is done, and at no other time."""
 
-    name = "cpu"
     now = 0.0
 
     def mark(self):
@@ -19,6 +18,9 @@ class FakeBackend:
 
     def elapsed(self, start, end):
         return end - start
+
+    def capture(self, action):
+        return action
 
     def work(self, *seconds):
         """Return an action that takes these times, one after another, the last one for ever."""

@@ -50,6 +50,7 @@ class LinearSystems:
     """
 
     pass_depth = 1
+    relaxes_in_order = True
 
     def __init__(self, backend: CpuBackend, slab: Slab, dtype: str):
         self.backend = backend

@@ -86,6 +86,8 @@ class LinearSystems:
         The record of solves: see ``solve.cuh``.
     """
 
+    relaxes_in_order = False
+
     def __init__(self, backend: GpuBackend, slab: Slab, dtype: DTypeLike):
         self.backend = backend
         self.slab = slab
