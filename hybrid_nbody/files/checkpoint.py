@@ -144,7 +144,7 @@ class Checkpoint:
     number : int
         Rows of every field, over all ranks: bodies, or planes of a grid.
     scalars : mapping of str to float
-        The state that all ranks share.
+        The state that all ranks share, as `Model.scalars` returned it.
     """
 
     path: Path

@@ -33,6 +33,11 @@ class NBodyModel:
         Length of a step, in units of time.
     shown : sequence of ActivityMap, optional
         What follows from the positions and is written with the frames.
+
+    Attributes
+    ----------
+    initial_energy : float or None
+        The total energy of the first diagnostics; None before them.
     """
 
     quantities = diagnostics.QUANTITIES
@@ -66,7 +71,7 @@ class NBodyModel:
         self.dt = dt
         self.shown = tuple(shown)
         self.step = 0
-        self.initial_energy: Any = None  # a float once diagnostics were computed
+        self.initial_energy: float | None = None
 
     @property
     def time(self) -> float:
@@ -89,7 +94,7 @@ class NBodyModel:
     def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
-        self.initial_energy = scalars["initial_energy"]
+        self.initial_energy = scalars.get("initial_energy")
         self._set_bodies(rows("bodies/position"), rows("bodies/velocity"))
         self.force.restore(rows, scalars)
         self.integrator.restore(lambda name: rows(f"bodies/{name}"), scalars)
@@ -118,7 +123,8 @@ class NBodyModel:
         )
         potential = download(self.force.potential())
         values = diagnostics.measure(own, potential, self.number, self.communicator)
-        energy: Any = values["total_energy"]
+        energy = values["total_energy"]
+        assert isinstance(energy, float)  # a vector would be a tuple
         if self.initial_energy is None:
             self.initial_energy = energy
         change = energy - self.initial_energy
@@ -169,9 +175,10 @@ class NBodyModel:
         )
 
     def scalars(self) -> dict[str, float]:
-        """See `Model.scalars`."""
-        scalars = {"step": self.step, "time": self.time, "initial_energy": self.initial_energy}
-        return scalars | self.force.scalars() | self.integrator.scalars()
+        """See `Model.scalars`; the initial energy is left out before the first diagnostics."""
+        known = {} if self.initial_energy is None else {"initial_energy": self.initial_energy}
+        clock = {"step": self.step, "time": self.time}
+        return clock | known | self.force.scalars() | self.integrator.scalars()
 
     def suspect(self) -> str:
         """Describe the fastest body: a missed close encounter flings its bodies out."""

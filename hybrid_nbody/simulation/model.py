@@ -230,7 +230,10 @@ class Model(Protocol):
         """Return every distributed array of the state, by name."""
 
     def scalars(self) -> dict[str, float]:
-        """Return the rest of the state: numbers that all ranks share."""
+        """Return the rest of the state: numbers that all ranks share.
+
+        A number that is not known yet is left out.
+        """
 
     def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
         """Take back a state: ``rows(name)`` gives this rank's rows of a field."""

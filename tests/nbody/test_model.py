@@ -136,6 +136,19 @@ def test_a_restored_model_continues_with_the_same_bits(communicator, backend, pr
     assert model.diagnostics() == other.diagnostics()
 
 
+def test_the_initial_energy_is_saved_once_it_is_known(alone, backend):
+    bodies = plummer(20, 5)
+    model, other = (make_model(bodies, 1e-3, alone, backend, softening=0.1) for _ in range(2))
+    saved = {name: field.host(0, field.rows) for name, field in model.fields().items()}
+    assert "initial_energy" not in model.scalars()
+    other.restore(saved.__getitem__, model.scalars())
+    assert other.initial_energy is None
+    energy = model.diagnostics()["total_energy"]
+    assert model.scalars()["initial_energy"] == energy < 0
+    other.restore(saved.__getitem__, model.scalars())
+    assert other.initial_energy == energy
+
+
 def test_diagnostics_against_the_reference(alone, backend):
     bodies = plummer(300, 7)
     model = make_model(bodies, 1e-3, alone, backend, softening=0.03)
