@@ -97,32 +97,34 @@ class FluidBuilder:
         centre = self.config.grid.centre
         return [event_of(event, centre) for event in self.config.sources.events]
 
-    def fresh(self, events: list[Event] | None) -> RunSetup:
+    def fresh(self, events: list[Event] | None) -> RunSetup[FluidModel]:
         """Return a model at rest; the root passes the events, the other ranks None."""
         return self._build(self.communicator.broadcast(events or []))
 
-    def restored(self, saved: SavedState) -> RunSetup:
+    def restored(self, saved: SavedState) -> RunSetup[FluidModel]:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
         return _at_state(saved, self._build(self.initial()))
 
-    def busy_seconds(self, setup: RunSetup) -> float:
+    def busy_seconds(self, setup: RunSetup[FluidModel]) -> float:
         """Return the seconds of the steps on this rank."""
-        return float(setup.model.timings["fluid"])
+        return setup.model.timings["fluid"]
 
-    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float]:
+    def speeds(self, setup: RunSetup[FluidModel], seconds: list[float]) -> list[float]:
         """Return the speed of each rank, calibrated again.
 
         The seconds of steps do not tell it: neighbours wait for each other in each.
         """
         return self._calibrate(setup.placement)
 
-    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+    def rearranged(
+        self, setup: RunSetup[None], partition: Partition, saved: SavedState
+    ) -> RunSetup[FluidModel]:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
         transport = setup.exchange.transport
         moved = self._connect(setup.placement, transport, partition, self.initial())
         return _at_state(saved, moved)
 
-    def lines(self, setup: RunSetup) -> list[str]:
+    def lines(self, setup: RunSetup[FluidModel]) -> list[str]:
         """Say what runs where."""
         config = self.config
         solver = config.solver
@@ -136,7 +138,7 @@ class FluidBuilder:
             *placement_lines(config.compute, setup, planes),
         ]
 
-    def _build(self, events: list[Event]) -> RunSetup:
+    def _build(self, events: list[Event]) -> RunSetup[FluidModel]:
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
         compute = self.config.compute
         communicator = self.communicator
@@ -178,7 +180,7 @@ class FluidBuilder:
 
     def _connect(
         self, placement: Placement, transport: Transport, partition: Partition, events: list[Event]
-    ) -> RunSetup:
+    ) -> RunSetup[FluidModel]:
         """Return the model with these shares, at rest."""
         periodic = self.config.fluid.boundary[2] == "periodic"
         halo = HaloExchange(transport, partition, self.communicator, periodic)
@@ -237,7 +239,7 @@ class FluidBuilder:
         )
 
 
-def _at_state(saved: SavedState, setup: RunSetup) -> RunSetup:
+def _at_state(saved: SavedState, setup: RunSetup[FluidModel]) -> RunSetup[FluidModel]:
     """Return a setup whose model is at a saved state."""
     own = setup.exchange.own
     setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)

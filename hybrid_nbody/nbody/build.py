@@ -122,7 +122,7 @@ class NBodyBuilder:
         self.warnings = warnings_of(bodies, gravity)
         return bodies
 
-    def fresh(self, bodies: Bodies | None) -> RunSetup:
+    def fresh(self, bodies: Bodies | None) -> RunSetup[NBodyModel]:
         """Return a model at its initial state; the root passes all bodies, the other ranks None."""
         number, units = self.communicator.broadcast(
             (len(bodies), self._units(bodies)) if bodies else (0, Units())
@@ -143,16 +143,16 @@ class NBodyBuilder:
         model.begin(Bodies(position, velocity, model.own_mass, ids))
         return RunSetup(model, placement, exchange)
 
-    def restored(self, saved: SavedState) -> RunSetup:
+    def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
         arranged = self._arrange(saved.number, self._saved_pair_force(saved))
         return self._restored(saved, *arranged)
 
-    def busy_seconds(self, setup: RunSetup) -> float:
+    def busy_seconds(self, setup: RunSetup[NBodyModel]) -> float:
         """Return the seconds that this rank has computed forces."""
-        return float(setup.model.timings["force"])
+        return setup.model.timings["force"]
 
-    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
+    def speeds(self, setup: RunSetup[NBodyModel], seconds: list[float]) -> list[float] | None:
         """Return the bodies a second of each rank; None if `seconds` are too few to tell.
 
         Where a rank has no bodies, and so no seconds, all ranks are calibrated: otherwise it would
@@ -166,7 +166,9 @@ class NBodyBuilder:
         pairs = zip(counts, seconds, strict=True)
         return [count / taken if taken > 0 else 0.0 for count, taken in pairs]
 
-    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+    def rearranged(
+        self, setup: RunSetup[None], partition: Partition, saved: SavedState
+    ) -> RunSetup[NBodyModel]:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
         make = EXCHANGES[setup.exchange.name]
         exchange = make(setup.exchange.transport, partition, self.communicator.rank)
@@ -174,7 +176,7 @@ class NBodyBuilder:
 
     def _restored(
         self, saved: SavedState, placement: Placement, exchange: BodyExchange
-    ) -> RunSetup:
+    ) -> RunSetup[NBodyModel]:
         own = exchange.own
         mass = saved.rows("bodies/mass", slice(0, saved.number))
         setup = self._force_setup(placement, exchange, mass, self._saved_pair_force(saved))
@@ -198,7 +200,7 @@ class NBodyBuilder:
         arrays = (bodies.position, bodies.velocity, bodies.mass)
         return measured(*arrays, gravity.softening, gravity.G)
 
-    def lines(self, setup: RunSetup) -> list[str]:
+    def lines(self, setup: RunSetup[NBodyModel]) -> list[str]:
         """Say what runs where."""
         gravity = self.config.gravity
         time = self.config.time
@@ -213,7 +215,7 @@ class NBodyBuilder:
             *(f"warning: {warning}" for warning in self.warnings),
         ]
 
-    def _remarks(self, setup: RunSetup) -> list[str]:
+    def _remarks(self, setup: RunSetup[NBodyModel]) -> list[str]:
         """Say how ranks with two devices share their bodies out, and what limits the steps."""
         remarks = self.communicator.gather(setup.model.force.remark)
         lines = [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(remarks) if remark]

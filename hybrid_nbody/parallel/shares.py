@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.exchange.base import Exchange
@@ -10,6 +10,8 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
+
+Model_co = TypeVar("Model_co", covariant=True)
 
 CHANGEABLE = (
     "title",
@@ -51,19 +53,20 @@ class Devices:
 
 
 @dataclass(frozen=True)
-class RunSetup:
+class RunSetup(Generic[Model_co]):
     """A model, and where it runs.
 
     Attributes
     ----------
     model : Model
+        See `hybrid_nbody.simulation.model.Model`; None where it had to make room for another.
     placement : Placement
         This rank's device.
     exchange : Exchange
         The exchange of data; its partition holds the share of each rank.
     """
 
-    model: Any
+    model: Model_co
     placement: Placement
     exchange: Exchange
 
@@ -155,7 +158,7 @@ def _weights(balance: str | Sequence[float], ranks: int) -> Sequence[float]:
 
 
 def placement_lines(
-    compute: ComputeKeys, setup: RunSetup, count: Callable[[int], str]
+    compute: ComputeKeys, setup: RunSetup[object], count: Callable[[int], str]
 ) -> list[str]:
     """Say where the ranks compute, and how many rows each has.
 
@@ -175,7 +178,7 @@ def placement_lines(
     return lines + [f"warning: {text}" for text in _warnings(setup)]
 
 
-def _connection(compute: ComputeKeys, setup: RunSetup) -> str:
+def _connection(compute: ComputeKeys, setup: RunSetup[object]) -> str:
     """Say how several ranks are connected."""
     exchange = setup.exchange
     if exchange.alone:
@@ -184,7 +187,7 @@ def _connection(compute: ComputeKeys, setup: RunSetup) -> str:
     return f"; exchange {exchange.name} over {exchange.transport.name}{by_speed}"
 
 
-def _warnings(setup: RunSetup) -> list[str]:
+def _warnings(setup: RunSetup[object]) -> list[str]:
     exchange = setup.exchange
     found = []
     if setup.placement.shared_gpus:

@@ -4,18 +4,27 @@ The table of models does not import this module: it must load at once.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from hybrid_nbody.analysis.presentation import PresentedModel
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.shares import Devices, RunSetup
-from hybrid_nbody.simulation.model import Quantity, SavedState
+from hybrid_nbody.simulation.model import Model, Quantity, SavedState
 from hybrid_nbody.simulation.plan import Plan
 
+Config = TypeVar("Config", bound=ModelConfig)
+Config_co = TypeVar("Config_co", bound=ModelConfig, covariant=True)
 
-class Builder(Protocol):
+Initial = TypeVar("Initial")
+"""What the initial state is made of: bodies, or the events of a fluid."""
+
+Made = TypeVar("Made", bound=Model)
+"""The model that is built."""
+
+
+class Builder(Protocol[Config_co, Initial, Made]):
     """Builds a model on all ranks from a configuration; every method is collective.
 
     Attributes
@@ -27,7 +36,7 @@ class Builder(Protocol):
     """
 
     @property
-    def config(self) -> Any:
+    def config(self) -> Config_co:
         """See the class."""
 
     @property
@@ -47,7 +56,7 @@ class Builder(Protocol):
             On every rank.
         """
 
-    def initial(self) -> Any:
+    def initial(self) -> Initial:
         """Return what the initial state is made of; called on the root alone.
 
         Raises
@@ -56,26 +65,32 @@ class Builder(Protocol):
             If a file that the configuration names is missing or wrong.
         """
 
-    def fresh(self, initial: Any) -> RunSetup:
+    def fresh(self, initial: Initial | None) -> RunSetup[Made]:
         """Return a model at its initial state; the root passes `initial`, the other ranks None."""
 
-    def restored(self, saved: SavedState) -> RunSetup:
+    def restored(self, saved: SavedState) -> RunSetup[Made]:
         """Return a model at a saved state; every rank reads its own rows."""
 
-    def rearranged(self, setup: RunSetup, partition: Partition, saved: SavedState) -> RunSetup:
+    def rearranged(
+        self, setup: RunSetup[None], partition: Partition, saved: SavedState
+    ) -> RunSetup[Made]:
         """Return a model at a saved state on the same devices with other shares."""
 
-    def busy_seconds(self, setup: RunSetup) -> float:
+    def busy_seconds(self, setup: RunSetup[Made]) -> float:
         """Return the seconds that this rank has computed, without waiting for others."""
 
-    def speeds(self, setup: RunSetup, seconds: list[float]) -> list[float] | None:
+    def speeds(self, setup: RunSetup[Made], seconds: list[float]) -> list[float] | None:
         """Return the rows a second of each rank that was busy for `seconds`; None if unknown."""
 
-    def lines(self, setup: RunSetup) -> list[str]:
+    def lines(self, setup: RunSetup[Made]) -> list[str]:
         """Say what runs where."""
 
 
-class ModelKind(PresentedModel, Protocol):
+AnyBuilder = Builder[ModelConfig, Any, Model]
+"""The builder of a run, whatever its model is."""
+
+
+class ModelKind(PresentedModel, Protocol[Config, Initial, Made]):
     """A kind of model: everything that the program asks of it.
 
     Whatever needs a heavy library is imported within a method or a property: ``--help`` must answer
@@ -109,7 +124,7 @@ class ModelKind(PresentedModel, Protocol):
         """See the class."""
 
     @property
-    def schema(self) -> type[ModelConfig]:
+    def schema(self) -> type[Config]:
         """See the class."""
 
     @property
@@ -132,7 +147,7 @@ class ModelKind(PresentedModel, Protocol):
     def changeable(self) -> Sequence[str]:
         """See the class."""
 
-    def resolved(self, config: Any) -> Any:
+    def resolved(self, config: Config) -> Config:
         """Return the configuration with all that a restart needs; called on the root alone.
 
         Raises
@@ -142,9 +157,13 @@ class ModelKind(PresentedModel, Protocol):
         """
 
     def builder(
-        self, config: Any, communicator: Communicator, devices: Devices | None = None
-    ) -> Builder:
+        self, config: Config, communicator: Communicator, devices: Devices | None = None
+    ) -> Builder[Config, Initial, Made]:
         """Return what builds the model of a configuration."""
 
-    def plan(self, config: Any, initial: Any, ranks: int) -> Plan:
+    def plan(self, config: Config, initial: Initial, ranks: int) -> Plan:
         """Return what a run would compute, hold and write; `initial` is that of its builder."""
+
+
+AnyKind = ModelKind[Any, Any, Any]
+"""A kind of model that is found by its name: which one is known when the program runs."""

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.parallel.shares import RunSetup
-from hybrid_nbody.run.contract import Builder
+from hybrid_nbody.run.contract import AnyBuilder
 from hybrid_nbody.simulation.loop import Simulation
 from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
 
@@ -68,13 +67,15 @@ class Rebalancer:
         What runs now.
     """
 
-    def __init__(self, builder: Builder, setup: RunSetup, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, builder: AnyBuilder, setup: RunSetup[Model], say: Callable[[str], None]
+    ) -> None:
         self.builder = builder
         self.setup = setup
         self.say = say
         self.speeds: Sequence[float] | None = None
         self.busy_before = 0.0
-        self.step_before: int = setup.model.step
+        self.step_before = setup.model.step
 
     def look(self, simulation: Simulation) -> None:
         """Share the rows out again if that pays; `simulation` is given the new model.
@@ -112,8 +113,8 @@ class Rebalancer:
     def _moved_to(self, partition: Partition) -> Model:
         """Return the model with other shares."""
         model = self.setup.model
-        setup = replace(self.setup, model=None)
-        self.setup = setup
+        setup = RunSetup(None, self.setup.placement, self.setup.exchange)
+        del self.setup  # it would keep the model
         saved = MemoryCheckpoint(model, partition, self.builder.communicator)
         seconds = model.timings.seconds
         del model
@@ -121,8 +122,7 @@ class Rebalancer:
         setup.exchange.transport.release()
         self.setup = self.builder.rearranged(setup, partition, saved)
         self.setup.model.timings.seconds.update(seconds)
-        moved: Model = self.setup.model
-        return moved
+        return self.setup.model
 
 
 def _mean(before: float, now: float) -> float:

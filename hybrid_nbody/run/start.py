@@ -22,10 +22,11 @@ from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.run.continuation import continue_trajectory
-from hybrid_nbody.run.contract import Builder
+from hybrid_nbody.run.contract import AnyBuilder
 from hybrid_nbody.run.job import Job, RunContext
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
+from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.signals import CTRL_C, StopSignals
 
 PATIENCE = 2.0
@@ -83,7 +84,7 @@ def _acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
     return say if communicator.is_root else None
 
 
-def introduce(builder: Builder, setup: RunSetup, log: Log) -> None:
+def introduce(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> None:
     """Say what runs where."""
     for line in builder.lines(setup):
         log.say(line)
@@ -92,7 +93,7 @@ def introduce(builder: Builder, setup: RunSetup, log: Log) -> None:
         log.say(f"warning: {faults[0]}")
 
 
-def rebalancer(builder: Builder, setup: RunSetup, log: Log) -> Rebalancer | None:
+def rebalancer(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> Rebalancer | None:
     """Return what shares the rows out again during a run, where shares follow the speed."""
     several = builder.communicator.size > 1
     if several and is_measured(builder.config.compute, setup.placement):
@@ -154,7 +155,7 @@ def build(
     source_name: str,
     communicator: Communicator,
     devices: Devices | None = None,
-) -> RunSetup:
+) -> RunSetup[Any]:
     """Return the model of a configuration at its initial state, to be stepped by the caller.
 
     Parameters
