@@ -3,19 +3,24 @@
 import os
 import platform
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hybrid_nbody import __version__
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import visible_gpus
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.parallel.communicator import cuda_aware, library_name
+from hybrid_nbody.parallel.communicator import Communicator, cuda_aware, library_name
 from hybrid_nbody.parallel.placement import assign_device, free_cores
+from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
+
+Key = TypeVar("Key")
+Member = TypeVar("Member")
 
 PACKAGES = (
     "numpy",
@@ -32,19 +37,9 @@ PACKAGES = (
 SAME_EVERYWHERE = ("numpy", "numba", "mpi4py")
 """Packages whose versions decide over bits or messages."""
 
-NETWORK_FILE_SYSTEMS = {
-    "nfs",
-    "nfs4",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "smb3",
-    "afs",
-    "fuse.sshfs",
-    "pvfs2",
-}
+SHARED_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "afs", "fuse.sshfs"}
+PARALLEL_FILE_SYSTEMS = {"lustre", "gpfs", "beegfs", "ceph", "pvfs2"}
+NETWORK_FILE_SYSTEMS = SHARED_FILE_SYSTEMS | PARALLEL_FILE_SYSTEMS
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ class Facts:
     faults: tuple[str, ...]
 
 
-def doctor(communicator) -> tuple[str, bool]:
+def doctor(communicator: Communicator) -> tuple[str, bool]:
     """Return a report on the machines of these ranks, and whether they are healthy.
 
     Every rank calls together.
@@ -124,7 +119,7 @@ def doctor(communicator) -> tuple[str, bool]:
 NOT_CUDA_AWARE = "no: GPU arrays travel over NCCL or through pinned host memory"
 
 
-def _messages(transport, communicator):
+def _messages(transport: Transport, communicator: Communicator) -> list[str]:
     """Return what runs, and what carries the messages of its ranks."""
     return [
         f"hybrid_nbody {__version__}, Python {platform.python_version()}, {platform.platform()}",
@@ -134,7 +129,7 @@ def _messages(transport, communicator):
     ]
 
 
-def _software(reason, threads):
+def _software(reason: str, threads: str) -> list[str]:
     """Return why the ranks have their devices, and what this rank computes with."""
     return [
         f"  devices      {reason}",
@@ -147,7 +142,7 @@ def _software(reason, threads):
 # ---- What one rank sees --------------------------------------------------------------------------
 
 
-def _examine(backend, communicator) -> Facts:
+def _examine(backend: Backend, communicator: Communicator) -> Facts:
     """Return what this rank sees; every rank calls together."""
     seen, problem = _gpus()
     return Facts(
@@ -160,7 +155,7 @@ def _examine(backend, communicator) -> Facts:
     )
 
 
-def _position(communicator, threads):
+def _position(communicator: Communicator, threads: int) -> dict[str, Any]:
     """Return where this rank is: its node and its cores."""
     cores = frozenset(os.sched_getaffinity(0))
     return {
@@ -174,7 +169,7 @@ def _position(communicator, threads):
     }
 
 
-def _device(backend, problem):
+def _device(backend: Backend, problem: str) -> dict[str, Any]:
     """Return the GPU of this rank, or why it has none."""
     if backend.name == "gpu":
         return {"gpu": backend.description, "address": backend.identity, "no_gpu": ""}
@@ -193,7 +188,7 @@ def _gpus() -> tuple[int, str]:
         return 0, str(error).split(";")[0].removeprefix("no GPU can be used: ")
 
 
-def _versions():
+def _versions() -> str:
     python = f"Python {platform.python_version()}"
     return ", ".join(
         (f"hybrid_nbody {__version__}", python, library_name(), *_installed(*SAME_EVERYWHERE))
@@ -228,7 +223,7 @@ def is_on_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> boo
     return bool(known) and known[0] in NETWORK_FILE_SYSTEMS
 
 
-def _faults(no_gpu: str) -> Iterable[str]:
+def _faults(no_gpu: str) -> Iterator[str]:
     """Yield what is wrong with this rank's machine, each with its remedy."""
     cupy = _installed("cupy-cuda12x", "cupy-cuda13x")
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
@@ -281,7 +276,7 @@ def notes(everyone: Sequence[Facts], warning: str) -> list[str]:
     ]
 
 
-def _gpus_left(everyone):
+def _gpus_left(everyone: Sequence[Facts]) -> Iterator[str]:
     """Yield the nodes with unused GPUs, and the ranks without a GPU while others have one."""
     for group in by_node(everyone).values():
         seen = max(facts.gpus for facts in group)
@@ -293,7 +288,7 @@ def _gpus_left(everyone):
         yield f"no GPU of their own for {rank_names(without)}: start one rank per GPU on every node"
 
 
-def _cores_left(everyone):
+def _cores_left(everyone: Sequence[Facts]) -> Iterator[str]:
     """Yield the nodes with more ranks than cores, and those that bind ranks to one core of many."""
     for group in by_node(everyone).values():
         host = group[0].host
@@ -309,7 +304,7 @@ def _cores_left(everyone):
             yield f"{rank_names(bound)}: {few}; {remedy}"
 
 
-def _slow(everyone):
+def _slow(everyone: Sequence[Facts]) -> Iterator[str]:
     """Yield the caches that lie on network file systems."""
     for cache, ranks in grouped(
         (cache, facts.rank) for facts in everyone for cache in facts.slow_caches
@@ -334,9 +329,9 @@ def by_node(everyone: Sequence[Facts]) -> dict[int, list[Facts]]:
     return grouped((facts.node, facts) for facts in everyone)
 
 
-def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+def grouped(pairs: Iterable[tuple[Key, Member]]) -> dict[Key, list[Member]]:
     """Return the second members of pairs by the first."""
-    groups = defaultdict(list)
+    groups: dict[Key, list[Member]] = defaultdict(list)
     for key, member in pairs:
         groups[key].append(member)
     return dict(groups)
@@ -364,7 +359,7 @@ def _of_consecutive(ranks: Sequence[int]) -> list[str]:
 # ---- Libraries -----------------------------------------------------------------------------------
 
 
-def _transport_line(transport, communicator):
+def _transport_line(transport: Transport, communicator: Communicator) -> str:
     if communicator.size == 1:
         return "none: one rank alone"
     what = {
@@ -375,7 +370,7 @@ def _transport_line(transport, communicator):
     return f"{transport.name}: {what.get(transport.name, '')}, where compute.transport is auto"
 
 
-def _threading_line():
+def _threading_line() -> str:
     """Return Numba's threading layer, started by a small parallel kernel."""
     import numba
     import numpy as np
@@ -387,11 +382,11 @@ def _threading_line():
     )
 
 
-def _installed(*names) -> list[str]:
+def _installed(*names: str) -> list[str]:
     return [f"{name} {_version(name)}" for name in names if _version(name)]
 
 
-def _version(name):
+def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
