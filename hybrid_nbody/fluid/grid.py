@@ -41,11 +41,6 @@ class Ghosts(NamedTuple):
     z_low: Ghost = COPY
     z_high: Ghost = COPY
 
-    @classmethod
-    def of_signs(cls, x: int, y: int, z: int) -> "Ghosts":
-        """Return ghosts without offset whose sign is that of an axis, the same at both its ends."""
-        return cls(*(Ghost(sign) for sign in (x, x, y, y, z, z)))
-
     @property
     def signs(self) -> tuple[int, ...]:
         """Return the signs of the six faces."""

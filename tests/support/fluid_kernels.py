@@ -3,7 +3,7 @@
 import numpy as np
 from support.bodies import make_backend
 
-from hybrid_nbody.fluid.grid import Boundary, Slab
+from hybrid_nbody.fluid.grid import Boundary, Ghost, Ghosts, Slab
 from hybrid_nbody.fluid.kernels import make_kernels as make_slab_kernels
 
 FREE = Boundary.of_axes(("free-slip",) * 3)
@@ -30,6 +30,11 @@ def make_kernels(slab, dtype="f8", threads=1):
 
 
 whole = Slab.whole
+
+
+def ghosts_of_signs(x, y, z):
+    """Return ghosts without offset whose sign is that of an axis, the same at both its ends."""
+    return Ghosts(*(Ghost(sign) for sign in (x, x, y, y, z, z)))
 
 
 def relax(kernels, x, b, solve, scratch=None):

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from support.fluid_kernels import ghosts_of_signs
 
-from hybrid_nbody.fluid.grid import Boundary, Ghosts, Slab
+from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels.gpu import kernels as gpu
 from hybrid_nbody.fluid.kernels.gpu import red_black
 from hybrid_nbody.fluid.kernels.gpu import tiling as gpu_tiles
@@ -25,8 +26,8 @@ RTOL = {"f4": 2e-5, "f8": 1e-12}
 
 STENCILS = {
     "poisson": POISSON,
-    "diffusion": diffusion(0.7, Ghosts.of_signs(1, -1, 1)),
-    "mirrored": diffusion(2.5, Ghosts.of_signs(-1, -1, -1)),
+    "diffusion": diffusion(0.7, ghosts_of_signs(1, -1, 1)),
+    "mirrored": diffusion(2.5, ghosts_of_signs(-1, -1, -1)),
 }
 
 LEAST_THREADS = 256

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.fluid_kernels import relax
+from support.fluid_kernels import ghosts_of_signs, relax
 from support.gpu_kernels import (
     CASES,
     STENCILS,
@@ -17,7 +17,7 @@ from support.gpu_kernels import (
 )
 from support.ranks import on_threads
 
-from hybrid_nbody.fluid.grid import Boundary, Ghosts
+from hybrid_nbody.fluid.grid import Boundary
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.contract import Relaxation, Solve
 from hybrid_nbody.fluid.solvers.base import NEVER_MET
@@ -118,7 +118,7 @@ def sweep_all(slabs, arrays, rights, stencil, factors, tolerance):
 
 
 def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
-    stencil = diffusion(0.7, Ghosts.of_signs(1, -1, 1))
+    stencil = diffusion(0.7, ghosts_of_signs(1, -1, 1))
     factors = tuple(0.1 + 0.02 * number for number in range(8))
     x, b = rounded(values(case, 1), dtype), rounded(values(case, 2), dtype)
     expected = reference.iterate(x, b, stencil, case[1], factors)[0]
@@ -133,7 +133,7 @@ def test_sweep_by_the_walls_beside_a_cell(backend, case, dtype):
 
 
 def test_bits_do_not_depend_on_slabs_or_blocking(backend, case, dtype, way):
-    stencil, tolerance = diffusion(0.7, Ghosts.of_signs(1, -1, 1)), 0.05
+    stencil, tolerance = diffusion(0.7, ghosts_of_signs(1, -1, 1)), 0.05
     x, b = values(case, 1), values(case, 2)
     whole = make(backend, case, dtype, way=way)
     together, right = colours_of(whole, x), colours_of(whole, b)
@@ -222,7 +222,7 @@ def test_shared_passes_have_the_bits_of_one_rank(
     planes = 13 if not boundary.periodic[2] else 14
     case = (nx, ny, planes), boundary
     x, b = values(case, 1), values(case, 2)
-    whole, stencil = make(backend, case, dtype), diffusion(0.7, Ghosts.of_signs(1, -1, 1))
+    whole, stencil = make(backend, case, dtype), diffusion(0.7, ghosts_of_signs(1, -1, 1))
     together, right = colours_of(whole, x), colours_of(whole, b)
     whole.reset_statistics()
     relax(whole, together, right, Solve(stencil, tolerance, iterations), None)
@@ -246,7 +246,7 @@ def test_planes_pushed_while_tiles_walk_on_are_those_of_one_rank(
     cuts = (0, 12, 30, 50)
     x, b = values(case, 1), values(case, 2)
     whole = make(backend, case, dtype)
-    solve = Solve(diffusion(0.7, Ghosts.of_signs(1, -1, 1)), tolerance, iterations)
+    solve = Solve(diffusion(0.7, ghosts_of_signs(1, -1, 1)), tolerance, iterations)
     together, right = colours_of(whole, x), colours_of(whole, b)
     relax(whole, together, right, solve)
     parts = relax_on_threads(backend, case, dtype, cuts, True, x, b, solve, way="long walks")

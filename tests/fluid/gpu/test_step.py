@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.fluid_kernels import ghosts_of_signs
 from support.gpu_kernels import (
     CASES,
     close,
@@ -14,7 +15,6 @@ from support.gpu_kernels import (
     values,
 )
 
-from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
 from hybrid_nbody.fluid.stencil import SCALAR
@@ -48,7 +48,7 @@ def test_projection_parts(backend, case, dtype):
 
 
 @pytest.mark.parametrize(
-    "ghosts", [SCALAR, Ghosts.of_signs(-1, 1, -1), Ghosts.of_signs(-1, -1, -1)]
+    "ghosts", [SCALAR, ghosts_of_signs(-1, 1, -1), ghosts_of_signs(-1, -1, -1)]
 )
 @pytest.mark.parametrize("scale", [0.3, 9.0])
 def test_advection(backend, case, dtype, ghosts, scale):

@@ -14,6 +14,7 @@ from support.fluid_kernels import (
     coloured,
     cut,
     exchange,
+    ghosts_of_signs,
     insides,
     make_kernels,
     merged,
@@ -23,7 +24,7 @@ from support.fluid_kernels import (
     whole,
 )
 
-from hybrid_nbody.fluid.grid import Ghosts, Slab
+from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source, Velocity
 from hybrid_nbody.fluid.stencil import POISSON, SCALAR, Stencil, diffusion
@@ -34,8 +35,8 @@ from hybrid_nbody.fluid.stencil import POISSON, SCALAR, Stencil, diffusion
 @pytest.mark.parametrize(
     "stencil",
     [
-        diffusion(0.3, Ghosts.of_signs(1, -1, 1)),
-        diffusion(2.0, Ghosts.of_signs(-1, 1, -1)),
+        diffusion(0.3, ghosts_of_signs(1, -1, 1)),
+        diffusion(2.0, ghosts_of_signs(-1, 1, -1)),
         POISSON,
     ],
 )
@@ -53,7 +54,7 @@ def test_relaxed_as_the_reference(case, dtype, stencil):
 
 
 def test_cells_at_walls_take_factors_of_their_own(case, dtype):
-    slab, stencil = whole(*case), diffusion(0.7, Ghosts.of_signs(1, -1, 1))
+    slab, stencil = whole(*case), diffusion(0.7, ghosts_of_signs(1, -1, 1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     colours, factors = coloured(kernels, x), tuple(0.1 + 0.02 * kind for kind in range(8))
     for colour in (0, 1):
@@ -64,7 +65,7 @@ def test_cells_at_walls_take_factors_of_their_own(case, dtype):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_as_many_iterations_as_the_reference(case, threads):
-    slab, stencil = whole(*case), diffusion(0.07, Ghosts.of_signs(-1, 1, 1))
+    slab, stencil = whole(*case), diffusion(0.07, ghosts_of_signs(-1, 1, 1))
     kernels, (x,) = make_kernels(slab, threads=threads), random_fields(slab, 1)
     for tolerance in (1e-3, 1e-7):
         expected, iterations = reference.relax(
@@ -81,7 +82,7 @@ def test_as_many_iterations_as_the_reference(case, threads):
 @given(st.integers(3, 40), st.integers(3, 9), st.integers(3, 9), st.sampled_from([FREE, STUCK]))
 @settings(max_examples=30, deadline=None)
 def test_any_size_between_walls_is_relaxed_as_the_reference(nx, ny, nz, boundary):
-    slab, stencil = whole((nx, ny, nz), boundary), diffusion(0.5, Ghosts.of_signs(1, -1, -1))
+    slab, stencil = whole((nx, ny, nz), boundary), diffusion(0.5, ghosts_of_signs(1, -1, -1))
     kernels, (x, b) = make_kernels(slab), random_fields(slab, 2)
     colours = coloured(kernels, x)
     relax(kernels, colours, coloured(kernels, b), Solve(stencil, 0.0, 3), None)
@@ -117,7 +118,7 @@ def relax_in_parts(slabs, x, b, stencil, iterations, tolerance, dtype):
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_bits_do_not_depend_on_ranks(case, dtype, parts):
-    slab, stencil = whole(*case), diffusion(0.3, Ghosts.of_signs(1, -1, -1))
+    slab, stencil = whole(*case), diffusion(0.3, ghosts_of_signs(1, -1, -1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     colours = coloured(kernels, x)
     relax(kernels, colours, coloured(kernels, b), Solve(stencil, 1e-4, 40), None)
@@ -130,7 +131,7 @@ def test_bits_do_not_depend_on_ranks(case, dtype, parts):
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_ranks_and_threads_lose_the_same_subnormal_numbers(dtype, parts):
     cells, boundary, smallest = (34, 5, 8), TURNED, np.finfo(dtype).smallest_normal
-    slab, stencil = whole(cells, boundary), diffusion(0.3, Ghosts.of_signs(1, -1, -1))
+    slab, stencil = whole(cells, boundary), diffusion(0.3, ghosts_of_signs(1, -1, -1))
     x, b = (20 * smallest * field for field in random_fields(slab, 2, dtype))
     results = []
     for threads in (1, 2, 3):
@@ -151,7 +152,7 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     """
     random = np.random.default_rng(54)
     slab = whole((3, 3, 3), FREE)
-    stencil = diffusion(10 ** random.uniform(-2, 2), Ghosts.of_signs(*random.choice([-1, 1], 3)))
+    stencil = diffusion(10 ** random.uniform(-2, 2), ghosts_of_signs(*random.choice([-1, 1], 3)))
     x, b = np.zeros((2, *slab.shape))
     b[INSIDE] = random.standard_normal((3, 3, 3)) * (random.random((3, 3, 3)) < 0.3)
     x[INSIDE] = (
@@ -185,7 +186,7 @@ def test_passes_of_several_iterations_stop_where_single_ones_do(
     cells = tuple(
         n + n % 2 if wraps else n for n, wraps in zip(cells, boundary.periodic, strict=True)
     )
-    slab, stencil = whole(cells, boundary), diffusion(0.02, Ghosts.of_signs(-1, 1, 1))
+    slab, stencil = whole(cells, boundary), diffusion(0.02, ghosts_of_signs(-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, "f4", threads), random_fields(slab, 2, "f4")
     kernels.longest_pass = 4
     colours, scratch = coloured(kernels, x), np.empty(kernels.colours().size, "f4")
@@ -218,7 +219,7 @@ def test_bits_do_not_depend_on_threads(case, dtype):
 
 
 def test_in_the_order_of_memory_as_the_reference(case, dtype):
-    slab, stencil = whole(*case), diffusion(0.3, Ghosts.of_signs(-1, 1, 1))
+    slab, stencil = whole(*case), diffusion(0.3, ghosts_of_signs(-1, 1, 1))
     kernels, (x, b) = make_kernels(slab, dtype), random_fields(slab, 2, dtype)
     expected = reference.relax_lexicographic(*insides((x, b)), stencil, slab.boundary, 3)
     kernels.relax_lexicographic(x, b, stencil, 3)

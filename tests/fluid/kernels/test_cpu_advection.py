@@ -10,19 +10,19 @@ from support.fluid_kernels import (
     INSIDE,
     MIXED,
     cut,
+    ghosts_of_signs,
     insides,
     make_kernels,
     random_fields,
     whole,
 )
 
-from hybrid_nbody.fluid.grid import Ghosts
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
 from hybrid_nbody.fluid.stencil import SCALAR
 
 
-@pytest.mark.parametrize("ghosts", [SCALAR, Ghosts.of_signs(-1, 1, -1)])
+@pytest.mark.parametrize("ghosts", [SCALAR, ghosts_of_signs(-1, 1, -1)])
 @pytest.mark.parametrize("scale", [0.2, 1.7, 40.0])
 def test_carried_as_the_reference(case, dtype, scale, ghosts):
     slab = whole(*case)
@@ -68,7 +68,7 @@ def test_a_smooth_flow_carries_as_the_reference(boundary, dtype):
     slab = whole((50, 6, 8), boundary)
     kernels, (source,) = make_kernels(slab, dtype), random_fields(slab, 1, dtype)
     velocity, out = smooth_velocity(slab, dtype), kernels.field()
-    ghosts = Ghosts.of_signs(1, -1, 1)
+    ghosts = ghosts_of_signs(1, -1, 1)
     kernels.advect(Source(source, 1, ghosts), out, Flow(Velocity(*velocity), 1.0))
     expected = reference.advect(*insides((source,)), insides(velocity), 1.0, boundary, ghosts)
     np.testing.assert_allclose(out[INSIDE], expected, rtol=0, atol=1e-12 if dtype == "f8" else 3e-5)

@@ -8,6 +8,7 @@ from support.fluid_kernels import (
     coloured,
     cut,
     exchange,
+    ghosts_of_signs,
     insides,
     make_kernels,
     merged,
@@ -61,7 +62,7 @@ def imposed(kernels, field, stencil):
 
 
 def test_offsets_are_compiled_only_where_there_are_some():
-    assert isinstance(make_images(Ghosts.of_signs(1, -1, 1), np.float32), Signs)
+    assert isinstance(make_images(ghosts_of_signs(1, -1, 1), np.float32), Signs)
     images = make_images(Ghosts(z_high=Ghost(-1, 0.5)), np.float32)
     assert isinstance(images, SignsAndOffsets)
     assert images.z_high_offset == np.float32(0.5)
