@@ -13,13 +13,13 @@ from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels, relaxes_in_order
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.rank_memory import rank_bytes
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
 from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.fluid.step_memory import rank_bytes
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -30,6 +30,7 @@ from hybrid_nbody.parallel.shares import (
     check_lists,
     is_mixed,
     placement_lines,
+    planned_counts,
     plural,
     shares,
 )
@@ -192,7 +193,10 @@ class FluidBuilder:
 
     def _check_memory(self, backend: Backend) -> None:
         """Refuse a grid that a host has no memory for: the system would end it without a word."""
-        needed = self.communicator.local_size * rank_bytes(self.config, self.communicator.size)
+        cells = self.config.grid.cells
+        counts = planned_counts(self.config.compute.balance, cells[2], self.communicator.size)
+        of_a_rank = rank_bytes(cells, max(counts), self.config.fluid.dtype)
+        needed = self.communicator.local_size * of_a_rank
         free = int(backend.free_memory()) if backend.shares_host_memory else needed
         if needed > free:
             what = f"about {needed / 1e9:.3g} GB on this node, and {free / 1e9:.3g} GB are free"

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from hybrid_nbody.fluid.config import FluidConfig, Solver
-from hybrid_nbody.fluid.rank_memory import ARRAYS, BYTES_PER_CELL, rank_bytes
 from hybrid_nbody.fluid.sources import Event
+from hybrid_nbody.fluid.step_memory import ARRAYS, rank_bytes
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
 
@@ -30,7 +32,7 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
     """
     nx, ny, nz = config.grid.cells
     counts = planned_counts(config.compute.balance, nz, ranks)
-    number_bytes = BYTES_PER_CELL[config.fluid.dtype]
+    number_bytes = np.dtype(config.fluid.dtype).itemsize
     plane_bytes = nx * ny * number_bytes
     saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
     return Plan(
@@ -43,7 +45,7 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
         frame_bytes=_numbers_of_a_frame(config) * number_bytes,
         checkpoint_bytes=saved * nz * plane_bytes,
         memory=Memory(
-            rank_bytes(config, ranks),
+            rank_bytes(config.grid.cells, max(counts), config.fluid.dtype),
             f"{ARRAYS} arrays, {config.fluid.dtype}",
         ),
     )

@@ -1,6 +1,10 @@
 """The memory of a step on one rank: fields, arrays of the solver, and scratch made of both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from hybrid_nbody.fluid.kernels.contract import Array, Kernels, Velocity
 
@@ -19,6 +23,18 @@ SCRATCH = {
 values are in the right-hand side by then, and the next one. The projection of the next velocity:
 components of the present one, which have been diffused; that of the velocity: components of the
 next one, which have been advected."""
+
+ARRAYS = len(FIELDS) + 2
+"""Arrays of the grid that a rank holds: the fields, and two of the solver."""
+
+HALO_PLANES = 2
+"""Planes that a rank holds beyond its own."""
+
+
+def rank_bytes(cells: Sequence[int], planes: int, dtype: DTypeLike) -> int:
+    """Return the bytes that a rank holds for some planes of a grid of `cells`."""
+    nx, ny, _ = cells
+    return ARRAYS * (planes + HALO_PLANES) * nx * ny * np.dtype(dtype).itemsize
 
 
 @dataclass(frozen=True)
