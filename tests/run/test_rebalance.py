@@ -15,6 +15,7 @@ from hybrid_nbody.nbody import build as nbody
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.parallel import calibrate
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.run import job, start
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import LEAST_GAIN, Rebalancer, better_shares
@@ -316,8 +317,9 @@ def test_seconds_count_from_the_last_look_that_could_tell(alone):
 
 def sharing(*weights):
     """Return what a hundred bodies with such shares run on."""
+    model = SimpleNamespace(pair_force="a law")
     exchange = SimpleNamespace(partition=Partition.weighted(100, weights))
-    return SimpleNamespace(exchange=exchange, placement=SimpleNamespace(backend="a device"))
+    return RunSetup(model, SimpleNamespace(backend="a device"), exchange)
 
 
 def test_speeds_of_bodies_are_bodies_a_second():
@@ -329,7 +331,7 @@ def test_where_a_rank_has_no_bodies_calibration_measures_all(monkeypatch, alone)
     """Also in bodies a second, however short the forces were."""
 
     def measured(backend, pair_force, number, communicator):
-        assert (backend, pair_force.precision, pair_force.softening) == ("a device", "single", 0.05)
+        assert (backend, pair_force) == ("a device", "a law")
         assert (number, communicator) == (100, alone)
         return [9e6, 2e6, 1e6]
 
