@@ -57,6 +57,10 @@ known yet."""
 SMALLEST_SUBSTEP = 2.0**-48
 """Fraction of a step below which a substep is lost in the rounding of time."""
 
+CANCELLATION = 1 / 8
+"""Error of any acceleration, relative to one that does not limit the substep: what rounding leaves
+of larger accelerations that cancel."""
+
 MAX_RETRIES = 1
 """A substep is retried with the length that the criterion then asks for, if that is less than half
 of its own."""

@@ -19,10 +19,6 @@ ROUNDING = 256
 """A body does not limit the substep if its acceleration is below this many rounding errors of the
 largest one: its derivatives would be noise, as at the centre of a symmetric system."""
 
-CANCELLATION = 1 / 8
-"""Error of any acceleration, relative to one that does not limit the substep: what rounding leaves
-of larger accelerations that cancel."""
-
 STRETCH = 2.0**-20
 """Relative change of all distances between two forces: sixteen units in the last place of float32,
 so that the rounding of each force is a new one."""

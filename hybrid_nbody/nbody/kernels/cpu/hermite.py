@@ -7,8 +7,7 @@ changed, so that a substep can be repeated.
 import numpy as np
 from numba import njit
 
-from hybrid_nbody.nbody.integrators.hermite import FIRST_SUBSTEP
-from hybrid_nbody.nbody.integrators.noise import CANCELLATION
+from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
 
 compiled = njit(cache=True, error_model="numpy")
 

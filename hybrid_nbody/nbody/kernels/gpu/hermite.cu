@@ -3,7 +3,7 @@
 //
 // `start` holds positions, velocities, accelerations and jerks at the beginning of a substep, then
 // the low parts of the positions and of the velocities, one after another, each (n, 3). Compiled
-// with -DTHREADS (of a block) and -DCANCELLATION (see nbody/integrators/noise.py).
+// with -DTHREADS (of a block) and -DCANCELLATION (see nbody/integrators/hermite.py).
 
 #define NO_LIMIT __longlong_as_double(0x7ff0000000000000LL)
 
