@@ -179,4 +179,5 @@ def test_on_a_gpu(tmp_path):
         for row in rows
         if "share_of_ceiling" in row
     ]
-    assert all(0.05 < share < 1.02 for share in shares)
+    assert shares
+    assert all(0 < share < 1.02 for share in shares)  # others may share the GPU
