@@ -26,6 +26,7 @@ def gpus(monkeypatch):
 
     class GpuStandIn:
         name, xp, transports = "gpu", None, ("host",)
+        shares_host_memory = False
 
         def __init__(self, device):
             self.description = f"GPU {device}, stand-in"
