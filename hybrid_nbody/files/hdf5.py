@@ -1,7 +1,6 @@
 """Reading HDF5 files: opened without a lock, beside a writer, with one line for what is wrong."""
 
 import io
-import itertools
 import math
 import re
 import time
@@ -87,16 +86,15 @@ def patiently(path: str | Path, action: Callable[[], T], last: Callable[[], T] |
     last : callable, optional
         The last attempts, in place of `action`.
     """
-    for attempt in itertools.count(1):
+    final = last or action
+    for attempt in range(1, ATTEMPTS + LAST_ATTEMPTS):
         try:
-            return action() if attempt < ATTEMPTS else (last or action)()
+            return action() if attempt < ATTEMPTS else final()
         except (OSError, RuntimeError, KeyError):
-            if attempt >= ATTEMPTS + LAST_ATTEMPTS:
-                raise
             if not being_written(path):
                 break
         time.sleep(PAUSE)
-    return (last or action)()
+    return final()
 
 
 def check_regular_file(path: str | Path) -> None:
