@@ -117,13 +117,13 @@ class NBodyBuilder:
             If a file of bodies is missing or wrong, or the precision cannot hold the bodies.
         """
         bodies = initial_bodies(self.config)
-        gravity = self.config.gravity
-        check_range(bodies, gravity)
-        self.warnings = warnings_of(bodies, gravity)
+        check_range(bodies, self.config.gravity)
         return bodies
 
     def fresh(self, bodies: Bodies | None) -> RunSetup[NBodyModel]:
         """Return a model at its initial state; the root passes all bodies, the other ranks None."""
+        if bodies:
+            self.warnings = warnings_of(bodies, self.config.gravity)
         number, units = self.communicator.broadcast(
             (len(bodies), self._units(bodies)) if bodies else (0, Units())
         )
@@ -145,8 +145,9 @@ class NBodyBuilder:
 
     def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
-        arranged = self._arrange(saved.number, self._saved_pair_force(saved))
-        return self._restored(saved, *arranged)
+        pair_force = self._saved_pair_force(saved)
+        placement, exchange = self._arrange(saved.number, pair_force)
+        return self._restored(saved, placement, exchange, pair_force)
 
     def busy_seconds(self, setup: RunSetup[NBodyModel]) -> float:
         """Return the seconds that this rank has computed forces."""
@@ -172,14 +173,19 @@ class NBodyBuilder:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
         make = EXCHANGES[setup.exchange.name]
         exchange = make(setup.exchange.transport, partition, self.communicator.rank)
-        return self._restored(saved, setup.placement, exchange)
+        pair_force = self._saved_pair_force(saved)
+        return self._restored(saved, setup.placement, exchange, pair_force)
 
     def _restored(
-        self, saved: SavedState, placement: Placement, exchange: BodyExchange
+        self,
+        saved: SavedState,
+        placement: Placement,
+        exchange: BodyExchange,
+        pair_force: PairForce,
     ) -> RunSetup[NBodyModel]:
         own = exchange.own
         mass = saved.rows("bodies/mass", slice(0, saved.number))
-        setup = self._force_setup(placement, exchange, mass, self._saved_pair_force(saved))
+        setup = self._force_setup(placement, exchange, mass, pair_force)
         model = self._model(setup, saved.rows("bodies/id", own))
         model.restore(lambda name: saved.rows(name, own), saved.scalars)
         return RunSetup(model, placement, exchange)
