@@ -47,16 +47,11 @@ class Budget:
     def settle(self, field: Array) -> None:
         """Sum the changes of a field since `begin`, and correct them; collective."""
         self.kernels.sum_changes(self.before, field, self.own)
-        self._gather()
+        self.halo.collect(self.sums)
         self.kernels.settle_budget(self.sums, self.record)
         if self.conserves:
             self.kernels.scale_changes(self.before, field, self.record, self.own)
-            self._gather()
-
-    def _gather(self) -> None:
-        """Bring the sums of all planes to every rank."""
-        if self.halo.transport and not self.halo.alone:
-            self.halo.transport.allgather(self.sums, self.halo.partition)
+            self.halo.collect(self.sums)
 
     def scalars(self) -> dict[str, float]:
         """Return what a restart needs: what was made, and what is still to be corrected."""

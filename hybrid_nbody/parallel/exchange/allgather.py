@@ -9,11 +9,6 @@ class AllgatherExchange(Exchange):
 
     name = "allgather"
 
-    def collect(self, array: Array) -> None:
-        """Fill the rows of the other ranks in `array`, whose rows `own` are valid."""
-        if not self.alone:
-            self.transport.allgather(array, self.partition)
-
     def reduce_scatter(self, array: Array, out: Array) -> Array:
         """Return this rank's rows of the sum over all ranks of `array`.
 

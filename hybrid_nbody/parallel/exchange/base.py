@@ -1,5 +1,6 @@
 """The contract of an exchange: which rows ranks own, and whether they see those of others."""
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import Transport
 
@@ -37,3 +38,8 @@ class Exchange:
         self.own = partition.share(rank)
         self.alone = partition.size == 1
         self.recordable = self.alone or transport.recordable
+
+    def collect(self, array: Array) -> None:
+        """Fill the rows of the other ranks in `array`, whose rows `own` are valid."""
+        if not self.alone:
+            self.transport.allgather(array, self.partition)
