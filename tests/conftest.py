@@ -305,8 +305,16 @@ def mpirun():
     return _run_on_ranks
 
 
+def _python(environment=None):
+    """Return the words that start Python as a rank; Open MPI's ranks cannot be forks."""
+    from support.forked import ready_python
+
+    return [sys.executable] if len(_mpirun()) > 1 else ready_python(environment)
+
+
 def _run_on_ranks(ranks, *arguments, timeout=120, **kwargs):
-    command = [*_mpirun(), "-n", str(ranks), sys.executable, *map(str, arguments)]
+    python = _python(kwargs.get("env"))
+    command = [*_mpirun(), "-n", str(ranks), *python, *map(str, arguments)]
     pipes = {
         "stdin": subprocess.DEVNULL,
         "stdout": subprocess.PIPE,

@@ -4,6 +4,7 @@ is no success.
 
 import os
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,22 @@ SUITES = Path(__file__).parent / "mpi_harness"
 AT_ONCE = 60  # seconds; the start of three interpreters on a busy machine, far below any time-out
 
 
-@pytest.fixture
-def run_suite(mpirun):
-    """Run pytest on three ranks and return its exit status, its output and the seconds it took."""
+OPTIONS = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""The ranks are forks that have imported Hypothesis, which pytest would rewrite."""
 
+
+@pytest.fixture(scope="module")
+def run_suite(mpirun):
+    """Run pytest on three ranks and return its exit status, its output and the seconds it took.
+
+    The same suite is run once.
+    """
+
+    @cache
     def run(file, *arguments, ranks=3):
         begin = time.monotonic()
-        done = mpirun(
-            ranks,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            SUITES / file,
-            *arguments,
-            timeout=AT_ONCE,
-        )
+        words = ("-m", "pytest", *OPTIONS, SUITES / file, *arguments)
+        done = mpirun(ranks, *words, timeout=AT_ONCE)
         return done.returncode, done.stdout + done.stderr, time.monotonic() - begin
 
     return run

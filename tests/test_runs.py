@@ -3,12 +3,12 @@
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import h5py
 import numpy as np
 import pytest
+from support.forked import run_fast
 from support.jobs import wait_for_checkpoint
 from support.runs import assert_same_run, contents, run, run_in_ways
 
@@ -103,18 +103,9 @@ def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(
 
 def start(ranks, job, *options):
     """Start a run on several ranks; its output can be read line by line."""
-    from conftest import _mpirun
+    from conftest import _mpirun, _python
 
-    command = [
-        *_mpirun(),
-        "-n",
-        str(ranks),
-        sys.executable,
-        "-m",
-        "hybrid_nbody",
-        str(job),
-        *options,
-    ]
+    command = [*_mpirun(), "-n", str(ranks), *_python(), "-m", "hybrid_nbody", str(job), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -274,8 +265,7 @@ sys.exit(main(sys.argv[2:]))
 def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
     """A file-size limit stops writing as a full disk does: at a checkpoint, then at a frame."""
     options = ["--set", "output.trajectory={every_steps: 5}"]
-    command = [sys.executable, "-c", LIMITED, str(limit), str(job), *options]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = run_fast(["-c", LIMITED, limit, job, *options])
     assert result.returncode == 4, result.stderr
     assert "the file size limit is reached" in result.stderr
     assert "Traceback" not in result.stderr
@@ -316,8 +306,8 @@ def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
     job, tmp_path, reservations, settings, file
 ):
     """No file can be written any more, the log neither; its failure is not the one to tell."""
-    words = [str(reservations), str(job), *(f"--set={setting}" for setting in settings)]
-    result = subprocess.run([sys.executable, "-c", FILLED, *words], capture_output=True, text=True)
+    words = [reservations, job, *(f"--set={setting}" for setting in settings)]
+    result = run_fast(["-c", FILLED, *words])
     assert result.returncode == 4, result.stderr
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"hybrid_nbody: error: {tmp_path / 'out' / file}: ")

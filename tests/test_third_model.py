@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from PIL import Image
 from support import heat
 from support.command import ROOT
+from support.forked import run_fast
 from support.heat import HeatKind, cosine_mode, decay_of_a_step
 from support.runs import assert_same_run
 
@@ -75,8 +74,7 @@ def told(monkeypatch, capsys):
 
 def with_heat(*arguments, check=0):
     """Run a command of the script that registers the model, on one rank; return what it printed."""
-    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    result = run_fast([SCRIPT, *arguments], environment=ENVIRONMENT, timeout=120)
     assert result.returncode == check, result.stdout + result.stderr
     return result.stdout
 

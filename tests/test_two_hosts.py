@@ -132,7 +132,8 @@ def double(x):
 def test_each_host_compiles_once_into_its_own_cache(hosts, tmp_path):
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "compiled.py").write_text(COMPILED)
-    result = hosts.run("-c", COMPILE, tmp_path / "local", tmp_path / "code")
+    local = tmp_path / "local"
+    result = hosts.run("-c", COMPILE, local, tmp_path / "code", NUMBA_CACHE_DIR=str(local))
     assert result.returncode == 0, result.stdout + result.stderr
     folders = set(hosts.folders.values())
     for folder in folders:

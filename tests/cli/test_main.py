@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from support.command import call, refused
+from support.forked import run_fast
 
 from hybrid_nbody.cli import main as cli
 from hybrid_nbody.errors import InputError
@@ -197,11 +198,8 @@ def test_a_read_only_output_directory_is_refused(folder):
     ):  # pytest's folders are private; the unprivileged user must pass
         parent.chmod(parent.stat().st_mode | 0o055)
     root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-c", UNPRIVILEGED]
     variables = os.environ | {"PYTHONPATH": root}
-    result = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=variables, timeout=60
-    )
+    result = run_fast(["-c", UNPRIVILEGED], folder, variables)
     assert result.returncode == 2, result.stderr
     assert "output.directory: out cannot be written: no permission in out" in result.stderr
     assert list((folder / "out").iterdir()) == []
@@ -395,5 +393,5 @@ from hybrid_nbody.cli.main import main
 with patch("{place}", side_effect=KeyboardInterrupt):
     sys.exit(main({command.split()}))
 """
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        result = run_fast(["-c", code])
         assert (result.returncode, result.stderr) == (75, "hybrid_nbody: stopped by Ctrl-C\n")

@@ -1,11 +1,13 @@
 """Streams that are closed or know few letters, and names that are no text, end in no traceback."""
 
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 from support.command import ROOT
+from support.forked import ready_python
 
 CONFIG = """\
 model: nbody
@@ -23,11 +25,12 @@ def shell(tmp_path):
     (tmp_path / "job.yaml").write_text(CONFIG, encoding="utf-8")
 
     def run(line, **environment):
-        variables = os.environ | {"PYTHONPATH": ROOT, "H": f"{sys.executable} -m hybrid_nbody"}
+        variables = os.environ | {"PYTHONPATH": ROOT} | environment
+        python = [sys.executable] if ">&-" in line else ready_python(variables)
         result = subprocess.run(
             ["bash", "-c", line],
             cwd=tmp_path,
-            env=variables | environment,
+            env=variables | {"H": shlex.join([*python, "-m", "hybrid_nbody"])},
             capture_output=True,
             timeout=100,
         )

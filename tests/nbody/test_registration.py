@@ -5,8 +5,6 @@ and leaves the motion about it as it is; RK4 has order 4.
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from support import configs, extensions
 from support.bodies import make_model, whole
 from support.command import ROOT
 from support.extensions import FIELD, RK4, TILTED, TiltedForce
+from support.forked import run_fast
 from support.ranks import same_bits
 from support.runs import assert_same_run, contents
 
@@ -175,8 +174,7 @@ def test_a_restored_model_goes_on_with_the_same_bits(communicator, integrator):
 
 def with_extensions(*arguments):
     """Run a command of the script that registers both; return what it printed."""
-    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    result = run_fast([SCRIPT, *arguments], environment=ENVIRONMENT, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

@@ -2,9 +2,9 @@
 
 import signal
 import subprocess
-import sys
 
 import pytest
+from support.forked import ready_python
 from support.jobs import wait_for_checkpoint, write_job
 
 from hybrid_nbody.run.start import acknowledgement
@@ -24,7 +24,7 @@ def test_other_signals_are_named(name):
 
 def test_it_is_said_at_once_and_once(tmp_path):
     """And the run then stops early, with a checkpoint."""
-    command = [sys.executable, "-m", "hybrid_nbody", str(write_job(tmp_path, "fluid"))]
+    command = [*ready_python(), "-m", "hybrid_nbody", str(write_job(tmp_path, "fluid"))]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         wait_for_checkpoint(tmp_path / "out", 0)

@@ -3,13 +3,15 @@ goes on.
 """
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import _mpirun
+from conftest import _mpirun, _python
+from support.forked import make_environment
 from support.jobs import (
     assert_ends_as_if_never_stopped,
     finished,
@@ -35,6 +37,12 @@ def job(tmp_path):
     return write_job(tmp_path, "nbody")
 
 
+@pytest.fixture
+def environment(tmp_path):
+    """An environment whose ranks start soon."""
+    return make_environment(tmp_path / "fast")
+
+
 def start(script, *arguments, environment=sys.prefix, **variables):
     """Start a script; its output can be read."""
     command = [str(SCRIPTS / script), *map(str, arguments)]
@@ -51,15 +59,16 @@ def start(script, *arguments, environment=sys.prefix, **variables):
 # ---- A run ---------------------------------------------------------------------------------------
 
 
-def test_the_same_command_goes_on_after_a_signal_to_the_same_bits(job, tmp_path):
-    out, steps = tmp_path / "out", f"time.steps={STEPS}"
-    process = start(OWN, job, out, "--set", steps, RANKS_PER_NODE="3")
+def test_the_same_command_goes_on_after_a_signal_to_the_same_bits(job, tmp_path, environment):
+    out = tmp_path / "out"
+    words = (OWN, job, out, "--set", f"time.steps={STEPS}")
+    process = start(*words, environment=environment, RANKS_PER_NODE="3")
     wait_for_checkpoint(out, 100)
     process.send_signal(signal.SIGTERM)
     code, text = finished(process, tmp_path)
     assert code == 75, text
     assert text.splitlines()[-1] == f"Stopped early; the same command continues {out}"
-    code, text = finished(start(OWN, job, out, "--set", steps, RANKS_PER_NODE="2"), tmp_path)
+    code, text = finished(start(*words, environment=environment, RANKS_PER_NODE="2"), tmp_path)
     assert code == 0, text
     assert "==== hybrid-nbody resume " in text
     assert_ends_as_if_never_stopped(out, job, STEPS)
@@ -87,7 +96,7 @@ def stand_in(tmp_path):
     folder = tmp_path / "environment"
     (folder / "bin").mkdir(parents=True)
     programs = {
-        "python": f'exec {sys.executable} "$@"\n',
+        "python": f'exec {shlex.join(_python())} "$@"\n',
         "mpirun": f'[ "$1" != --version ] || exec cat {folder}/version\n'
         f'echo "$*" >>{folder}/calls\n'
         f'[[ "$*" != *doctor* ]] || exit "$(cat {folder}/doctor)"\n',

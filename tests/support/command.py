@@ -5,26 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.forked import run_forked, serves
+from support.forked import run_fast
 
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def call(folder, *arguments, environment=None, timeout=60):
     """Run a command in `folder`."""
-    words = list(map(str, arguments))
-    changed = environment or {}
-    variables = os.environ | {"PYTHONPATH": _paths()} | changed
-    if serves(changed):
-        return run_forked(words, str(folder), variables, timeout)
-    return subprocess.run(
-        [sys.executable, "-m", "hybrid_nbody", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=variables,
-        timeout=timeout,
-    )
+    variables = os.environ | {"PYTHONPATH": _paths()} | (environment or {})
+    return run_fast(["-m", "hybrid_nbody", *arguments], folder, variables, timeout)
 
 
 def _paths():

@@ -1,85 +1,126 @@
 """Commands in processes of their own that need not load the libraries first.
 
 Loading NumPy, Numba and HDF5 takes a process about a second, and most commands of the tests do
-much less. One process for each that runs tests loads them once; it forks for each command, before
-it has started MPI or any thread.
-
-Run as a program, this file is that process: it takes commands on its input, line by line.
+much less. One process for each that runs tests, `fork_server`, loads them once; it forks for each
+command, before it has started MPI or any thread. `fork_client` is what is started in place of
+Python, by tests and by mpirun: it asks for a fork and ends as that does.
 """
 
 import atexit
-import gc
-import json
 import os
-import runpy
-import signal
+import shlex
+import socket
 import subprocess
 import sys
-import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
-LOADED = (
-    "h5py",
-    "numba",
-    "matplotlib.figure",
-    "hybrid_nbody.cli.main",
-    "hybrid_nbody.run.start",
-    "hybrid_nbody.run.job",
-    "hybrid_nbody.nbody.build",
-    "hybrid_nbody.fluid.build",
-)
-"""What commands import: each is loaded with all that it imports itself."""
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = Path(__file__).with_name("fork_server.py")
+CLIENT = str(Path(__file__).with_name("fork_client.py"))
 
-READ_AT_IMPORT = ("NUMBA_", "OMP_", "GOMP_", "OPENBLAS_", "PYTHON", "MPL")
-"""Beginnings of environment variables that libraries read when they are loaded."""
+READ_AT_START = ("NUMBA_", "OMP_", "GOMP_", "OPENBLAS_", "PYTHON", "MPL", "LC_", "LANG", "LD_")
+"""Beginnings of environment variables that are read when Python or a library starts."""
+
+EVERY_TIME = "PYTHONPATH"
+"""The one of them that a fork follows."""
 
 
-def serves(environment: dict[str, str]) -> bool:
+def serves(environment: Mapping[str, str]) -> bool:
     """Return whether a command with these variables behaves in a fork as in a new process."""
-    return all(
-        os.environ.get(name) == value
-        for name, value in environment.items()
-        if name.startswith(READ_AT_IMPORT)
-    )
+    return _read_at_start(environment) == _server().settings
 
 
-def run_forked(
-    arguments: list[str], folder: str, environment: dict[str, str], timeout: float
+def ready_python(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Return the words that start Python for mpirun and in pipes, in a fork where that serves.
+
+    Parameters
+    ----------
+    environment : mapping, optional
+        All variables that it will find; by default those of this process.
+    """
+    if not serves(os.environ if environment is None else environment):
+        return [sys.executable]
+    return [sys.executable, "-I", "-S", CLIENT, _server().name]
+
+
+def run_fast(
+    words: Sequence[object],
+    folder: str | Path = ".",
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 60,
 ) -> subprocess.CompletedProcess:
-    """Run ``python -m hybrid_nbody`` in a folder; return its exit status and what it printed.
+    """Run Python with these words; return its exit status and what it printed.
+
+    It is a fork where that serves, else a process that loads everything itself.
+
+    Parameters
+    ----------
+    words : sequence
+        What would follow ``python`` on a command line: ``-m``, a module, its arguments.
+    folder : path, optional
+        Where it runs; by default here.
+    environment : mapping, optional
+        All variables that it finds; by default those of this process.
+    timeout : float, optional
+        Seconds.
 
     Raises
     ------
     subprocess.TimeoutExpired
-        If it takes longer than `timeout` seconds. It is killed.
+        If it takes longer than `timeout`. It is killed.
     """
-    with tempfile.TemporaryDirectory() as own:
-        paths = [f"{own}/stdout", f"{own}/stderr"]
-        request = {"arguments": arguments, "folder": folder, "outputs": paths}
-        request |= {"environment": environment, "timeout": timeout}
-        status = _server().ask(request)
-        texts = [Path(path).read_text() for path in paths]
-    if status is None:
-        raise subprocess.TimeoutExpired(arguments, timeout, *texts)
-    return subprocess.CompletedProcess(arguments, status, *texts)
+    command = [*ready_python(environment), *map(str, words)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        env=environment,
+        timeout=timeout,
+    )
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment for scripts, with mpirun, whose Python is `ready_python`'s; return it."""
+    from conftest import _mpirun, _python
+
+    programs = {"python": _python(), "mpirun": _mpirun()[:1]}
+    (folder / "bin").mkdir(parents=True)
+    for name, words in programs.items():
+        path = folder / "bin" / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        path.chmod(0o755)
+    return folder
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(READ_AT_START) and name != EVERY_TIME
+    }
 
 
 class Server:
-    """The process that forks."""
+    """The process that forks, and where it is reached."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.settings = _read_at_start(os.environ)
+        self.name = f"hybrid_nbody-tests-{os.getpid()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(f"\0{self.name}")
+            listening.listen(64)
+            self.process = subprocess.Popen(
+                [sys.executable, SERVER, str(listening.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listening.fileno()],
+                env=os.environ | {"PYTHONPATH": _paths()},
+            )
         atexit.register(self.close)
-
-    def ask(self, request: dict) -> int | None:
-        """Return the exit status of a command, as `subprocess` has it; None if it took too long."""
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
 
     def close(self) -> None:
         """Let the process end."""
@@ -87,74 +128,10 @@ class Server:
         self.process.wait()
 
 
+def _paths() -> str:
+    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+
 @cache
 def _server() -> Server:
     return Server()
-
-
-# ---- In the process that forks -------------------------------------------------------------------
-
-
-def serve() -> None:
-    """Fork for each request; a child returns, to carry its request out and end as Python does."""
-    from hybrid_nbody.backends.cpu import prepare_numba
-
-    prepare_numba(threads=1)
-    for name in LOADED:
-        import_module(name)
-    assert "mpi4py.MPI" not in sys.modules  # it starts MPI
-    gc.freeze()  # a collection would copy pages that forks share
-    for line in sys.stdin:
-        request = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _become(request)
-            return
-        print(json.dumps(_status(child, request["timeout"])), flush=True)
-    os._exit(0)
-
-
-def _status(child: int, timeout: float) -> int | None:
-    """Wait for a child and return its status; kill it, and return None, if it takes too long."""
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.setitimer(signal.ITIMER_REAL, timeout)
-    _, status = os.waitpid(child, 0)
-    late = signal.setitimer(signal.ITIMER_REAL, 0)[0] == 0
-    return None if late else os.waitstatus_to_exitcode(status)
-
-
-def _become(request: dict) -> None:
-    """Take over folder, environment, arguments and outputs of a request."""
-    os.chdir(request["folder"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
-    for descriptor, path in enumerate(request["outputs"], start=1):
-        with open(path, "w") as file:
-            os.dup2(file.fileno(), descriptor)
-    sys.argv[1:] = request["arguments"]
-    sys.path[0] = request["folder"]
-
-
-def _carry_out() -> None:
-    """Run the package as ``python -m`` does."""
-    try:
-        runpy.run_module("hybrid_nbody", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if isinstance(end.code, int) and "mpi4py.MPI" not in sys.modules:
-            _end(end.code)
-        raise
-
-
-def _end(status: int) -> None:
-    """End this process at once: freeing all that was loaded takes longer than most commands."""
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-if __name__ == "__main__":
-    serve()
-    _carry_out()

@@ -4,14 +4,13 @@ output.
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.forked import run_fast
 
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
@@ -233,16 +232,13 @@ def rows_at(step, number):
     }
 
 
-def run_python(code, *arguments, check=0, timeout=60, **kwargs):
+def run_python(code, *arguments, check=0, timeout=60):
     """Run Python code in a process of its own; `arguments` are its ``sys.argv[1:]``.
 
     Return the completed process.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, env=environment, **kwargs
-    )
+    result = run_fast(["-c", code, *arguments], environment=environment, timeout=timeout)
     assert result.returncode == check, result.stdout + result.stderr
     return result
 

@@ -8,10 +8,10 @@ somebody ends them.
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from conftest import _mpirun
+from support.forked import make_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,6 +21,7 @@ while [[ "$1" == --* ]]; do echo "$1" >>"$STAND_IN/flags"; shift; done
 echo "$*" >>"$STAND_IN/steps"
 [[ "$*" != *doctor* || ! -e "$STAND_IN/signal-during-doctor" ]] || kill -USR1 "$PPID"
 echo $$ >"$STAND_IN/pid"
+[[ "$*" != *doctor* ]] || MPIRUN_FLAGS="" # one could let a rank that ends soon kill the others
 SLURM_STEP_ID=0 exec "$MPIRUN" $MPIRUN_FLAGS -n "$SLURM_NTASKS" "$@"
 """,
     "scontrol": 'echo "$*" >>"$STAND_IN/requeued"\n',
@@ -40,6 +41,7 @@ class Slurm:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self.environment = make_environment(folder / "environment")
         for name, text in PROGRAMS.items():
             (folder / name).write_text(f"#!/usr/bin/env bash\n{text}")
             (folder / name).chmod(0o755)
@@ -55,7 +57,7 @@ class Slurm:
         environment = os.environ | {
             "PATH": f"{self.folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "VIRTUAL_ENV": sys.prefix,
+            "VIRTUAL_ENV": str(self.environment),
             "STAND_IN": str(self.folder),
             "MPIRUN": _mpirun()[0],
             "MPIRUN_FLAGS": "",

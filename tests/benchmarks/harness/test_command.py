@@ -5,11 +5,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from support.command import ROOT, call, refused
+from support.forked import ready_python
 
 from hybrid_nbody.benchmarks import BENCHMARKS
 from hybrid_nbody.benchmarks.gravity.sizes import crossover, expected_seconds
@@ -143,18 +143,9 @@ def test_help(tmp_path, benchmark):
 )
 def test_stopped_it_keeps_what_is_done(tmp_path, number, name):
     sizes = ",".join(map(str, range(64, 164)))
-    words = [
-        sys.executable,
-        "-m",
-        "hybrid_nbody",
-        "bench",
-        "sizes",
-        "--sizes",
-        sizes,
-        "--repeats",
-        "50",
-    ]
     variables = os.environ | {"PYTHONPATH": ROOT} | NO_GPU
+    words = [*ready_python(variables), "-m", "hybrid_nbody", "bench", "sizes"]
+    words += ["--sizes", sizes, "--repeats", "50"]
     with subprocess.Popen(
         [*words, "--output", "out"], cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True
     ) as process:

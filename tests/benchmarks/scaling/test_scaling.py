@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -340,21 +339,11 @@ def test_a_folder_that_is_not_its_own_is_left_alone(tmp_path, mpirun):
 
 
 def test_stopped_it_keeps_what_is_done(tmp_path):
-    from conftest import _mpirun
+    from conftest import _mpirun, _python
 
     many = ",".join(map(str, range(64, 264)))
-    words = [
-        *_mpirun(),
-        "-n",
-        "2",
-        sys.executable,
-        "-m",
-        "hybrid_nbody",
-        "bench",
-        "scaling",
-        "--models",
-        "gravity",
-    ]
+    words = [*_mpirun(), "-n", "2", *_python(os.environ | SETTINGS), "-m", "hybrid_nbody"]
+    words += ["bench", "scaling", "--models", "gravity"]
     words += ["--bodies", many, "--repeats", "1", "--threads", "1", "--output", "out"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(words, cwd=tmp_path, env=os.environ | SETTINGS, **pipes) as process:
