@@ -1,8 +1,6 @@
 """The CPU backend: NumPy arrays, Numba threads."""
 
-import atexit
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -17,16 +15,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.caches import replace_unwritable_cache
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.memory import available_memory
 
 SPINS = 10_000
 """Times that an idle thread looks for work, some ten microseconds, before it sleeps: more would
 block the others of a busy machine, and each loop would wait for a time slice."""
-
-
-cache_faults: list[str] = []
-"""What is wrong with the cache of compiled kernels, to be told once a run."""
 
 
 class CpuBackend(Backend):
@@ -132,35 +127,9 @@ def prepare_numba(threads: int) -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
         os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
-    _replace_unwritable_cache()
+    replace_unwritable_cache("NUMBA_CACHE_DIR", os.environ["NUMBA_CACHE_DIR"])
     if "NUMBA_CPU_FEATURES" not in os.environ:
         os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()
-
-
-def _replace_unwritable_cache() -> None:
-    """Let Numba keep compiled kernels for this process alone where the cache cannot be written."""
-    cache = Path(os.environ["NUMBA_CACHE_DIR"])
-    reason = _why_unwritable(cache)
-    if not reason:
-        return
-    cache_faults.append(
-        f"the cache of kernels, {cache}, cannot be written ({reason}): they are compiled at every "
-        "start; set NUMBA_CACHE_DIR to a folder that can be written"
-    )
-    with suppress(OSError):
-        own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
-        atexit.register(shutil.rmtree, own, ignore_errors=True)
-        os.environ["NUMBA_CACHE_DIR"] = own
-
-
-def _why_unwritable(folder: Path) -> str:
-    """Return why no file can be made in a folder; empty if one can."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return ""
-    except OSError as error:
-        return error.strerror or str(error)
 
 
 def import_numba() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
+from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.errors import InputError
@@ -83,6 +84,7 @@ class GpuBackend(Backend):
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]
+        replace_unwritable_cache("CUPY_CACHE_DIR", cupy_cache())
         import cupy
 
         self.xp = self.cupy = cupy

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.caches import cupy_cache
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.gpu import visible_gpus
 from hybrid_nbody.errors import InputError
@@ -199,9 +200,7 @@ def _caches() -> list[str]:
     """Return the folders of compiled kernels, each as variable and value."""
     found = {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]}
     if _installed("cupy-cuda12x", "cupy-cuda13x"):
-        found["CUPY_CACHE_DIR"] = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser(
-            "~/.cupy/kernel_cache"
-        )
+        found["CUPY_CACHE_DIR"] = cupy_cache()
     return [f"{name}={folder}" for name, folder in found.items()]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.backends.cpu import cache_faults
+from hybrid_nbody.backends.caches import cache_faults
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
@@ -89,8 +89,8 @@ def introduce(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> None:
     for line in builder.lines(setup):
         log.say(line)
     faults = [fault for found in builder.communicator.gather(cache_faults) for fault in found]
-    if faults:
-        log.say(f"warning: {faults[0]}")
+    for fault in dict.fromkeys(faults):
+        log.say(f"warning: {fault}")
 
 
 def rebalancer(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> Rebalancer | None:

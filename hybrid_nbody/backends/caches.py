@@ -1,0 +1,49 @@
+"""The caches of compiled kernels: folders of Numba and of CuPy."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+cache_faults: list[str] = []
+"""What is wrong with the caches of compiled kernels, to be told once a run."""
+
+
+def replace_unwritable_cache(variable: str, folder: str | Path) -> None:
+    """Keep compiled kernels for this process alone where their cache cannot be written.
+
+    Parameters
+    ----------
+    variable : str
+        The variable of the environment that names the cache.
+    folder : str or Path
+        The cache that is used now.
+    """
+    reason = _why_unwritable(Path(folder))
+    if not reason:
+        return
+    cache_faults.append(
+        f"the cache of kernels, {folder}, cannot be written ({reason}): they are compiled at every "
+        f"start; set {variable} to a folder that can be written"
+    )
+    with suppress(OSError):
+        own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        os.environ[variable] = own
+
+
+def cupy_cache() -> str:
+    """Return the folder where CuPy keeps compiled kernels."""
+    return os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
+
+
+def _why_unwritable(folder: Path) -> str:
+    """Return why no file can be made in a folder; empty if one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
