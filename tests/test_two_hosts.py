@@ -4,6 +4,7 @@ those of one host.
 
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,37 +15,23 @@ from support.runs import assert_same_run, run
 INPUT = Path(__file__).parents[1] / "input"
 
 
-@pytest.fixture(params=KINDS)
-def hosts(request, tmp_path):
-    """Two hosts of two ranks each."""
-    return KINDS[request.param](tmp_path)
+COMMANDS = """
+import json, platform, sys
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.parallel import communicator
 
-
-WHERE = """
-import json, os, platform
-from hybrid_nbody.parallel.communicator import start_mpi
-c = start_mpi()
-mine = [c.rank, platform.node(), c.node_number, c.local_rank, c.local_size]
-seen = c.gather(mine)
-if c.is_root:
+ranks = communicator.start_mpi()
+communicator.start_mpi = lambda: ranks
+seen = ranks.gather(
+    [ranks.rank, platform.node(), ranks.node_number, ranks.local_rank, ranks.local_size]
+)
+if ranks.is_root:
     print(json.dumps(seen))
+for arguments in json.loads(sys.argv[1]):
+    if ranks.is_root:
+        print("----", flush=True)
+    assert main(arguments) == 0, arguments
 """
-
-
-def test_ranks_know_their_node_and_their_place_on_it(hosts):
-    result = hosts.run("-c", WHERE)
-    assert result.returncode == 0, result.stdout + result.stderr
-    found = json.loads(result.stdout.splitlines()[-1])
-    assert [rank for rank, *_ in found] == [0, 1, 2, 3]
-    assert sorted(node for _, _, node, _, _ in found) == [0, 0, 1, 1]
-    assert found[0][2] == 0
-    for node in (0, 1):
-        assert [local for _, _, number, local, size in found if number == node and size == 2] == [
-            0,
-            1,
-        ]
-    if hosts.folders["one"] != hosts.folders["two"]:
-        assert [host for _, host, *_ in found] == ["one", "one", "two", "two"]
 
 
 RUNS = {
@@ -81,24 +68,70 @@ def on_one_rank(tmp_path_factory):
     return folder_of
 
 
+@dataclass(frozen=True)
+class Told:
+    """What the ranks of two hosts said, which were started once for all.
+
+    Attributes
+    ----------
+    are_named : bool
+        Whether the hosts have names of their own, one and two.
+    where : str
+        Of each rank: itself, host, node, rank on the node, ranks of the node; JSON.
+    runs : dict
+        What the run of each example said.
+    doctor : str
+        What doctor said.
+    folder : Path
+        Where each run is, in a folder of its example's name.
+    """
+
+    are_named: bool
+    where: str
+    runs: dict[str, str]
+    doctor: str
+    folder: Path
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def told(request, tmp_path_factory):
+    """What two hosts of two ranks each said."""
+    folder = tmp_path_factory.mktemp("two-hosts")
+    hosts = KINDS[request.param](folder)
+    commands = [*(example(file, folder / "runs" / file) for file in RUNS), ["doctor"]]
+    result = hosts.run("-c", COMMANDS, json.dumps(commands))
+    assert result.returncode == 0, result.stdout + result.stderr
+    where, *runs, doctor = result.stdout.split("----\n")
+    are_named = hosts.folders["one"] != hosts.folders["two"]
+    return Told(are_named, where, dict(zip(RUNS, runs, strict=True)), doctor, folder / "runs")
+
+
+def test_ranks_know_their_node_and_their_place_on_it(told):
+    found = json.loads(told.where)
+    assert [rank for rank, *_ in found] == [0, 1, 2, 3]
+    assert sorted(node for _, _, node, _, _ in found) == [0, 0, 1, 1]
+    assert found[0][2] == 0
+    for node in (0, 1):
+        assert [local for _, _, number, local, size in found if number == node and size == 2] == [
+            0,
+            1,
+        ]
+    if told.are_named:
+        assert [host for _, host, *_ in found] == ["one", "one", "two", "two"]
+
+
 @pytest.mark.parametrize("file", RUNS)
-def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one_rank(
-    hosts, on_one_rank, tmp_path, file
-):
-    result = hosts.run("-m", "hybrid_nbody", *example(file, tmp_path / "two-hosts"))
-    assert result.returncode == 0, result.stdout + result.stderr
-    names = re.findall(r"^  rank \d+ +(\S+) ", result.stdout, re.MULTILINE)
+def test_an_example_gives_the_same_bits_on_two_hosts_as_on_one_rank(told, on_one_rank, file):
+    names = re.findall(r"^  rank \d+ +(\S+) ", told.runs[file], re.MULTILINE)
     assert len(names) == 4
-    if hosts.folders["one"] != hosts.folders["two"]:
+    if told.are_named:
         assert names == ["one", "one", "two", "two"]
-    assert_same_run(tmp_path / "two-hosts", on_one_rank(file))
+    assert_same_run(told.folder / file, on_one_rank(file))
 
 
-def test_doctor_counts_the_nodes(hosts):
-    result = hosts.run("-m", "hybrid_nbody", "doctor")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "  ranks        4 on 2 nodes\n" in result.stdout
-    assert sorted(re.findall(r"^ +[0-3] .*  ([01]) of 2 ", result.stdout, re.MULTILINE)) == [
+def test_doctor_counts_the_nodes(told):
+    assert "  ranks        4 on 2 nodes\n" in told.doctor
+    assert sorted(re.findall(r"^ +[0-3] .*  ([01]) of 2 ", told.doctor, re.MULTILINE)) == [
         "0",
         "0",
         "1",
@@ -127,6 +160,12 @@ import numba
 def double(x):
     return 2 * x
 """
+
+
+@pytest.fixture(params=KINDS)
+def hosts(request, tmp_path):
+    """Two hosts of two ranks each."""
+    return KINDS[request.param](tmp_path)
 
 
 def test_each_host_compiles_once_into_its_own_cache(hosts, tmp_path):

