@@ -73,7 +73,7 @@ class Kernels:
     def _packing(self, sources: Sources) -> Packing:
         """Return the fields that `pack` takes beside the positions."""
         units = self.units
-        return (sources.mass / units.mass, sources.order, self.local, 1 / units.length)
+        return (sources.mass, sources.order, self.local, 1 / units.length, 1 / units.mass)
 
     def _packed(self, sources: Sources) -> tuple[Array, ...]:
         """Return the fields of `PackedSources`."""

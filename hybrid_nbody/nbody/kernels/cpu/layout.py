@@ -96,11 +96,11 @@ class MovingSources(NamedTuple):
     velocity_offset: Floats
 
 
-Packing = tuple[Float64, Int32, bool, float]
-"""Fields ``(mass, order, local, lengths)`` that `hybrid_nbody.nbody.kernels.cpu.sums.pack` takes
-beside the positions: masses in units of the kernels, (N,); the bodies in the order of the sum,
-(N,); whether the origin of a chunk is its middle body, rather than zero; and the factor that brings
-positions to the units of the kernels. A plain tuple, also in compiled code."""
+Packing = tuple[Float64, Int32, bool, float, float]
+"""Fields ``(mass, order, local, lengths, masses)`` that `hybrid_nbody.nbody.kernels.cpu.sums.pack`
+takes beside the positions: masses, (N,); the bodies in the order of the sum, (N,); whether the
+origin of a chunk is its middle body, rather than zero; and the factors that bring positions and
+masses to the units of the kernels. A plain tuple, also in compiled code."""
 
 
 class Bodies(NamedTuple):

@@ -214,7 +214,7 @@ def update_jerks(scratch, bodies, physics):
     sources = physics.sources
     starts, origin, offset, mass, velocity_origin, velocity_offset = sources
     pack(bodies.position, physics.packing, (starts, origin, offset, mass))
-    _, order, local, _ = physics.packing
+    _, order, local, _, _ = physics.packing
     velocities = (starts, velocity_origin, velocity_offset)
     pack_offsets(scratch.velocity, Law(*law).speeds, (order, local), velocities)
     targets = (bodies.position, physics.source_index, scratch.velocity)

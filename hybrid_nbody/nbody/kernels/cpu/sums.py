@@ -91,12 +91,12 @@ def pack(position, packing, sources):
     sources : tuple
         The fields of `PackedSources`; all but `starts` are filled.
     """
-    mass, order, local, lengths = packing
+    mass, order, local, lengths, masses = packing
     starts, origin, offset, packed_mass = sources
     pack_offsets(position, lengths, (order, local), (starts, origin, offset))
     working = packed_mass.dtype.type
     for k in range(order.size):
-        packed_mass[k] = working(mass[order[k]])
+        packed_mass[k] = working(masses * mass[order[k]])
 
 
 @compiled
