@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 from support.forked import run_fast
-from support.jobs import wait_for_checkpoint
+from support.jobs import newest_checkpoint, wait_for_checkpoint
 from support.runs import assert_same_run, contents, run, run_in_ways
 
 CONFIG = """\
@@ -138,14 +138,14 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
 
 def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path, mpirun):
     out = tmp_path / "out"
-    options = ("--set", "time.steps=4000", "--set", "output.checkpoint={every_steps: 2000}")
+    options = ("--set", "time.steps=12000", "--set", "output.checkpoint={every_steps: 2000}")
     process = start(2, job, *options)
     wait_for_checkpoint(out, 1000)
-    time.sleep(0.2)
+    while contents(out)["diagnostics/step"][-1] <= newest_checkpoint(out):
+        time.sleep(0.05)  # until there is something to cut off
     process.kill()
     process.communicate(timeout=60)
     time.sleep(1)  # the ranks die with their launcher
-    assert contents(out)["diagnostics/step"][-1] > 2000  # there is something to cut off
     result = mpirun(3, "-m", "hybrid_nbody", "resume", out)
     assert result.returncode == 0, result.stderr
     run(job, *options, "--set", f"output.directory={tmp_path / 'reference'}")
@@ -181,10 +181,21 @@ def test_no_valid_checkpoint_is_exit_4_with_what_was_tried(job, tmp_path):
     assert (out / "trajectory.h5").read_bytes() == before
 
 
-def test_a_damaged_trajectory_is_kept_aside(job, tmp_path):
+def test_a_damaged_trajectory_is_listed_anew(job, tmp_path):
     out = tmp_path / "out"
     run(job, "--set", "time.steps=100")
     (out / "trajectory.h5").write_bytes(b"not HDF5")
+    text = run("resume", out, "--set", "time.steps=200").stdout
+    assert "warning: " in text
+    assert "listed instead" in text
+    assert contents(out)["step"].tolist() == [0, 50, 100, 150, 200]
+
+
+def test_a_trajectory_damaged_beyond_use_is_kept_aside(job, tmp_path):
+    out = tmp_path / "out"
+    run(job, "--set", "time.steps=100")
+    (out / "trajectory.h5").write_bytes(b"not HDF5")
+    (out / "trajectory" / "head-0000000000.h5").write_bytes(b"not HDF5")
     text = run("resume", out, "--set", "time.steps=200").stdout
     assert "kept as trajectory.damaged.h5" in text
     assert (out / "trajectory.damaged.h5").read_bytes() == b"not HDF5"
@@ -261,15 +272,18 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("limit", [20_000, 1_000_000])
+EVERY = {"trajectory": 5, "checkpoint": 25}
+
+
+@pytest.mark.parametrize("limit", [20_000, 100_000])
 def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
-    """A file-size limit stops writing as a full disk does: at a checkpoint, then at a frame."""
-    options = ["--set", "output.trajectory={every_steps: 5}"]
+    """A file-size limit stops writing as a full disk does: at the first frame, then later."""
+    options = [f"--set=output.{name}={{every_steps: {n}}}" for name, n in EVERY.items()]
     result = run_fast(["-c", LIMITED, limit, job, *options])
     assert result.returncode == 4, result.stderr
     assert "the file size limit is reached" in result.stderr
     assert "Traceback" not in result.stderr
-    if limit == 1_000_000:
+    if limit == 100_000:
         steps = contents(tmp_path / "out")["step"]
         assert len(steps) >= 2
         assert (np.diff(steps) == 5).all()
@@ -281,14 +295,14 @@ FILLED = """\
 import resource, sys
 from hybrid_nbody.parallel.communicator import start_mpi
 start_mpi()  # which needs files of its own
-from hybrid_nbody.output import hdf5
-reserve, left = hdf5.reserve, [int(sys.argv[1])]
-def reserve_and_fill(file, size):
-    reserve(file, size)
+import os
+reserve, left = os.posix_fallocate, [int(sys.argv[1])]
+def reserve_and_fill(*arguments):
+    reserve(*arguments)
     left[0] -= 1
     if not left[0]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-hdf5.reserve = reserve_and_fill
+os.posix_fallocate = reserve_and_fill
 from hybrid_nbody.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
@@ -297,9 +311,10 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(
     ("reservations", "settings", "file"),
     [
-        (3, (), "trajectory.h5"),
-        (8, (), "trajectory.h5"),
-        (3, ("output.trajectory=null", "output.diagnostics=null"), "checkpoint-0000000100.h5"),
+        (1, (), "trajectory/head-0000000000.h5"),
+        (2, (), "trajectory.h5"),
+        (3, (), "trajectory/part-0000000000-0000000001.h5"),
+        (4, ("output.trajectory=null", "output.diagnostics=null"), "checkpoint-0000000100.h5"),
     ],
 )
 def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
@@ -317,7 +332,7 @@ def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
 def test_a_full_disk_ends_all_ranks(job, tmp_path, mpirun):
     """Only the root writes, and only the root fails: the others must not wait for it."""
     only_checkpoints = ["--set", "output.trajectory=null", "--set", "output.diagnostics=null"]
-    result = mpirun(3, "-c", LIMITED, "280000", str(job), *only_checkpoints, timeout=30)
+    result = mpirun(3, "-c", LIMITED, "24000", str(job), *only_checkpoints, timeout=30)
     assert result.returncode == 4, result.stderr
     assert result.stderr.count("the file size limit is reached") == 1
     assert "error on rank 0: " in result.stderr

@@ -9,11 +9,16 @@ from typing import Any
 from hybrid_nbody.analysis.presentation import Facts, PresentedModel, presented
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.files.checkpoint import SEAL_START, checkpoint_path, open_checkpoint
-from hybrid_nbody.files.hdf5 import ATTEMPTS, SIGNATURE, attributes, check_regular_file, reading
+from hybrid_nbody.files.checkpoint import checkpoint_path, open_checkpoint
+from hybrid_nbody.files.finding import find_trajectory
+from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, check_regular_file, reading
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
-from hybrid_nbody.files.run import Run, find_trajectory, open_run
+from hybrid_nbody.files.run import Run, open_run
+from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed
 from hybrid_nbody.files.views import Array
+
+LOOKS = 5
+"""Looks at the checkpoints of a run that removes all that were there at each."""
 
 WIDTH = 14
 """Characters of the left column."""
@@ -74,14 +79,16 @@ def check_trajectory(path: str | Path) -> None:
 def _head(path: Path) -> bytes:
     check_regular_file(path)
     with open(path, "rb") as file:
-        return file.read(len(SEAL_START))
+        return file.read(SEAL_BYTES)
 
 
 def _describe_file(path: Path, head: bytes, models: Mapping[str, PresentedModel]) -> str:
-    if head == SEAL_START:
+    if is_sealed(head, "checkpoint"):
         return _describe_checkpoint(path, models)
-    if head.startswith(SIGNATURE) or (
-        not head and path.suffix in (".h5", ".hdf5")
+    if (
+        head.startswith(SIGNATURE)
+        or is_sealed(head, "trajectory")
+        or (not head and path.suffix in (".h5", ".hdf5"))
     ):  # an empty one says so
         return _describe_trajectory(path, models)
     if path.suffix in (".yaml", ".yml"):
@@ -103,7 +110,7 @@ def _describe_directory(path: Path, models: Mapping[str, PresentedModel]) -> str
 
 def _lines_of_checkpoints(folder: Path) -> list[str]:
     """Return a line on each checkpoint that is there; a run may remove them all the time."""
-    for _ in range(ATTEMPTS):
+    for _ in range(LOOKS):
         lines = [_line_of_checkpoint(file) for file in sorted(folder.glob(CHECKPOINT_FILES))]
         if any(lines) or not lines:
             break
@@ -112,7 +119,7 @@ def _lines_of_checkpoints(folder: Path) -> list[str]:
 
 def _sizes_of_files(folder: Path) -> Iterator[int]:
     """Yield the size of each file of a folder, less those that go meanwhile."""
-    for entry in folder.iterdir():
+    for entry in folder.rglob("*"):
         with suppress(FileNotFoundError):
             if entry.is_file():
                 yield entry.stat().st_size

@@ -18,14 +18,8 @@ from hybrid_nbody.simulation.plan import Memory, Plan
 TRAJECTORY_BYTES = 45_000
 """Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""
 
-FRAME_BYTES = 130
-"""The same, of a frame."""
-
 CHECKPOINT_BYTES = 6_600
 """The same, of a checkpoint."""
-
-TABLE_ROWS = 1024
-"""Rows of the tables of diagnostics and of times that HDF5 allocates at once."""
 
 
 def check(path: str | Path, overrides: Sequence[str], communicator: Communicator) -> str:
@@ -127,18 +121,12 @@ def _trajectory_bytes(
     plan: Plan, frames: int, rows: int, quantities: Mapping[str, Quantity]
 ) -> int:
     columns = 2 + sum(quantity.components for quantity in quantities.values())
-    tables = 8 * (2 * _allocated(frames) + columns * _allocated(rows))
-    numbers = frames * (plan.frame_bytes + FRAME_BYTES) + plan.static_bytes
-    return TRAJECTORY_BYTES + numbers + tables
+    tables = 2 * 8 * (2 * frames + columns * rows)  # in the parts, and in the list of them
+    return TRAJECTORY_BYTES + frames * plan.frame_bytes + plan.static_bytes + tables
 
 
 def _kept_checkpoints(output: Output) -> int:
     return output.checkpoint.keep if output.checkpoint else 1
-
-
-def _allocated(rows: int) -> int:
-    """Return the rows of a table that HDF5 allocates for some rows."""
-    return -(-rows // TABLE_ROWS) * TABLE_ROWS
 
 
 def _event_count(every: Every | None, time: Time) -> int:

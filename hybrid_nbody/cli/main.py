@@ -4,6 +4,7 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
@@ -78,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Carry out a command and return the exit code; on several ranks, all end together."""
     early = _note_signals() if promised_ranks() > 1 else None
     _open_streams()
+    warnings.showwarning = _tell
     try:
         words = _with_command(sys.argv[1:] if arguments is None else arguments)
         parsed = parser(word=words[0] if words else "").parse_args(words)
@@ -91,6 +93,11 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
         return STOPPED_EARLY
+
+
+def _tell(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in a line, as a person needs it: the line of code does not matter."""
+    print(f"hybrid_nbody: warning: {message}", file=sys.stderr)
 
 
 def _open_streams() -> None:

@@ -1,6 +1,5 @@
 """Reading checkpoints: names, digests, contents. `hybrid_nbody.output.checkpoint` writes them."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -17,21 +16,16 @@ from hybrid_nbody.files.hdf5 import (
     SIGNATURE,
     attributes,
     check_format,
-    check_regular_file,
     open_hdf5,
     reading,
 )
 from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES
+from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed, open_sealed
 
 FILE_NAME = re.compile(r"checkpoint-\d{10}\.h5")
 
-USER_BLOCK = 512
-"""Bytes at the start of a checkpoint that HDF5 leaves to the user; they hold the seal."""
-
-SEAL_START = b"hybrid_nbody checkpoint, sha256 "
-
 READ_BYTES = 4 << 20
-"""Bytes read at a time, for a digest or for rows that are not consecutive."""
+"""Bytes read at a time of rows that are not consecutive."""
 
 Index = slice | NDArray[np.int64]
 """Global rows: a slice with its start and stop, or their numbers in any order."""
@@ -51,45 +45,14 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, reverse=True)
 
 
-# --- seals ----------------------------------------------------------------------------------------
-
-
-def seal(path: Path) -> bytes:
-    """Return the user block of a checkpoint: the SHA-256 digest of every byte after it."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        file.seek(USER_BLOCK)
-        while piece := file.read(READ_BYTES):
-            digest.update(piece)
-    return (SEAL_START + digest.hexdigest().encode() + b"\n").ljust(USER_BLOCK, b"\0")
-
-
-def check_seal(path: Path) -> None:
-    """Check that every byte of a checkpoint is as it was written.
-
-    This comes before HDF5 sees the file: damaged tables can make HDF5 hang.
-
-    Raises
-    ------
-    FileError
-        The file is not a checkpoint of ours, or is damaged.
-    OSError
-        It cannot be read.
-    """
-    with open(path, "rb") as file:
-        block = file.read(USER_BLOCK)
-    if not block.startswith(SEAL_START):
-        raise FileError(f"{path}: not a checkpoint of hybrid_nbody, or its beginning is damaged")
-    if block != seal(path):
-        raise FileError(f"{path}: damaged: its contents do not match its digest")
-
-
 def looks_like_checkpoint(head: bytes) -> bool:
     """Return whether a file that starts with `head` is a checkpoint, even with a damaged seal."""
-    return head.startswith(SEAL_START) or head[USER_BLOCK:].startswith(SIGNATURE)
+    if is_sealed(head, "trajectory"):
+        return False
+    return is_sealed(head, "checkpoint") or head[SEAL_BYTES:].startswith(SIGNATURE)
 
 
-HEAD_BYTES = USER_BLOCK + len(SIGNATURE)
+HEAD_BYTES = SEAL_BYTES + len(SIGNATURE)
 """Bytes that `looks_like_checkpoint` needs."""
 
 
@@ -114,10 +77,7 @@ def open_checkpoint(path: str | Path) -> h5py.File:
     FileError
         It is missing, not a checkpoint, damaged, or written by a newer program.
     """
-    with reading(path):
-        check_regular_file(path)
-        check_seal(Path(path))
-    file = open_hdf5(path)
+    file = open_sealed(Path(path), "checkpoint")
     try:
         check_format(file, path, CHECKPOINT)
     except BaseException:

@@ -1,17 +1,14 @@
-"""Reading HDF5 files: opened without a lock, beside a writer, with one line for what is wrong."""
+"""Reading HDF5 files: opened without a lock, with one line for what is wrong."""
 
 import io
-import math
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.names import (
@@ -19,30 +16,18 @@ from hybrid_nbody.files.names import (
     CHECKPOINT_FILES,
     EXPORT,
     FORMAT_VERSION,
+    HEAD,
+    PART,
     TRAJECTORY,
     TRAJECTORY_FILE,
 )
 from hybrid_nbody.files.untrusted import check_own_data
 
+OURS = (TRAJECTORY, CHECKPOINT, HEAD, PART)
+"""Formats of our files."""
+
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 """First eight bytes of an HDF5 file; in a checkpoint they come after its digest."""
-
-ATTEMPTS = 5
-"""Number of attempts to read a file that may be in the middle of a flush."""
-
-LAST_ATTEMPTS = 15
-"""Number of further attempts, without waiting for a moment in which nobody writes."""
-
-PAUSE = 0.02
-"""Seconds between these attempts."""
-
-RECENT = 2.0
-"""Seconds after its last change during which a file may have a writer."""
-
-QUIET = 0.01
-"""Seconds without a change after which a file is not in the middle of a flush."""
-
-T = TypeVar("T")
 
 Rows = int | slice | tuple[int | slice, ...]
 """Rows of a data set, none of them negative; of a tuple, the first element is that of the rows."""
@@ -52,7 +37,7 @@ Rows = int | slice | tuple[int | slice, ...]
 
 
 def open_hdf5(path: str | Path) -> h5py.File:
-    """Open an HDF5 file for reading, beside a writer if there is one.
+    """Open an HDF5 file for reading.
 
     Parameters
     ----------
@@ -71,30 +56,7 @@ def open_hdf5(path: str | Path) -> h5py.File:
     """
     with reading(path):
         check_regular_file(path)
-        return patiently(path, lambda: _open_unlocked(path))
-
-
-def patiently(path: str | Path, action: Callable[[], T], last: Callable[[], T] | None = None) -> T:
-    """Return the result of `action`, which is repeated if it fails on a file that is being written.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    action : callable
-        May raise OSError, RuntimeError or KeyError.
-    last : callable, optional
-        The last attempts, in place of `action`.
-    """
-    final = last or action
-    for attempt in range(1, ATTEMPTS + LAST_ATTEMPTS):
-        try:
-            return action() if attempt < ATTEMPTS else final()
-        except (OSError, RuntimeError, KeyError):
-            if not being_written(path):
-                break
-        time.sleep(PAUSE)
-    return final()
+        return _open_unlocked(path)
 
 
 def check_regular_file(path: str | Path) -> None:
@@ -111,11 +73,6 @@ def check_regular_file(path: str | Path) -> None:
     if not path.is_file():
         found = "a directory" if path.is_dir() else "a pipe or a device"
         raise FileError(f"{path}: {found}, not a file")
-
-
-def being_written(path: str | Path) -> bool:
-    """Return whether a file changed in the last moments, so that a writer may hold it open."""
-    return abs(time.time() - Path(path).stat().st_mtime) < RECENT
 
 
 def _open_unlocked(path: str | Path) -> h5py.File:
@@ -194,151 +151,11 @@ def _advice(path: Path) -> str:
     return f"; {way} and keeps this file as {path.stem}.damaged.h5"
 
 
-# --- files being written --------------------------------------------------------------------------
-
-
-class WatchedFile:
-    """An HDF5 file that another program may be writing.
-
-    Each read sees the file as it is then, or fails. HDF5 caches the index of a file; mixed with
-    later changes of a writer, that gives errors or, worse, zeros. Therefore a file that has changed
-    is opened again, and a read waits for a moment without writing. In a file that is written all
-    the time there is no such moment: then the rows are only counted.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it is opened by `open`.
-    """
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-        self._file: Any = None
-        self._opened = False
-        self._opened_at = 0.0
-        self._stamp: tuple[int, int, int] | None = None
-        self._live = False
-
-    def open(self) -> h5py.File:
-        """Open the file, again if it is open already.
-
-        Raises
-        ------
-        FileError
-            As `open_hdf5`.
-        """
-        self.close()
-        self._opened = True
-        self._opened_at = time.time()
-        self._stamp = self._look()
-        self._file = open_hdf5(self.path)
-        self._live = being_written(self.path)
-        return self._file
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        self._opened = False
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the file has been opened and not closed since."""
-        return self._opened
-
-    def check_open(self) -> None:
-        """Check that the file is open.
-
-        Raises
-        ------
-        ValueError
-            It has been closed, or was never opened.
-        """
-        if not self._opened:
-            raise ValueError(f"{self.path} is closed; open it again with open_run")
-
-    @property
-    def handle(self) -> h5py.File:
-        """Return the open file as it is now.
-
-        Raises
-        ------
-        ValueError
-            It has been closed.
-        FileError
-            As `open_hdf5`.
-        """
-        self.check_open()
-        return self._file if self._file is not None and self._stamp == self._look() else self.open()
-
-    def read(self, name: str, rows: Rows) -> NDArray[Any]:
-        """Read rows of a data set.
-
-        Raises
-        ------
-        FileError
-            The file is damaged, or no longer has such rows.
-        """
-        self.check_open()
-        with reading(self.path):
-            return patiently(
-                self.path,
-                lambda: self._read_now(name, rows),
-                lambda: self._read_now(name, rows, settled=False),
-            )
-
-    def _read_now(self, name: str, rows: Rows, settled: bool = True) -> NDArray[Any]:
-        dataset = self.handle[name]
-        first = rows[0] if isinstance(rows, tuple) else rows
-        end = first + 1 if isinstance(first, int) else first.stop
-        try:
-            _check_rows(dataset, dataset.shape[0] if end is None else end, self._live)
-            if settled and self._live:
-                # The index is now in memory: changes during the read do no harm.
-                self._check_settled()
-            return np.asarray(dataset[rows])
-        except OSError:
-            self._stamp = None  # open it again at the next attempt
-            raise
-
-    def _check_settled(self) -> None:
-        """Raise OSError if the file has changed since, or just before, it was opened."""
-        if self._stamp is None or self._stamp != self._look():
-            raise OSError("it is being written at this moment")
-        changed_at = self._stamp[0] / 1e9
-        if self._opened_at - changed_at < QUIET:
-            raise OSError("it is being written at this moment")
-
-    def _look(self) -> tuple[int, int, int]:
-        """Return time of change, size and inode of the file."""
-        with reading(self.path):
-            check_regular_file(self.path)
-            found = self.path.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _check_rows(dataset: h5py.Dataset, end: int, live: bool) -> None:
-    """Raise OSError for rows that are not in the file: HDF5 would silently return zeros."""
-    if end > dataset.shape[0]:
-        raise OSError(
-            f"{dataset.name[1:]} has {dataset.shape[0]} rows by now, row {end - 1} is gone"
-        )
-    if live and dataset.chunks is not None and dataset.ndim:
-        # In the middle of a flush the index of a data set may lag behind its length.
-        pieces = [
-            -(-size // chunk)
-            for size, chunk in zip((end, *dataset.shape[1:]), dataset.chunks, strict=True)
-        ]
-        if dataset.id.get_num_chunks() < math.prod(pieces):
-            raise OSError(f"{dataset.name[1:]} is not yet written up to row {end - 1}")
-
-
 # --- our formats ----------------------------------------------------------------------------------
 
 
 def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
-    """Check that a file has one of the `allowed` formats and a version that can be read.
+    """Check that a file has one of the `allowed` formats, and that all its data is in it.
 
     Parameters
     ----------
@@ -354,19 +171,30 @@ def check_format(file: h5py.File, path: str | Path, *allowed: str) -> None:
     FileError
         The file is foreign, of another format or of a later version, or leads into other files.
     """
+    check_kind(file, path, *allowed)
+    with reading(path):
+        check_own_data(file, path)
+
+
+def check_kind(file: h5py.File, path: str | Path, *allowed: str) -> None:
+    """Check that a file has one of the `allowed` formats and a version that can be read.
+
+    Raises
+    ------
+    FileError
+        The file is foreign, of another format or of a later version.
+    """
     found = _plain(file.attrs.get("format"))
     wanted = allowed[0].split()[-1]
     if found == EXPORT:
         raise FileError(
             f"{path}: an export for other programs, not a {wanted}; give the run it was made from"
         )
-    if found not in (TRAJECTORY, CHECKPOINT):
+    if found not in OURS:
         raise FileError(f"{path}: an HDF5 file, but not one that hybrid_nbody wrote")
     if found not in allowed:
         raise FileError(f"{path}: a {found.split()[-1]}, not a {wanted}")
     _check_version(path, _plain(file.attrs.get("format_version")))
-    with reading(path):
-        check_own_data(file, path)
 
 
 def _check_version(path: str | Path, version: object) -> None:

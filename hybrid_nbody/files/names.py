@@ -5,6 +5,8 @@ import codecs
 # Values of the attribute ``format`` of our HDF5 files.
 TRAJECTORY = "hybrid_nbody trajectory"
 CHECKPOINT = "hybrid_nbody checkpoint"
+HEAD = "hybrid_nbody head"
+PART = "hybrid_nbody part"
 EXPORT = "hybrid_nbody export"
 
 TRAJECTORY_FILE = "trajectory.h5"
@@ -16,5 +18,5 @@ CHECKPOINT_FILES = "checkpoint-*.h5"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Marks at the start of UTF-16 text, in which zero bytes do not mean binary data."""
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version of the layout that is written, and the newest that can be read."""

@@ -3,18 +3,24 @@
 import difflib
 import operator
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import h5py
 import numpy as np
 import yaml
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.hdf5 import Rows, WatchedFile, attributes, check_format, patiently, reading
-from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
+from hybrid_nbody.files.finding import find_trajectory
+from hybrid_nbody.files.hdf5 import SIGNATURE, Rows, reading
+from hybrid_nbody.files.listing import DIAGNOSTICS
+from hybrid_nbody.files.names import TRAJECTORY_FILE
+from hybrid_nbody.files.parts import heads_in, parts_folder
+from hybrid_nbody.files.sealed import SealedTrajectory
+from hybrid_nbody.files.seals import SEAL_BYTES, first_bytes, is_sealed
+from hybrid_nbody.files.single_file import SingleFile
 from hybrid_nbody.files.views import Array, Diagnostics, Frame
 
 Frames = int | slice
@@ -50,37 +56,8 @@ def open_run(path: str | Path) -> "Run":
     return Run(find_trajectory(path))
 
 
-def find_trajectory(path: str | Path) -> Path:
-    """Return the trajectory file of a run's directory, or the file itself.
-
-    Raises
-    ------
-    InputError
-        There is nothing at `path`, or a directory that holds no run.
-    FileError
-        The directory cannot be read.
-    """
-    path = Path(path)
-    with reading(path):
-        if not path.exists():
-            raise InputError(f"{path}: no such file or directory")
-        if not path.is_dir():
-            return path
-        if not (path / TRAJECTORY_FILE).exists():
-            raise InputError(f"{path}: no {TRAJECTORY_FILE} here; {_contents(path)}")
-    return path / TRAJECTORY_FILE
-
-
-def _contents(directory: Path, shown: int = 4) -> str:
-    """Return in a few words what a directory holds."""
-    names = sorted(entry.name for entry in directory.iterdir() if not entry.name.startswith("."))
-    if not names:
-        return "the directory is empty"
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return f"it holds only {', '.join(names[:shown])}{more}"
-
-
-DIAGNOSTICS = "diagnostics/"
+class DamageWarning(UserWarning):
+    """A part of a trajectory is damaged or gone; the rest can be read."""
 
 
 class Run:
@@ -101,8 +78,9 @@ class Run:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._source = WatchedFile(path)
-        self.refresh()
+        self._is_open = True
+        self._source = _open_source(self.path)
+        self._take_stock()
 
     def refresh(self) -> Self:
         """Look for new frames and rows, and return the run.
@@ -112,42 +90,47 @@ class Run:
         FileError
             The file is gone or cannot be read any more.
         """
+        self._is_open = True
         try:
-            with reading(self.path):
-                patiently(self.path, lambda: self._count(self._source.open()))
+            self._source.refresh()
         except BaseException:
             self.close()
             raise
+        self._take_stock()
         return self
 
-    def _count(self, file: h5py.File) -> None:
-        check_format(file, self.path, TRAJECTORY)
-        self._shapes = _shapes_of(file)
+    def _take_stock(self) -> None:
+        """Note what the source holds by now, and warn of what it has lost."""
+        source = self._source
+        self._shapes = source.shapes
+        self._fields = source.fields
+        self.number_of_frames = source.number_of_frames
         rows = sorted(name for name in self._shapes if name.startswith(DIAGNOSTICS))
-        # A field has an axis of frames, one of bodies or cells, and at least one more.
-        self._fields = sorted(
-            name
-            for name, shape in self._shapes.items()
-            if len(shape) >= 3 and not name.startswith(DIAGNOSTICS)
-        )
-        self.number_of_frames = self._common_length(["time", "step", *self._fields])
-        count = self._common_length([f"{DIAGNOSTICS}time", f"{DIAGNOSTICS}step", *rows])
         of_a_row = {name.removeprefix(DIAGNOSTICS): self._shapes[name][1:] for name in rows}
-        self.diagnostics = Diagnostics(self._read, of_a_row, count)
-
-    def _common_length(self, names: list[str]) -> int:
-        """Return the number of rows that all data sets have: a writer may stop between two."""
-        return min((self._shapes.get(name) or (0,))[0] for name in names)
+        self.diagnostics = Diagnostics(self._read, of_a_row, source.number_of_rows)
+        for line in source.damage:
+            warnings.warn(line, DamageWarning, stacklevel=4)
 
     def close(self) -> None:
-        """Close the file, if it is open."""
+        """Close the files, if they are open."""
+        self._is_open = False
         self._source.close()
+
+    def _check_open(self) -> None:
+        """Raise ValueError if the run has been closed."""
+        if not self._is_open:
+            raise ValueError(f"{self.path} is closed; open it again with open_run")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    @property
+    def damage(self) -> list[str]:
+        """Return what is known to be lost of the run, in lines for a person."""
+        return list(self._source.damage)
 
     @property
     def time(self) -> Array:
@@ -275,9 +258,8 @@ class Run:
     @property
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the file: program_version, title, model, ranks, backend, …"""
-        self._source.check_open()
-        with reading(self.path):
-            return patiently(self.path, lambda: attributes(self._source.handle))
+        self._check_open()
+        return self._source.attributes()
 
     @property
     def title(self) -> str:
@@ -326,8 +308,7 @@ class Run:
     def _attributes_of(self, name: str) -> dict[str, Any]:
         full = self._full_name(name)
         self._check_name(full)
-        with reading(self.path):
-            return patiently(self.path, lambda: attributes(self._source.handle[full]))
+        return self._source.attributes_of(full)
 
     def _full_name(self, name: str) -> str:
         """Return the path of a data set that may be given by the last part of it."""
@@ -340,7 +321,7 @@ class Run:
         return self._source.read(name, rows)
 
     def _check_name(self, name: str) -> None:
-        self._source.check_open()
+        self._check_open()
         if name not in self._shapes:
             raise InputError(
                 f"{self.path}: no data set '{name}' in this run of model '{self.model}'"
@@ -352,7 +333,7 @@ class Run:
         return f"; did you mean '{near[0]}'?" if near else ""
 
     def __repr__(self) -> str:
-        if not self._source.is_open:
+        if not self._is_open:
             return f"Run {self.path} (closed)"
         lines = [f"Run '{self.title}' of model {self.model} in {self.path}"]
         if self.number_of_bodies:
@@ -379,16 +360,14 @@ def _ends_in(full: str, name: str) -> bool:
     return full == name or full.endswith(f"/{name}")
 
 
-def _shapes_of(file: h5py.File) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every data set of a file by its path."""
-    shapes: dict[str, tuple[int, ...]] = {}
-
-    def visit(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset):
-            shapes[name] = node.shape
-
-    file.visititems(visit)
-    return shapes
+def _open_source(path: Path) -> "SealedTrajectory | SingleFile":
+    """Return what reads a trajectory: its sealed parts, or the one file of format version 1."""
+    with reading(path):
+        head = first_bytes(path, SEAL_BYTES) if path.is_file() else b""
+    has_parts = path.name == TRAJECTORY_FILE and bool(heads_in(parts_folder(path)))
+    if is_sealed(head, "trajectory") or (has_parts and not head.startswith(SIGNATURE)):
+        return SealedTrajectory(path)
+    return SingleFile(path)
 
 
 class _Loader(yaml.SafeLoader):

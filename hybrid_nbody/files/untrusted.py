@@ -1,5 +1,6 @@
 """Files that somebody else made: they may neither lead into other files nor fill the memory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ SMALL = 256 << 20
 """Bytes up to which data may unpack to any multiple of its size."""
 
 
-def check_own_data(file: h5py.File, path: str | Path) -> None:
+def check_own_data(file: h5py.Group, path: str | Path) -> None:
     """Check that all data sets of a file lie in this file.
 
     Raises
@@ -40,6 +41,23 @@ def check_own_data(file: h5py.File, path: str | Path) -> None:
         raise FileError(
             f"{path}: {' '.join(found)}, which is not read for safety; copy the data into one file"
         )
+
+
+def check_own_items(file: h5py.File, path: str | Path, names: Sequence[str]) -> None:
+    """Check that some data sets and groups lie in this file; the others may not be read.
+
+    Raises
+    ------
+    FileError
+        As `check_own_data`.
+    """
+    for name in names:
+        linked = not isinstance(file.get(name, getlink=True), h5py.HardLink)
+        item = file[name] if not linked else None
+        if isinstance(item, h5py.Group):
+            check_own_data(item, path)
+        elif linked or _elsewhere(name, item):
+            raise FileError(f"{path}: {name} lies in another file, which is not read for safety")
 
 
 def _elsewhere(name: str, item: Any) -> tuple[str, str] | None:

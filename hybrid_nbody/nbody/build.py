@@ -387,18 +387,13 @@ def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
     table = read_bodies(choice.path, seed)
     if choice.dimensions == 2:
         _check_is_in_plane(choice.path, table.position, table.velocity)
-    if table.id is None:
-        return Bodies(table.position, table.velocity, table.mass)
-    return Bodies(table.position, table.velocity, table.mass, table.id)
+    identities = () if table.id is None else (table.id,)
+    return Bodies(table.position, table.velocity, table.mass, *identities)
 
 
 def _check_is_in_plane(path: str, position: np.ndarray, velocity: np.ndarray) -> None:
     """Check that bodies lie in the plane z = 0 and move within it."""
-    outside = np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))
-    if len(outside):
-        body = outside[0]
-        found = f"has z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
-        raise InputError(
-            f"{path}: body {body}, counted from 0, {found}; with bodies.dimensions: 2 both must be "
-            "0 for every body"
-        )
+    for body in np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))[:1]:
+        found = f"z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
+        advice = "with bodies.dimensions: 2 both must be 0 for every body"
+        raise InputError(f"{path}: body {body}, counted from 0, has {found}; {advice}")

@@ -1,9 +1,8 @@
 """Writing checkpoints: the complete state in global order, sealed by a digest."""
 
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,13 @@ import h5py
 from numpy.typing import NDArray
 
 from hybrid_nbody.files.atomic import file_errors
-from hybrid_nbody.files.checkpoint import USER_BLOCK, checkpoint_path, checkpoints, seal, verify
+from hybrid_nbody.files.checkpoint import checkpoint_path, checkpoints, verify
 from hybrid_nbody.files.names import CHECKPOINT
 from hybrid_nbody.output import hdf5
+from hybrid_nbody.output.sealing import RawData, write_sealed
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import write_slabs
-from hybrid_nbody.simulation.model import Model, Role, fields_of
+from hybrid_nbody.parallel.rows import slabs
+from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
 """Roles of the fields that together are the complete state."""
@@ -61,29 +61,26 @@ class CheckpointWriter:
             On the root, if writing or reading back failed; earlier checkpoints are untouched.
         """
         path = checkpoint_path(self.folder, model.step)
-        part = path.with_suffix(".h5.part")
-        file = None
-        with self._removed_on_failure(part):
-            if self.communicator.is_root:
-                with hdf5.writing(path, "writing the checkpoint"):
-                    file = _create(part, model, self.header)
-            for field in fields_of(model, *SAVED_ROLES):
-                write_slabs(field, self.communicator, partial(_write_rows, file, path, field.name))
-            if self.communicator.is_root:
-                _put_in_place(file, part, path)
-                self._remove_old(path)
+        fields = fields_of(model, *SAVED_ROLES)
+        pieces = {field.name: self._pieces(field) for field in fields}
+        if self.communicator.is_root:
+            data = {field.name: _data(field, pieces[field.name]) for field in fields}
+            describe = partial(_describe, fields, self._attributes(model))
+            write_sealed(path, "checkpoint", data, describe, verify)
+            self._remove_old(path)
+        else:
+            for field in fields:
+                deque(pieces[field.name], maxlen=0)  # sends them
         return path
 
-    @contextmanager
-    def _removed_on_failure(self, part: Path) -> Iterator[None]:
-        """Remove the half-written file if the block fails."""
-        try:
-            yield
-        except BaseException:
-            if self.communicator.is_root:
-                with suppress(OSError):
-                    part.unlink()
-            raise
+    def _pieces(self, field: Field) -> Iterator[NDArray[Any]]:
+        """Yield on the root the rows of a field, in pieces; every rank runs it to its end."""
+        for _, rows in slabs(field, self.communicator):
+            yield rows
+
+    def _attributes(self, model: Model) -> dict[str, object]:
+        state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
+        return dict(self.header) | state
 
     def _remove_old(self, newest: Path) -> None:
         """Remove all but the newest checkpoints up to `newest`; later, damaged ones stay."""
@@ -93,31 +90,11 @@ class CheckpointWriter:
                 path.unlink(missing_ok=True)
 
 
-def _create(part: Path, model: Model, header: Mapping[str, object]) -> h5py.File:
-    """Create the file with the data sets of the state, still empty."""
-    fields = fields_of(model, *SAVED_ROLES)
-    file = h5py.File(part, "w", userblock_size=USER_BLOCK)
-    hdf5.reserve(file, sum(field.total_bytes for field in fields))
-    state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
-    hdf5.write_header(file, CHECKPOINT, dict(header) | state)
+def _data(field: Field, pieces: Iterator[NDArray[Any]]) -> RawData:
+    return RawData(field.shape, field.dtype, pieces)
+
+
+def _describe(fields: Sequence[Field], attributes: Mapping[str, object], file: h5py.File) -> None:
+    hdf5.write_header(file, CHECKPOINT, attributes)
     for field in fields:
-        hdf5.fixed(file, field)
-    return file
-
-
-def _write_rows(file: h5py.File, path: Path, name: str, start: int, rows: NDArray[Any]) -> None:
-    with hdf5.writing(path, f"writing {name}"):
-        hdf5.write_rows(file[name], start, rows)
-
-
-def _put_in_place(file: h5py.File, part: Path, path: Path) -> None:
-    """Seal the file, bring it to the disk, read it back and give it its name."""
-    with hdf5.writing(path, "writing the checkpoint"):
-        file.close()
-        with open(part, "rb+") as handle:
-            handle.write(seal(part))
-            handle.flush()
-            os.fsync(handle.fileno())
-        verify(part)
-        os.replace(part, path)
-        hdf5.sync_folder(path.parent)
+        hdf5.describe(file[field.name], field.units, field.description)

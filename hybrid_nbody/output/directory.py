@@ -7,9 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.atomic import file_errors
+from hybrid_nbody.files.atomic import file_errors, write_whole
 from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
+from hybrid_nbody.files.parts import PARTS_FOLDER
 
 CONFIG = "config.yaml"
 """Name of the configuration in the directory of a run."""
@@ -24,6 +25,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
         return []
     data = [
         *folder.glob(TRAJECTORY_FILE),
+        *(folder / PARTS_FOLDER).glob("*.h5*"),
         *checkpoints(folder),
         *folder.glob(f"{CHECKPOINT_FILES}.part"),
     ]
@@ -183,6 +185,13 @@ def put_aside(path: Path, aside: Path) -> None:
     with file_errors(path, "renaming"):
         if path.exists():
             path.rename(free_name(aside))
+
+
+def copy_aside(path: Path, aside: Path) -> Path:
+    """Copy a file to `aside` or to the next name that is free, and return that name."""
+    target = free_name(aside)
+    write_whole(target, path.read_bytes(), "copy of the trajectory")
+    return target
 
 
 def free_name(path: Path) -> Path:

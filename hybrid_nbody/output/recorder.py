@@ -103,6 +103,7 @@ class Recorder:
         """Write a checkpoint after checking the energy, unless this step has one."""
         if self.model.step != self.saved_step:
             self._checked_diagnostics()
+            self.trajectory.flush()  # a run that is resumed here will not write these again
             self.checkpoints.save(self.model)
             self.saved_step = self.model.step
 

@@ -1,107 +1,124 @@
-"""Writing ``trajectory.h5``: frames and rows of diagnostics, flushed one by one."""
+"""The trajectory of a run: frames and diagnostics, written behind the steps in sealed parts."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import DamagedFileError, FileError
-from hybrid_nbody.files.atomic import reason, system_error
-from hybrid_nbody.files.hdf5 import open_hdf5, reading
-from hybrid_nbody.files.names import TRAJECTORY, TRAJECTORY_FILE
-from hybrid_nbody.output import hdf5
+from hybrid_nbody.files.atomic import file_errors
+from hybrid_nbody.files.listing import (
+    CLOCK_COLUMNS,
+    Listing,
+    Table,
+    Variable,
+    Variables,
+    columns_of,
+    empty,
+    joined,
+    load_listing,
+)
+from hybrid_nbody.files.names import TRAJECTORY_FILE
+from hybrid_nbody.files.parts import head_path, parts_folder, parts_in
+from hybrid_nbody.output.conversion import convert, is_single_file
+from hybrid_nbody.output.cutting import cut, remove_unlisted
+from hybrid_nbody.output.listing import write_head, write_listing
+from hybrid_nbody.output.part import Values, only_rows, write_part
+from hybrid_nbody.output.part_writer import PartWriter
+from hybrid_nbody.output.sealing import RawData
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import write_slabs
-from hybrid_nbody.simulation.model import Model, Quantity, Role, fields_of
+from hybrid_nbody.parallel.rows import slabs
+from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 NAME = TRAJECTORY_FILE
 
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
 
-FRAMES = ""
-"""Prefix of the names of the data sets of frames."""
-
-DIAGNOSTICS = "diagnostics/"
-"""Prefix of the names of the data sets of diagnostics."""
-
-UNREADABLE = (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError, IndexError)
-"""Exceptions of h5py for damaged tables."""
-
-BYTES_PER_DIAGNOSTICS_ROW = 64 << 10
-"""Bytes reserved for a row of diagnostics: a new chunk of every data set."""
+SLOW_DISK = (
+    "the disk does not keep up with the output: the run waits for it; write fewer frames, or to a "
+    "faster disk"
+)
 
 
 class Trajectory:
     """The frames and diagnostics of one run.
 
-    The root alone holds the file; other ranks send it their rows in slabs
-    (`hybrid_nbody.parallel.rows`), so that its memory does not grow with the number of bodies of
-    the others. The ``step`` of a row is written last: readers count rows by it.
+    The root alone holds the files; other ranks send it their rows. It copies what is to be written,
+    and a thread writes it while the steps go on.
 
     Parameters
     ----------
     path : Path
-        The file.
+        ``trajectory.h5``; the parts are in a folder beside it.
     communicator : Communicator
         Every rank calls every method together.
+    say : callable
+        Told on the root, in a line, of what a person should know.
     """
 
-    def __init__(self, path: Path, communicator: Communicator):
+    def __init__(self, path: Path, communicator: Communicator, say: Callable[[str], None] = print):
         self.path = path
         self.communicator = communicator
-        self.file: Any = None  # an h5py.File, on the root, while it is open
-        self._datasets: dict[str, h5py.Dataset] = {}  # of frames and diagnostics, on the root
-        self._unmeasured: list[str] = []  # data sets of diagnostics that the model does not know
+        self.say = say
+        self._writer: PartWriter | None = None  # on the root, while the trajectory is open
+        self._last_frame = -1
+        self._last_row = -1
 
     # --- opening ----------------------------------------------------------------------------------
 
     def create(self, model: Model, header: Mapping[str, object]) -> None:
-        """Create the file with the data sets that `model` needs, and write its static fields."""
-        self.communicator.on_root(lambda: self._create(model, header))
-        for field in fields_of(model, Role.STATIC):
-            write_slabs(field, self.communicator, partial(self._write_static, field.name))
-        self._flush()
+        """Begin a trajectory, and write what all its frames share."""
+        first = self.communicator.broadcast(_free_entry(self.path))
+        self._begin(model, _empty_listing(model, header, first))
 
-    def _create(self, model: Model, header: Mapping[str, object]) -> None:
-        with hdf5.writing(self.path, "creating the file"):
-            self.file = h5py.File(self.path, "w")
-            hdf5.write_header(self.file, TRAJECTORY, header)
-            for group in (self.file, self.file.create_group("diagnostics")):
-                _create_clock(group)
-            self._create_static(model)
-            self._create_growing(model)
+    def begin_series(self, model: Model, header: Mapping[str, object], earlier: Listing) -> None:
+        """Begin a trajectory with frames of other fields, and with the diagnostics of an earlier.
 
-    def _create_static(self, model: Model) -> None:
+        The parts of both are in one folder: those of the new one come after those of the earlier.
+        """
+        listing = _empty_listing(model, header, earlier.next_entry)
+        self._begin(model, listing, joined([earlier.rows], columns_of(listing.variables)))
+
+    def _begin(self, model: Model, listing: Listing, rows: Table | None = None) -> None:
         fields = fields_of(model, Role.STATIC)
-        hdf5.reserve(self.file, sum(field.total_bytes for field in fields))
-        for field in fields:
-            hdf5.fixed(self.file, field)
+        pieces = {field.name: self._gathered(field) for field in fields}
+        self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
 
-    def _create_growing(self, model: Model) -> None:
-        for field in fields_of(model, *FRAME_ROLES):
-            dataset = hdf5.growing(self.file, field.name, field.shape, field.dtype)
-            hdf5.describe(dataset, field.units, field.description)
-        for name, quantity in model.quantities.items():
-            self._create_diagnostic(name, quantity)
+    def _begin_files(
+        self, listing: Listing, shared: Mapping[str, NDArray[Any]], rows: Table | None
+    ) -> None:
+        folder = parts_folder(self.path)
+        with file_errors(folder, "making the folder"):
+            folder.mkdir(exist_ok=True)
+        remove_unlisted(self.path, listing)
+        data = {
+            name: RawData(values.shape, values.dtype, [values]) for name, values in shared.items()
+        }
+        head = head_path(self.path, listing.first)
+        digest = write_head(head, listing.header, listing.variables, data)
+        listing = replace(listing, head=digest)
+        if rows is not None and len(rows["step"]):
+            listing = self._with_rows(listing, rows)
+        write_listing(self.path, listing)
+        self._start_writer(listing)
 
-    def _create_diagnostic(self, name: str, quantity: Quantity) -> h5py.Dataset:
-        dataset = hdf5.growing(self.file, DIAGNOSTICS + name, _row_shape(quantity), "f8")
-        hdf5.describe(dataset, quantity.units, quantity.description)
-        return dataset
+    def _with_rows(self, listing: Listing, rows: Table) -> Listing:
+        """Return a listing with one part more, which holds rows of diagnostics."""
+        contents = only_rows(rows, listing.variables)
+        part = write_part(self.path, listing.next_entry, contents, listing.variables)
+        return listing.with_part(part, contents.frames, contents.rows)
 
     def reopen(
         self, model: Model, header: Mapping[str, object], without: Collection[str] = ()
     ) -> None:
-        """Open the file of a resumed run and remove every row after the step of `model`.
+        """Open the trajectory of a resumed run and remove all that comes after the step of `model`.
 
-        A diagnostic that the file does not hold yet gets a data set, NaN in the rows so far; one
-        that the model does not know gets NaN from here on.
+        A diagnostic that it does not hold yet is NaN in the rows so far; one that the model does
+        not know is NaN from here on.
 
         Parameters
         ----------
@@ -110,229 +127,148 @@ class Trajectory:
         header : mapping
             New attributes of the file.
         without : collection of str
-            `FRAMES` or `DIAGNOSTICS`, of which the row of this very step is removed, too.
+            `cutting.FRAMES` or `cutting.DIAGNOSTICS`, of which that of this very step is removed.
 
         Raises
         ------
         DamagedFileError
-            On every rank, if the file is not a complete trajectory of `model`.
+            On every rank, if it is no trajectory of `model`, or nothing of it can be read.
         FileError
-            On every rank, if the file cannot be opened for another reason.
+            On every rank, if a file cannot be read or written for another reason.
         """
-        self.communicator.on_root(lambda: self._reopen(model, header, without))
+        self.communicator.only_on_root(lambda: self._reopen(model, header, without))
 
     def _reopen(self, model: Model, header: Mapping[str, object], without: Collection[str]) -> None:
-        self.file = self._open()
-        with self._closed_if_damaged():
-            self._check_holds(model)
-            self._add_missing(model)
-            hdf5.write_attributes(self.file, header)
-            self._cut(model.step, without)
-            self.file.flush()
+        listing = self.cut(model.step, without)
+        variables = _continued(listing.variables, variables_of(model), self.path)
+        rows = joined([listing.rows], columns_of(variables))
+        listing = replace(listing, header=header, variables=variables, rows=rows, damage=())
+        write_listing(self.path, listing)
+        self._start_writer(listing)
 
-    def cut(self, step: int, without: Collection[str] = ()) -> None:
-        """Remove every row after a step from a file that is not open; errors as in `reopen`."""
-        self.communicator.on_root(lambda: self._cut_and_close(step, without))
-
-    def _cut_and_close(self, step: int, without: Collection[str]) -> None:
-        self.file = self._open()
-        with self._closed_if_damaged():
-            self._cut(step, without)
-        self.close()
-
-    def _cut(self, step: int, without: Collection[str]) -> None:
-        for prefix in (FRAMES, DIAGNOSTICS):
-            self._remove_rows_after(step - (prefix in without), prefix)
-
-    @contextmanager
-    def _closed_if_damaged(self) -> Iterator[None]:
-        """Turn what HDF5 raises on damaged tables into an error that names the file."""
-        try:
-            yield
-        except UNREADABLE as error:
-            with suppress(*UNREADABLE):
-                self.file.close()
-            self.file = None
-            raise DamagedFileError(
-                f"{self.path}: not a complete trajectory of ours ({error})"
-            ) from error
-
-    def _open(self) -> h5py.File:
-        """Open the file; damage is told apart from failures of the operating system."""
-        try:
-            if self.path.stat().st_size == 0:  # HDF5 would start a new file
-                raise DamagedFileError(f"{self.path}: an empty file")
-            return h5py.File(self.path, "r+")
-        except OSError as error:
-            if system_error(error):
-                raise FileError(f"{self.path}: opening the file failed: {reason(error)}") from error
-            raise DamagedFileError(f"{self.path}: {_damage(error)}") from error
-
-    def _check_holds(self, model: Model) -> None:
-        """Raise KeyError if a data set has rows of another shape, or one of frames is missing."""
-        shapes = {field.name: field.shape for field in fields_of(model, *FRAME_ROLES)}
-        for name, quantity in model.quantities.items():
-            if DIAGNOSTICS + name in self.file:
-                shapes[DIAGNOSTICS + name] = _row_shape(quantity)
-        for name, shape in shapes.items():
-            found = self.file[name].shape[1:]
-            if found != shape:
-                raise KeyError(f"{name} has rows of shape {found}, not {shape}")
-
-    def _add_missing(self, model: Model) -> None:
-        """Create the data sets of diagnostics that the file does not hold yet, NaN so far."""
-        rows = len(self.file[f"{DIAGNOSTICS}step"])
-        for name, quantity in model.quantities.items():
-            if DIAGNOSTICS + name not in self.file:
-                hdf5.reserve(self.file, BYTES_PER_DIAGNOSTICS_ROW + 8 * rows * quantity.components)
-                dataset = self._create_diagnostic(name, quantity)
-                dataset.resize(rows, axis=0)
-                dataset[...] = np.nan
-        known = {f"/{DIAGNOSTICS}{name}" for name in ("step", "time", *model.quantities)}
-        datasets = self._growing_datasets(DIAGNOSTICS)
-        self._unmeasured = [found.name for found in datasets if found.name not in known]
-
-    def take_diagnostics(self, path: Path, model: Model) -> None:
-        """Copy the diagnostics that another trajectory holds into this new one.
+    def cut(self, step: int, without: Collection[str] = ()) -> Listing:
+        """Remove all that comes after a step, and return what is left; for the root alone.
 
         Raises
         ------
+        DamagedFileError
+            Nothing of the trajectory can be read.
         FileError
-            On every rank, if the other one cannot be read.
+            A file cannot be written.
         """
-        self.communicator.on_root(lambda: self._take_diagnostics(path, model))
+        try:
+            if self.path.exists() and is_single_file(self.path):
+                convert(self.path)
+            listing = load_listing(self.path)
+        except FileError as error:
+            raise DamagedFileError(str(error)) from error
+        for line in listing.damage:
+            self.say(f"warning: {line}")
+        return cut(self.path, listing, step, without, lambda line: self.say(f"warning: {line}"))
 
-    def _take_diagnostics(self, path: Path, model: Model) -> None:
-        with open_hdf5(path) as source, reading(path):
-            names = [DIAGNOSTICS + name for name in ("time", *model.quantities, "step")]
-            rows = len(source[f"{DIAGNOSTICS}step"])
-            hdf5.reserve(self.file, BYTES_PER_DIAGNOSTICS_ROW + len(names) * 24 * rows)
-            for name in names:
-                self.file[name].resize(rows, axis=0)
-                self.file[name][...] = source[name][:rows] if name in source else np.nan
-        self._flush()
-
-    def _remove_rows_after(self, step: int, prefix: str) -> None:
-        """Remove the rows after a step from the data sets of frames or of diagnostics."""
-        rows = int(np.searchsorted(self.file[f"{prefix}step"][:], step, side="right"))
-        for dataset in self._growing_datasets(prefix):
-            if len(dataset) < rows:
-                raise ValueError(f"{dataset.name} has {len(dataset)} rows instead of {rows}")
-            dataset.resize(rows, axis=0)
-
-    def _growing_datasets(self, prefix: str) -> list[h5py.Dataset]:
-        """Return the data sets that get a row with each frame or with each row of diagnostics."""
-        found: list[h5py.Dataset] = []
-
-        def visit(name: str, item: Any) -> None:
-            grows = isinstance(item, h5py.Dataset) and item.maxshape[0] is None
-            if grows and name.startswith(DIAGNOSTICS) == (prefix == DIAGNOSTICS):
-                found.append(item)
-
-        self.file.visititems(visit)
-        return found
+    def _start_writer(self, listing: Listing) -> None:
+        self._last_frame = _last_step(listing.frames)
+        self._last_row = _last_step(listing.rows)
+        self._writer = PartWriter(self.path, listing, lambda: self.say(f"warning: {SLOW_DISK}"))
 
     # --- writing ----------------------------------------------------------------------------------
 
     def write_frame(self, model: Model) -> None:
         """Add the current state as a frame, unless the last frame is of this step."""
-        fields = fields_of(model, *FRAME_ROLES)
-        row = self._new_row(FRAMES, model, sum(field.total_bytes for field in fields))
-        if row is None:
+        if self.communicator.broadcast(self._last_frame) == model.step:
             return
-        for field in fields:
-            self._resize(field.name, row)
-            write_slabs(field, self.communicator, partial(self._write_in_row, field.name, row))
-        self._finish_row(FRAMES, row, model)
+        values = {field.name: self._gathered(field) for field in fields_of(model, *FRAME_ROLES)}
+        self._last_frame = model.step
+        self.communicator.only_on_root(lambda: self._add(model, values, is_frame=True))
 
     def write_diagnostics(self, model: Model, values: Mapping[str, ArrayLike]) -> None:
         """Add a row of diagnostics, which all ranks know, unless the last row is of this step."""
-        row = self._new_row(DIAGNOSTICS, model, BYTES_PER_DIAGNOSTICS_ROW)
-        if row is None:
+        if self.communicator.broadcast(self._last_row) == model.step:
             return
-        if self.communicator.is_root:
-            for name, value in values.items():
-                self._append(DIAGNOSTICS + name, row, value)
-            for name in self._unmeasured:
-                self._append(name, row, np.nan)
-        self._finish_row(DIAGNOSTICS, row, model)
+        self._last_row = model.step
+        row = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        self.communicator.only_on_root(lambda: self._add(model, row, is_frame=False))
 
-    def _new_row(self, prefix: str, model: Model, size: int) -> int | None:
-        """Return the number of the next row after reserving `size` bytes; None if it is there."""
-        return self.communicator.on_root(lambda: self._reserve_row(prefix, model.step, size))
+    def _add(self, model: Model, values: Values, is_frame: bool) -> None:
+        assert self._writer is not None  # between opening and closing
+        clock = {"step": np.array(model.step), "time": np.array(model.time)}
+        self._writer.add({**clock, **values}, is_frame)
 
-    def _reserve_row(self, prefix: str, step: int, size: int) -> int | None:
-        steps = self.file[f"{prefix}step"]
-        if len(steps) and steps[-1] == step:
-            return None
-        hdf5.reserve(self.file, size)
-        return len(steps)
+    def _gathered(self, field: Field) -> NDArray[Any]:
+        """Return on the root a copy of all rows of a field."""
+        shape = field.shape if self.communicator.is_root else (0, *field.shape[1:])
+        whole = np.empty(shape, field.dtype)
+        for start, rows in slabs(field, self.communicator):
+            whole[start : start + len(rows)] = rows
+        return whole
 
-    def _finish_row(self, prefix: str, row: int, model: Model) -> None:
-        """Write the time and the step of a row, which completes it, and flush the file."""
-        if self.communicator.is_root:
-            self._append(f"{prefix}time", row, model.time)
-            self._append(f"{prefix}step", row, model.step)
-        self._flush()
-
-    def _append(self, name: str, row: int, value: ArrayLike) -> None:
-        with hdf5.writing(self.path, f"writing {name}"):
-            dataset = self._dataset(name)
-            dataset.resize(row + 1, axis=0)
-            dataset[row] = value
-
-    def _resize(self, name: str, row: int) -> None:
-        """Extend a table to hold row `row`, which a killed writer may have left without a step."""
-        if self.communicator.is_root:
-            with hdf5.writing(self.path, f"writing {name}"):
-                self._dataset(name).resize(row + 1, axis=0)
-
-    def _dataset(self, name: str) -> h5py.Dataset:
-        """Return a data set that stays open: a write that fails when it is closed is not told."""
-        if name not in self._datasets:
-            self._datasets[name] = self.file[name]
-        return self._datasets[name]
-
-    def _write_static(self, name: str, start: int, rows: NDArray[Any]) -> None:
-        with hdf5.writing(self.path, f"writing {name}"):
-            hdf5.write_rows(self.file[name], start, rows)
-
-    def _write_in_row(self, name: str, row: int, start: int, rows: NDArray[Any]) -> None:
-        with hdf5.writing(self.path, f"writing {name}"):
-            self._dataset(name)[row, start : start + len(rows)] = rows
+    def flush(self) -> None:
+        """Return once all that was added is on the disk; raises `FileError` if that failed."""
+        self.communicator.only_on_root(self._flush)
 
     def _flush(self) -> None:
-        if self.communicator.is_root:
-            with hdf5.writing(self.path, "flushing"):
-                self.file.flush()
+        if self._writer is not None:
+            self._writer.flush()
 
     def close(self) -> None:
-        """Close the file."""
-        if self.file is not None:
-            with hdf5.writing(self.path, "closing"):
-                self.file.flush()
-                self._datasets = {}
-                self.file.close()
-            self.file = None
+        """Write what is left."""
+        if self._writer is not None:
+            writer = self._writer
+            self._writer = None
+            writer.close()
 
 
-def _create_clock(group: h5py.Group) -> None:
-    """Create the data sets of the steps and times of rows."""
-    steps = hdf5.growing(group, "step", (), "i8")
-    hdf5.describe(steps, "1", "steps since the initial state")
-    times = hdf5.growing(group, "time", (), "f8")
-    hdf5.describe(times, "time", "simulated time")
+def _empty_listing(model: Model, header: Mapping[str, object], first: int) -> Listing:
+    variables = variables_of(model)
+    rows = empty(columns_of(variables))
+    return Listing(header, variables, first, "", (), empty(CLOCK_COLUMNS), rows)
 
 
-def _damage(error: Exception) -> str:
-    """Return in plain words why HDF5 cannot open a file."""
-    if "truncated file" in str(error):
-        return "truncated: its end is missing"
-    if "signature not found" in str(error):
-        return "not an HDF5 file any more"
-    return "damaged: HDF5 cannot open it"
+def _free_entry(path: Path) -> int:
+    """Return the number of an entry after all parts that there are, of whatever trajectory."""
+    return max((entries.stop for entries in parts_in(parts_folder(path))), default=0)
 
 
-def _row_shape(quantity: Quantity) -> tuple[int, ...]:
-    """Return the shape of one row of a diagnostic."""
-    return (quantity.components,) if quantity.components > 1 else ()
+def variables_of(model: Model) -> Variables:
+    """Return what the trajectory of a model holds."""
+    return Variables(
+        shared=tuple(_variable(field) for field in fields_of(model, Role.STATIC)),
+        frames=tuple(_variable(field) for field in fields_of(model, *FRAME_ROLES)),
+        diagnostics=tuple(_columns(model)),
+    )
+
+
+def _variable(field: Field) -> Variable:
+    return Variable(field.name, field.shape, field.dtype, field.units, field.description)
+
+
+def _columns(model: Model) -> Iterator[Variable]:
+    for name, quantity in model.quantities.items():
+        shape = (quantity.components,) if quantity.components > 1 else ()
+        yield Variable(name, shape, np.dtype("f8"), quantity.units, quantity.description)
+
+
+def _last_step(table: Table) -> int:
+    return int(table["step"][-1]) if len(table["step"]) else -1
+
+
+def _continued(found: Variables, wanted: Variables, path: Path) -> Variables:
+    """Return the data sets of a trajectory that goes on: those of the model, and old diagnostics.
+
+    Raises
+    ------
+    DamagedFileError
+        Frames of the model, or a diagnostic of the same name, have another shape.
+    """
+    shapes = {variable.name: variable.shape for variable in (*found.frames, *found.diagnostics)}
+    for variable in (*wanted.frames, *wanted.diagnostics):
+        shape = shapes.get(variable.name, variable.shape)
+        if shape != variable.shape:
+            raise DamagedFileError(
+                f"{path}: {variable.name} has values of shape {shape}, not {variable.shape}"
+            )
+    if {field.name for field in found.frames} != {field.name for field in wanted.frames}:
+        raise DamagedFileError(f"{path}: its frames hold other fields than those of this run")
+    known = {column.name for column in wanted.diagnostics}
+    others = tuple(column for column in found.diagnostics if column.name not in known)
+    return Variables(found.shared, wanted.frames, (*wanted.diagnostics, *others))

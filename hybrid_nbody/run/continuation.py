@@ -6,9 +6,10 @@ from typing import Any
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import DamagedFileError, HybridNBodyError
-from hybrid_nbody.files.hdf5 import attributes, open_hdf5, reading
+from hybrid_nbody.files.parts import heads_in, parts_folder
+from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
-from hybrid_nbody.output.trajectory import DIAGNOSTICS, FRAMES
+from hybrid_nbody.output.cutting import DIAGNOSTICS, FRAMES
 from hybrid_nbody.run.job import Job, when
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.simulation.schedule import Clock
@@ -35,7 +36,7 @@ def continue_trajectory(job: Job, saved: ModelConfig) -> None:
         On every rank, if a file cannot be read, renamed or written.
     """
     path = job.trajectory.path
-    if not job.communicator.on_root(path.exists):
+    if not job.communicator.on_root(lambda: _is_there(path)):
         job.log.say(f"warning: {path} is gone; a new trajectory begins here")
         job.trajectory.create(job.model, job.header)
         return
@@ -81,11 +82,16 @@ def rows_of_an_old_end(saved: ModelConfig, config: ModelConfig, step: int) -> li
     ]
 
 
+def _is_there(path: Path) -> bool:
+    """Return whether there is a trajectory, or parts of one."""
+    return path.exists() or bool(heads_in(parts_folder(path)))
+
+
 def _holds_other_frames(path: Path, config: ModelConfig) -> bool:
     """Return whether the frames of a file hold other fields or cells than those of a run will."""
     try:
-        with open_hdf5(path) as file, reading(path):
-            text = str(attributes(file).get("config", ""))
+        with open_run(path) as run:
+            text = str(run.attributes.get("config", ""))
         earlier = loader.loads(text, str(path), models=MODELS)
     except HybridNBodyError:
         return False  # what is wrong with it is said when it is opened for writing
@@ -97,19 +103,17 @@ def _contents_of_frames(config: ModelConfig) -> dict[str, Any]:
 
 
 def _begin_other_frames(job: Job, without: list[str]) -> None:
-    """Keep the frames so far in a file of their own; diagnostics stay in one piece."""
+    """Keep the frames so far under another name; diagnostics stay in one piece."""
     path = job.trajectory.path
     step = job.model.step
-    job.trajectory.cut(step, without)
+    earlier = job.communicator.on_root(lambda: job.trajectory.cut(step, without))
     until = path.with_name(f"{path.stem}.until-{step:010d}{path.suffix}")
-    aside = job.communicator.on_root(lambda: directory.free_name(until))
+    aside = job.communicator.on_root(lambda: directory.copy_aside(path, until))
     job.log.say(
         f"frames hold other fields or cells from here on: {path.name} begins anew, "
         f"and those so far are kept as {aside.name}"
     )
-    job.communicator.only_on_root(lambda: directory.put_aside(path, aside))
-    job.trajectory.create(job.model, job.header)
-    job.trajectory.take_diagnostics(aside, job.model)
+    job.trajectory.begin_series(job.model, job.header, earlier)
 
 
 def _begin_after_damage(job: Job, error: DamagedFileError) -> None:

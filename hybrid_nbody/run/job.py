@@ -99,7 +99,7 @@ class Job:
         self.simulation = Simulation(model, context.communicator, context.signals, context.started)
         self.header = self._header()
         path = context.folder / trajectories.NAME
-        self.trajectory = trajectories.Trajectory(path, context.communicator)
+        self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)
         self.recorder = self._recorder()
         self.limits = Limits(model.quantities)
         self._add_events()
@@ -186,6 +186,8 @@ class Job:
         except HybridNBodyError as error:
             self.recorder.progress.close()
             with suppress(FileError):  # the disk may be full: the error itself is said in any case
+                self.trajectory.close()
+            with suppress(FileError):
                 self.log.note(f"error: {error}")
             raise
         seconds = time.perf_counter() - start

@@ -243,9 +243,9 @@ def test_a_damaged_checkpoint(write_checkpoint, refused):
 
 
 def test_a_checkpoint_of_a_newer_program(write_checkpoint, refused):
-    write_checkpoint("c.h5", format_version=2)
+    write_checkpoint("c.h5", format_version=3)
     assert refused(FileError, describe, "c.h5") == (
-        "c.h5: written in format version 2; this hybrid_nbody reads up to version 1, update it"
+        "c.h5: written in format version 3; this hybrid_nbody reads up to version 2, update it"
     )
 
 

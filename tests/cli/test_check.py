@@ -50,7 +50,7 @@ def test_a_fluid(in_folder, alone):
         "  work         4.8e+03 cells stepped",
         # 3 frames of 4 x 3 x 5 cells, 2 checkpoints of 4 arrays, tables of 1024 x 15: 8 bytes a
         # number; HDF5's 59 kB
-        "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 214 kB",
+        "  output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about 92.7 kB",
     ]
     assert sorted(in_folder.rglob("*")) == before
 
@@ -77,7 +77,7 @@ def test_an_activity_map_counts_in_the_size_of_frames(tmp_path, monkeypatch, alo
         "{trajectory: {every_steps: 5}}\n"
     )
     assert check("x.yaml", [], alone).endswith(
-        "2 rows of diagnostics, 2 checkpoints, about 6.22 MB"
+        "2 rows of diagnostics, 2 checkpoints, about 6.06 MB"
     )
 
 
@@ -91,7 +91,7 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
     for overrides in ([], ["bodies.n=9000", "time.steps=2"]):
         settings = [word for override in overrides for word in ("--set", override)]
         run("x.yaml", "--overwrite", *settings)
-        written = sum(path.stat().st_size for path in (tmp_path / "output" / "run").glob("*.h5"))
+        written = sum(path.stat().st_size for path in (tmp_path / "output" / "run").rglob("*.h5"))
         number, unit = re.search(
             r"about (.*) (kB|MB)$", check("x.yaml", overrides, alone), re.MULTILINE
         ).groups()
@@ -112,7 +112,7 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
             "output.planes=[1, 2]",
             (
                 "output       output/run: 3 frames, 11 rows of diagnostics, 2 checkpoints, about "
-                "213 kB"
+                "91.9 kB"
             ),
         ),
     ],

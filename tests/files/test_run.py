@@ -11,8 +11,8 @@ import pytest
 
 import hybrid_nbody
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
-from hybrid_nbody.files.hdf5 import WatchedFile
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.single_file import SingleFile
 
 
 def expected(frame, bodies=4):
@@ -190,9 +190,9 @@ def test_another_model(in_folder, refused):
 
 
 def test_no_more_is_read_than_was_asked_for(write_run, monkeypatch):
-    read, asked = WatchedFile.read, []
+    read, asked = SingleFile.read, []
     monkeypatch.setattr(
-        WatchedFile, "read", lambda self, *what: asked.append(what) or read(self, *what)
+        SingleFile, "read", lambda self, *what: asked.append(what) or read(self, *what)
     )
     with open_run(write_run(frames=5)) as run:
         assert asked == []
@@ -299,7 +299,7 @@ def test_a_truncated_file(write_run, cut, refused):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (2, "written in format version 2; this hybrid_nbody reads up to version 1, update it"),
+        (3, "written in format version 3; this hybrid_nbody reads up to version 2, update it"),
         (0, "damaged; its format_version is 0, not a whole number from 1"),
         ("one", "damaged; its format_version is 'one', not a whole number from 1"),
     ],

@@ -21,7 +21,7 @@ from hybrid_nbody.files.checkpoint import (
     verify,
 )
 from hybrid_nbody.files.hdf5 import attributes
-from hybrid_nbody.output import checkpoint, hdf5
+from hybrid_nbody.output import checkpoint, hdf5, sealing
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
@@ -190,11 +190,11 @@ def test_another_program_s_hdf5_is_refused(tmp_path):
 
 
 def test_a_newer_format_is_refused_and_named(tmp_path, alone, monkeypatch):
-    monkeypatch.setattr(hdf5, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(hdf5, "FORMAT_VERSION", 3)
     monkeypatch.setattr(checkpoint, "verify", lambda path: None)
     path = save(tmp_path, RowsModel(2, alone).at(1))
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"written in format version 2; .*update it"):
+    with pytest.raises(FileError, match=r"written in format version 3; .*update it"):
         verify(path)
 
 
@@ -320,12 +320,11 @@ import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 
 folder, limit, notice = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if notice == "late":  # another program took the room in the meantime
-    hdf5.reserve = lambda *arguments: None
+    os.posix_fallocate = lambda *arguments: None
 model = RowsModel(5000, this_rank()).at(99)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -335,7 +334,6 @@ try:
 except FileError as error:
     message = str(error)
 print(json.dumps(message), flush=True)
-os._exit(0)  # after a close that failed, HDF5 can crash when Python ends
 """
 
 
@@ -356,7 +354,7 @@ def test_a_failure_at_the_last_moment_leaves_all_as_it_was(three, alone, monkeyp
     def fail(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoint.os, broken, fail)
+    monkeypatch.setattr(sealing.os, broken, fail)
     with pytest.raises(
         FileError, match="checkpoint-0000000099.h5: writing the checkpoint failed: the disk is full"
     ):
@@ -367,7 +365,7 @@ def test_a_failure_at_the_last_moment_leaves_all_as_it_was(three, alone, monkeyp
 def test_a_file_that_does_not_read_back_as_written_is_not_put_in_place(three, alone, monkeypatch):
     """The disk returns other bits: the earlier checkpoints stay, and the bad file goes."""
     before = names_in(three)
-    sync = checkpoint.os.fsync
+    sync = sealing.os.fsync
 
     def rot(descriptor):
         sync(descriptor)
@@ -377,7 +375,7 @@ def test_a_file_that_does_not_read_back_as_written_is_not_put_in_place(three, al
             content[content.index(rows_at(99, 5)["bodies/velocity"].tobytes())] ^= 4
             part.write_bytes(content)
 
-    monkeypatch.setattr(checkpoint.os, "fsync", rot)
+    monkeypatch.setattr(sealing.os, "fsync", rot)
     with pytest.raises(FileError, match="damaged: its contents do not match its digest"):
         save(three, RowsModel(5, alone).at(99), keep=1)
     assert names_in(three) == before

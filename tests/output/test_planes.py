@@ -6,7 +6,6 @@ import pytest
 from support.ranks import same_bits
 
 from hybrid_nbody.files.checkpoint import load_newest
-from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
@@ -113,12 +112,3 @@ def test_a_checkpoint_counts_planes_and_a_trajectory_goes_on(communicator, share
     with h5py.File(shared_tmp_path / NAME, locking=False) as file:
         assert file["step"][:].tolist() == [0, 2]
         assert len(file["fluid/velocity"]) == 2
-
-
-@pytest.mark.parametrize(("planes", "edge"), [(84, 84), (512, 512), (8, 4096), (3, 3)])
-def test_a_chunk_is_whole_planes_of_one_frame(planes, edge):
-    chunk = hdf5.chunk_shape((planes, edge, edge, 3), "f4")
-    assert chunk[0] == 1
-    assert chunk[2:] == (edge, edge, 3)
-    plane = edge * edge * 12
-    assert chunk[1] * plane <= max(hdf5.CHUNK_BYTES, plane)

@@ -1,64 +1,29 @@
-"""Every flushed row of a trajectory can be read, no step is there twice, nothing breaks a file."""
+"""Every frame that was written can be read, no step is there twice, and damage costs a part."""
 
 import json
-import os
 
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.ranks import RowsModel, answer_of, rows_at, run_python, same_bits
+from support.trajectories import FRAMES, HEADER, STATIC, check, start, write
 
 from hybrid_nbody import __version__
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.files.hdf5 import attributes
+from hybrid_nbody.files.run import open_run
+from hybrid_nbody.output import part_writer
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
-
-HEADER = {"model": "nbody", "title": "a title: ü", "config": "model: nbody\n"}
-FRAMES = ("bodies/position", "bodies/velocity")
-STATIC = ("bodies/mass", "bodies/id")
-
-
-def write(trajectory, model, steps):
-    """Write a frame and a row of diagnostics at each step."""
-    for step in steps:
-        model.at(step)
-        trajectory.write_frame(model)
-        trajectory.write_diagnostics(model, model.diagnostics())
 
 
 def texts_of(item):
     """Return the attributes of a file or data set as texts."""
     return {name: str(value) for name, value in attributes(item).items()}
-
-
-def start(folder, model, steps=()):
-    """Create a trajectory and write `steps` into it."""
-    trajectory = Trajectory(folder / NAME, model.communicator)
-    trajectory.create(model, HEADER)
-    write(trajectory, model, steps)
-    return trajectory
-
-
-def check(path, number, steps, diagnostics=None):
-    """Check every row of a file that was written at `steps`."""
-    with h5py.File(path, "r", locking=False) as file:
-        assert file["step"][:].tolist() == list(steps)
-        assert file["time"][:].tolist() == [0.5 * step for step in steps]
-        for name in FRAMES:
-            assert len(file[name]) >= len(steps)
-            for row, step in enumerate(steps):
-                assert same_bits(file[name][row], rows_at(step, number)[name])
-        for name in STATIC:
-            assert same_bits(file[name][:], rows_at(0, number)[name])
-        steps = np.array(steps if diagnostics is None else diagnostics, dtype=float)
-        table = file["diagnostics"]
-        assert table["step"][:].tolist() == steps.tolist()
-        assert table["time"][:].tolist() == (0.5 * steps).tolist()
-        assert table["total_energy"][: len(steps)].tolist() == (-0.25 - steps).tolist()
-        assert table["momentum"][: len(steps)].tolist() == [[step, 0.5, -1e-300] for step in steps]
 
 
 # ---- Rows ----------------------------------------------------------------------------------------
@@ -124,26 +89,55 @@ def test_every_data_set_says_what_it_is_and_the_file_what_it_belongs_to(tmp_path
         expected[f"{prefix}time"] = ("time", "simulated time")
     expected["diagnostics/total_energy"] = ("energy", "sum")
     expected["diagnostics/momentum"] = ("mass length / time", "vector")
-    assert found == {
-        name: {"units": units, "description": text} for name, (units, text) in expected.items()
-    }
+    kinds = dict.fromkeys(FRAMES, "frame") | dict.fromkeys(STATIC, "shared")
+    kinds |= {"diagnostics/total_energy": "row", "diagnostics/momentum": "row"}
+    for name, (units, text) in expected.items():
+        kind = {"one_value_per": kinds[name]} if name in kinds else {}
+        assert found.pop(name) == {"units": units, "description": text, **kind}
+    assert not found
 
 
-def test_the_file_grows_no_more_than_the_data_need(tmp_path, alone):
-    model = RowsModel(5000, alone)
-    trajectory = start(tmp_path, model)
-    sizes = []
-    for step in range(5):
-        write(trajectory, model, [step])
-        sizes.append((tmp_path / NAME).stat().st_size)
+def test_the_files_are_no_larger_than_the_data_need(tmp_path, alone):
+    write(trajectory := start(tmp_path, RowsModel(5000, alone)), RowsModel(5000, alone), range(5))
     trajectory.close()
+    sizes = {path.name: path.stat().st_size for path in tmp_path.rglob("*.h5")}
     frame = 2 * 5000 * 3 * 8
-    assert all(
-        frame <= later - earlier < frame + 8192
-        for earlier, later in zip(sizes[1:], sizes[2:], strict=False)
-    )
-    chunks = 7 * 1024 * 8 + 3 * 1024 * 8  # numbers and diagnostics come in chunks of 1024 rows
-    assert (tmp_path / NAME).stat().st_size < 5 * frame + 2 * 5000 * 8 + chunks + (32 << 10)
+    parts = [size for name, size in sizes.items() if name.startswith("part")]
+    assert 5 * frame <= sum(parts) < 5 * frame + 16384 * len(parts)
+    assert sizes[NAME] < 32768
+    assert sizes["head-0000000000.h5"] < 2 * 5000 * 8 + 16384
+
+
+def test_many_frames_make_few_files(tmp_path, alone, monkeypatch):
+    monkeypatch.setattr(part_writer, "PAUSE", 0.0)
+    monkeypatch.setattr(part_writer, "EVENT_SECONDS", 0.0)
+    model = RowsModel(3, alone)
+    trajectory = start(tmp_path, model)
+    for step in range(150):
+        trajectory.write_frame(model.at(step))
+        trajectory.flush()
+    trajectory.close()
+    check(tmp_path / NAME, 3, range(150), [])
+    assert len(list((tmp_path / "trajectory").glob("part-*"))) < 20
+    with open_run(tmp_path) as run:
+        for step in (0, 77, 149):
+            assert same_bits(run.positions(step), rows_at(step, 3)["bodies/position"])
+
+
+@given(st.lists(st.integers(1, part_writer.PART_BYTES), min_size=1, max_size=300))
+def test_the_number_of_parts_stays_small(sizes):
+    """Parts as `parts_to_merge` leaves them: few, and no frame is written often."""
+    parts = []
+    written = 0
+    for size in sizes:
+        parts.append(size)
+        if count := part_writer.parts_to_merge(parts):
+            merged = sum(parts[-count:])
+            parts[-count:] = [merged]
+            written += merged
+    small = [size for size in parts if size < part_writer.PART_BYTES]
+    assert len(small) <= 8 * (2 + np.log2(1 + sum(small) / min(sizes)))
+    assert written <= sum(sizes) * (2 + np.log2(1 + len(sizes)))
 
 
 # ---- A killed writer -----------------------------------------------------------------------------
@@ -160,177 +154,85 @@ trajectory.create(model, {})
 for step in (0, 1, 2):
     trajectory.write_frame(model.at(step))
     trajectory.write_diagnostics(model, model.diagnostics())
-if sys.argv[2] == "in a frame":
-    trajectory._finish_row = lambda *arguments: (trajectory._flush(), os._exit(9))
-    trajectory.write_frame(model.at(3))
-elif sys.argv[2] == "in diagnostics":
-    trajectory._finish_row = lambda *arguments: (trajectory._flush(), os._exit(9))
-    trajectory.write_diagnostics(model.at(3), model.diagnostics())
+trajectory.flush()
+trajectory.write_frame(model.at(3))
 os._exit(9)
 """
 
 
-@pytest.mark.parametrize("when", ["after a flush", "in a frame", "in diagnostics"])
-def test_every_flushed_row_outlives_a_killed_writer(tmp_path, alone, when):
+def test_what_was_flushed_outlives_a_killed_writer(tmp_path, alone):
     path = tmp_path / NAME
-    run_python(KILLED, path, when, check=9)
-    check(path, 500, [0, 1, 2])
-    with h5py.File(path) as file:
-        assert len(file["bodies/position"]) == (4 if when == "in a frame" else 3)
-        assert len(file["diagnostics/total_energy"]) == (4 if when == "in diagnostics" else 3)
+    run_python(KILLED, path, check=9)
+    with open_run(tmp_path) as run:
+        assert run.step[:3].tolist() == run.diagnostics.step.tolist() == [0, 1, 2]
+        assert same_bits(run.positions(2), rows_at(2, 500)["bodies/position"])
     trajectory = Trajectory(path, alone)
-    trajectory.reopen(RowsModel(500, alone).at(2), {})  # a row without a number is used again
+    trajectory.reopen(RowsModel(500, alone).at(2), {})
     write(trajectory, RowsModel(500, alone), [7, 8])
     trajectory.close()
     check(path, 500, [0, 1, 2, 7, 8])
-    with h5py.File(path) as file:
-        assert len(file["bodies/position"]) == len(file["diagnostics/total_energy"]) == 5
 
 
-def test_a_row_without_a_number_is_used_again_by_the_same_writer(tmp_path, alone, monkeypatch):
+def test_a_frame_can_be_read_as_soon_as_it_is_flushed(tmp_path, alone):
     model = RowsModel(5, alone)
-    trajectory = start(tmp_path, model, [0])
-    monkeypatch.setattr(trajectory, "_finish_row", lambda *arguments: None)
-    write(trajectory, model, [3])
-    monkeypatch.undo()
-    write(trajectory, model, [4])
+    trajectory = start(tmp_path, model)
+    for step in (0, 3, 4):
+        trajectory.write_frame(model.at(step))
+        trajectory.flush()
+        with open_run(tmp_path) as run:
+            assert run.step[-1] == step
+            assert same_bits(run.positions(-1), rows_at(step, 5)["bodies/position"])
     trajectory.close()
-    check(tmp_path / NAME, 5, [0, 4])
-    with h5py.File(tmp_path / NAME) as file:
-        assert len(file["bodies/position"]) == len(file["diagnostics/momentum"]) == 2
 
 
 # ---- A full disk ---------------------------------------------------------------------------------
 
 LITTLE_ROOM = """
-import json, os, resource, sys
+import json, os, resource, signal, sys
 from pathlib import Path
 from support.ranks import RowsModel, this_rank
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.trajectory import Trajectory
 
-path, frames, extra, notice = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-if notice == "late":  # another program took the room in the meantime
-    hdf5.reserve = lambda *arguments: None
+path, frames, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+if sys.argv[4] == "late":  # another program took the room in the meantime
+    os.posix_fallocate = lambda *arguments: None
 model = RowsModel(2000, this_rank())
 trajectory = Trajectory(path, model.communicator)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+answer = "written"
 try:
     trajectory.create(model, {})
     for step in range(10):
         if step == frames:
-            limit = path.stat().st_size + extra
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         trajectory.write_frame(model.at(step))
         trajectory.write_diagnostics(model, model.diagnostics())
-    answer = "written"
+        trajectory.flush()
 except FileError as error:
     answer = str(error)
 print(json.dumps([answer, step]), flush=True)
-os._exit(0)  # after a write that failed, HDF5 can crash when Python ends
 """
 
 
+@pytest.mark.parametrize("notice", ["early", "late"])
 @pytest.mark.parametrize("frames", [0, 3])
-@pytest.mark.parametrize("extra", [0, 300_000])
-def test_a_full_disk_is_an_error_before_the_file_is_touched(tmp_path, frames, extra):
+@pytest.mark.parametrize("limit", [0, 1000, 60_000])
+def test_a_full_disk_costs_no_frame_that_was_written(tmp_path, alone, frames, limit, notice):
     path = tmp_path / NAME
-    message, step = answer_of(LITTLE_ROOM, path, frames, extra, "early")
-    assert message.startswith(f"{path}: reserving ")
-    assert message.endswith(" bytes failed: the file size limit is reached")
-    assert frames <= step < frames + 3
-    with h5py.File(path) as file:
-        diagnostics = file["diagnostics/step"][:].tolist()
-    check(path, 2000, list(range(step)), diagnostics)
-    assert diagnostics == list(range(step))
-
-
-def test_a_disk_that_another_program_fills_in_the_meantime_is_an_error(tmp_path):
-    path = tmp_path / NAME
-    message, step = answer_of(LITTLE_ROOM, path, 3, 0, "late")
-    assert message.startswith(f"{path}: ")
+    message, step = answer_of(LITTLE_ROOM, path, frames, limit, notice)
+    assert message.startswith(f"{tmp_path}/")
     assert message.endswith(" failed: the file size limit is reached")
-    assert step == 3
-
-
-# ---- Damage --------------------------------------------------------------------------------------
-
-
-def spoil(path, deed):
-    """Damage a trajectory."""
-    if deed == "text":
-        path.write_text("no HDF5 at all")
-    elif deed == "cut off":
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    elif deed == "empty":
-        path.write_bytes(b"")
-    elif deed == "folder":
-        path.unlink()
-        path.mkdir()
-    else:
-        with h5py.File(path, "r+") as file:
-            SPOILERS[deed](file)
-
-
-def replace_with_group(file):
-    """Put a group where a data set was."""
-    del file["bodies/position"]
-    file.create_group("bodies/position")
-
-
-def other_bodies(file):
-    """Put the positions of other bodies in their place."""
-    del file["bodies/position"]
-    file.create_dataset("bodies/position", (3, 7, 3), "f8", maxshape=(None, 7, 3))
-
-
-def lose_rows(file):
-    """Leave fewer rows than there are numbers of rows."""
-    file["bodies/velocity"].resize(1, axis=0)
-
-
-SPOILERS = {
-    "no positions": lambda file: file.__delitem__("bodies/position"),
-    "no steps": lambda file: file.__delitem__("step"),
-    "a group": replace_with_group,
-    "other bodies": other_bodies,
-    "lost rows": lose_rows,
-}
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("deed", ["text", "cut off", "empty", "folder", *SPOILERS])
-def test_a_damaged_file_is_refused_on_every_rank_and_let_go(communicator, shared_tmp_path, deed):
-    model = RowsModel(5, communicator)
-    path = shared_tmp_path / NAME
-    start(shared_tmp_path, model, [0, 1, 2]).close()
-    communicator.only_on_root(lambda: spoil(path, deed))
-    trajectory = Trajectory(path, communicator)
-    with pytest.raises(FileError) as caught:
-        trajectory.reopen(model, {})
-    assert str(caught.value).startswith(f"{path}: ")
-    assert caught.value.shared
-    assert trajectory.file is None
-    communicator.barrier()
-    communicator.only_on_root(lambda: path.rename(path.with_suffix(".aside")))
-    trajectory.create(model, HEADER)  # the same object begins anew
+    assert step == frames
+    with open_run(tmp_path) as run:
+        assert run.step.tolist() == run.diagnostics.step.tolist() == list(range(frames))
+        assert not run.damage
+    assert not list(tmp_path.rglob("*.part"))
+    trajectory = Trajectory(path, alone)  # once there is space again
+    trajectory.reopen(RowsModel(2000, alone).at(max(frames - 1, 0)), {})
+    write(trajectory, RowsModel(2000, alone), [11])
     trajectory.close()
-
-
-@pytest.mark.parametrize(
-    ("deed", "words"),
-    [
-        ("text", "not an HDF5 file any more"),
-        ("empty", "an empty file"),
-        ("cut off", "truncated: its end is missing"),
-    ],
-)
-def test_damage_is_told_in_plain_words(tmp_path, alone, deed, words):
-    start(tmp_path, RowsModel(5, alone), [0, 1]).close()
-    spoil(tmp_path / NAME, deed)
-    with pytest.raises(DamagedFileError) as caught:
-        Trajectory(tmp_path / NAME, alone).reopen(RowsModel(5, alone), {})
-    assert str(caught.value) == f"{tmp_path / NAME}: {words}"
+    check(path, 2000, [*range(frames), 11])
 
 
 @pytest.mark.mpi
@@ -340,7 +242,7 @@ def test_a_file_of_another_kind_of_model_is_refused(communicator, shared_tmp_pat
     model = RowsModel(5, communicator)
     model.quantities = model.quantities | {"total_energy": Quantity("energy", "each", 2)}
     for other in (RowsModel(6, communicator), model):
-        with pytest.raises(FileError, match="not a complete trajectory of ours"):
+        with pytest.raises(DamagedFileError, match=r"has values of shape"):
             Trajectory(shared_tmp_path / NAME, communicator).reopen(other, {})
 
 
@@ -350,8 +252,8 @@ def test_a_folder_that_is_not_there_is_an_error_on_every_rank(communicator, shar
     for deed in ("create", "reopen"):
         with pytest.raises(FileError) as caught:
             getattr(Trajectory(path, communicator), deed)(RowsModel(5, communicator), HEADER)
-        doing = {"create": "creating", "reopen": "opening"}[deed]
-        assert str(caught.value) == f"{path}: {doing} the file failed: {os.strerror(2)}"
+        assert str(caught.value).startswith(str(path.parent))
+        assert caught.value.shared
 
 
 def test_the_configuration_comes_back_as_it_was_stored(tmp_path, alone):

@@ -1,13 +1,16 @@
 """Resumed runs whose end, output or diagnostics are other ones than before."""
 
 import shutil
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 from support.runs import assert_same_run, contents, run
 
+from hybrid_nbody.files.listing import load_listing
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.output.listing import write_listing
 
 BODIES = """\
 model: nbody
@@ -98,28 +101,65 @@ def test_frames_of_other_fields_begin_a_file_of_their_own(start, setting):
     assert contents(folder)["step"].tolist() == [20, 24, 28, 32]
 
 
+@pytest.mark.parametrize("text", [BODIES, FLUID])
+def test_a_run_in_one_file_of_an_older_program_goes_on(start, text):
+    steps = "time.steps=50"
+    whole = start(text, "whole", steps)
+    folder = start(text, "out")
+    as_single_file(folder)
+    earlier = contents(folder)
+    with open_run(folder) as run_so_far:
+        assert run_so_far.number_of_frames == len(earlier["step"])
+    output = run("resume", folder, f"--set={steps}").stdout
+    assert "damaged" not in output
+    assert_same_run(folder, whole)
+
+
+def as_single_file(folder):
+    """Turn the trajectory of a run into one of format version 1."""
+    with h5py.File(folder / "trajectory.h5") as sealed, h5py.File(folder / "one.h5", "w") as single:
+        single.attrs.update(dict(sealed.attrs) | {"format_version": 1})
+        del single.attrs["parts"]
+
+        def copy(name, item):
+            if isinstance(item, h5py.Dataset):
+                grows = name not in ("bodies/mass", "bodies/id")
+                maxshape = (None, *item.shape[1:]) if grows else None
+                copied = single.create_dataset(name, data=item[()], maxshape=maxshape)
+                copied.attrs.update({key: item.attrs[key] for key in ("units", "description")})
+
+        sealed.visititems(copy)
+    shutil.rmtree(folder / "trajectory")
+    (folder / "one.h5").replace(folder / "trajectory.h5")
+
+
 def test_a_resumed_run_stays_in_its_directory(start):
     folder = start(BODIES, "out")
     error = run("resume", folder, "--set=output.directory=elsewhere", check=2).stderr
     assert "a resumed run stays in its directory" in error
 
 
-def test_a_new_diagnostic_is_nan_before(start, tmp_path):
+GONE = ("momentum", "virial_ratio")
+"""Diagnostics that a program of the past did not have."""
+
+
+def test_a_new_diagnostic_is_nan_before(start):
     """A run of a program without one of today's diagnostics, and with one that is gone today."""
     whole = start(BODIES, "whole", "time.steps=60")
     folder = start(BODIES, "out")
-    with h5py.File(folder / "trajectory.h5", "r+") as file:
-        for name in ("momentum", "virial_ratio"):
-            del file[f"diagnostics/{name}"]
-        rows = len(file["diagnostics/step"])
-        file.create_dataset("diagnostics/entropy", data=np.ones(rows), maxshape=(None,))
-    shutil.copytree(folder, tmp_path / "again")
+    listing = load_listing(folder / "trajectory.h5")
+    rows = {name: column for name, column in listing.rows.items() if name not in GONE}
+    columns = [column for column in listing.variables.diagnostics if column.name not in GONE]
+    entropy = replace(columns[0], name="entropy", shape=())
+    variables = replace(listing.variables, diagnostics=(*columns, entropy))
+    rows["entropy"] = np.ones(len(rows["step"]))
+    write_listing(folder / "trajectory.h5", replace(listing, variables=variables, rows=rows))
     text = run("resume", folder, "--set=time.steps=60").stdout
     assert "damaged" not in text and "warning" not in text
     assert not list(folder.glob("*damaged*"))
     found = contents(folder)
     expected = contents(whole)
-    for name in ("momentum", "virial_ratio"):
+    for name in GONE:
         values = found.pop(f"diagnostics/{name}")
         known = expected.pop(f"diagnostics/{name}")
         assert np.isnan(values[:2]).all()

@@ -13,8 +13,9 @@ from hybrid_nbody.analysis.presentation import Exports, PresentedModel, presente
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
+from hybrid_nbody.files.finding import find_trajectory
 from hybrid_nbody.files.hdf5 import attributes, reading
-from hybrid_nbody.files.run import Run, find_trajectory, open_run
+from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.progress import OnProgress, counted, counter, no_step
 

@@ -1,0 +1,171 @@
+"""Reading a trajectory made of sealed parts: nothing is returned whose digest is not right."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.errors import FileError
+from hybrid_nbody.files.hdf5 import Rows, reading
+from hybrid_nbody.files.listing import CLOCK, DIAGNOSTICS, Variable, load_listing
+from hybrid_nbody.files.parts import Part, head_path, part_path
+from hybrid_nbody.files.seals import open_sealed
+
+OPEN_PARTS = 4
+"""Parts that stay open, checked: frames are mostly read one after the other."""
+
+
+class SealedTrajectory:
+    """A trajectory of sealed parts, as `Run` reads it.
+
+    Parameters
+    ----------
+    path : Path
+        ``trajectory.h5``; it may be damaged or gone if its parts are there.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple of int
+        Shape of every data set, frames first.
+    fields : list of str
+        Names of the data sets that each frame has.
+    number_of_frames, number_of_rows : int
+        Complete frames, and complete rows of diagnostics.
+    damage : list of str
+        What is known to be lost, in lines for a person.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._open: OrderedDict[Path, h5py.File] = OrderedDict()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look for new frames and rows.
+
+        Raises
+        ------
+        FileError
+            The trajectory is gone, or damaged beyond use.
+        """
+        self.listing = load_listing(self.path)
+        variables = self.listing.variables
+        frames = self.listing.frames["step"]
+        rows = self.listing.rows
+        self.number_of_frames = len(frames)
+        self.number_of_rows = len(rows["step"])
+        self.fields = sorted(field.name for field in variables.frames)
+        self._ends = np.cumsum([part.frames for part in self.listing.parts], dtype=int)
+        self.shapes: dict[str, tuple[int, ...]] = {
+            **dict.fromkeys(CLOCK, frames.shape),
+            **{shared.name: shared.shape for shared in variables.shared},
+            **{field.name: (len(frames), *field.shape) for field in variables.frames},
+            **{DIAGNOSTICS + name: column.shape for name, column in rows.items()},
+        }
+
+    @property
+    def damage(self) -> list[str]:
+        """See the class."""
+        return list(self.listing.damage)
+
+    def close(self) -> None:
+        """Close the parts that are open."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the file."""
+        return dict(self.listing.header)
+
+    def attributes_of(self, name: str) -> dict[str, Any]:
+        """Return units and description of a data set."""
+        if name.removeprefix(DIAGNOSTICS) in CLOCK:
+            return CLOCK_MEANING[name.removeprefix(DIAGNOSTICS)]
+        found = self._variable(name)
+        return {"units": found.units, "description": found.description}
+
+    def _variable(self, name: str) -> Variable:
+        variables = self.listing.variables
+        if name.startswith(DIAGNOSTICS):
+            short = name.removeprefix(DIAGNOSTICS)
+            return next(column for column in variables.diagnostics if column.name == short)
+        both = (*variables.shared, *variables.frames)
+        return next(variable for variable in both if variable.name == name)
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def read(self, name: str, rows: Rows) -> NDArray[Any]:
+        """Read rows of a data set.
+
+        Raises
+        ------
+        FileError
+            The part that holds them is damaged or gone.
+        """
+        if name in CLOCK:
+            return np.array(self.listing.frames[name][rows])
+        if name.startswith(DIAGNOSTICS):
+            return np.array(self.listing.rows[name.removeprefix(DIAGNOSTICS)][rows])
+        if name in self.fields:
+            return self._read_field(name, rows)
+        head = head_path(self.path, self.listing.first)
+        return self._read_from(head, "head", self.listing.head, name, rows)
+
+    def _read_field(self, name: str, rows: Rows) -> NDArray[Any]:
+        if isinstance(rows, slice):
+            wanted = range(*rows.indices(self.number_of_frames))
+            pieces = [self._read_frame(name, frame, ()) for frame in wanted]
+            field = self._variable(name)
+            return np.array(pieces, field.dtype).reshape(len(wanted), *field.shape)
+        frame, *where = rows if isinstance(rows, tuple) else (rows,)
+        assert isinstance(frame, int)  # `Run` asks for parts of one frame only
+        return self._read_frame(name, frame, tuple(where))
+
+    def _read_frame(self, name: str, frame: int, where: tuple[int | slice, ...]) -> NDArray[Any]:
+        part, first = self._part_of(frame)
+        if not part_path(self.path, part.entries).exists():
+            self.refresh()  # a run that goes on has put parts together
+            part, first = self._part_of(frame)
+        path = part_path(self.path, part.entries)
+        try:
+            return self._read_from(path, "part", part.digest, name, (frame - first, *where))
+        except FileError as error:
+            raise FileError(f"{error}; {self._lost_with(part, first)}") from error
+
+    def _part_of(self, frame: int) -> tuple[Part, int]:
+        """Return the part that holds a frame, and the first frame of that part."""
+        number = int(np.searchsorted(self._ends, frame, side="right"))
+        part = self.listing.parts[number]
+        return part, int(self._ends[number]) - part.frames
+
+    def _lost_with(self, part: Part, first: int) -> str:
+        """Return which frames a part held, and what can still be done."""
+        last = first + part.frames - 1
+        times = self.listing.frames["time"]
+        which = f"frame {first}" if first == last else f"frames {first} to {last}"
+        span = f"{times[first]:g}" if first == last else f"{times[first]:g} to {times[last]:g}"
+        return f"{which}, time {span}, cannot be read, the others can"
+
+    def _read_from(self, path: Path, kind: str, digest: str, name: str, rows: Rows) -> NDArray[Any]:
+        file = self._opened(path, kind, digest)
+        with reading(path):
+            return np.asarray(file[name][rows])
+
+    def _opened(self, path: Path, kind: str, digest: str) -> h5py.File:
+        """Return an open part or head, checked when it was opened."""
+        if path not in self._open:
+            self._open[path] = open_sealed(path, kind, digest)
+        self._open.move_to_end(path)
+        while len(self._open) > OPEN_PARTS:
+            self._open.popitem(last=False)[1].close()
+        return self._open[path]
+
+
+CLOCK_MEANING = {
+    "step": {"units": "1", "description": "steps since the initial state"},
+    "time": {"units": "time", "description": "simulated time"},
+}
+"""Units and descriptions of steps and times."""

@@ -1,0 +1,148 @@
+"""Writing the parts of a trajectory: some frames and rows of diagnostics in a sealed file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.errors import FileError
+from hybrid_nbody.files.hdf5 import reading
+from hybrid_nbody.files.listing import (
+    CLOCK_COLUMNS,
+    DIAGNOSTICS,
+    Table,
+    Variables,
+    columns_of,
+    first_rows,
+    joined,
+    read_part,
+)
+from hybrid_nbody.files.names import PART
+from hybrid_nbody.files.parts import EntryRange, Part, part_path
+from hybrid_nbody.files.seals import open_sealed
+from hybrid_nbody.output import hdf5
+from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
+
+Values = Mapping[str, NDArray[Any]]
+"""The values of one frame, or of one row of diagnostics, with its ``step`` and ``time``."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The frames and rows of diagnostics that go into a part.
+
+    Attributes
+    ----------
+    frames : mapping
+        Columns ``step`` and ``time`` of the frames.
+    fields : mapping of str to list of ndarray
+        The values of each field, one piece or more.
+    rows : mapping
+        The diagnostics, a column for each.
+    """
+
+    frames: Table
+    fields: Mapping[str, Sequence[NDArray[Any]]]
+    rows: Table
+
+    @property
+    def number(self) -> int:
+        """Return the number of entries."""
+        return len(self.frames["step"]) + len(self.rows["step"])
+
+
+def contents_of(frames: Sequence[Values], rows: Sequence[Values], variables: Variables) -> Contents:
+    """Return the contents of a part that holds some frames and rows of diagnostics."""
+    return Contents(
+        frames=_table(frames, CLOCK_COLUMNS),
+        fields={
+            field.name: [frame[field.name][None] for frame in frames] for field in variables.frames
+        },
+        rows=_table(rows, columns_of(variables)),
+    )
+
+
+def only_rows(rows: Table, variables: Variables) -> Contents:
+    """Return the contents of a part that holds diagnostics and no frame."""
+    return replace(contents_of([], [], variables), rows=rows)
+
+
+def _table(found: Sequence[Values], columns: Mapping[str, Any]) -> Table:
+    """Return values as columns."""
+    return {
+        name: np.array(
+            [values.get(name, np.full(shape, np.nan)) for values in found], dtype
+        ).reshape(len(found), *shape)
+        for name, (shape, dtype) in columns.items()
+    }
+
+
+def write_part(trajectory: Path, first: int, contents: Contents, variables: Variables) -> Part:
+    """Write a part that begins with entry `first`.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
+    entries = EntryRange(first, first + contents.number)
+    number = len(contents.frames["step"])
+    fields = {
+        field.name: RawData((number, *field.shape), field.dtype, contents.fields[field.name])
+        for field in variables.frames
+    }
+    columns = {name: raw_data(column) for name, column in contents.frames.items()}
+    rows = {DIAGNOSTICS + name: raw_data(column) for name, column in contents.rows.items()}
+    path = part_path(trajectory, entries)
+    digest = write_sealed(path, "part", {**columns, **fields, **rows}, partial(_describe, first))
+    return Part(entries, number, len(contents.rows["step"]), digest)
+
+
+def _describe(first: int, file: h5py.File) -> None:
+    hdf5.write_header(file, PART, {"first_entry": first})
+
+
+def merged(found: Sequence[Contents], variables: Variables) -> Contents:
+    """Return the contents of several parts, one after the other."""
+    if not found:
+        return contents_of([], [], variables)
+    return Contents(
+        frames=joined([one.frames for one in found], CLOCK_COLUMNS),
+        fields={
+            field.name: [piece for one in found for piece in one.fields[field.name]]
+            for field in variables.frames
+        },
+        rows=joined([one.rows for one in found], columns_of(variables)),
+    )
+
+
+def read_contents(trajectory: Path, part: Part, variables: Variables) -> Contents:
+    """Return what a part holds.
+
+    Raises
+    ------
+    FileError
+        It is damaged.
+    """
+    path = part_path(trajectory, part.entries)
+    found, frames, rows = read_part(path)
+    if found != part:
+        raise FileError(f"{path}: another part than the one that belongs here")
+    with open_sealed(path, "part") as file, reading(path):
+        return Contents(
+            frames, {field.name: [file[field.name][:]] for field in variables.frames}, rows
+        )
+
+
+def first_of(contents: Contents, frames: int) -> Contents:
+    """Return the first frames of a part that has been read, without its diagnostics."""
+    return Contents(
+        frames=first_rows(contents.frames, frames),
+        fields={name: [pieces[0][:frames]] for name, pieces in contents.fields.items()},
+        rows=first_rows(contents.rows, 0),
+    )
