@@ -1,0 +1,298 @@
+"""Campaigns against the output of runs: states that kills and power cuts leave, and damage.
+
+`run_scripts/campaign.py` runs them for as long as one likes; tests run short ones.
+"""
+
+import contextlib
+import io
+import random
+import shutil
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from support.jobs import CONFIGS
+from support.journal import journaled, killed, power_cut, put
+from support.ranks import this_rank
+from support.runs import contents
+
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
+from hybrid_nbody.files.checkpoint import checkpoints
+from hybrid_nbody.files.parts import entries_of
+from hybrid_nbody.files.run import DamageWarning, open_run
+from hybrid_nbody.run import start
+
+STEPS = 110
+SETTINGS = (
+    f"time.steps={STEPS}",
+    "output.trajectory.every_steps=4",
+    "output.diagnostics.every_steps=3",
+    "output.checkpoint.every_steps=17",
+)
+
+
+def quietly(action, *arguments):
+    """Call a function and keep what it prints and warns of to itself."""
+    aside = io.StringIO()
+    with (
+        contextlib.redirect_stdout(aside),
+        contextlib.redirect_stderr(aside),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        return action(*arguments)
+
+
+def carry_out(job: Path) -> int:
+    """Run a configuration in this process."""
+    return quietly(start.run, job, SETTINGS, True, this_rank(), time.monotonic())
+
+
+def resume(folder: Path) -> int:
+    """Resume a run in this process."""
+    return quietly(start.resume, folder, (), this_rank(), time.monotonic())
+
+
+@dataclass
+class Undisturbed:
+    """A run that nothing happened to.
+
+    Attributes
+    ----------
+    job : Path
+        Its configuration.
+    folder : Path
+        Its directory.
+    calls : list of Call
+        What it did to its files.
+    contents : dict
+        Every data set of its trajectory.
+    """
+
+    job: Path
+    folder: Path
+    calls: list
+    contents: dict
+
+
+def undisturbed(folder: Path, model: str, pause: float) -> Undisturbed:
+    """Return a run of a small job, whose parts follow each other within `pause` seconds."""
+    job = folder / "job.yaml"
+    out = folder / "out"
+    job.write_text(CONFIGS[model].replace("OUT", str(out)))
+    with quick_parts(pause), journaled(out) as journal:
+        assert carry_out(job) == 0
+    return Undisturbed(job, out, journal.calls, contents(out))
+
+
+@contextlib.contextmanager
+def quick_parts(pause: float):
+    """Let parts follow each other faster than those of a user's run, so that there are many."""
+    from hybrid_nbody.output import part_writer
+
+    before = part_writer.PAUSE, part_writer.EVENT_SECONDS
+    part_writer.PAUSE = part_writer.EVENT_SECONDS = pause
+    try:
+        yield
+    finally:
+        part_writer.PAUSE, part_writer.EVENT_SECONDS = before
+
+
+# ---- Kills and power cuts ------------------------------------------------------------------------
+
+
+def crash_campaign(run: Undisturbed, folder: Path, states: int, resumes: int, seed: int) -> Counter:
+    """Check that states of the files open to the frames that were complete, and resume some.
+
+    Parameters
+    ----------
+    run : Undisturbed
+    folder : Path
+        For the states.
+    states, resumes : int
+        How many states are looked at, and how many of them are resumed.
+    seed : int
+        Chooses them.
+
+    Returns
+    -------
+    Counter
+        How many states there were of each kind.
+    """
+    chance = random.Random(seed)
+    found: Counter = Counter()
+    every = max(1, states // max(1, resumes))
+    for number in range(states):
+        length = chance.randint(0, len(run.calls))
+        kind = chance.choice(["kill", "kill in a write", "power cut"])
+        calls = run.calls[:length]
+        files = power_cut(calls, chance) if kind == "power cut" else killed(calls, kind != "kill")
+        state = folder / f"state-{number}"
+        put(files, state)
+        exact = kind != "power cut"
+        found[kind, check_state(state, run, complete_entries(calls) if exact else None)] += 1
+        if number % every == 0:
+            found["resumed", check_resumed(state, run)] += 1
+        shutil.rmtree(state)
+    return found
+
+
+def complete_entries(calls) -> int:
+    """Return how many entries have been in parts that had got their names."""
+    names = (Path(call.target).name for call in calls if call.kind == "rename")
+    return max((entries.stop for entries in map(entries_of, names) if entries), default=0)
+
+
+def check_state(folder: Path, run: Undisturbed, entries: int | None) -> str:
+    """Check that a state opens to what was complete, with the bits of the undisturbed run.
+
+    Parameters
+    ----------
+    folder : Path
+        The state.
+    run : Undisturbed
+    entries : int, optional
+        How many frames and rows of diagnostics there must be.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if entries is not None else "ignore", DamageWarning)
+        try:
+            opened = open_run(folder)
+        except (InputError, FileError, DamageWarning):
+            assert not entries, f"{folder}: {entries} entries cannot be read"
+            return "nothing yet"
+    with opened:
+        frames = opened.number_of_frames
+        rows = opened.diagnostics.number_of_rows
+        assert entries in (None, frames + rows), (folder, entries, frames, rows)
+        for name in ("step", "time", *opened.fields):
+            values = opened.field(name, slice(None)) if "/" in name else getattr(opened, name)
+            np.testing.assert_array_equal(values, run.contents[name][:frames], err_msg=name)
+        for name in opened.diagnostics:
+            expected = run.contents[f"diagnostics/{name}"][:rows]
+            np.testing.assert_array_equal(opened.diagnostics[name], expected, err_msg=name)
+    return "opened"
+
+
+def check_resumed(folder: Path, run: Undisturbed) -> str:
+    """Check that a resumed run ends with the contents of the undisturbed one."""
+    if not checkpoints(folder):
+        return "no checkpoint"
+    try:
+        assert resume(folder) == 0
+    except HybridNBodyError as error:
+        if "no checkpoint to resume from" in str(error):
+            return "no whole checkpoint"
+        raise
+    assert_same(contents(folder), run.contents)
+    assert check_state(folder, run, len(run.contents["step"]) + rows_of(run)) == "opened"
+    return "ended alike"
+
+
+def rows_of(run: Undisturbed) -> int:
+    """Return the number of rows of diagnostics of a run."""
+    return len(run.contents["diagnostics/step"])
+
+
+def assert_same(found: dict, expected: dict) -> None:
+    """Compare data sets bit by bit."""
+    assert found.keys() == expected.keys()
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+# ---- Damage --------------------------------------------------------------------------------------
+
+DEEDS = ("flip", "cut", "zero", "remove", "swap")
+
+
+def damage_campaign(
+    run: Undisturbed, folder: Path, rounds: int, resumes: int, seed: int
+) -> Counter:
+    """Check that damage never changes a number that is returned as good.
+
+    Returns
+    -------
+    Counter
+        How often each deed was named, or did no harm.
+    """
+    chance = random.Random(seed)
+    found: Counter = Counter()
+    every = max(1, rounds // max(1, resumes))
+    for number in range(rounds):
+        state = folder / f"damaged-{number}"
+        shutil.copytree(run.folder, state)
+        deed = chance.choice(DEEDS)
+        harm(chance, deed, sorted(state.rglob("*.h5")))
+        found[deed, check_damaged(state, run)] += 1
+        if number % every == 0:
+            found["resumed", check_resumed_with_damage(state, run)] += 1
+        shutil.rmtree(state)
+    return found
+
+
+def harm(chance: random.Random, deed: str, files: list[Path]) -> None:
+    """Damage one or two files."""
+    path, other = chance.sample(files, 2)
+    content = bytearray(path.read_bytes())
+    place = chance.randrange(len(content))
+    if deed == "flip":
+        content[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+    elif deed == "cut":
+        path.write_bytes(content[:place])
+    elif deed == "zero":
+        stop = min(len(content), place + chance.choice([512, 4096]))
+        content[place:stop] = bytes(stop - place)
+        path.write_bytes(content)
+    elif deed == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+
+
+def check_damaged(folder: Path, run: Undisturbed) -> str:
+    """Check that what can be read is right; return whether something was named."""
+    named = False
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            opened = open_run(folder)
+        except (InputError, FileError):
+            return "refused"
+        with opened:
+            named = bool(told)
+            steps = run.contents["step"].tolist()
+            for frame, step in enumerate(opened.step.tolist()):
+                for name in opened.fields:
+                    try:
+                        values = opened.field(name, frame)
+                    except FileError:
+                        named = True
+                        continue
+                    expected = run.contents[name][steps.index(step)]
+                    np.testing.assert_array_equal(values, expected, err_msg=name)
+            check_rows(opened, run)
+    return "named" if named else "unharmed"
+
+
+def check_rows(opened, run: Undisturbed) -> None:
+    """Check that every row of diagnostics is one of the undisturbed run."""
+    steps = run.contents["diagnostics/step"].tolist()
+    chosen = [steps.index(step) for step in opened.diagnostics.step.tolist()]
+    for name in opened.diagnostics:
+        expected = run.contents[f"diagnostics/{name}"][chosen]
+        np.testing.assert_array_equal(opened.diagnostics[name], expected, err_msg=name)
+
+
+def check_resumed_with_damage(folder: Path, run: Undisturbed) -> str:
+    """Check that a damaged run that is resumed still has no wrong number."""
+    try:
+        assert resume(folder) == 0
+    except (HybridNBodyError, InputError):
+        return "refused"
+    return check_damaged(folder, run)
