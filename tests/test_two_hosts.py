@@ -31,6 +31,7 @@ for arguments in json.loads(sys.argv[1]):
     if ranks.is_root:
         print("----", flush=True)
     assert main(arguments) == 0, arguments
+exec(sys.argv[2])
 """
 
 
@@ -84,6 +85,8 @@ class Told:
         What doctor said.
     folder : Path
         Where each run is, in a folder of its example's name.
+    own : set of Path
+        The folders in which each host found a folder of its own.
     """
 
     are_named: bool
@@ -91,6 +94,7 @@ class Told:
     runs: dict[str, str]
     doctor: str
     folder: Path
+    own: set[Path]
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -99,11 +103,12 @@ def told(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("two-hosts")
     hosts = KINDS[request.param](folder)
     commands = [*(example(file, folder / "runs" / file) for file in RUNS), ["doctor"]]
-    result = hosts.run("-c", COMMANDS, json.dumps(commands))
+    result = hosts.run("-c", COMMANDS, json.dumps(commands), compile_in(folder))
     assert result.returncode == 0, result.stdout + result.stderr
     where, *runs, doctor = result.stdout.split("----\n")
-    are_named = hosts.folders["one"] != hosts.folders["two"]
-    return Told(are_named, where, dict(zip(RUNS, runs, strict=True)), doctor, folder / "runs")
+    own = set(hosts.folders.values())
+    said = dict(zip(RUNS, runs, strict=True))
+    return Told(len(own) == 2, where, said, doctor, folder / "runs", own)
 
 
 def test_ranks_know_their_node_and_their_place_on_it(told):
@@ -140,17 +145,15 @@ def test_doctor_counts_the_nodes(told):
 
 
 COMPILE = """
-import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-from hybrid_nbody.parallel.communicator import start_mpi
-c = start_mpi()
-os.environ["NUMBA_CACHE_DIR"] = sys.argv[1]
-sys.path.insert(0, sys.argv[2])
+import numba
+numba.config.CACHE_DIR = LOCAL
+sys.path.insert(0, CODE)
 import compiled
-c.first_on_node(lambda device: compiled.double(3.0), [SimpleNamespace(name="cpu")])
+ranks.first_on_node(lambda device: compiled.double(3.0), [SimpleNamespace(name="cpu")])
 hits = sum(compiled.double.stats.cache_hits.values())
-Path(sys.argv[1], f"{c.rank}-{c.local_rank}-{hits}").touch()
+Path(LOCAL, f"{ranks.rank}-{ranks.local_rank}-{hits}").touch()
 """
 
 COMPILED = """
@@ -162,23 +165,19 @@ def double(x):
 """
 
 
-@pytest.fixture(params=KINDS)
-def hosts(request, tmp_path):
-    """Two hosts of two ranks each."""
-    return KINDS[request.param](tmp_path)
+def compile_in(folder):
+    """Return code that compiles a function into the folder that each host has for itself."""
+    code = folder / "code"
+    code.mkdir()
+    (code / "compiled.py").write_text(COMPILED)
+    return f"LOCAL, CODE = {str(folder / 'local')!r}, {str(code)!r}\n{COMPILE}"
 
 
-def test_each_host_compiles_once_into_its_own_cache(hosts, tmp_path):
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "compiled.py").write_text(COMPILED)
-    local = tmp_path / "local"
-    result = hosts.run("-c", COMPILE, local, tmp_path / "code", NUMBA_CACHE_DIR=str(local))
-    assert result.returncode == 0, result.stdout + result.stderr
-    folders = set(hosts.folders.values())
-    for folder in folders:
+def test_each_host_compiles_once_into_its_own_cache(told):
+    for folder in told.own:
         assert len(list(folder.rglob("*.nbc"))) == 1
         said = [path.name.split("-") for path in folder.iterdir() if path.is_file()]
-        assert len(said) == 4 // len(folders)
+        assert len(said) == 4 // len(told.own)
         assert all(hits == "1" for _, local, hits in said if local == "1"), said
-        if len(folders) == 2:
+        if len(told.own) == 2:
             assert [hits for _, local, hits in said if local == "0"] == ["0"]

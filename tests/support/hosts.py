@@ -26,9 +26,9 @@ class Groups:
                 "an option of MPICH, and this mpirun is Open MPI's: namespaces play the hosts there"
             )
 
-    def run(self, *arguments, timeout=150, **variables):
+    def run(self, *arguments, timeout=150):
         """Run Python on two ranks of each host; return the completed process."""
-        environment = os.environ | {"MPIR_CVAR_NUM_CLIQUES": "2", "PYTHONPATH": ROOT} | variables
+        environment = os.environ | {"MPIR_CVAR_NUM_CLIQUES": "2", "PYTHONPATH": ROOT}
         return _run_on_ranks(4, *arguments, timeout=timeout, env=environment)
 
 
@@ -41,10 +41,10 @@ class Namespaces:
         self.folder = folder
         self.folders = {"one": folder / "one", "two": folder / "two"}
 
-    def run(self, *arguments, timeout=150, **variables):
+    def run(self, *arguments, timeout=150):
         """Run Python on two ranks of each host; return the completed process."""
         command = [*UNSHARE, TWO_HOSTS, self.folder, *self._mpirun(), sys.executable, *arguments]
-        environment = os.environ | {"PYTHONPATH": ROOT} | variables
+        environment = os.environ | {"PYTHONPATH": ROOT}
         words = list(map(str, command))
         return subprocess.run(
             words,
