@@ -140,6 +140,7 @@ def import_numba() -> None:
     """
     with without_package("scipy"):
         import_module("numba.np.arraymath")  # the module that looks for BLAS
+    import_module("hybrid_nbody.backends.compilation").compile_once()
 
 
 @contextmanager

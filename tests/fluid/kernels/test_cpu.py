@@ -166,7 +166,7 @@ def test_a_pass_that_did_too_many_iterations_is_taken_back():
     kernels.longest_pass = 4
     colours, scratch = coloured(kernels, x), np.empty(kernels.colours().size)
     relax(kernels, colours, coloured(kernels, b), Solve(stencil, 2e-4, 9), scratch)
-    assert red_black.length_of_pass(0.062, 0.51, 2e-4, 4) == 3
+    assert red_black.length_of_pass.py_func(0.062, 0.51, 2e-4, 4) == 3
     expected, statistics = relax_in_parts([slab], x, b, stencil, 9, 2e-4, "f8")
     np.testing.assert_array_equal(merged(kernels, colours), expected)
     assert kernels.statistics() == statistics[0] == {"solves": 1, "iterations": 4, "early": 1}

@@ -44,7 +44,7 @@ from hybrid_nbody.fluid.kernels.cpu.interpolation import (
     select_neighbours,
     split_displacement,
 )
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, inlined, linked
 
 
 class Copy(NamedTuple):
@@ -181,7 +181,7 @@ def smallest_steps(steps):
 # ---- Values at departure points ------------------------------------------------------------------
 
 
-@compiled
+@linked
 def trace_one_by_one(copy, flow, cell, box):
     """Return the values at the departure points of LANES cells, looked up one by one."""
     result = broadcast(flow.scale)
@@ -206,7 +206,7 @@ def trace(copy, flow, cell, box):
     return trace_one_by_one(copy, flow, cell, box)
 
 
-@compiled
+@linked
 def bounds_one_by_one(copy, flow, cell, box):
     """Return the values of `trace_bounds`, looked up one by one."""
     low = broadcast(flow.scale)
@@ -233,7 +233,7 @@ def trace_bounds(copy, flow, cell, box):
 # ---- Rows ----------------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def advect_row(copy, flow, out, row, box):
     """Fill a row, given by its first cell; the last LANES cells end with the row."""
     for first in range(0, box.nx, LANES):
@@ -241,7 +241,7 @@ def advect_row(copy, flow, out, row, box):
         store(out, cell.offset, trace(copy, flow, cell, box))
 
 
-@compiled
+@linked
 def advect_narrow_row(copy, flow, out, row, box):
     """Fill a row of less than LANES cells."""
     for x in range(box.nx):
@@ -273,7 +273,7 @@ def corrected(old, new, back, half, bounds):
     return minimum(high, maximum(low, new + half * (old - back)))
 
 
-@compiled
+@linked
 def correct_row(copies, fields, flow, out, row, box):
     """Fill a row, given by its first cell, with MacCormack's correction."""
     source, forward = copies
@@ -287,7 +287,7 @@ def correct_row(copies, fields, flow, out, row, box):
         store(out, cell.offset, corrected(old, new, back, half, bounds))
 
 
-@compiled
+@linked
 def correct_narrow_row(copies, fields, flow, out, row, box):
     """Fill a row of less than LANES cells with MacCormack's correction."""
     source, forward = copies
@@ -312,7 +312,7 @@ def first_cell(z, y, box):
     return Cell(0, y, box.first + z - 1, (z * box.ny + y) * box.nx)
 
 
-@compiled
+@linked
 def advect_plane(z, copy, flow, out, box):
     """Fill a plane with what the flow carries."""
     for y in range(box.ny):
@@ -323,7 +323,7 @@ def advect_plane(z, copy, flow, out, box):
             advect_narrow_row(copy, flow, out, row, box)
 
 
-@compiled
+@linked
 def correct_plane(z, copies, fields, flow, out, box):
     """Fill a plane with MacCormack's correction."""
     for y in range(box.ny):

@@ -8,7 +8,7 @@ from numba import prange
 
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.contract import BUDGET, CHANGES
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined, linked
 from hybrid_nbody.fluid.kernels.cpu.reductions import total_of
 
 GAINED, LOST, SIZE, REST = (CHANGES.index(name) for name in ("gained", "lost", "size", "rest"))
@@ -17,7 +17,7 @@ CUT_GAINS, CUT_LOSSES, LEFT, MADE = (
 )
 
 
-@compiled
+@linked
 def add_changes(before, after, gained, lost, size):
     """Add the changes of a row to the sums of the columns."""
     for c in range(before.size):
@@ -28,7 +28,7 @@ def add_changes(before, after, gained, lost, size):
         size[c] += abs(old)
 
 
-@compiled
+@linked
 def sum_plane(before, after, sums):
     """Store what the cells of a plane gained, what they lost, and their sizes before."""
     columns = np.zeros((3, before.shape[1]))
@@ -49,7 +49,7 @@ def with_less_change(old, new, cut_gain, cut_loss):
     return old if value < old else value
 
 
-@compiled
+@linked
 def scale_row(before, after, cut_gain, cut_loss, columns):
     """Scale the changes of a row; add what remains of them to the sums of the columns."""
     for c in range(before.size):
@@ -59,7 +59,7 @@ def scale_row(before, after, cut_gain, cut_loss, columns):
         columns[c] += np.float64(new) - np.float64(old)
 
 
-@compiled
+@linked
 def scale_plane(before, after, cut_gain, cut_loss):
     """Scale the changes of a plane, and return the sum of what remains of them."""
     columns = np.zeros(before.shape[1])

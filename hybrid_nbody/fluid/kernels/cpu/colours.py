@@ -39,10 +39,10 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
     image_of,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled,
     compiled_parallel,
     first_column,
     inlined,
+    linked,
     plane_above,
     plane_below,
     row_after,
@@ -124,7 +124,7 @@ def clear_around(colours, grid):
         colours[row_offset(colour, grid.planes + 1, 0, grid)] = 0
 
 
-@compiled
+@linked
 def split_plane(z, field, colours, grid):
     """Store a plane by colour."""
     for y in range(grid.rows):
@@ -135,7 +135,7 @@ def split_plane(z, field, colours, grid):
             store_by_colour(colours, rows, i, cells)
 
 
-@compiled
+@linked
 def split_carried_plane(z, fields, factor, targets, grid):
     """Store a plane of ``field + factor * carried`` and one of `carried` by colour, in b and x."""
     field, carried = fields
@@ -153,7 +153,7 @@ def split_carried_plane(z, fields, factor, targets, grid):
             store_by_colour(x, rows, i, more)
 
 
-@compiled
+@linked
 def merge_plane(z, colours, field, grid):
     """Fill a plane of a field from its colours."""
     for y in range(grid.rows):
@@ -204,7 +204,7 @@ def subtract(field, offset, count, factors, slopes):
     store_cells(field, offset, count, (cells[0] - factors * first, cells[1] - factors * last))
 
 
-@compiled
+@linked
 def subtract_in_plane(z, velocity, p, factor, grid):
     """Subtract the differences of p from a plane of the velocity."""
     u, v, w = velocity
@@ -259,7 +259,7 @@ def images_around(before, here, after, low, high):
     return image_if(before == here, low), image_if(after == here, high)
 
 
-@compiled
+@linked
 def divergence_plane(z, velocity, images, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
     u, v, w = velocity

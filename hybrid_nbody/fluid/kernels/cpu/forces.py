@@ -7,9 +7,9 @@ from numba import prange
 
 from hybrid_nbody.fluid.kernels.cpu.boundary import ghost, images_of
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled,
     compiled_parallel,
     inlined,
+    linked,
     plane_above,
     plane_below,
     row_after,
@@ -88,7 +88,7 @@ def curl_at(cell, u, v, w, images, scale, grid):
     return scale * x_part, scale * y_part, scale * z_part
 
 
-@compiled
+@linked
 def curl_length_plane(z, velocity, images, scale, out, grid):
     """Fill a plane with the length of the vorticity."""
     u, v, w = velocity
@@ -109,7 +109,7 @@ def direction_at(z, y, c, length, images, scale, grid):
     return x_part / size, y_part / size, z_part / size
 
 
-@compiled
+@linked
 def confine_plane(z, velocity, length, images, factors, out, grid):
     """Add vorticity confinement to a plane."""
     u, v, w = velocity
@@ -127,7 +127,7 @@ def confine_plane(z, velocity, length, images, factors, out, grid):
             new_w[z, y, c] = w[z, y, c] + strength * (nx * cy - ny * cx)
 
 
-@compiled
+@linked
 def add_multiple(plane, factor, other):
     """Add a multiple of a plane to another one."""
     for y in range(plane.shape[0]):

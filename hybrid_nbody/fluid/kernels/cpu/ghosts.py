@@ -19,7 +19,7 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
     image_if,
     image_of,
 )
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, inlined, linked
 
 WALLS = 0
 PERIODIC = 1
@@ -78,7 +78,7 @@ def ghosted_shape(source: np.ndarray) -> tuple[int, int, int]:
 # ---- Copies --------------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def nearest_cell(index, count, ends):
     """Return the cell that an index of an axis stands for."""
     if ends == PERIODIC:
@@ -100,7 +100,7 @@ def image_along(index, count, ends, low, high):
     return image_if(ends == WALLS and index >= count, high)
 
 
-@compiled
+@linked
 def fill_ghosted_plane(plane, ghosted, images, image_z, box):
     """Fill a plane with the images of another one, with ghosts behind the ends of x and y."""
     for y in range(-1, box.ny + 2):
@@ -118,14 +118,14 @@ def fill_ghosted_plane(plane, ghosted, images, image_z, box):
         ghosted[y + 1, box.nx + 1] = ghost(source[after], high)
 
 
-@compiled
+@linked
 def fill_row(row, image, ghosted):
     """Fill a row with the images of another one."""
     for x in range(row.size):
         ghosted[x + 1] = ghost(row[x], image)
 
 
-@compiled
+@linked
 def fill_ghosted_at(index, source, origin, ghosted, images, box):
     """Fill a plane of the copy with ghosts."""
     z = origin + index - MARGIN

@@ -29,11 +29,14 @@ compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 """Compiles a loop over planes for all threads."""
 
+linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Compiles a function that only compiled code calls, as a part of what Python calls: entry points
+of its own would take longer than the function."""
+
 inlined = njit(
     forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compiles a function that only compiled code calls: entry points for others would take an eighth
-of all compilation."""
+"""Compiles a function like `linked`, but one that disappears in each of its callers."""
 
 
 class Grid(NamedTuple):

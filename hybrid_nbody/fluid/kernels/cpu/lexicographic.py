@@ -5,6 +5,7 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
     inlined,
+    linked,
     plane_above,
     plane_below,
     row_after,
@@ -28,7 +29,7 @@ def relax(x, b, rule, diagonal, iterations, grid):
     restore_subnormals(mode)
 
 
-@compiled
+@linked
 def relax_row(row, x, before, b, equation, grid):
     """Update the cells of a row, given as plane and row, one after another.
 

@@ -13,10 +13,10 @@ from numba import prange
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled,
     compiled_parallel,
     first_column,
     inlined,
+    linked,
     plane_above,
     plane_below,
     row_after,
@@ -40,7 +40,7 @@ class Coefficients(NamedTuple):
 # ---- Coarse grids --------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def wrap(row, line):
     """Copy a row, with its last cell before it and its first one behind it."""
     line[0] = row[row.size - 1]
@@ -49,7 +49,7 @@ def wrap(row, line):
         line[i + 1] = row[i]
 
 
-@compiled
+@linked
 def residual_row(z, y, system, line, result):
     """Fill `result` with the residuals of a row; return what y and z add to its diagonal.
 
@@ -80,7 +80,7 @@ def residual_row(z, y, system, line, result):
     return diagonal
 
 
-@compiled
+@linked
 def sweep_plane(z, colour, system):
     """Relax the cells of one colour in a plane."""
     x, _, coefficients, couplings = system
@@ -114,7 +114,7 @@ def sweep(colour, first, x, b, coefficients, couplings):
 # ---- Restriction ---------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def add_average(weight, row, along_x, result):
     """Add `weight` times the averages of a row."""
     cells, share = along_x
@@ -123,7 +123,7 @@ def add_average(weight, row, along_x, result):
         result[k] += weight * (total + share[2, k] * row[cells[2, k]])
 
 
-@compiled
+@linked
 def restrict_plane(z, system, along_x, along_y, rows):
     """Average the residuals of a plane along x and y."""
     x = system[0]
@@ -176,7 +176,7 @@ def neighbouring_row(x, cell, neighbour, sign):
     return row, image
 
 
-@compiled
+@linked
 def wrap_colour(here, others, first, rule, grid, line):
     """Copy the other cells of a row and what lies behind its ends; return the cells of `here`."""
     number = (grid.columns - first + 1) // 2
@@ -190,7 +190,7 @@ def wrap_colour(here, others, first, rule, grid, line):
     return number
 
 
-@compiled
+@linked
 def residual_of_colour(cell, x, b, rule, grid, scratch):
     """Store the residuals of the cells of one colour in a row, given as colour, plane and row.
 
@@ -217,7 +217,7 @@ def residual_of_colour(cell, x, b, rule, grid, scratch):
         residual[c] = (rhs[c] - rule.shift * here[c]) + rule.neighbour * around
 
 
-@compiled
+@linked
 def restrict_finest_plane(z, system, along_x, along_y, rows, grid):
     """Average the residuals of a plane of the finest grid along x and y."""
     x, b, rule = system
@@ -245,7 +245,7 @@ def restrict_finest_rows(x, b, rule, along_x, along_y, rows, grid):
 # ---- Prolongation --------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def interpolate_row(z, y, coarse, along_y, along_z, line):
     """Fill `line` with coarse values at the location of a fine row."""
     low = along_z.lower[z]
@@ -261,7 +261,7 @@ def interpolate_row(z, y, coarse, along_y, along_z, line):
         line[k] = below * lower + above * (weights[0] * rows[2][k] + weights[1] * rows[3][k])
 
 
-@compiled
+@linked
 def prolong_to_plane(z, coarse, along_x, along_y, along_z, x):
     """Add interpolated coarse values to a plane of a coarse grid."""
     line = np.empty(coarse.shape[2], x.dtype)
@@ -284,7 +284,7 @@ def prolong(coarse, along_x, along_y, along_z, x):
             prolong_to_plane(z, coarse, along_x, along_y, along_z, x)
 
 
-@compiled
+@linked
 def prolong_to_colour(line, along_x, first, number, tolerance, row):
     """Add a line of coarse values to the cells of one colour in a row.
 
@@ -302,7 +302,7 @@ def prolong_to_colour(line, along_x, first, number, tolerance, row):
     return changed
 
 
-@compiled
+@linked
 def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid):
     """Add interpolated coarse values to a plane of the finest grid."""
     along_x, along_y, along_z = tables

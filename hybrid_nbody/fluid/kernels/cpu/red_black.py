@@ -27,6 +27,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled_parallel,
     first_column,
     inlined,
+    linked,
 )
 from hybrid_nbody.fluid.kernels.cpu.residual import (
     System,
@@ -66,7 +67,7 @@ def relax_row(y, rows, first, system, grid, largest):
     return largest
 
 
-@compiled
+@linked
 def sweep_plane(colour, z, system, grid):
     """Relax the cells of one colour in a plane; return their largest change."""
     if grid.wraps:
@@ -112,7 +113,7 @@ DOUBT = 4
 large."""
 
 
-@compiled
+@linked
 def sweep_planes(half, start, stop, system, grid):
     """Do a half sweep on planes; return their largest change."""
     change = type(system.rule.shift)(0)
@@ -121,7 +122,7 @@ def sweep_planes(half, start, stop, system, grid):
     return change
 
 
-@compiled
+@linked
 def sweep_inside(start, stop, system, changes, grid):
     """Do all half sweeps of a pass on a block of planes but for its ends.
 
@@ -136,7 +137,7 @@ def sweep_inside(start, stop, system, changes, grid):
                 changes[half // 2] = max(changes[half // 2], change)
 
 
-@compiled
+@linked
 def sweep_ends(half, start, stop, system, grid):
     """Do what is left of a half sweep at the ends of a block; return the largest change."""
     middle = min(start + half, stop)
@@ -164,7 +165,7 @@ def run_pass(x, b, rule, tables, changes, grid):
             restore_subnormals(mode)
 
 
-@compiled
+@linked
 def iterations_needed(changes, tolerance):
     """Return the number of iterations up to the first that met the tolerance, or 0."""
     for number in range(changes.shape[1]):
@@ -173,7 +174,7 @@ def iterations_needed(changes, tolerance):
     return 0
 
 
-@compiled
+@linked
 def length_of_pass(change, before, tolerance, most):
     """Return a number of iterations that will hardly meet the tolerance before the last of them.
 
@@ -216,7 +217,7 @@ class Scratch(NamedTuple):
     blocks: int
 
 
-@compiled
+@linked
 def repeat(system, iterations, kept, changes, grid):
     """Do iterations from the first guess that was kept."""
     x, b, rule, tables = system

@@ -7,10 +7,10 @@ plane alone.
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, linked
 
 
-@compiled
+@linked
 def total_of(values):
     """Return the sum of a row, from the first to the last."""
     total = 0.0
@@ -19,21 +19,21 @@ def total_of(values):
     return total
 
 
-@compiled
+@linked
 def add_row(row, columns):
     """Add a row to the sums of the columns."""
     for c in range(row.size):
         columns[c] += row[c]
 
 
-@compiled
+@linked
 def add_row_squared(row, columns):
     """Add the squares of a row to the sums of the columns."""
     for c in range(row.size):
         columns[c] += np.float64(row[c]) * np.float64(row[c])
 
 
-@compiled
+@linked
 def columns_of(plane):
     """Return the sums of the columns of a plane."""
     columns = np.zeros(plane.shape[1])
@@ -42,7 +42,7 @@ def columns_of(plane):
     return columns
 
 
-@compiled
+@linked
 def total_with_ghosts(plane, walled_x, walled_y):
     """Return the sum of a plane in which cells at walls count once more for each wall."""
     columns = columns_of(plane)
@@ -53,7 +53,7 @@ def total_with_ghosts(plane, walled_x, walled_y):
     return total_of(columns) + ghosts
 
 
-@compiled
+@linked
 def total_of_squares(plane):
     """Return the sum of the squares of a plane."""
     columns = np.zeros(plane.shape[1])
@@ -62,7 +62,7 @@ def total_of_squares(plane):
     return total_of(columns)
 
 
-@compiled
+@linked
 def largest_in(plane):
     """Return the largest absolute value of a plane; NaN if it holds one."""
     largest = abs(plane[0, 0])

@@ -21,10 +21,10 @@ from hybrid_nbody.backends.simd import (
 )
 from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost_vector, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled,
     compiled_parallel,
     first_column,
     inlined,
+    linked,
     plane_above,
     plane_below,
     row_after,
@@ -191,7 +191,7 @@ def residual_of_cells(rows, first, table, i, system):
 # ---- Largest values ------------------------------------------------------------------------------
 
 
-@compiled
+@linked
 def max_residual_of_plane(colour, z, system, grid):
     """Return the largest residual of the cells of one colour in a plane."""
     if grid.wraps:
@@ -219,7 +219,7 @@ def max_residual(x, b, rule, tables, grid):
     return result.max()
 
 
-@compiled
+@linked
 def largest_of_plane(colour, z, b, cells, grid):
     """Return the largest absolute value of the cells of one colour in a plane."""
     largest = broadcast(b.dtype.type(0))

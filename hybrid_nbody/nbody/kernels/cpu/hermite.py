@@ -10,6 +10,7 @@ from numba import njit
 from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
 
 compiled = njit(cache=True, error_model="numpy")
+linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @compiled
@@ -73,7 +74,7 @@ def next_steps(h, criterion, start, acceleration, jerk, result):
         result[i] = np.inf if a <= criterion.negligible else _zero_if_nan(step)
 
 
-@compiled
+@linked
 def _substep(h, criterion, a, j, derivatives):
     """Return the substep of a body from the norms of its acceleration and of its derivatives.
 
@@ -108,7 +109,7 @@ def keep(acceleration, jerk, corrected, start):
             start[5, i, axis] = low[1, i, axis]
 
 
-@compiled
+@linked
 def _add(value, change):
     """Return a sum as it is rounded, and what rounding leaves of it (Knuth's two-sum)."""
     total = value + change
@@ -116,12 +117,12 @@ def _add(value, change):
     return total, (value - (total - part)) + (change - part)
 
 
-@compiled
+@linked
 def _norm(vector):
     return np.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
 
 
-@compiled
+@linked
 def _zero_if_nan(step):
     """Return a step, or zero if it is NaN: no substep can go on from such a state."""
     return step if step == step else 0.0

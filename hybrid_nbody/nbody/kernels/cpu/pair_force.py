@@ -24,7 +24,10 @@ ROW = 16
 loop."""
 
 inlined = njit(inline="always")
-compiled_block = njit(cache=True, error_model="numpy", fastmath=VECTOR_MATH)
+linked_block = njit(
+    error_model="numpy", fastmath=VECTOR_MATH, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""Compiles a function that only compiled code calls, as a part of what Python calls."""
 
 # ---- Inverse powers of the distance --------------------------------------------------------------
 
@@ -183,7 +186,7 @@ def sum_accelerations_and_jerks(row, velocities, targets, eps2, acceleration, je
 # ---- Sums over chunks ----------------------------------------------------------------------------
 
 
-@compiled_block
+@linked_block
 def block_accelerations(first, targets, sources, law, result):
     """Compute the accelerations of the BLOCK targets from `first` on.
 
@@ -225,7 +228,7 @@ def block_accelerations(first, targets, sources, law, result):
     store(first, factor, total, result)
 
 
-@compiled_block
+@linked_block
 def block_potentials(first, targets, sources, law, result):
     """Compute the potentials at the BLOCK targets from `first` on.
 
@@ -251,7 +254,7 @@ def block_potentials(first, targets, sources, law, result):
         result[first + lane] = factor * total[0, lane]
 
 
-@compiled_block
+@linked_block
 def block_jerks(first, targets, sources, law, result, jerks):
     """Compute accelerations and jerks of the BLOCK targets from `first` on.
 

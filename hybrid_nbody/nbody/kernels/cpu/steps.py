@@ -21,6 +21,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     add_scaled,
     compiled,
     copy,
+    linked,
     pack,
     pack_offsets,
 )
@@ -36,7 +37,7 @@ may take long, and signals are noticed there alone."""
 PAIRS_OF_A_SUBSTEP = 1 << 10
 """The rest of a substep of a few bodies takes as long as these pairs."""
 
-next_substep = compiled(integrator.next_substep)
+next_substep = linked(integrator.next_substep)
 
 # ---- Kicks and drifts ----------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ def run_steps(steps, actions, lengths, bodies, physics):
     return force
 
 
-@compiled
+@linked
 def update_accelerations(bodies, physics):
     """Compute the accelerations at the present positions; return the seconds that it took."""
     start = seconds()
@@ -135,7 +136,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
     return HermiteProgress(done, point, stuck, forces, force)
 
 
-@compiled
+@linked
 def begin_step(scratch, bodies, physics):
     """Evaluate the forces from which the first substep starts; return their seconds."""
     scratch.origin[:] = 0.0
@@ -146,7 +147,7 @@ def begin_step(scratch, bodies, physics):
     return taken
 
 
-@compiled
+@linked
 def substep(left, wanted, criterion, scratch, bodies, physics):
     """Do a substep.
 
@@ -192,7 +193,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
     return h, wanted, tried, taken
 
 
-@compiled
+@linked
 def find_origin(substeps, position, origin):
     """Fill `origin`, (3,), with the position of the body with the shortest substep.
 
@@ -206,7 +207,7 @@ def find_origin(substeps, position, origin):
                 origin[axis] = max(origin[axis], position[i, axis])
 
 
-@compiled
+@linked
 def update_jerks(scratch, bodies, physics):
     """Compute accelerations and jerks for the predicted bodies; return the seconds it took."""
     start = seconds()

@@ -19,6 +19,8 @@ from hybrid_nbody.nbody.kernels.cpu.pair_force import (
 
 compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Compiles a function that only compiled code calls, as a part of what Python calls."""
 
 
 @compiled_parallel
@@ -121,7 +123,7 @@ def pack_offsets(vector, factor, arrangement, chunks):
                 offset[axis, k] = stored(factor * vector[order[k], axis] - origin[chunk, axis])
 
 
-@compiled
+@linked
 def copy(source, target):
     """Copy (n, 3) numbers; an assignment, which checks the shapes, takes seconds to compile."""
     for i in range(target.shape[0]):

@@ -1,0 +1,134 @@
+"""Numba's compilation without what no kernel needs: each function is optimized once.
+
+Numba optimizes every function and translates it into machine code, and then once more as a part of
+each function that calls it. Around a loop over planes there are five layers at least: the function
+that Python calls, two wrappers of Numba's, the body of the loop, and what it calls. Here functions
+stay as they were generated, and are linked into those that Python calls, which are optimized as a
+whole.
+"""
+
+import gc
+from typing import Any
+
+from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import cpu_target
+
+
+def compile_once() -> None:
+    """Let Numba compile in this way from now on."""
+    generator = cpu_target.target_context.codegen()
+    if generator._library_class is not LinkedLibrary:
+        generator._library_class = LinkedLibrary
+        event.register("numba:compile", _Pause())
+
+
+class LinkedLibrary(JITCodeLibrary):
+    """The code of a function and of all that it calls; machine code once somebody asks for it."""
+
+    def __init__(self, generator: Any, name: str):
+        super().__init__(generator, name)
+        self._emitted = False
+        self._environments: dict[str, object] = {}
+
+    def finalize(self) -> None:
+        """Link what the function calls; nothing can be added any more."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._environments.update(library._environments)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Prepare functions by Numba's passes, which it sets up anew for every declaration, too."""
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function; zero if Python can call none of that name."""
+        self._ensure_finalized()
+        if not self._emitted and (self._is_loop_body() or not self._defines(name)):
+            return 0
+        self._emit()
+        address: int = super().get_pointer_to_function(name)
+        return address
+
+    @property
+    def codegen(self) -> Any:
+        """What stores environments: the code generator, for code that is not there yet this."""
+        return self._codegen if self._emitted else self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Keep the environment of a function until there is code that uses it."""
+        self._environments[name] = environment
+
+    def _emit(self) -> None:
+        """Optimize the code and translate it into machine code, once."""
+        self._ensure_finalized()
+        if not self._emitted:
+            self._codegen._check_llvm_bugs()
+            self._optimize_final_module()
+            self._final_module.verify()
+            self._finalize_final_module()
+            self._store_environments()
+
+    def _store_environments(self) -> None:
+        for name, environment in self._environments.items():
+            if self._codegen._engine.get_global_value_address(name):
+                self._codegen.set_env(name, environment)
+
+    def _finalize_final_module(self) -> None:
+        """Translate the code, or load what was read from a cache."""
+        self._emitted = True
+        super()._finalize_final_module()
+
+    def _get_compiled_object(self) -> Any:
+        self._emit()
+        return super()._get_compiled_object()
+
+    def get_asm_str(self) -> str:
+        """Return the assembly."""
+        self._emit()
+        text: str = super().get_asm_str()
+        return text
+
+    def get_llvm_str(self) -> str:
+        """Return the optimized code of LLVM."""
+        self._emit()
+        text: str = super().get_llvm_str()
+        return text
+
+    def _is_loop_body(self) -> bool:
+        """Return whether this is the body of a parallel loop: Numba makes an entry point for it."""
+        return self.name.startswith("__numba_parfor_gufunc")
+
+    def _defines(self, name: str) -> bool:
+        try:
+            return not self._final_module.get_function(name).is_declaration
+        except NameError:
+            return False
+
+
+class _Pause(event.Listener):
+    """Collects no garbage during a compilation: it looks at millions of objects that stay."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.collects = True
+
+    def on_start(self, event: Any) -> None:
+        """Stop the collection."""
+        if self.depth == 0:
+            self.collects = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Resume the collection if there was one."""
+        self.depth -= 1
+        if self.depth == 0 and self.collects:
+            gc.enable()

@@ -1,0 +1,104 @@
+"""How Numba compiles: what is called by compiled code alone is no machine code of its own."""
+
+from support.command import python
+
+START = """
+import gc
+
+import numpy as np
+from hybrid_nbody.backends.cpu import CpuBackend
+
+CpuBackend(1)
+CpuBackend(1)
+from numba import njit, prange
+from numba.core.errors import TypingError
+from hybrid_nbody.backends.compilation import LinkedLibrary
+"""
+
+ONCE = """
+emitted = []
+translate = LinkedLibrary._finalize_final_module
+
+
+def note(library):
+    emitted.append(library.name)
+    translate(library)
+
+
+LinkedLibrary._finalize_final_module = note
+
+
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def after(x):
+    return x + 1
+
+
+@njit(parallel=True)
+def count(numbers):
+    for i in prange(numbers.size):
+        numbers[i] = after(numbers[i])
+
+
+numbers = np.arange(8.0)
+count(numbers)
+assert numbers.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+assert emitted == ["count"], emitted
+assert "define" in after.inspect_llvm(after.signatures[0])
+"""
+
+
+def test_only_what_python_calls_becomes_machine_code():
+    python(START + ONCE)
+
+
+EXCEPTION = """
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def root(x):
+    if x < 0:
+        raise ValueError("below zero", x)
+    return x**0.5
+
+
+@njit
+def twice(x):
+    return 2 * root(x)
+
+
+assert twice(9.0) == 6
+try:
+    twice(-1.0)
+except ValueError as error:
+    assert error.args == ("below zero", -1.0)
+else:
+    raise AssertionError("no exception")
+"""
+
+
+def test_exceptions_of_linked_functions_reach_python():
+    python(START + EXCEPTION)
+
+
+GARBAGE = """
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(phase))
+gc.set_threshold(1)
+[[] for _ in range(100)]
+assert collected, "this test would not notice a collection"
+add = njit(lambda x: x + 1)
+collected.clear()
+add.compile("float64(float64)")
+assert len(collected) < 1000, len(collected)
+gc.set_threshold(700)
+assert gc.isenabled()
+try:
+    njit(lambda x: x.nothing)(1)
+except TypingError:
+    assert gc.isenabled()
+gc.disable()
+add(1)
+assert not gc.isenabled()
+"""
+
+
+def test_no_garbage_is_collected_during_a_compilation():
+    python(START + GARBAGE)
