@@ -140,7 +140,9 @@ class LinearSystems:
     def residual(self, x: Array, b: Array, equation: Stencil) -> float:
         """See `Kernels`."""
         system = self.compiled_system(x, b, equation, UNIT_FACTORS)
-        return float(residual.max_residual(*system, self.grid))
+        result = np.empty(self.slab.planes, self.dtype)
+        residual.max_residuals(*system, self.grid, result)
+        return float(result.max())
 
     def exceeds(self, x: Array, b: Array, equation: Stencil, limit: Array) -> None:
         """See `Kernels`."""
@@ -148,8 +150,9 @@ class LinearSystems:
 
     def largest_into(self, colours: Array, factor: float, limit: Array) -> None:
         """See `Kernels`."""
-        largest = residual.largest_cell(colours.reshape(-1), self.cells.reshape(-1), self.grid)
-        limit[0] = self.number(factor) * largest
+        result = np.empty(self.slab.planes, self.dtype)
+        residual.largest_cells(colours.reshape(-1), self.cells.reshape(-1), self.grid, result)
+        limit[0] = self.number(factor) * result.max()
 
     def compiled_system(self, x: Array, b: Array, equation: Stencil, factors: Factors) -> System:
         """Return a system as compiled loops take it, of flat arrays."""

@@ -134,7 +134,7 @@ def restrict_plane(z, system, along_x, along_y, rows):
         for tap in range(along_y.weight.shape[0]):
             weight = along_y.weight[tap, k]
             if weight > 0:
-                residual_row(z, int(along_y.cells[tap, k]), system, line, residual)
+                residual_row(z, np.int64(along_y.cells[tap, k]), system, line, residual)
                 add_average(weight, residual, along_x, rows[z, k])
 
 

@@ -77,8 +77,9 @@ def sweep_plane(colour, z, system, grid):
         rows = rows_around(colour, z, y, system.rule, grid)
         first = first_column(colour, z, y, grid)
         largest = relax_row(0, rows, first, system, grid, largest)
-    rows = rows_around(colour, z, 1, system.rule, grid)
-    odd = first_column(colour, z, 1, grid)
+    second = np.int64(1)  # for a literal 1, what it is passed to would be compiled once more
+    rows = rows_around(colour, z, second, system.rule, grid)
+    odd = first_column(colour, z, second, grid)
     for y in range(grid.rows - 2):
         largest = relax_row(y, rows, (odd + y) & 1, system, grid, largest)
     return reduce_max(largest)

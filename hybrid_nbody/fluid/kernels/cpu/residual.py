@@ -5,7 +5,6 @@ Functions called for every plane get the addresses of arrays in their `System`, 
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numba import prange
 
 from hybrid_nbody.backends.simd import (
@@ -209,14 +208,17 @@ def max_residual_of_plane(colour, z, system, grid):
 
 
 @compiled_parallel
-def max_residual(x, b, rule, tables, grid):
-    """Return the largest residual of a slab; the factors in `tables` are 1."""
-    result = np.zeros(grid.planes + 2, x.dtype)
+def max_residuals(x, b, rule, tables, grid, result):
+    """Fill `result`, (planes,), with the largest residual of each; the factors in `tables` are 1.
+
+    The largest of all is found in Python: here it would take as long to compile as the rest.
+    """
     for z in prange(1, grid.planes + 1):
         system = System(address_of(x), address_of(b), rule, address_of(tables))
-        first = max_residual_of_plane(0, z, system, grid)
-        result[z] = max(first, max_residual_of_plane(1, z, system, grid))
-    return result.max()
+        largest = type(rule.shift)(0)
+        for colour in range(2):
+            largest = max(largest, max_residual_of_plane(colour, z, system, grid))
+        result[z - 1] = largest
 
 
 @linked
@@ -232,10 +234,13 @@ def largest_of_plane(colour, z, b, cells, grid):
 
 
 @compiled_parallel
-def largest_cell(b, cells, grid):
-    """Return the largest absolute value of colours; `cells` are 1, and 0 for padding."""
-    result = np.zeros(grid.planes + 2, b.dtype)
+def largest_cells(b, cells, grid, result):
+    """Fill `result`, (planes,), with the largest absolute values of colours.
+
+    `cells` are 1, and 0 for padding.
+    """
     for z in prange(1, grid.planes + 1):
-        first = largest_of_plane(0, z, b, cells, grid)
-        result[z] = max(first, largest_of_plane(1, z, b, cells, grid))
-    return result.max()
+        largest = b.dtype.type(0)
+        for colour in range(2):
+            largest = max(largest, largest_of_plane(colour, z, b, cells, grid))
+        result[z - 1] = largest
