@@ -1,6 +1,18 @@
-"""NVRTC, the CUDA compiler that needs no GPU."""
+"""NVRTC, the CUDA compiler that needs no GPU.
+
+What it made of a source is kept in a folder of this user, for other files of tests, workers and
+later runs, under a digest of all that it depends on.
+"""
+
+import hashlib
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
 
 from cuda.bindings import nvrtc
+
+from hybrid_nbody.backends.cpu import node_local_cache
 
 WANTED = (70, 80, 90)
 H200 = {
@@ -40,9 +52,37 @@ def compile_to_cubin(source: str, options, architecture: int) -> bytes:
     """Return the machine code of `source`; ValueError with the compiler's log if it does not
     compile.
     """
+    words = (*options, f"-arch=sm_{architecture}")
+    kept = _folder() / f"{_digest(source, words)}.cubin"
+    if kept.exists():
+        return kept.read_bytes()
+    cubin = _compiled(source, words)
+    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
+        file.write(cubin)
+    os.replace(file.name, kept)  # another process may have been as fast
+    return cubin
+
+
+@cache
+def _folder() -> Path:
+    folder = node_local_cache() / "cubins-of-tests"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _digest(source, words) -> str:
+    """Return a digest of the compiler, the source, its options and the headers in its folders."""
+    folders = [Path(word.removeprefix("-I")) for word in words if word.startswith("-I")]
+    headers = [path.read_text() for folder in folders for path in sorted(folder.glob("*.cuh"))]
+    others = [word for word in words if not word.startswith("-I")]
+    parts = (nvrtc.nvrtcVersion()[1:], source, others, headers)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _compiled(source, words) -> bytes:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"source.cu", 0, [], [])
-    words = [option.encode() for option in (*options, f"-arch=sm_{architecture}")]
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
+    encoded = [word.encode() for word in words]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise ValueError(
             _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode()
