@@ -25,7 +25,11 @@ echo $$ >"$STAND_IN/pid"
 SLURM_STEP_ID=0 exec "$MPIRUN" $MPIRUN_FLAGS -n "$SLURM_NTASKS" "$@"
 """,
     "scontrol": 'echo "$*" >>"$STAND_IN/requeued"\n',
-    "scancel": 'echo "$*" >>"$STAND_IN/cancelled"\nkill -KILL "$(cat "$STAND_IN/pid")"\n',
+    "scancel": """\
+echo "$*" >>"$STAND_IN/cancelled"
+sleep 0.2 # in which mpirun prints what ranks have said, as srun would
+kill -KILL "$(cat "$STAND_IN/pid")"
+""",
     "nvidia-smi": "exit 1\n",
 }
 
