@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.seals import SEAL_BYTES, digest_of, seal_block
+
+LARGE_BYTES = 16 << 20
+"""Bytes from which the digest of a file is computed while the file is synced."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def write_sealed(
                 _write_at(file, offset, piece)
             for name, offset in offsets.items():
                 _write_pieces(file, offset, data[name].pieces)
-            digest = digest_of(partial)
+            large = tables.size >= LARGE_BYTES
+            digest = _digest_beside_sync(file, partial) if large else digest_of(partial)
             _write_at(file, 0, seal_block(kind, digest))
             os.fsync(file.fileno())
         if check:
@@ -90,6 +95,14 @@ def write_sealed(
         os.replace(partial, path)
         sync_folder(path.parent)
     return digest
+
+
+def _digest_beside_sync(file: io.FileIO, partial: Path) -> str:
+    """Return the digest of a file, and bring the file to the disk meanwhile: both take long."""
+    with ThreadPoolExecutor(1) as beside:
+        digest = beside.submit(digest_of, partial)
+        os.fsync(file.fileno())
+        return digest.result()
 
 
 class SparseFile(io.RawIOBase):
