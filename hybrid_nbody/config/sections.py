@@ -274,7 +274,8 @@ class Output(Section):
     )
     diagnostics: Every | None = Field(
         Every(every_steps=10),
-        description="Interval of the diagnostics, such as energies. null: no diagnostics.",
+        description="Interval of the diagnostics, such as energies. null: none, and the energy "
+        "is not checked.",
     )
     checkpoint: Checkpoints | None = Field(
         Checkpoints(every_steps=500),

@@ -32,6 +32,9 @@ class Recorder:
 
     Attributes
     ----------
+    measures : bool
+        Whether the energy is checked at the start and before a checkpoint. A run without
+        diagnostics leaves it: it may take as long as many steps.
     saved_step, measured_step : int or None
         Latest step with a checkpoint, and with computed diagnostics.
     energy_error : float or None
@@ -53,6 +56,7 @@ class Recorder:
         self.checkpoints = checkpoints
         self.last_step = last_step
         self.progress = progress
+        self.measures = True
         self.saved_step: int | None = None
         self.measured_step: int | None = None
         self.diagnostics: Mapping[str, Any] = {}
@@ -75,7 +79,7 @@ class Recorder:
         self.saved_step = saved_step
         self.progress.begin(self.model.step)
         self.check()
-        self._checked_diagnostics()
+        self._check_energy()
 
     def check(self) -> None:
         """Check that the state is finite."""
@@ -84,6 +88,11 @@ class Recorder:
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
         self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
+
+    def _check_energy(self) -> None:
+        """Check the energy of the current state, where the run measures it."""
+        if self.measures:
+            self._checked_diagnostics()
 
     def _checked_diagnostics(self) -> Mapping[str, Any]:
         """Return the diagnostics of the current state, computed once a step, its energy checked."""
@@ -102,7 +111,7 @@ class Recorder:
     def save(self) -> None:
         """Write a checkpoint after checking the energy, unless this step has one."""
         if self.model.step != self.saved_step:
-            self._checked_diagnostics()
+            self._check_energy()
             self.trajectory.flush()  # a run that is resumed here will not write these again
             self.checkpoints.save(self.model)
             self.saved_step = self.model.step

@@ -26,6 +26,7 @@ from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, Simulation
 from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.schedule import (
+    AfterStart,
     AnyOf,
     AtStep,
     EverySteps,
@@ -122,7 +123,7 @@ class Job:
     def _recorder(self) -> Recorder:
         guard = Guard(self.simulation, self.communicator, self.config.time.energy_limit)
         keep = self.config.output.checkpoint.keep if self.config.output.checkpoint else 1
-        return Recorder(
+        recorder = Recorder(
             self.simulation,
             guard,
             self.trajectory,
@@ -130,6 +131,8 @@ class Job:
             self.last_step,
             progress_for(self.log),
         )
+        recorder.measures = self.config.output.diagnostics is not None
+        return recorder
 
     def _add_events(self) -> None:
         """Say what happens when; events that are due together happen in this order."""
@@ -139,7 +142,8 @@ class Job:
         last = AtStep(self.last_step)
         frame = self._when(output.trajectory)
         measure = self._when(output.diagnostics)
-        save = AnyOf(*self._when(output.checkpoint), last, stop)
+        saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
+        save = AnyOf(*saved, last, stop)
         self.simulation.events = [
             Event("guard", AnyOf(*frame, *measure, save), record.check),
             Event("diagnostics", _and_at_the_end(measure, last), record.measure),

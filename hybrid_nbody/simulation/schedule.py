@@ -128,6 +128,21 @@ class AtStep:
         return self.step - clock.step if clock.step < self.step else NEVER
 
 
+@dataclass(frozen=True)
+class AfterStart:
+    """Due when another schedule is, but not at step 0."""
+
+    schedule: Schedule
+
+    def due(self, clock: Clock) -> bool:
+        """See `Schedule.due`."""
+        return clock.step > 0 and self.schedule.due(clock)
+
+    def steps_ahead(self, clock: Clock) -> int:
+        """See `Schedule.steps_ahead`."""
+        return self.schedule.steps_ahead(clock)
+
+
 class EveryWallClock:
     """Due about every `seconds` of wall-clock time, the first time at once."""
 

@@ -118,6 +118,16 @@ def test_a_runaway_energy_is_never_saved(recorder, diagnostics):
     recorder.close()
 
 
+def test_a_run_without_diagnostics_measures_nothing(recorder):
+    recorder = recorder()
+    recorder.measures = False
+    assert run(recorder, []) == "finished"
+    assert recorder.model.measured == 0
+    assert recorder.energy_error is None
+    assert steps_saved(recorder) == [30, 27]
+    recorder.close()
+
+
 def test_any_energy_is_saved_where_there_is_no_limit(recorder):
     recorder = recorder(limit=None)
     assert run(recorder, []) == "finished"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hybrid_nbody.simulation.schedule import (
     NEVER,
+    AfterStart,
     AnyOf,
     AtStep,
     Clock,
@@ -49,6 +50,15 @@ def check_agreement(schedule, start):
         ahead = schedule.steps_ahead(Clock(step))
         following = next((later for later in due if later > step), None)
         assert ahead == following - step if following else step + ahead >= start + 300
+
+
+@given(interval=st.integers(1, 400), start=STARTS)
+def test_not_at_the_start(interval, start):
+    schedule = AfterStart(EverySteps(interval))
+    check_agreement(schedule, start)
+    assert due_steps(schedule, start) == [
+        step for step in due_steps(EverySteps(interval), start) if step > 0
+    ]
 
 
 # ---- Steps ---------------------------------------------------------------------------------------
