@@ -9,10 +9,11 @@ from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.precision import chunk_capacity, common_mass
 from hybrid_nbody.nbody.sources import Order
 
-BYTES_OF_A_SOURCE = 512
+BYTES_OF_A_SOURCE = 640
 """Most memory that a rank needs for each body whose position it holds: position, mass and order
 take 36 bytes, packed sources up to 64, sums over pairs up to 208
-(`hybrid_nbody.nbody.kernels.gpu.symmetric`), and sorting the rest for a while."""
+(`hybrid_nbody.nbody.kernels.gpu.symmetric`), and sorting the rest for a while. A run on a GPU took
+603 at its peak."""
 
 
 @dataclass(frozen=True)
