@@ -17,11 +17,10 @@ from hybrid_nbody.files.parts import (
     EntryRange,
     Part,
     chain,
-    entries_of,
     head_path,
     heads_in,
-    part_path,
     parts_folder,
+    paths_of,
     series_of,
     with_gaps,
 )
@@ -215,14 +214,14 @@ def _load_now(path: Path) -> Listing:
     else:
         found = chain(series_of(folder, listing.first), listing.next_entry)
     for entries in found:
-        listing = _with_found(listing, part_path(path, entries))
+        listing = _with_found(listing, path, entries)
     return listing
 
 
-def _with_found(listing: Listing, path: Path) -> Listing:
+def _with_found(listing: Listing, path: Path, entries: EntryRange) -> Listing:
     """Return a listing with a part that it does not know yet, or with the damage of the part."""
     try:
-        return listing.with_part(*read_part(path))
+        return listing.with_part(*read_part(path, entries))
     except FileError as error:
         lost = f"{error}; its frames and diagnostics are lost, the others can be read"
         return replace(listing, damage=(*listing.damage, lost))
@@ -275,23 +274,28 @@ def _listing_of_head(path: Path, error: FileError) -> Listing:
         )
 
 
-def read_part(path: Path) -> tuple[Part, Table, Table]:
+def read_part(trajectory: Path, entries: EntryRange) -> tuple[Part, Table, Table]:
     """Return a part as a listing has it, and the columns of its frames and diagnostics.
 
     Raises
     ------
     FileError
-        It is missing or damaged.
+        One of its files is missing or damaged.
     """
-    entries = entries_of(path.name)
-    assert entries is not None  # a name that `parts_in` has found
+    found = [_read_tables(path, entries) for path in paths_of(trajectory, entries)]
+    frames, rows, _ = found[0]
+    digests = tuple(digest for _, _, digest in found)
+    return Part(entries, len(frames["step"]), len(rows["step"]), digests), frames, rows
+
+
+def _read_tables(path: Path, entries: EntryRange) -> tuple[Table, Table, str]:
+    """Return the columns of the frames and diagnostics in one file of a part, and its digest."""
     with open_sealed(path, "part") as file, reading(path):
         check_format(file, path, PART)
-        rows = {name: column[:] for name, column in file["diagnostics"].items()}
-        frames = {name: file[name][:] for name in CLOCK}
         _check_entries(path, entries, file)
-    digest = stated_digest(path, "part")
-    return Part(entries, len(frames["step"]), len(rows["step"]), digest), frames, rows
+        frames = {name: file[name][:] for name in CLOCK}
+        rows = {name: column[:] for name, column in file["diagnostics"].items()}
+        return frames, rows, stated_digest(path, "part")
 
 
 def _check_entries(path: Path, entries: EntryRange, file: h5py.File) -> None:
@@ -304,14 +308,14 @@ def _check_entries(path: Path, entries: EntryRange, file: h5py.File) -> None:
 def parts_as_text(listing: Listing) -> str:
     """Return the parts of a trajectory as its file lists them, in JSON."""
     parts = [
-        (part.entries.first, part.entries.stop, part.frames, part.rows, part.digest)
+        (part.entries.first, part.entries.stop, part.frames, part.rows, part.digests)
         for part in listing.parts
     ]
     return json.dumps({"first_entry": listing.first, "head": listing.head, "parts": parts})
 
 
-def _part(first: int, stop: int, frames: int, rows: int, digest: str) -> Part:
-    return Part(EntryRange(first, stop), frames, rows, digest)
+def _part(first: int, stop: int, frames: int, rows: int, digests: list[str]) -> Part:
+    return Part(EntryRange(first, stop, len(digests)), frames, rows, tuple(digests))
 
 
 def _variables(file: h5py.File) -> Variables:

@@ -10,6 +10,7 @@ so that a run that was killed before it brought the list up to date has lost not
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +18,26 @@ from pathlib import Path
 PARTS_FOLDER = "trajectory"
 """Name of the folder of the parts, in the directory of a run."""
 
-NAME = re.compile(r"part-(\d{10})-(\d{10})\.h5")
+NAME = re.compile(r"part-(\d{10})-(\d{10})(?:\.(\d+)of(\d+))?\.h5")
 
 HEAD_NAME = re.compile(r"head-(\d{10})\.h5")
 
 
 @dataclass(frozen=True, order=True)
 class EntryRange:
-    """Consecutive entries of a trajectory.
+    """Consecutive entries of a trajectory, which are one part.
 
     Attributes
     ----------
     first, stop : int
         Number of the first, and of the one after the last.
+    pieces : int
+        Number of its files: one, or one from each rank with a share of the rows of every field.
     """
 
     first: int
     stop: int
+    pieces: int = 1
 
 
 @dataclass(frozen=True)
@@ -46,30 +50,33 @@ class Part:
         The entries in it.
     frames, rows : int
         How many of them are frames, and how many are rows of diagnostics.
-    digest : str
-        SHA-256 of its contents, in hexadecimal digits.
+    digests : tuple of str
+        SHA-256 of the contents of each of its files, in hexadecimal digits.
     """
 
     entries: EntryRange
     frames: int
     rows: int
-    digest: str
-
-    @property
-    def name(self) -> str:
-        """Return the name of its file."""
-        return part_name(self.entries)
+    digests: tuple[str, ...]
 
 
-def part_name(entries: EntryRange) -> str:
-    """Return the name of the file of a part."""
-    return f"part-{entries.first:010d}-{entries.stop - 1:010d}.h5"
+def names_of(entries: EntryRange) -> list[str]:
+    """Return the names of the files of a part."""
+    stem = f"part-{entries.first:010d}-{entries.stop - 1:010d}"
+    if entries.pieces == 1:
+        return [f"{stem}.h5"]
+    return [f"{stem}.{piece + 1}of{entries.pieces}.h5" for piece in range(entries.pieces)]
 
 
 def entries_of(name: str) -> EntryRange | None:
-    """Return the entries of the part that has a name; None if it is no name of a part."""
+    """Return the part to which a file of a name belongs; None if it is no name of a part."""
     found = NAME.fullmatch(name)
-    return EntryRange(int(found[1]), int(found[2]) + 1) if found else None
+    return EntryRange(int(found[1]), int(found[2]) + 1, int(found[4] or 1)) if found else None
+
+
+def share_of(rows: int, piece: int, pieces: int) -> slice:
+    """Return the rows that a piece of a part holds: all pieces hold about as many."""
+    return slice(rows * piece // pieces, rows * (piece + 1) // pieces)
 
 
 def parts_folder(trajectory: Path) -> Path:
@@ -77,9 +84,9 @@ def parts_folder(trajectory: Path) -> Path:
     return trajectory.parent / PARTS_FOLDER
 
 
-def part_path(trajectory: Path, entries: EntryRange) -> Path:
-    """Return the path of a part of a trajectory."""
-    return parts_folder(trajectory) / part_name(entries)
+def paths_of(trajectory: Path, entries: EntryRange) -> list[Path]:
+    """Return the paths of the files of a part."""
+    return [parts_folder(trajectory) / name for name in names_of(entries)]
 
 
 def head_path(trajectory: Path, first: int) -> Path:
@@ -103,11 +110,19 @@ def series_of(folder: Path, first: int) -> list[EntryRange]:
 
 
 def parts_in(folder: Path) -> list[EntryRange]:
-    """Return the entries of all files in a folder that have the name of a part, in their order."""
+    """Return the parts in a folder of which no file is missing, in their order."""
     if not folder.is_dir():
         return []
-    found = (entries_of(path.name) for path in folder.iterdir())
-    return sorted(entries for entries in found if entries is not None)
+    found = Counter(entries_of(path.name) for path in folder.iterdir())
+    return sorted(
+        entries for entries, files in found.items() if entries and files == entries.pieces
+    )
+
+
+def files_in(folder: Path) -> list[tuple[EntryRange, Path]]:
+    """Return every file of a part in a folder, with its part, even one that lacks others."""
+    found = ((entries_of(path.name), path) for path in folder.iterdir())
+    return [(entries, path) for entries, path in found if entries is not None]
 
 
 def chain(found: Iterable[EntryRange], first: int) -> Iterator[EntryRange]:

@@ -1,6 +1,7 @@
 """Reading a trajectory made of sealed parts: nothing is returned whose digest is not right."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import Rows, reading
 from hybrid_nbody.files.listing import CLOCK, DIAGNOSTICS, Variable, load_listing
-from hybrid_nbody.files.parts import Part, head_path, part_path
+from hybrid_nbody.files.parts import Part, head_path, paths_of, share_of
 from hybrid_nbody.files.seals import open_sealed
 
-OPEN_PARTS = 4
+OPEN_PARTS = 16
 """Parts that stay open, checked: frames are mostly read one after the other."""
 
 
@@ -125,15 +126,42 @@ class SealedTrajectory:
         return self._read_frame(name, frame, tuple(where))
 
     def _read_frame(self, name: str, frame: int, where: tuple[int | slice, ...]) -> NDArray[Any]:
-        part, first = self._part_of(frame)
-        if not part_path(self.path, part.entries).exists():
-            self.refresh()  # a run that goes on has put parts together
-            part, first = self._part_of(frame)
-        path = part_path(self.path, part.entries)
         try:
-            return self._read_from(path, "part", part.digest, name, (frame - first, *where))
+            return self._read_now(name, frame, where)
         except FileError as error:
+            part, first = self._part_of(frame)
+            self.refresh()
+            if frame >= self.number_of_frames:
+                raise FileError(
+                    f"{self.path}: it has {self.number_of_frames} frames by now, frame {frame} is "
+                    "gone: the run was resumed from before it"
+                ) from error
+            if self._part_of(frame)[0] != part:  # a run that goes on has put parts together
+                return self._read_frame(name, frame, where)
             raise FileError(f"{error}; {self._lost_with(part, first)}") from error
+
+    def _read_now(self, name: str, frame: int, where: tuple[int | slice, ...]) -> NDArray[Any]:
+        part, first = self._part_of(frame)
+        if part.entries.pieces > 1:
+            return self._read_shared(part, name, where)
+        return self._read_piece(part, 0, name, (frame - first, *where))
+
+    def _read_shared(self, part: Part, name: str, where: tuple[int | slice, ...]) -> NDArray[Any]:
+        """Read rows of the one frame of a part whose rows are in several files."""
+        total = self._variable(name).shape[0]
+        rows, *rest = where or (slice(0, total),)
+        number = isinstance(rows, int)
+        wanted = slice(rows, rows + 1) if isinstance(rows, int) else rows
+        pieces = [
+            self._read_piece(part, piece, name, (0, own, *rest))
+            for piece, own in _overlaps(wanted, total, part.entries.pieces)
+        ]
+        found = np.concatenate(pieces)
+        return np.asarray(found[0]) if number else found
+
+    def _read_piece(self, part: Part, piece: int, name: str, rows: Rows) -> NDArray[Any]:
+        path = paths_of(self.path, part.entries)[piece]
+        return self._read_from(path, "part", part.digests[piece], name, rows)
 
     def _part_of(self, frame: int) -> tuple[Part, int]:
         """Return the part that holds a frame, and the first frame of that part."""
@@ -162,6 +190,20 @@ class SealedTrajectory:
         while len(self._open) > OPEN_PARTS:
             self._open.popitem(last=False)[1].close()
         return self._open[path]
+
+
+def _overlaps(wanted: slice, total: int, pieces: int) -> Iterator[tuple[int, slice]]:
+    """Yield the pieces that hold some of the wanted rows, and these, counted from their first.
+
+    Without any wanted row the first piece is yielded, with none.
+    """
+    start, stop, _ = wanted.indices(total)
+    for piece in range(pieces):
+        own = share_of(total, piece, pieces)
+        first = max(start, own.start)
+        last = min(stop, own.stop)
+        if first < last or (piece == 0 and start >= stop):
+            yield piece, slice(first - own.start, max(first, last) - own.start)
 
 
 CLOCK_MEANING = {

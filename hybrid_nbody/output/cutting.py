@@ -8,7 +8,7 @@ import numpy as np
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.listing import Listing, Table, first_rows
-from hybrid_nbody.files.parts import head_path, heads_in, part_path, parts_folder, parts_in
+from hybrid_nbody.files.parts import files_in, head_path, heads_in, parts_folder
 from hybrid_nbody.output.listing import write_listing
 from hybrid_nbody.output.part import Contents, first_of, merged, read_contents, write_part
 from hybrid_nbody.output.sealing import remove_files
@@ -110,8 +110,8 @@ def remove_unlisted(path: Path, listing: Listing) -> None:
     listed = {part.entries for part in listing.parts}
     folder = parts_folder(path)
     others = [
-        part_path(path, entries)
-        for entries in parts_in(folder)
+        file
+        for entries, file in files_in(folder)
         if entries.first >= listing.first and entries not in listed
     ]
     heads = [head_path(path, first) for first in heads_in(folder) if first > listing.first]

@@ -1,6 +1,6 @@
 """Writing ``trajectory.h5``, the list of the parts of a trajectory, and the head of the parts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from hybrid_nbody.files.listing import (
     parts_as_text,
 )
 from hybrid_nbody.files.names import HEAD, TRAJECTORY
-from hybrid_nbody.files.parts import PARTS_FOLDER, Part, head_path
+from hybrid_nbody.files.parts import PARTS_FOLDER, Part, head_path, names_of, share_of
 from hybrid_nbody.files.sealed import CLOCK_MEANING
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
@@ -47,10 +47,11 @@ def _describe_listing(listing: Listing, file: h5py.File) -> None:
         hdf5.write_attributes(file[DIAGNOSTICS + name], CLOCK_MEANING[name])
     head = head_path(Path(), listing.first).name
     for shared in variables.shared:
-        _add_virtual(file, shared, {head: (0, shared.shape[0])}, shared.shape)
+        everything = tuple(slice(0, size) for size in shared.shape)
+        _add_virtual(file, shared, shared.shape, [(head, everything)])
         _describe(file[shared.name], shared, "shared")
     for field in variables.frames:
-        _add_virtual(file, field, _frames_of(listing.parts), _all_frames(listing, field))
+        _add_virtual(file, field, _all_frames(listing, field), _sources(listing.parts, field))
         _describe(file[field.name], field, "frame")
     for column in variables.diagnostics:
         _describe(file[DIAGNOSTICS + column.name], column, "row")
@@ -60,29 +61,34 @@ def _all_frames(listing: Listing, field: Variable) -> tuple[int, ...]:
     return (len(listing.frames["step"]), *field.shape)
 
 
-def _frames_of(parts: tuple[Part, ...]) -> dict[str, tuple[int, int]]:
-    """Return the first frame of each part that has frames, and their number, by its name."""
-    found: dict[str, tuple[int, int]] = {}
+Where = tuple[slice, ...]
+"""A part of a data set."""
+
+
+def _sources(parts: tuple[Part, ...], field: Variable) -> Iterator[tuple[str, Where]]:
+    """Yield each file that holds some frames of a field, and what it holds of all of them."""
     first = 0
     for part in parts:
-        if part.frames:
-            found[part.name] = (first, part.frames)
+        frames = slice(first, first + part.frames)
         first += part.frames
-    return found
+        for piece, name in enumerate(names_of(part.entries) if part.frames else []):
+            rows = share_of(field.shape[0], piece, part.entries.pieces)
+            yield name, (frames, rows, *(slice(0, size) for size in field.shape[1:]))
 
 
 def _add_virtual(
     file: h5py.File,
     variable: Variable,
-    sources: Mapping[str, tuple[int, int]],
     shape: tuple[int, ...],
+    sources: Iterable[tuple[str, Where]],
 ) -> None:
-    """Add a data set made of those of other files: `sources` has first row and number of each."""
+    """Add a data set of a shape, made of data sets of the same name in other files."""
     layout = h5py.VirtualLayout(shape, variable.dtype)
-    for name, (first, count) in sources.items():
-        path = f"{PARTS_FOLDER}/{name}"
-        rows = (count, *shape[1:])
-        layout[first : first + count] = h5py.VirtualSource(path, variable.name, rows)
+    for name, where in sources:
+        sizes = tuple(piece.stop - piece.start for piece in where)
+        if all(sizes):
+            path = f"{PARTS_FOLDER}/{name}"
+            layout[where] = h5py.VirtualSource(path, variable.name, sizes)
     missing = np.nan if variable.dtype.kind == "f" else -1
     file.create_virtual_dataset(variable.name, layout, fillvalue=missing)
 

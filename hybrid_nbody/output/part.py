@@ -16,6 +16,7 @@ from hybrid_nbody.files.listing import (
     CLOCK_COLUMNS,
     DIAGNOSTICS,
     Table,
+    Variable,
     Variables,
     columns_of,
     first_rows,
@@ -23,7 +24,7 @@ from hybrid_nbody.files.listing import (
     read_part,
 )
 from hybrid_nbody.files.names import PART
-from hybrid_nbody.files.parts import EntryRange, Part, part_path
+from hybrid_nbody.files.parts import EntryRange, Part, paths_of
 from hybrid_nbody.files.seals import open_sealed
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
@@ -91,16 +92,30 @@ def write_part(trajectory: Path, first: int, contents: Contents, variables: Vari
         It cannot be written.
     """
     entries = EntryRange(first, first + contents.number)
-    number = len(contents.frames["step"])
-    fields = {
-        field.name: RawData((number, *field.shape), field.dtype, contents.fields[field.name])
-        for field in variables.frames
-    }
+    (path,) = paths_of(trajectory, entries)
+    digest = write_piece(path, first, contents, variables)
+    return Part(entries, len(contents.frames["step"]), len(contents.rows["step"]), (digest,))
+
+
+def write_piece(path: Path, first: int, contents: Contents, variables: Variables) -> str:
+    """Write one file of a part that begins with entry `first`; return its digest.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
+    fields = {field.name: _field_data(field, contents) for field in variables.frames}
     columns = {name: raw_data(column) for name, column in contents.frames.items()}
     rows = {DIAGNOSTICS + name: raw_data(column) for name, column in contents.rows.items()}
-    path = part_path(trajectory, entries)
-    digest = write_sealed(path, "part", {**columns, **fields, **rows}, partial(_describe, first))
-    return Part(entries, number, len(contents.rows["step"]), digest)
+    return write_sealed(path, "part", {**columns, **fields, **rows}, partial(_describe, first))
+
+
+def _field_data(field: Variable, contents: Contents) -> RawData:
+    """Return the data of a field: of each frame all rows, or those that a rank writes."""
+    pieces = contents.fields[field.name]
+    of_a_frame = pieces[0].shape[1:] if pieces else field.shape
+    return RawData((len(contents.frames["step"]), *of_a_frame), field.dtype, pieces)
 
 
 def _describe(first: int, file: h5py.File) -> None:
@@ -129,14 +144,22 @@ def read_contents(trajectory: Path, part: Part, variables: Variables) -> Content
     FileError
         It is damaged.
     """
-    path = part_path(trajectory, part.entries)
-    found, frames, rows = read_part(path)
+    found, frames, rows = read_part(trajectory, part.entries)
+    paths = paths_of(trajectory, part.entries)
     if found != part:
-        raise FileError(f"{path}: another part than the one that belongs here")
+        raise FileError(f"{paths[0]}: another part than the one that belongs here")
+    pieces = [_read_fields(path, variables) for path in paths]
+    fields = {
+        field.name: [np.concatenate([piece[field.name] for piece in pieces], axis=1)]
+        for field in variables.frames
+    }
+    return Contents(frames, fields, rows)
+
+
+def _read_fields(path: Path, variables: Variables) -> dict[str, NDArray[Any]]:
+    """Return what one file of a part holds of each field."""
     with open_sealed(path, "part") as file, reading(path):
-        return Contents(
-            frames, {field.name: [file[field.name][:]] for field in variables.frames}, rows
-        )
+        return {field.name: file[field.name][:] for field in variables.frames}
 
 
 def first_of(contents: Contents, frames: int) -> Contents:

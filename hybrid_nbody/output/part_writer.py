@@ -2,21 +2,20 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.files.listing import Listing
-from hybrid_nbody.files.parts import Part, part_path, parts_folder
+from hybrid_nbody.files.hdf5 import reading
+from hybrid_nbody.files.listing import Listing, columns_of, empty
+from hybrid_nbody.files.parts import EntryRange, Part, parts_folder, paths_of
+from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output.listing import write_listing
-from hybrid_nbody.output.part import (
-    Values,
-    contents_of,
-    merged,
-    read_contents,
-    write_part,
-)
+from hybrid_nbody.output.part import Values, contents_of, merged, read_contents, write_part
 from hybrid_nbody.output.sealing import remove_files
 
 PAUSE = 0.5
@@ -24,6 +23,9 @@ PAUSE = 0.5
 
 EVENT_SECONDS = 0.02
 """Seconds within which a step's diagnostics and frame follow each other."""
+
+POLL_SECONDS = 0.005
+"""Seconds between two looks at whether other ranks have written their rows."""
 
 PART_BYTES = 64 << 20
 """Bytes that are written without that pause; a part of that size is not merged any more."""
@@ -68,6 +70,22 @@ def bytes_of(values: Values) -> int:
     return sum(value.nbytes for value in values.values())
 
 
+@dataclass(frozen=True)
+class SharedFrame:
+    """A frame that all ranks write, each its rows.
+
+    Attributes
+    ----------
+    entries : EntryRange
+        The part that it makes up.
+    clock : mapping
+        Its ``step`` and ``time``.
+    """
+
+    entries: EntryRange
+    clock: Values
+
+
 class PartWriter:
     """Takes frames and rows of diagnostics, and writes them while the run goes on.
 
@@ -91,8 +109,8 @@ class PartWriter:
         self.listing = listing
         self._on_wait = on_wait
         self._changed = threading.Condition()
-        self._batch = Batch()
-        self._busy = False
+        self._queue: deque[Batch | SharedFrame] = deque()
+        self._next_entry = listing.next_entry
         self._urgent = False
         self._closing = False
         self._waited = False
@@ -119,8 +137,34 @@ class PartWriter:
                 self._tell_of_waiting()
                 self._changed.wait_for(lambda: self._has_space(size))
             self._check()
-            self._batch.add(values, is_frame)
+            self._last_batch().add(values, is_frame)
+            self._next_entry += 1
             self._changed.notify_all()
+
+    def _last_batch(self) -> Batch:
+        """Return the batch at the end of the queue, a new one if there is none."""
+        last = self._queue[-1] if self._queue else None
+        if isinstance(last, Batch):
+            return last
+        batch = Batch()
+        self._queue.append(batch)
+        return batch
+
+    def share_frame(self, clock: Values, ranks: int) -> EntryRange:
+        """Return the part in which all ranks are to write a frame; it is listed when they have.
+
+        Raises
+        ------
+        FileError
+            An earlier one could not be written.
+        """
+        with self._changed:
+            self._check()
+            entries = EntryRange(self._next_entry, self._next_entry + 1, ranks)
+            self._queue.append(SharedFrame(entries, clock))
+            self._next_entry += 1
+            self._changed.notify_all()
+            return entries
 
     def flush(self) -> None:
         """Return once all that was added is on the disk and listed.
@@ -145,7 +189,7 @@ class PartWriter:
         self._check()
 
     def _has_space(self, size: int) -> bool:
-        waiting = self._batch.size
+        waiting = sum(batch.size for batch in self._queue if isinstance(batch, Batch))
         return bool(self._error) or not waiting or waiting + size <= MOST_BYTES
 
     def _tell_of_waiting(self) -> None:
@@ -162,51 +206,78 @@ class PartWriter:
     def _work(self) -> None:
         """Write until the writer is closed, or something cannot be written."""
         try:
-            while batch := self._next_batch():
-                self._write(batch)
-            self._list()
+            while not self._is_done():
+                self._wait_for_work()
+                self._write_next()
+                if self._is_urgent() or self._seconds_to_list() == 0.0:
+                    self._list()
+                self._end_of_flush()
         except Exception as error:
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
 
-    def _next_batch(self) -> Batch | None:
-        """Return what is to be written next, once it is time; None at the end."""
+    def _is_done(self) -> bool:
         with self._changed:
-            while True:
-                self._changed.wait_for(self._has_work, self._seconds_to_list())
-                if self._batch:
-                    return self._take_batch()
-                if self._closing:
-                    return None
-                self._list()
-                self._urgent = False
-                self._changed.notify_all()
+            return self._closing and not self._queue and self._listed is self.listing
+
+    def _is_urgent(self) -> bool:
+        with self._changed:
+            return not self._queue and (self._urgent or self._closing)
+
+    def _wait_for_work(self) -> None:
+        """Wait until something is to be written or listed, and then a little for more of it."""
+        with self._changed:
+            self._changed.wait_for(self._has_work, self._seconds_to_list())
+            pause = self._sealed_at + PAUSE - time.monotonic()
+            if self._queue:
+                self._changed.wait_for(self._is_due, max(pause, EVENT_SECONDS))
 
     def _has_work(self) -> bool:
-        return bool(self._batch) or self._urgent or self._closing
-
-    def _take_batch(self) -> Batch:
-        """Wait a little for more, then return all there is."""
-        pause = self._sealed_at + PAUSE - time.monotonic()
-        self._changed.wait_for(self._is_due, max(pause, EVENT_SECONDS))
-        batch = self._batch
-        self._batch = Batch()
-        self._changed.notify_all()
-        return batch
+        return bool(self._queue) or self._urgent or self._closing
 
     def _is_due(self) -> bool:
-        return self._urgent or self._closing or self._batch.size >= PART_BYTES
+        if self._urgent or self._closing or len(self._queue) > 1:
+            return True
+        return not isinstance(self._queue[0], Batch) or self._queue[0].size >= PART_BYTES
 
-    def _write(self, batch: Batch) -> None:
+    def _write_next(self) -> None:
+        """Write what is first in the queue."""
+        with self._changed:
+            if not self._queue:
+                return
+            first = self._queue.popleft()
+            self._changed.notify_all()
+        if isinstance(first, Batch):
+            self._write_batch(first)
+            self._merge()
+        else:
+            self._add_shared(first)
+
+    def _write_batch(self, batch: Batch) -> None:
         variables = self.listing.variables
         contents = contents_of(batch.frames, batch.rows, variables)
         part = write_part(self.path, self.listing.next_entry, contents, variables)
         self.listing = self.listing.with_part(part, contents.frames, contents.rows)
         self._sealed_at = time.monotonic()
-        self._merge()
-        if self._seconds_to_list() == 0.0:
-            self._list()
+
+    def _add_shared(self, frame: SharedFrame) -> None:
+        """Wait until all ranks have written their rows of a frame."""
+        paths = paths_of(self.path, frame.entries)
+        while not all(path.exists() for path in paths):
+            time.sleep(POLL_SECONDS)
+        with reading(paths[0]):
+            digests = tuple(stated_digest(path, "part") for path in paths)
+        table = {name: np.array([value]) for name, value in frame.clock.items()}
+        none = empty(columns_of(self.listing.variables))
+        self.listing = self.listing.with_part(Part(frame.entries, 1, 0, digests), table, none)
+
+    def _end_of_flush(self) -> None:
+        """Tell those that wait for a flush, if all is written and listed."""
+        with self._changed:
+            if not self._queue and self._listed is self.listing:
+                self._urgent = False
+                self._changed.notify_all()
 
     def _seconds_to_list(self) -> float | None:
         """Return the seconds until the listing should be written; None if it is up to date."""
@@ -239,12 +310,14 @@ class PartWriter:
         part = write_part(self.path, parts[0].entries.first, whole, variables)
         self.listing = replace(self.listing, parts=(*self.listing.parts[:-last], part))
         self._list()
-        old = [part_path(self.path, merged_part.entries) for merged_part in parts]
+        old = [path for merged_part in parts for path in paths_of(self.path, merged_part.entries)]
         remove_files(parts_folder(self.path), old)
 
     def _size(self, part: Part) -> int:
-        path = part_path(self.path, part.entries)
-        return path.stat().st_size if path.exists() else PART_BYTES
+        """Return the bytes of a part; those that ranks have shared stay as they are."""
+        path = paths_of(self.path, part.entries)[0]
+        small = part.entries.pieces == 1 and path.exists()
+        return path.stat().st_size if small else PART_BYTES
 
 
 def parts_to_merge(sizes: Sequence[int]) -> int:

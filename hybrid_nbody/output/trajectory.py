@@ -1,6 +1,6 @@
 """The trajectory of a run: frames and diagnostics, written behind the steps in sealed parts."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,32 @@ from hybrid_nbody.files.listing import (
     load_listing,
 )
 from hybrid_nbody.files.names import TRAJECTORY_FILE
-from hybrid_nbody.files.parts import head_path, parts_folder, parts_in
+from hybrid_nbody.files.parts import (
+    EntryRange,
+    head_path,
+    parts_folder,
+    parts_in,
+    paths_of,
+    share_of,
+)
 from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
-from hybrid_nbody.output.part import Values, only_rows, write_part
+from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part
 from hybrid_nbody.output.part_writer import PartWriter
+from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import slabs
+from hybrid_nbody.parallel.rows import redistribute, slabs
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 NAME = TRAJECTORY_FILE
 
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
+
+SHARED_BYTES = 32 << 20
+"""Bytes of a frame from which every rank writes a share of it, past the root."""
 
 SLOW_DISK = (
     "the disk does not keep up with the output: the run waits for it; write fewer frames, or to a "
@@ -47,8 +58,8 @@ SLOW_DISK = (
 class Trajectory:
     """The frames and diagnostics of one run.
 
-    The root alone holds the files; other ranks send it their rows. It copies what is to be written,
-    and a thread writes it while the steps go on.
+    What is to be written is copied, and threads write it while the steps go on. The root writes
+    small frames, for which other ranks send it their rows; of large ones every rank writes a share.
 
     Parameters
     ----------
@@ -65,6 +76,7 @@ class Trajectory:
         self.communicator = communicator
         self.say = say
         self._writer: PartWriter | None = None  # on the root, while the trajectory is open
+        self._pieces = PieceWriter(self._tell_of_the_disk)
         self._last_frame = -1
         self._last_row = -1
 
@@ -169,7 +181,10 @@ class Trajectory:
     def _start_writer(self, listing: Listing) -> None:
         self._last_frame = _last_step(listing.frames)
         self._last_row = _last_step(listing.rows)
-        self._writer = PartWriter(self.path, listing, lambda: self.say(f"warning: {SLOW_DISK}"))
+        self._writer = PartWriter(self.path, listing, self._tell_of_the_disk)
+
+    def _tell_of_the_disk(self) -> None:
+        self.say(f"warning: {SLOW_DISK}")
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -177,9 +192,34 @@ class Trajectory:
         """Add the current state as a frame, unless the last frame is of this step."""
         if self.communicator.broadcast(self._last_frame) == model.step:
             return
-        values = {field.name: self._gathered(field) for field in fields_of(model, *FRAME_ROLES)}
         self._last_frame = model.step
+        fields = fields_of(model, *FRAME_ROLES)
+        total = sum(field.total_bytes for field in fields)
+        if self.communicator.size > 1 and total >= SHARED_BYTES:
+            self._share_frame(model, fields)
+            return
+        values = {field.name: self._gathered(field) for field in fields}
         self.communicator.only_on_root(lambda: self._add(model, values, is_frame=True))
+
+    def _share_frame(self, model: Model, fields: Sequence[Field]) -> None:
+        """Let every rank write a share of the rows of a frame."""
+        rank = self.communicator.rank
+        size = self.communicator.size
+        entries = self.communicator.on_root(lambda: self._shared_entries(model))
+        rows = {
+            field.name: redistribute(field, share_of(field.shape[0], rank, size), self.communicator)
+            for field in fields
+        }
+        variables = variables_of(model)
+        contents = contents_of([{**_clock(model), **rows}], [], variables)
+        path = paths_of(self.path, entries)[rank]
+        self.communicator.together(
+            lambda: self._pieces.add(path, entries.first, contents, variables)
+        )
+
+    def _shared_entries(self, model: Model) -> EntryRange:
+        assert self._writer is not None  # between opening and closing
+        return self._writer.share_frame(_clock(model), self.communicator.size)
 
     def write_diagnostics(self, model: Model, values: Mapping[str, ArrayLike]) -> None:
         """Add a row of diagnostics, which all ranks know, unless the last row is of this step."""
@@ -191,8 +231,7 @@ class Trajectory:
 
     def _add(self, model: Model, values: Values, is_frame: bool) -> None:
         assert self._writer is not None  # between opening and closing
-        clock = {"step": np.array(model.step), "time": np.array(model.time)}
-        self._writer.add({**clock, **values}, is_frame)
+        self._writer.add({**_clock(model), **values}, is_frame)
 
     def _gathered(self, field: Field) -> NDArray[Any]:
         """Return on the root a copy of all rows of a field."""
@@ -204,6 +243,7 @@ class Trajectory:
 
     def flush(self) -> None:
         """Return once all that was added is on the disk; raises `FileError` if that failed."""
+        self.communicator.together(self._pieces.flush)
         self.communicator.only_on_root(self._flush)
 
     def _flush(self) -> None:
@@ -211,7 +251,8 @@ class Trajectory:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left; every rank writes its own."""
+        self._pieces.close()
         if self._writer is not None:
             writer = self._writer
             self._writer = None
@@ -227,6 +268,11 @@ def _empty_listing(model: Model, header: Mapping[str, object], first: int) -> Li
 def _free_entry(path: Path) -> int:
     """Return the number of an entry after all parts that there are, of whatever trajectory."""
     return max((entries.stop for entries in parts_in(parts_folder(path))), default=0)
+
+
+def _clock(model: Model) -> Values:
+    """Return step and time of the current state, as a frame or row holds them."""
+    return {"step": np.array(model.step), "time": np.array(model.time)}
 
 
 def variables_of(model: Model) -> Variables:

@@ -14,8 +14,9 @@ from hybrid_nbody import __version__
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.files.hdf5 import attributes
-from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.run import DamageWarning, open_run
 from hybrid_nbody.output import part_writer
+from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
@@ -32,14 +33,85 @@ def texts_of(item):
 @pytest.mark.mpi
 @pytest.mark.parametrize("slab_bytes", [1, 100, 4 << 20])
 @pytest.mark.parametrize("number", [1, 2, 50])
+@pytest.mark.parametrize("shared_bytes", [0, 1 << 20])
 def test_rows_of_any_number_of_ranks_are_written(
-    communicator, shared_tmp_path, monkeypatch, number, slab_bytes
+    communicator, shared_tmp_path, monkeypatch, number, slab_bytes, shared_bytes
 ):
     monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", shared_bytes)
     trajectory = start(shared_tmp_path, RowsModel(number, communicator), [0, 2, 3])
     trajectory.close()
     communicator.barrier()
     check(shared_tmp_path / NAME, number, [0, 2, 3])
+
+
+@pytest.mark.mpi
+def test_frames_that_ranks_share_are_read_in_any_part(communicator, shared_tmp_path, monkeypatch):
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    trajectory = start(shared_tmp_path, RowsModel(11, communicator), [0, 1, 4])
+    trajectory.flush()
+    communicator.barrier()
+    ranks = communicator.size
+    files = [path.name for path in (shared_tmp_path / "trajectory").glob("part-*")]
+    assert sum(f"of{ranks}.h5" in name for name in files) == (3 * ranks if ranks > 1 else 0)
+    with open_run(shared_tmp_path) as run:
+        expected = rows_at(4, 11)["bodies/position"]
+        assert same_bits(run.positions(-1), expected)
+        for first in range(12):
+            for stop in range(first, 12):
+                part = run.part("bodies/position", 2, (slice(first, stop), 1))
+                assert same_bits(part, expected[first:stop, 1])
+        for row in range(11):
+            assert same_bits(run.part("bodies/position", 2, (row,)), expected[row])
+    communicator.barrier()
+    trajectory.close()
+
+
+@pytest.mark.mpi
+def test_frames_that_ranks_share_are_cut_and_continued(communicator, shared_tmp_path, monkeypatch):
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    model = RowsModel(5, communicator)
+    start(shared_tmp_path, model, [0, 2, 4, 6, 8]).close()
+    communicator.barrier()
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", 1 << 30)
+    trajectory = Trajectory(shared_tmp_path / NAME, communicator)
+    trajectory.reopen(model.at(4), {})
+    write(trajectory, model, [5, 6])
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    write(trajectory, model, [7])
+    trajectory.close()
+    communicator.barrier()
+    check(shared_tmp_path / NAME, 5, [0, 2, 4, 5, 6, 7])
+    assert not list(shared_tmp_path.rglob("*.part"))
+
+
+@pytest.mark.mpi
+def test_a_shared_frame_that_lacks_a_piece_is_not_there_yet(
+    communicator, shared_tmp_path, monkeypatch
+):
+    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    start(shared_tmp_path, RowsModel(5, communicator), [0, 1]).close()
+    communicator.barrier()
+    if communicator.is_root and communicator.size > 1:
+        (shared_tmp_path / NAME).unlink()
+        pieces = sorted((shared_tmp_path / "trajectory").glob("*of*"))
+        pieces[-1].unlink()
+        with pytest.warns(DamageWarning, match="listed instead"), open_run(shared_tmp_path) as run:
+            assert run.step.tolist() == [0]
+            assert same_bits(run.positions(0), rows_at(0, 5)["bodies/position"])
+    communicator.barrier()
+
+
+def test_frames_that_a_resumed_run_has_cut_off_are_gone(tmp_path, alone):
+    model = RowsModel(5, alone)
+    start(tmp_path, model, [0, 1, 2, 3]).close()
+    with open_run(tmp_path) as run:
+        trajectory = Trajectory(tmp_path / NAME, alone)
+        trajectory.reopen(model.at(1), {})
+        trajectory.close()
+        with pytest.raises(FileError, match="it has 2 frames by now, frame 3 is gone"):
+            run.positions(3)
+        assert run.refresh().number_of_frames == 2
 
 
 @pytest.mark.mpi

@@ -124,7 +124,6 @@ def crash_campaign(run: Undisturbed, folder: Path, states: int, resumes: int, se
     """
     chance = random.Random(seed)
     found: Counter = Counter()
-    every = max(1, states // max(1, resumes))
     for number in range(states):
         length = chance.randint(0, len(run.calls))
         kind = chance.choice(["kill", "kill in a write", "power cut"])
@@ -134,7 +133,7 @@ def crash_campaign(run: Undisturbed, folder: Path, states: int, resumes: int, se
         put(files, state)
         exact = kind != "power cut"
         found[kind, check_state(state, run, complete_entries(calls) if exact else None)] += 1
-        if number % every == 0:
+        if found["resumed", "ended alike"] < resumes:
             found["resumed", check_resumed(state, run)] += 1
         shutil.rmtree(state)
     return found
