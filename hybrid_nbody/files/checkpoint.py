@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,22 @@ from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import (
     SIGNATURE,
     attributes,
-    check_format,
+    check_kind,
+    check_regular_file,
     open_hdf5,
     reading,
 )
 from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES
 from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed, open_sealed
+from hybrid_nbody.files.untrusted import check_own_data
 
 FILE_NAME = re.compile(r"checkpoint-\d{10}\.h5")
 
 READ_BYTES = 4 << 20
 """Bytes read at a time of rows that are not consecutive."""
+
+SHARES = "shares"
+"""Attribute of a checkpoint whose rows are in files of the ranks: their digests, in JSON."""
 
 Index = slice | NDArray[np.int64]
 """Global rows: a slice with its start and stop, or their numbers in any order."""
@@ -77,13 +83,50 @@ def open_checkpoint(path: str | Path) -> h5py.File:
     FileError
         It is missing, not a checkpoint, damaged, or written by a newer program.
     """
-    file = open_sealed(Path(path), "checkpoint")
-    try:
-        check_format(file, path, CHECKPOINT)
-    except BaseException:
-        file.close()
-        raise
-    return file
+    path = Path(path)
+    with ExitStack() as opened:
+        file = opened.enter_context(open_sealed(path, "checkpoint"))
+        check_kind(file, path, CHECKPOINT)
+        shares = _shares(path, file)
+        with reading(path):
+            check_own_data(file, path, [share.name for share in shares])
+        if not shares:
+            opened.pop_all()
+            return file
+    for share, digest in shares.items():
+        open_sealed(share, "state", digest).close()
+    return _open_with_shares(path)
+
+
+def share_paths(path: Path, ranks: int) -> list[Path]:
+    """Return the paths of the files of a checkpoint of which each rank has written one."""
+    name = path.name.partition(".")[0].replace("checkpoint", "state")
+    return [path.with_name(f"{name}.{rank + 1}of{ranks}.h5") for rank in range(ranks)]
+
+
+def _shares(path: Path, file: h5py.File) -> dict[Path, str]:
+    """Return the files with the rows of a checkpoint, and their digests; none if it has them."""
+    with reading(path):
+        digests = json.loads(attributes(file).get(SHARES, "[]"))
+    return dict(zip(share_paths(path, len(digests)), digests, strict=True))
+
+
+def _open_with_shares(path: Path) -> h5py.File:
+    """Open a checkpoint in a way in which HDF5 finds the files beside it."""
+    with reading(path):
+        return h5py.File(path, "r", locking=False)
+
+
+def _open_state(path: Path) -> h5py.File:
+    """Open a checkpoint that has been checked before; a share that has gone would read as NaN."""
+    file = open_hdf5(path)
+    shares = _shares(path, file)
+    if not shares:
+        return file
+    file.close()
+    for share in shares:
+        check_regular_file(share)
+    return _open_with_shares(path)
 
 
 def verify(path: str | Path) -> None:
@@ -125,7 +168,7 @@ class Checkpoint:
         FileError
             The file is gone or damaged, or has no such field.
         """
-        with reading(self.path), open_hdf5(self.path) as file:
+        with reading(self.path), _open_state(self.path) as file:
             if name not in file:
                 raise FileError(f"{self.path}: a part of the state is missing: {name}")
             return _read_rows(file[name], index)

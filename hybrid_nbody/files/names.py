@@ -15,6 +15,9 @@ TRAJECTORY_FILE = "trajectory.h5"
 CHECKPOINT_FILES = "checkpoint-*.h5"
 """Pattern of the names of checkpoints there; the star stands for the number of the step."""
 
+STATE_FILES = "state-*.h5"
+"""Pattern of the names of the files in which ranks have written their shares of checkpoints."""
+
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Marks at the start of UTF-16 text, in which zero bytes do not mean binary data."""
 

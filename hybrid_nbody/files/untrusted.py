@@ -1,6 +1,7 @@
 """Files that somebody else made: they may neither lead into other files nor fill the memory."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,19 @@ SMALL = 256 << 20
 """Bytes up to which data may unpack to any multiple of its size."""
 
 
-def check_own_data(file: h5py.Group, path: str | Path) -> None:
-    """Check that all data sets of a file lie in this file.
+def check_own_data(
+    file: h5py.Group, path: str | Path, parts: Collection[str] = frozenset()
+) -> None:
+    """Check that all data sets of a file lie in this file, or in `parts` of it.
+
+    Parameters
+    ----------
+    file : h5py.Group
+        An open file, or a group of one.
+    path : str or Path
+        Its name in the message.
+    parts : collection of str
+        Names of files beside it of which virtual data sets may be made.
 
     Raises
     ------
@@ -36,7 +48,7 @@ def check_own_data(file: h5py.Group, path: str | Path) -> None:
         file.visititems_links(visit_link)
     except SystemError as error:  # what h5py makes of damaged tables here
         raise OSError(f"the links in it cannot be followed ({error.__context__})") from error
-    found = next(iter(links), None) or file.visititems(_elsewhere)
+    found = next(iter(links), None) or file.visititems(partial(_elsewhere, parts=parts))
     if found:
         raise FileError(
             f"{path}: {' '.join(found)}, which is not read for safety; copy the data into one file"
@@ -60,10 +72,14 @@ def check_own_items(file: h5py.File, path: str | Path, names: Sequence[str]) -> 
             raise FileError(f"{path}: {name} lies in another file, which is not read for safety")
 
 
-def _elsewhere(name: str, item: Any) -> tuple[str, str] | None:
+def _elsewhere(
+    name: str, item: Any, parts: Collection[str] = frozenset()
+) -> tuple[str, str] | None:
     """Return the name of a data set whose data is not in its file, and where they are."""
     if isinstance(item, h5py.Dataset) and item.is_virtual:
-        return name, "is virtual, made of data sets of other files"
+        sources = {source.file_name for source in item.virtual_sources()}
+        if not sources <= set(parts):
+            return name, "is virtual, made of data sets of other files"
     if isinstance(item, h5py.Dataset) and item.external:
         return name, f"keeps its data in another file, {item.external[0][0]}"
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.atomic import file_errors, write_whole
 from hybrid_nbody.files.checkpoint import checkpoints
-from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
+from hybrid_nbody.files.names import CHECKPOINT_FILES, STATE_FILES, TRAJECTORY_FILE
 from hybrid_nbody.files.parts import PARTS_FOLDER
 
 CONFIG = "config.yaml"
@@ -28,6 +28,7 @@ def files_of_a_run(folder: Path) -> list[Path]:
         *(folder / PARTS_FOLDER).glob("*.h5*"),
         *checkpoints(folder),
         *folder.glob(f"{CHECKPOINT_FILES}.part"),
+        *folder.glob(f"{STATE_FILES}*"),
     ]
     if not data:
         return []

@@ -28,7 +28,6 @@ from hybrid_nbody.files.parts import (
     parts_folder,
     parts_in,
     paths_of,
-    share_of,
 )
 from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
@@ -37,17 +36,15 @@ from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part
 from hybrid_nbody.output.part_writer import PartWriter
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
+from hybrid_nbody.output.sharing import is_shared, own_share
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import redistribute, slabs
+from hybrid_nbody.parallel.rows import slabs
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 NAME = TRAJECTORY_FILE
 
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
-
-SHARED_BYTES = 32 << 20
-"""Bytes of a frame from which every rank writes a share of it, past the root."""
 
 SLOW_DISK = (
     "the disk does not keep up with the output: the run waits for it; write fewer frames, or to a "
@@ -194,8 +191,7 @@ class Trajectory:
             return
         self._last_frame = model.step
         fields = fields_of(model, *FRAME_ROLES)
-        total = sum(field.total_bytes for field in fields)
-        if self.communicator.size > 1 and total >= SHARED_BYTES:
+        if is_shared(fields, self.communicator):
             self._share_frame(model, fields)
             return
         values = {field.name: self._gathered(field) for field in fields}
@@ -203,16 +199,11 @@ class Trajectory:
 
     def _share_frame(self, model: Model, fields: Sequence[Field]) -> None:
         """Let every rank write a share of the rows of a frame."""
-        rank = self.communicator.rank
-        size = self.communicator.size
         entries = self.communicator.on_root(lambda: self._shared_entries(model))
-        rows = {
-            field.name: redistribute(field, share_of(field.shape[0], rank, size), self.communicator)
-            for field in fields
-        }
+        rows = {field.name: own_share(field, self.communicator) for field in fields}
         variables = variables_of(model)
         contents = contents_of([{**_clock(model), **rows}], [], variables)
-        path = paths_of(self.path, entries)[rank]
+        path = paths_of(self.path, entries)[self.communicator.rank]
         self.communicator.together(
             lambda: self._pieces.add(path, entries.first, contents, variables)
         )

@@ -21,7 +21,7 @@ from hybrid_nbody.files.checkpoint import (
     verify,
 )
 from hybrid_nbody.files.hdf5 import attributes
-from hybrid_nbody.output import checkpoint, hdf5, sealing
+from hybrid_nbody.output import checkpoint, hdf5, sealing, sharing
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.parallel.partition import Partition
@@ -60,10 +60,12 @@ def three(tmp_path, alone):
 @pytest.mark.mpi
 @pytest.mark.parametrize("number", [1, 2, 3, 50])
 @pytest.mark.parametrize("slab_bytes", [1, 100, 4 << 20])
+@pytest.mark.parametrize("shared_bytes", [0, 1 << 20])
 def test_any_number_of_ranks_reads_what_any_number_wrote(
-    communicator, shared_tmp_path, monkeypatch, number, slab_bytes
+    communicator, shared_tmp_path, monkeypatch, number, slab_bytes, shared_bytes
 ):
     monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", shared_bytes)
     model = RowsModel(number, communicator).at(42)
     assert save(shared_tmp_path, model) == shared_tmp_path / "checkpoint-0000000042.h5"
     communicator.barrier()
@@ -76,6 +78,10 @@ def test_any_number_of_ranks_reads_what_any_number_wrote(
         for name in SAVED:
             rows = np.concatenate([saved.rows(name, share) for share in shares])
             assert same_bits(rows, whole[name]), name
+    mixed = np.random.default_rng(number).permutation(number)
+    assert same_bits(saved.rows("bodies/position", mixed), whole["bodies/position"][mixed])
+    with h5py.File(saved.path, "r", locking=False) as file:
+        assert same_bits(file["bodies/velocity"][:], whole["bodies/velocity"])
 
 
 @pytest.mark.mpi

@@ -15,8 +15,7 @@ from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.files.hdf5 import attributes
 from hybrid_nbody.files.run import DamageWarning, open_run
-from hybrid_nbody.output import part_writer
-from hybrid_nbody.output import trajectory as trajectories
+from hybrid_nbody.output import part_writer, sharing
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
@@ -38,7 +37,7 @@ def test_rows_of_any_number_of_ranks_are_written(
     communicator, shared_tmp_path, monkeypatch, number, slab_bytes, shared_bytes
 ):
     monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", slab_bytes)
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", shared_bytes)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", shared_bytes)
     trajectory = start(shared_tmp_path, RowsModel(number, communicator), [0, 2, 3])
     trajectory.close()
     communicator.barrier()
@@ -47,7 +46,7 @@ def test_rows_of_any_number_of_ranks_are_written(
 
 @pytest.mark.mpi
 def test_frames_that_ranks_share_are_read_in_any_part(communicator, shared_tmp_path, monkeypatch):
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
     trajectory = start(shared_tmp_path, RowsModel(11, communicator), [0, 1, 4])
     trajectory.flush()
     communicator.barrier()
@@ -69,15 +68,15 @@ def test_frames_that_ranks_share_are_read_in_any_part(communicator, shared_tmp_p
 
 @pytest.mark.mpi
 def test_frames_that_ranks_share_are_cut_and_continued(communicator, shared_tmp_path, monkeypatch):
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
     model = RowsModel(5, communicator)
     start(shared_tmp_path, model, [0, 2, 4, 6, 8]).close()
     communicator.barrier()
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", 1 << 30)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 1 << 30)
     trajectory = Trajectory(shared_tmp_path / NAME, communicator)
     trajectory.reopen(model.at(4), {})
     write(trajectory, model, [5, 6])
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
     write(trajectory, model, [7])
     trajectory.close()
     communicator.barrier()
@@ -89,7 +88,7 @@ def test_frames_that_ranks_share_are_cut_and_continued(communicator, shared_tmp_
 def test_a_shared_frame_that_lacks_a_piece_is_not_there_yet(
     communicator, shared_tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(trajectories, "SHARED_BYTES", 0)
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
     start(shared_tmp_path, RowsModel(5, communicator), [0, 1]).close()
     communicator.barrier()
     if communicator.is_root and communicator.size > 1:
