@@ -1,11 +1,15 @@
 """The caches of compiled kernels: folders of Numba and of CuPy."""
 
 import atexit
+import hashlib
 import os
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+COMPILED = ("backends", "fluid", "nbody")
+"""Folders of this package with compiled functions, or with constants of them."""
 
 cache_faults: list[str] = []
 """What is wrong with the caches of compiled kernels, to be told once a run."""
@@ -32,6 +36,24 @@ def replace_unwritable_cache(variable: str, folder: str | Path) -> None:
         own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         os.environ[variable] = own
+
+
+def digest_of_kernels(package: Path = Path(__file__).parents[1]) -> str:
+    """Return a digest of the sources of all compiled functions, in 16 hexadecimal digits.
+
+    Numba compiles a function again if its own file has changed, but not if one of those that are
+    linked into it has, or a constant of another module.
+
+    Parameters
+    ----------
+    package : Path
+        The folder of this package.
+    """
+    digest = hashlib.sha256()
+    for folder in COMPILED:
+        for path in sorted((package / folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def cupy_cache() -> str:

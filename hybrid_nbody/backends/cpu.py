@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.backends.caches import replace_unwritable_cache
+from hybrid_nbody.backends.caches import digest_of_kernels, replace_unwritable_cache
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.memory import available_memory
 
@@ -126,7 +126,8 @@ def prepare_numba(threads: int) -> None:
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")
     os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     if "NUMBA_CACHE_DIR" not in os.environ:
-        os.environ["NUMBA_CACHE_DIR"] = str(node_local_cache())
+        folder = node_local_cache() / f"numba-{digest_of_kernels()}"
+        os.environ["NUMBA_CACHE_DIR"] = str(folder)
     replace_unwritable_cache("NUMBA_CACHE_DIR", os.environ["NUMBA_CACHE_DIR"])
     if "NUMBA_CPU_FEATURES" not in os.environ:
         os.environ["NUMBA_CPU_FEATURES"] = features_with_widest_vectors()

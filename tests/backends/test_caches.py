@@ -27,6 +27,16 @@ def one_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cuda", cupy.cuda)
 
 
+def test_a_change_of_any_kernel_makes_another_cache(tmp_path):
+    path = tmp_path / "fluid" / "kernels" / "cpu" / "sweep.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("a = 1")
+    before = caches.digest_of_kernels(tmp_path)
+    assert caches.digest_of_kernels(tmp_path) == before
+    path.write_text("a = 2")
+    assert caches.digest_of_kernels(tmp_path) != before
+
+
 def test_a_cache_of_cupy_that_cannot_be_written_is_told_and_replaced(
     one_gpu, faults, tmp_path, monkeypatch
 ):
