@@ -49,7 +49,8 @@ LONG_FILES = (
     "test_fluid_runs.py",
     "test_runs.py",
     "benchmarks/fluid/test_fluid.py",
-    "run_scripts/test_slurm.py",
+    "test_killed_rank.py",
+    "output/test_campaigns.py",
     "fluid/kernels/test_cpu_code.py",
     "nbody/kernels/test_cpu_code.py",
     "fluid/solvers/test_multigrid.py",
@@ -61,8 +62,7 @@ LONG_FILES = (
     "fluid/kernels/test_cpu.py",
     "nbody/kernels/test_machine_code.py",
     "cli/test_main.py",
-    "test_harness.py",
-    "test_killed_rank.py",
+    "run_scripts/test_slurm.py",
     "run_scripts/test_mpirun.py",
 )
 """Files that take longest, and those that compile most. A worker gets the next file in this order
