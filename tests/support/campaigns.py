@@ -7,6 +7,8 @@ import contextlib
 import io
 import random
 import shutil
+import subprocess
+import sys
 import time
 import warnings
 from collections import Counter
@@ -201,6 +203,45 @@ def assert_same(found: dict, expected: dict) -> None:
     assert found.keys() == expected.keys()
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def kill_campaign(run: Undisturbed, folder: Path, kills: int, seed: int) -> Counter:
+    """Kill real runs at moments by chance, check what they leave, and resume them.
+
+    Returns
+    -------
+    Counter
+        How many runs were killed before their first part, later, and after their end.
+    """
+    chance = random.Random(seed)
+    found: Counter = Counter()
+    for number in range(kills):
+        killed_run = folder / f"killed-{number}"
+        words = [*SETTINGS, f"output.directory={killed_run}"]
+        command = [sys.executable, "-m", "hybrid_nbody", str(run.job)]
+        with subprocess.Popen(
+            [*command, *(f"--set={word}" for word in words)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            wait_for(killed_run / "config.yaml", process)
+            time.sleep(chance.random() * KILL_WITHIN)
+            process.kill()
+        if killed_run.exists():
+            found["killed", check_state(killed_run, run, None)] += 1
+            found["resumed", check_resumed(killed_run, run)] += 1
+            shutil.rmtree(killed_run)
+    return found
+
+
+KILL_WITHIN = 0.4
+"""Seconds after the first step within which a run is killed; a run takes about half of them."""
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    """Return once a file is there, or the process has ended."""
+    while not path.exists() and process.poll() is None:
+        time.sleep(0.001)
 
 
 # ---- Damage --------------------------------------------------------------------------------------
