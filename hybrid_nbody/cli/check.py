@@ -7,6 +7,7 @@ from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
 from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
+from hybrid_nbody.output.disk import writing_speed
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.progress import duration
@@ -21,9 +22,12 @@ TRAJECTORY_BYTES = 45_000
 CHECKPOINT_BYTES = 6_600
 """The same, of a checkpoint."""
 
+WORTH_MEASURING = 1e9
+"""Bytes from which it is worth a moment to measure how fast the disk takes them."""
+
 
 def check(path: str | Path, overrides: Sequence[str], communicator: Communicator) -> str:
-    """Return what a configuration would do on these ranks; writes nothing.
+    """Return what a configuration would do on these ranks; writes nothing that stays.
 
     Raises
     ------
@@ -111,10 +115,25 @@ def _output(
     folder = Path(output.directory)
     files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
     found = [("output", f"{folder}: {files}")]
+    saved = _event_count(output.checkpoint, config.time) or 1
+    found += _writing(folder, trajectory + saved * plan.checkpoint_bytes)
     if directory.files_of_a_run(folder):
         resume = "resume it, or " if checkpoint.checkpoints(folder) else ""
         found.append(("note", f"{folder} holds a run already: {resume}run with --overwrite"))
     return found
+
+
+def _writing(folder: Path, written: float) -> list[tuple[str, str]]:
+    """Return how long the disk takes for what a run writes, unless that is little."""
+    if written < WORTH_MEASURING:
+        return []
+    speed = writing_speed(directory.existing_part(folder))
+    if speed is None:
+        return []
+    size = readable_size(written, digits=3)
+    rate = readable_size(speed, digits=3)
+    seconds = duration(written / speed)
+    return [("writing", f"{size} with all checkpoints, {seconds} at the {rate}/s of this disk")]
 
 
 def _trajectory_bytes(

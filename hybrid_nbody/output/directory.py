@@ -45,7 +45,7 @@ def check(folder: Path, overwrite: bool) -> None:
         It holds a run and `overwrite` is not set, is not a directory, or cannot be written.
     """
     with _refusal(folder, "used"):
-        existing = _existing_part(folder)
+        existing = existing_part(folder)
         if not existing.is_dir():
             raise InputError(f"output.directory: {existing} is a file, not a directory")
         _check_contents(folder, overwrite)
@@ -65,7 +65,7 @@ def _refusal(folder: Path, doing: str) -> Iterator[None]:
         raise InputError(f"output.directory: {folder} cannot be {doing}: {reason}") from error
 
 
-def _existing_part(folder: Path) -> Path:
+def existing_part(folder: Path) -> Path:
     """Return the deepest part of a path that exists, as the user wrote it if possible."""
     absolute = folder.absolute()
     existing = next(path for path in (absolute, *absolute.parents) if path.exists())

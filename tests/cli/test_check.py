@@ -7,8 +7,10 @@ from support.ranks import alone
 from support.runs import run
 
 from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.cli import check as check_command
 from hybrid_nbody.cli.check import check
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.output.disk import writing_speed
 
 __all__ = ["alone"]
 
@@ -96,6 +98,27 @@ def test_the_size_is_that_of_the_files(tmp_path, monkeypatch, alone):
             r"about (.*) (kB|MB)$", check("x.yaml", overrides, alone), re.MULTILINE
         ).groups()
         assert float(number) * {"kB": 1e3, "MB": 1e6}[unit] == pytest.approx(written, rel=0.02)
+
+
+def test_a_run_that_writes_much_is_told_how_long_the_disk_takes(tmp_path, monkeypatch, alone):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(check_command, "writing_speed", lambda folder: 250e6)
+    (tmp_path / "x.yaml").write_text(
+        "model: nbody\nbodies: {kind: plummer, n: 100000}\ntime: {dt: 1e-3, steps: 1000}\n"
+        "compute: {backend: cpu, threads: 1}\n"
+        "output: {checkpoint: {every_steps: 100}, trajectory: {every_steps: 2}}\n"
+    )
+    text = check("x.yaml", [], alone)
+    assert (
+        "\n  writing      2.48 GB with all checkpoints, 10 s at the 250 MB/s of this disk" in text
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.yaml"]
+
+
+def test_the_speed_of_a_disk_leaves_nothing(tmp_path):
+    assert writing_speed(tmp_path) > 1e5
+    assert writing_speed(tmp_path / "gone") is None
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
