@@ -8,9 +8,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-COMPILED = ("backends", "fluid", "nbody")
-"""Folders of this package with compiled functions, or with constants of them."""
-
 cache_faults: list[str] = []
 """What is wrong with the caches of compiled kernels, to be told once a run."""
 
@@ -49,9 +46,10 @@ def digest_of_kernels(package: Path = Path(__file__).parents[1]) -> str:
     package : Path
         The folder of this package.
     """
+    models = [kernels.parent for kernels in package.glob("*/kernels")]
     digest = hashlib.sha256()
-    for folder in COMPILED:
-        for path in sorted((package / folder).rglob("*.py")):
+    for folder in sorted([package / "backends", *models]):
+        for path in sorted(folder.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
