@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -15,22 +17,54 @@ SEAL_BYTES = 512
 READ_BYTES = 4 << 20
 """Bytes read at a time."""
 
-LINE = re.compile(rb"hybrid_nbody \w+, sha256 ([0-9a-f]{64})\n\0*")
+BLOCK_BYTES = 16 << 20
+"""Bytes of a block of a long file; threads compute the digests of several at a time."""
+
+THREADS = 4
+"""Threads that compute the digest of a file."""
+
+WHOLE = "sha256"
+"""Name of the SHA-256 digest of all bytes in one go: that of a file of one block or less."""
+
+IN_BLOCKS = "sha256-16MiB"
+"""Name of the SHA-256 digest of the SHA-256 digests of the blocks of a file."""
+
+LINE = re.compile(rb"hybrid_nbody \w+, (sha256|sha256-16MiB) ([0-9a-f]{64})\n\0*")
 
 
-def seal_block(kind: str, digest: str) -> bytes:
+def seal_block(path: Path, kind: str, digest: str) -> bytes:
     """Return the first bytes of a sealed file: a line of text, then zeros."""
-    return f"hybrid_nbody {kind}, sha256 {digest}\n".encode().ljust(SEAL_BYTES, b"\0")
+    line = f"hybrid_nbody {kind}, {algorithm_for(path)} {digest}\n"
+    return line.encode().ljust(SEAL_BYTES, b"\0")
 
 
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 digest of every byte after the seal, in hexadecimal digits."""
+def algorithm_for(path: Path) -> str:
+    """Return the name of the digest that a file is sealed with."""
+    return WHOLE if path.stat().st_size <= SEAL_BYTES + BLOCK_BYTES else IN_BLOCKS
+
+
+def digest_of(path: Path, algorithm: str) -> str:
+    """Return the digest of every byte after the seal, in hexadecimal digits."""
+    if algorithm == WHOLE:
+        return _digest_between(path, SEAL_BYTES, path.stat().st_size).hex()
+    starts = range(SEAL_BYTES, path.stat().st_size, BLOCK_BYTES)
+    with ThreadPoolExecutor(THREADS) as threads:
+        digests = list(threads.map(partial(_digest_of_block, path), starts))
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _digest_of_block(path: Path, start: int) -> bytes:
+    return _digest_between(path, start, start + BLOCK_BYTES)
+
+
+def _digest_between(path: Path, start: int, stop: int) -> bytes:
+    """Return the SHA-256 digest of the bytes from `start` to `stop`, or to the end of the file."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        file.seek(SEAL_BYTES)
-        while piece := file.read(READ_BYTES):
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        while piece := file.read(min(READ_BYTES, stop - file.tell())):
             digest.update(piece)
-    return digest.hexdigest()
+    return digest.digest()
 
 
 def stated_digest(path: Path, kind: str) -> str:
@@ -43,12 +77,16 @@ def stated_digest(path: Path, kind: str) -> str:
     OSError
         It cannot be read.
     """
-    with open(path, "rb") as file:
-        head = file.read(SEAL_BYTES)
+    return _stated(path, kind)[1]
+
+
+def _stated(path: Path, kind: str) -> tuple[str, str]:
+    """Return the algorithm and the digest that the seal of a file states."""
+    head = first_bytes(path, SEAL_BYTES)
     if not is_sealed(head, kind):
         raise FileError(f"{path}: not a {kind} of hybrid_nbody, or its beginning is damaged")
     found = LINE.fullmatch(head)
-    return found[1].decode() if found else ""
+    return (found[1].decode(), found[2].decode()) if found else (WHOLE, "")
 
 
 def check_seal(path: Path, kind: str) -> str:
@@ -63,8 +101,8 @@ def check_seal(path: Path, kind: str) -> str:
     OSError
         It cannot be read.
     """
-    stated = stated_digest(path, kind)
-    if digest_of(path) != stated:
+    algorithm, stated = _stated(path, kind)
+    if digest_of(path, algorithm) != stated:
         raise FileError(f"{path}: damaged: its contents do not match its digest")
     return stated
 
@@ -102,4 +140,5 @@ def first_bytes(path: Path, number: int) -> bytes:
 
 def is_sealed(head: bytes, kind: str) -> bool:
     """Return whether a file that starts with `head` has a seal of a kind, even a damaged one."""
-    return head.startswith(f"hybrid_nbody {kind}, sha256 ".encode())
+    beginnings = [f"hybrid_nbody {kind}, {name} ".encode() for name in (WHOLE, IN_BLOCKS)]
+    return head.startswith(tuple(beginnings))

@@ -14,10 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.files.atomic import file_errors
-from hybrid_nbody.files.seals import SEAL_BYTES, digest_of, seal_block
-
-LARGE_BYTES = 16 << 20
-"""Bytes from which the digest of a file is computed while the file is synced."""
+from hybrid_nbody.files.seals import SEAL_BYTES, WHOLE, algorithm_for, digest_of, seal_block
 
 
 @dataclass(frozen=True)
@@ -86,9 +83,8 @@ def write_sealed(
                 _write_at(file, offset, piece)
             for name, offset in offsets.items():
                 _write_pieces(file, offset, data[name].pieces)
-            large = tables.size >= LARGE_BYTES
-            digest = _digest_beside_sync(file, partial) if large else digest_of(partial)
-            _write_at(file, 0, seal_block(kind, digest))
+            digest = _digest_beside_sync(file, partial)
+            _write_at(file, 0, seal_block(partial, kind, digest))
             os.fsync(file.fileno())
         if check:
             check(partial)
@@ -97,10 +93,13 @@ def write_sealed(
     return digest
 
 
-def _digest_beside_sync(file: io.FileIO, partial: Path) -> str:
-    """Return the digest of a file, and bring the file to the disk meanwhile: both take long."""
+def _digest_beside_sync(file: io.FileIO, path: Path) -> str:
+    """Return the digest of a file; a long one is brought to the disk meanwhile."""
+    algorithm = algorithm_for(path)
+    if algorithm == WHOLE:
+        return digest_of(path, algorithm)
     with ThreadPoolExecutor(1) as beside:
-        digest = beside.submit(digest_of, partial)
+        digest = beside.submit(digest_of, path, algorithm)
         os.fsync(file.fileno())
         return digest.result()
 
