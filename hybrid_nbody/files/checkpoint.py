@@ -134,6 +134,19 @@ def verify(path: str | Path) -> None:
     open_checkpoint(path).close()
 
 
+def check_readable(path: Path) -> None:
+    """Check that HDF5 can open a checkpoint whose digest has been computed just now.
+
+    Raises
+    ------
+    FileError
+        It cannot, or a share is missing.
+    """
+    with _open_state(path) as file, reading(path):
+        check_kind(file, path, CHECKPOINT)
+        _number_of_rows(file)
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint that was whole when it was opened.

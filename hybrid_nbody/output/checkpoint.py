@@ -1,35 +1,43 @@
 """Writing checkpoints: the complete state in global order, sealed by a digest."""
 
+import dataclasses
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import h5py
-from numpy.typing import NDArray
 
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.checkpoint import (
     SHARES,
+    check_readable,
     checkpoint_path,
     checkpoints,
     share_paths,
-    verify,
 )
+from hybrid_nbody.files.memory import available_memory
 from hybrid_nbody.files.names import CHECKPOINT, STATE_FILES
 from hybrid_nbody.files.parts import share_of
+from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
-from hybrid_nbody.output.sharing import is_shared, own_share
+from hybrid_nbody.output.sharing import OtherRanks, all_on_root, is_shared, own_share
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import slabs
+from hybrid_nbody.parallel.rows import Rows, slabs
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
 """Roles of the fields that together are the complete state."""
+
+
+COPIED_SHARE = 0.5
+"""Part of the memory available that the copy of a state may take."""
+
+Write = Callable[[], None]
+"""Writes what a rank owes of a checkpoint, without MPI: in any thread, at any time later."""
 
 
 @dataclass(frozen=True)
@@ -46,73 +54,108 @@ class CheckpointWriter:
         Number of checkpoints that are kept, at least 1.
     communicator : Communicator
         Every rank calls together.
+    others : OtherRanks
+        Waits for the files of other ranks.
     """
 
     folder: Path
     header: Mapping[str, object]
     keep: int
     communicator: Communicator
+    others: OtherRanks = dataclasses.field(default_factory=OtherRanks)
 
-    def save(self, model: Model) -> Path:
-        """Write a checkpoint, verify it, put it in place, then remove all but the newest `keep`.
+    def has_space_for_copy(self, model: Model) -> bool:
+        """Return whether a state may be copied: on every rank, whether it may on the root."""
+        size = sum(field.total_bytes for field in fields_of(model, *SAVED_ROLES))
+        return self.communicator.on_root(lambda: size <= COPIED_SHARE * available_memory())
 
-        Of a small state the root holds one slab of another rank's rows at a time; of a large one
-        each rank writes a share, and copies that.
+    def copy(self, model: Model) -> Write:
+        """Return a function that writes a checkpoint of the state as it is now.
 
-        Returns
-        -------
-        Path
-            The checkpoint.
+        Of a small state the root holds the copy; of a large one each rank holds a share. The
+        function writes a checkpoint, reads it back, puts it in place, and then removes all but the
+        newest `keep`.
 
         Raises
         ------
         FileError
-            On the root, if writing or reading back failed; earlier checkpoints are untouched.
+            By the function, if writing or reading back failed; earlier checkpoints are untouched.
         """
-        path = checkpoint_path(self.folder, model.step)
         fields = fields_of(model, *SAVED_ROLES)
-        attributes = self._attributes(model)
         if is_shared(fields, self.communicator):
-            self._save_shares(path, fields, attributes)
-        else:
-            self._save_by_root(path, fields, attributes)
-        if self.communicator.is_root:
-            self._remove_old(path)
-        return path
+            return self._copy_of_shares(model, fields)
+        data = {field.name: raw_data(all_on_root(field, self.communicator)) for field in fields}
+        if not self.communicator.is_root:
+            return _write_nothing
+        return partial(self._write, model.step, data, self._description(model, fields))
 
-    def _save_by_root(
-        self, path: Path, fields: Sequence[Field], attributes: Mapping[str, object]
-    ) -> None:
-        """Write a checkpoint whose rows the other ranks send to the root."""
-        pieces = {field.name: self._pieces(field) for field in fields}
-        if self.communicator.is_root:
-            data = {field.name: _data(field, pieces[field.name]) for field in fields}
-            write_sealed(path, "checkpoint", data, partial(_describe, fields, attributes), verify)
-            return
-        for field in fields:
-            deque(pieces[field.name], maxlen=0)  # sends them
+    def save(self, model: Model) -> Path:
+        """Write a checkpoint now, and return its path; of a small state nothing is copied.
 
-    def _save_shares(
-        self, path: Path, fields: Sequence[Field], attributes: Mapping[str, object]
-    ) -> None:
-        """Write a checkpoint of which each rank writes a share of the rows, and the root the rest.
-
-        It is there once the root's file has its name.
+        Raises
+        ------
+        FileError
+            On every rank, if writing or reading back failed on any.
         """
-        own = share_paths(path, self.communicator.size)[self.communicator.rank]
-        data = {field.name: raw_data(own_share(field, self.communicator)) for field in fields}
-        describe = partial(_describe, fields, attributes)
-        digests = self.communicator.gather(write_sealed(own, "state", data, describe))
-        if self.communicator.is_root:
-            all_of_it = dict(attributes) | {SHARES: json.dumps(digests)}
-            write_sealed(
-                path, "checkpoint", {}, partial(_describe_shared, path, fields, all_of_it), verify
-            )
+        fields = fields_of(model, *SAVED_ROLES)
+        if is_shared(fields, self.communicator):
+            self.communicator.together(self.copy(model))
+        else:
+            self.communicator.together(partial(self._save_by_root, model, fields))
+        return checkpoint_path(self.folder, model.step)
 
-    def _pieces(self, field: Field) -> Iterator[NDArray[Any]]:
-        """Yield on the root the rows of a field, in pieces; every rank runs it to its end."""
-        for _, rows in slabs(field, self.communicator):
-            yield rows
+    def _save_by_root(self, model: Model, fields: Sequence[Field]) -> None:
+        """Write a checkpoint whose rows the other ranks send to the root, a slab at a time."""
+        pieces = {field.name: _rows(slabs(field, self.communicator)) for field in fields}
+        if self.communicator.is_root:
+            data = {
+                field.name: RawData(field.shape, field.dtype, pieces[field.name])
+                for field in fields
+            }
+            self._write(model.step, data, self._description(model, fields))
+            return
+        for rows in pieces.values():
+            deque(rows, maxlen=0)  # sends them
+
+    def _copy_of_shares(self, model: Model, fields: Sequence[Field]) -> Write:
+        """Return a function that writes this rank's share, and on the root what names them all."""
+        paths = share_paths(checkpoint_path(self.folder, model.step), self.communicator.size)
+        own = paths[self.communicator.rank]
+        # One that a killed run has left must not be taken for that of this run.
+        self.communicator.together(partial(_remove, own))
+        data = {field.name: raw_data(own_share(field, self.communicator)) for field in fields}
+        describe = self._description(model, fields)
+        if self.communicator.is_root:
+            attributes = self._attributes(model)
+            return partial(self._write_shared, model.step, fields, data, attributes)
+        return partial(_write_share, own, data, describe)
+
+    def _write_shared(
+        self,
+        step: int,
+        fields: Sequence[Field],
+        data: Mapping[str, RawData],
+        attributes: Mapping[str, object],
+    ) -> None:
+        """Write the root's share, and once all are there, the checkpoint, which is then whole."""
+        path = checkpoint_path(self.folder, step)
+        paths = share_paths(path, self.communicator.size)
+        _write_share(paths[0], data, partial(_describe, fields, attributes))
+        self.others.wait_for(paths)
+        digests = [stated_digest(share, "state") for share in paths]
+        all_of_it = dict(attributes) | {SHARES: json.dumps(digests)}
+        self._write(step, {}, partial(_describe_shared, path, fields, all_of_it))
+
+    def _write(
+        self, step: int, data: Mapping[str, RawData], describe: Callable[[h5py.File], None]
+    ) -> None:
+        """Write a checkpoint, and remove the oldest."""
+        path = checkpoint_path(self.folder, step)
+        write_sealed(path, "checkpoint", data, describe, check_readable)
+        self._remove_old(path)
+
+    def _description(self, model: Model, fields: Sequence[Field]) -> Callable[[h5py.File], None]:
+        return partial(_describe, fields, self._attributes(model))
 
     def _attributes(self, model: Model) -> dict[str, object]:
         state = {"scalars": json.dumps(model.scalars()), "step": model.step, "time": model.time}
@@ -122,11 +165,11 @@ class CheckpointWriter:
         """Remove all but the newest checkpoints up to `newest`; later, damaged ones stay."""
         written = [path for path in checkpoints(self.folder) if path <= newest]
         for path in written[self.keep :]:
-            with file_errors(path, "removing"):
-                path.unlink(missing_ok=True)
+            _remove(path)
         for share in self.folder.glob(STATE_FILES):
             main = share.name.partition(".")[0].replace("state", "checkpoint")
-            if not (self.folder / f"{main}.h5").exists():
+            whole = self.folder / f"{main}.h5"
+            if whole < newest and not whole.exists():  # of a later one shares may come first
                 share.unlink(missing_ok=True)
 
 
@@ -146,8 +189,24 @@ def _describe_shared(
     _describe(fields, attributes, file)
 
 
-def _data(field: Field, pieces: Iterator[NDArray[Any]]) -> RawData:
-    return RawData(field.shape, field.dtype, pieces)
+def _write_share(
+    path: Path, data: Mapping[str, RawData], describe: Callable[[h5py.File], None]
+) -> None:
+    write_sealed(path, "state", data, describe)
+
+
+def _remove(path: Path) -> None:
+    with file_errors(path, "removing"):
+        path.unlink(missing_ok=True)
+
+
+def _write_nothing() -> None:
+    """Do what a rank has to do for a checkpoint that the root writes."""
+
+
+def _rows(pieces: Iterator[tuple[int, Rows]]) -> Iterator[Rows]:
+    for _, rows in pieces:
+        yield rows
 
 
 def _describe(fields: Sequence[Field], attributes: Mapping[str, object], file: h5py.File) -> None:

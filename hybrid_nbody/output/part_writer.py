@@ -17,15 +17,14 @@ from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output.listing import write_listing
 from hybrid_nbody.output.part import Values, contents_of, merged, read_contents, write_part
 from hybrid_nbody.output.sealing import remove_files
+from hybrid_nbody.output.sharing import OtherRanks
+from hybrid_nbody.output.waits import DiskWaits
 
 PAUSE = 0.5
 """Least seconds between two parts: what comes sooner waits, and shares a part."""
 
 EVENT_SECONDS = 0.02
 """Seconds within which a step's diagnostics and frame follow each other."""
-
-POLL_SECONDS = 0.005
-"""Seconds between two looks at whether other ranks have written their rows."""
 
 PART_BYTES = 64 << 20
 """Bytes that are written without that pause; a part of that size is not merged any more."""
@@ -70,6 +69,10 @@ def bytes_of(values: Values) -> int:
     return sum(value.nbytes for value in values.values())
 
 
+Action = Callable[[], None]
+"""What is to be done once all before it is on the disk and listed."""
+
+
 @dataclass(frozen=True)
 class SharedFrame:
     """A frame that all ranks write, each its rows.
@@ -95,8 +98,10 @@ class PartWriter:
         ``trajectory.h5``.
     listing : Listing
         What there is so far.
-    on_wait : callable
-        Called the first time that the run has to wait for the disk.
+    others : OtherRanks
+        Waits for the files of other ranks.
+    waits : DiskWaits
+        How long the run has waited for the disk.
 
     Attributes
     ----------
@@ -104,16 +109,17 @@ class PartWriter:
         What has been written.
     """
 
-    def __init__(self, path: Path, listing: Listing, on_wait: Callable[[], None]):
+    def __init__(self, path: Path, listing: Listing, others: OtherRanks, waits: DiskWaits):
         self.path = path
         self.listing = listing
-        self._on_wait = on_wait
+        self._others = others
+        self._waits = waits
         self._changed = threading.Condition()
-        self._queue: deque[Batch | SharedFrame] = deque()
+        self._queue: deque[Batch | SharedFrame | Action] = deque()
         self._next_entry = listing.next_entry
+        self._actions = 0
         self._urgent = False
         self._closing = False
-        self._waited = False
         self._error: Exception | None = None
         self._listed = listing
         self._sealed_at = -PAUSE
@@ -134,8 +140,7 @@ class PartWriter:
         size = bytes_of(values)
         with self._changed:
             if not self._has_space(size):
-                self._tell_of_waiting()
-                self._changed.wait_for(lambda: self._has_space(size))
+                self._wait_until(lambda: self._has_space(size))
             self._check()
             self._last_batch().add(values, is_frame)
             self._next_entry += 1
@@ -166,8 +171,29 @@ class PartWriter:
             self._changed.notify_all()
             return entries
 
+    def then(self, action: Action) -> None:
+        """Let the thread do something once all that was added is on the disk and listed.
+
+        Raises
+        ------
+        FileError
+            An earlier entry could not be written.
+        """
+        with self._changed:
+            self._check()
+            self._queue.append(action)
+            self._actions += 1
+            self._changed.notify_all()
+
+    def wait_for_actions(self) -> None:
+        """Return once all actions are done; raises `FileError` as `then`."""
+        with self._changed:
+            if self._actions:
+                self._wait_until(lambda: bool(self._error) or not self._actions)
+            self._check()
+
     def flush(self) -> None:
-        """Return once all that was added is on the disk and listed.
+        """Return once all that was added is on the disk and listed, and all actions are done.
 
         Raises
         ------
@@ -192,10 +218,10 @@ class PartWriter:
         waiting = sum(batch.size for batch in self._queue if isinstance(batch, Batch))
         return bool(self._error) or not waiting or waiting + size <= MOST_BYTES
 
-    def _tell_of_waiting(self) -> None:
-        if not self._waited:
-            self._waited = True
-            self._on_wait()
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait for the disk; the lock is held before and after."""
+        with self._waits.measure():
+            self._changed.wait_for(condition)
 
     def _check(self) -> None:
         if self._error:
@@ -251,8 +277,17 @@ class PartWriter:
         if isinstance(first, Batch):
             self._write_batch(first)
             self._merge()
-        else:
+        elif isinstance(first, SharedFrame):
             self._add_shared(first)
+        else:
+            self._do(first)
+
+    def _do(self, action: Action) -> None:
+        self._list()
+        action()
+        with self._changed:
+            self._actions -= 1
+            self._changed.notify_all()
 
     def _write_batch(self, batch: Batch) -> None:
         variables = self.listing.variables
@@ -264,8 +299,7 @@ class PartWriter:
     def _add_shared(self, frame: SharedFrame) -> None:
         """Wait until all ranks have written their rows of a frame."""
         paths = paths_of(self.path, frame.entries)
-        while not all(path.exists() for path in paths):
-            time.sleep(POLL_SECONDS)
+        self._others.wait_for(paths)
         with reading(paths[0]):
             digests = tuple(stated_digest(path, "part") for path in paths)
         table = {name: np.array([value]) for name, value in frame.clock.items()}

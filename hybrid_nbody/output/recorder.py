@@ -112,9 +112,21 @@ class Recorder:
         """Write a checkpoint after checking the energy, unless this step has one."""
         if self.model.step != self.saved_step:
             self._check_energy()
-            self.trajectory.flush()  # a run that is resumed here will not write these again
-            self.checkpoints.save(self.model)
+            self._save()
             self.saved_step = self.model.step
+
+    def _save(self) -> None:
+        """Write a checkpoint behind the steps, if memory has space for a copy of the state.
+
+        It follows all frames and rows before it: a run that is resumed from it writes none of
+        these again. The one before it is done first, so that there is never more than one copy.
+        """
+        if not self.checkpoints.has_space_for_copy(self.model):
+            self.trajectory.flush()
+            self.checkpoints.save(self.model)
+            return
+        self.trajectory.wait_for_actions()
+        self.trajectory.then(self.checkpoints.copy(self.model))
 
     def show(self) -> None:
         """Show how far the run is."""

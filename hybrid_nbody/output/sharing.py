@@ -1,17 +1,24 @@
 """Sharing what is written among the ranks: each writes about as many rows, whatever it owns."""
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.parts import share_of
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import redistribute
+from hybrid_nbody.parallel.rows import redistribute, slabs
 from hybrid_nbody.simulation.model import Field
 
 SHARED_BYTES = 32 << 20
 """Bytes from which every rank writes a share; less than that the root writes alone."""
+
+POLL_SECONDS = 0.005
+"""Seconds between two looks at whether other ranks have written their files."""
 
 
 def is_shared(fields: Iterable[Field], communicator: Communicator) -> bool:
@@ -21,6 +28,38 @@ def is_shared(fields: Iterable[Field], communicator: Communicator) -> bool:
 
 
 def own_share(field: Field, communicator: Communicator) -> NDArray[Any]:
-    """Return the rows of a field that this rank writes; collective."""
+    """Return a copy of the rows of a field that this rank writes; collective."""
     rows = share_of(field.shape[0], communicator.rank, communicator.size)
     return redistribute(field, rows, communicator)
+
+
+def all_on_root(field: Field, communicator: Communicator) -> NDArray[Any]:
+    """Return a copy of all rows of a field on the root, and of none elsewhere; collective."""
+    shape = field.shape if communicator.is_root else (0, *field.shape[1:])
+    whole = np.empty(shape, field.dtype)
+    for start, rows in slabs(field, communicator):
+        whole[start : start + len(rows)] = rows
+    return whole
+
+
+class OtherRanks:
+    """Waits, in a thread without MPI, until the other ranks have put their files in place."""
+
+    def __init__(self) -> None:
+        self._given_up = threading.Event()
+
+    def wait_for(self, paths: Sequence[Path]) -> None:
+        """Return once there are all of some files.
+
+        Raises
+        ------
+        FileError
+            The run has given up: a rank has failed.
+        """
+        while not all(path.exists() for path in paths):
+            if self._given_up.wait(POLL_SECONDS):
+                raise FileError(f"{paths[0]}: a rank has failed before it wrote its share")
+
+    def give_up(self) -> None:
+        """Let all that wait fail from now on."""
+        self._given_up.set()

@@ -1,7 +1,9 @@
 """The trajectory of a run: frames and diagnostics, written behind the steps in sealed parts."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +34,19 @@ from hybrid_nbody.files.parts import (
 from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
-from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part
+from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part, write_piece
 from hybrid_nbody.output.part_writer import PartWriter
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
-from hybrid_nbody.output.sharing import is_shared, own_share
+from hybrid_nbody.output.sharing import OtherRanks, all_on_root, is_shared, own_share
+from hybrid_nbody.output.waits import DiskWaits
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import slabs
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 NAME = TRAJECTORY_FILE
 
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
-
-SLOW_DISK = (
-    "the disk does not keep up with the output: the run waits for it; write fewer frames, or to a "
-    "faster disk"
-)
 
 
 class Trajectory:
@@ -66,6 +63,11 @@ class Trajectory:
         Every rank calls every method together.
     say : callable
         Told on the root, in a line, of what a person should know.
+
+    Attributes
+    ----------
+    others : OtherRanks
+        Waits for the files of other ranks.
     """
 
     def __init__(self, path: Path, communicator: Communicator, say: Callable[[str], None] = print):
@@ -73,7 +75,10 @@ class Trajectory:
         self.communicator = communicator
         self.say = say
         self._writer: PartWriter | None = None  # on the root, while the trajectory is open
-        self._pieces = PieceWriter(self._tell_of_the_disk)
+        self.others = OtherRanks()
+        self._waits = DiskWaits(say)
+        self._pieces = PieceWriter(self._waits)
+        self._last_action: Future[object] | None = None  # on other ranks
         self._last_frame = -1
         self._last_row = -1
 
@@ -94,7 +99,7 @@ class Trajectory:
 
     def _begin(self, model: Model, listing: Listing, rows: Table | None = None) -> None:
         fields = fields_of(model, Role.STATIC)
-        pieces = {field.name: self._gathered(field) for field in fields}
+        pieces = {field.name: all_on_root(field, self.communicator) for field in fields}
         self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
 
     def _begin_files(
@@ -178,10 +183,7 @@ class Trajectory:
     def _start_writer(self, listing: Listing) -> None:
         self._last_frame = _last_step(listing.frames)
         self._last_row = _last_step(listing.rows)
-        self._writer = PartWriter(self.path, listing, self._tell_of_the_disk)
-
-    def _tell_of_the_disk(self) -> None:
-        self.say(f"warning: {SLOW_DISK}")
+        self._writer = PartWriter(self.path, listing, self.others, self._waits)
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -194,7 +196,7 @@ class Trajectory:
         if is_shared(fields, self.communicator):
             self._share_frame(model, fields)
             return
-        values = {field.name: self._gathered(field) for field in fields}
+        values = {field.name: all_on_root(field, self.communicator) for field in fields}
         self.communicator.only_on_root(lambda: self._add(model, values, is_frame=True))
 
     def _share_frame(self, model: Model, fields: Sequence[Field]) -> None:
@@ -204,9 +206,8 @@ class Trajectory:
         variables = variables_of(model)
         contents = contents_of([{**_clock(model), **rows}], [], variables)
         path = paths_of(self.path, entries)[self.communicator.rank]
-        self.communicator.together(
-            lambda: self._pieces.add(path, entries.first, contents, variables)
-        )
+        write = partial(write_piece, path, entries.first, contents, variables)
+        self._together(lambda: self._pieces.add(write))
 
     def _shared_entries(self, model: Model) -> EntryRange:
         assert self._writer is not None  # between opening and closing
@@ -224,17 +225,37 @@ class Trajectory:
         assert self._writer is not None  # between opening and closing
         self._writer.add({**_clock(model), **values}, is_frame)
 
-    def _gathered(self, field: Field) -> NDArray[Any]:
-        """Return on the root a copy of all rows of a field."""
-        shape = field.shape if self.communicator.is_root else (0, *field.shape[1:])
-        whole = np.empty(shape, field.dtype)
-        for start, rows in slabs(field, self.communicator):
-            whole[start : start + len(rows)] = rows
-        return whole
+    def then(self, write: Callable[[], None]) -> None:
+        """Let `write`, of which every rank has its own, follow what was added so far.
+
+        The root calls it once all of that is on the disk and listed.
+
+        Raises
+        ------
+        FileError
+            On every rank, if something could not be written on any.
+        """
+        self._together(lambda: self._take(write))
+
+    def _take(self, write: Callable[[], None]) -> None:
+        if self._writer is not None:
+            self._writer.then(write)
+        else:
+            self._last_action = self._pieces.add(write)
+
+    def wait_for_actions(self) -> None:
+        """Return once all that `then` was given is done; raises `FileError` as `then`."""
+        self._together(self._wait_for_actions)
+
+    def _wait_for_actions(self) -> None:
+        if self._writer is not None:
+            self._writer.wait_for_actions()
+        elif self._last_action is not None:
+            self._pieces.wait_for(self._last_action)
 
     def flush(self) -> None:
         """Return once all that was added is on the disk; raises `FileError` if that failed."""
-        self.communicator.together(self._pieces.flush)
+        self._together(self._pieces.flush)
         self.communicator.only_on_root(self._flush)
 
     def _flush(self) -> None:
@@ -242,8 +263,29 @@ class Trajectory:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left; every rank writes its own."""
-        self._pieces.close()
+        """Write what is left; raises `FileError` on every rank if that failed on any."""
+        try:
+            self._together(self._pieces.close)
+        finally:
+            self.communicator.only_on_root(self._close_writer)
+
+    def abandon(self) -> None:
+        """Write what this rank can without the others, after an error; raises `FileError`."""
+        self.others.give_up()
+        try:
+            self._pieces.close()
+        finally:
+            self._close_writer()
+
+    def _together(self, action: Callable[[], object]) -> None:
+        """Run `action` on every rank; where it fails on one, wait for none of its files."""
+        try:
+            self.communicator.together(action)
+        except FileError:
+            self.others.give_up()
+            raise
+
+    def _close_writer(self) -> None:
         if self._writer is not None:
             writer = self._writer
             self._writer = None

@@ -127,7 +127,9 @@ class Job:
             self.simulation,
             guard,
             self.trajectory,
-            CheckpointWriter(self.folder, self.header, keep, self.communicator),
+            CheckpointWriter(
+                self.folder, self.header, keep, self.communicator, self.trajectory.others
+            ),
             self.last_step,
             progress_for(self.log),
         )
@@ -190,7 +192,7 @@ class Job:
         except HybridNBodyError as error:
             self.recorder.progress.close()
             with suppress(FileError):  # the disk may be full: the error itself is said in any case
-                self.trajectory.close()
+                self._end_trajectory(error)
             with suppress(FileError):
                 self.log.note(f"error: {error}")
             raise
@@ -198,6 +200,13 @@ class Job:
         self.recorder.close()
         self._summarise(outcome, self.model.step - first_step, seconds)
         return 0 if outcome == "finished" else STOPPED_EARLY
+
+    def _end_trajectory(self, error: HybridNBodyError) -> None:
+        """Write what is left of the output after an error."""
+        if error.shared:
+            self.trajectory.close()
+        else:
+            self.trajectory.abandon()
 
     def _summarise(self, outcome: str, steps: int, seconds: float) -> None:
         """Say how the run ended, where its time went, and what to do next."""
