@@ -40,6 +40,9 @@ class Backend(ABC):
         How ranks can exchange this backend's arrays, the fastest first.
     shares_host_memory : bool
         Whether the arrays are in the memory of the host, which all ranks of a node share.
+    compiles_for_sizes : bool
+        Whether kernels are compiled for the sizes of a problem: those of a small one serve no
+        other.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Backend(ABC):
     xp: ModuleType
     transports: tuple[str, ...]
     shares_host_memory: bool
+    compiles_for_sizes = False
 
     @property
     @abstractmethod
@@ -57,6 +61,15 @@ class Backend(ABC):
     def devices(self) -> tuple["Backend", ...]:
         """Return the devices that compute: this backend itself, unless it is made of several."""
         return (self,)
+
+    @property
+    def compiled_beforehand(self) -> list["Backend"]:
+        """Return the devices whose kernels can be compiled before the problem is there."""
+        return [device for device in self.devices if not device.compiles_for_sizes]
+
+    def finish_compiling(self) -> None:
+        """Wait until all kernels that are being compiled are there: no step has to, then."""
+        return  # a device that compiles a kernel where it is first called has nothing to wait for
 
     @property
     def holder(self) -> "Backend":

@@ -4,6 +4,7 @@ CuPy is imported when a GPU is first asked for, so that a machine without it run
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ REMEDY = (
     "use compute.backend: cpu, or install the extra cuda12 or cuda13 beside an NVIDIA driver "
     "(hybrid-nbody doctor says more)"
 )
+
+COMPILERS = 8
+"""Sources that are compiled at the same time at most."""
 
 MESSAGE_PRIORITY = -5
 """Priority of the stream of messages, the highest that GPUs know: beside long kernels, its kernels
@@ -81,6 +85,7 @@ class GpuBackend(Backend):
 
     name = "gpu"
     shares_host_memory = False
+    compiles_for_sizes = True
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]
@@ -95,6 +100,8 @@ class GpuBackend(Backend):
         self.stream.use()
         self.copies = cupy.cuda.Stream(non_blocking=True)
         self._staging = Workspace(self.pinned)
+        self._compilers = ThreadPoolExecutor(COMPILERS)
+        self._compiling: list[Future[Any]] = []
         self.nccl = _nccl_module()
         self.host_wait = HostWait()
         self.transports = ("nccl", "cuda-mpi", "host") if self.nccl else ("cuda-mpi", "host")
@@ -199,15 +206,29 @@ class GpuBackend(Backend):
         defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
-    ) -> Any:
-        """Compile a ``.cu`` file for this GPU and return CuPy's module; see `CudaModule`.
+    ) -> "_CompiledModule":
+        """Begin to compile a ``.cu`` file for this GPU, in a thread; see `CudaModule`.
 
         CuPy caches the machine code on disk.
         """
         words = compile_options(defines, options)
-        return self.cupy.RawModule(
+        module = self.cupy.RawModule(
             code=source.read_text(), options=words, enable_cooperative_groups=cooperative
         )
+        self._compiling.append(self._compilers.submit(self._load, module))
+        return _CompiledModule(self._compiling[-1])
+
+    def _load(self, module: Any) -> Any:
+        """Return a module of CuPy once it is compiled and loaded."""
+        self.cupy.cuda.Device(self.device).use()
+        module.compile()
+        return module
+
+    def finish_compiling(self) -> None:
+        """Wait for the threads that compile."""
+        for compiled in self._compiling:
+            compiled.result()
+        self._compiling.clear()
 
     def facts(self) -> dict[str, Any]:
         """Return the properties of this GPU on which timings and the choice of kernels depend."""
@@ -259,6 +280,21 @@ def _nccl_module() -> Any:
     from cupy.cuda import nccl
 
     return nccl if nccl.available else None
+
+
+class _CompiledModule:
+    """A module of CuPy that a thread compiles: what it is asked for waits until then."""
+
+    def __init__(self, module: "Future[Any]"):
+        self.module = module
+
+    def get_function(self, name: str) -> Any:
+        """Return a kernel."""
+        return self.module.result().get_function(name)
+
+    def get_global(self, name: str) -> Any:
+        """Return the address of a variable."""
+        return self.module.result().get_global(name)
 
 
 class _Recorded:

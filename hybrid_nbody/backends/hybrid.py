@@ -52,6 +52,10 @@ class HybridBackend(Backend):
         """Return the two devices."""
         return self.main, self.helper
 
+    def finish_compiling(self) -> None:
+        """See `Backend`; the helper compiles nothing by itself."""
+        self.main.finish_compiling()
+
     @property
     def holder(self) -> Backend:
         """Return the main device."""

@@ -56,10 +56,7 @@ class CudaModule:
         self.kernel = functools.cache(self._module.get_function)
 
     def load(self, *names: str) -> None:
-        """Load kernels now, so that none of their launches has to wait for it.
-
-        The first one of a module compiles the whole file.
-        """
+        """Load kernels now, so that none of their launches has to wait for it."""
         for name in names:
             self.kernel(name)
 

@@ -145,7 +145,7 @@ class FluidBuilder:
         communicator = self.communicator
         placement = self.devices.assign(compute.backend, compute.threads, communicator)
         self._check_lexicographic_backend(placement.backend)
-        communicator.first_on_node(self._compile, placement.backend.devices)
+        communicator.first_on_node(self._compile, placement.backend.compiled_beforehand)
         planes = self.config.grid.cells[2]
         partition = shares(
             compute, planes, placement, lambda: self._calibrate(placement), self.least

@@ -240,7 +240,7 @@ class NBodyBuilder:
         jerks = INTEGRATORS[self.config.time.integrator].jerks
         communicator.first_on_node(
             lambda device: compile_kernels(device, pair_force, jerks),
-            placement.backend.devices,
+            placement.backend.compiled_beforehand,
         )
 
         def calibrate() -> list[float]:

@@ -139,6 +139,7 @@ def run(
         communicator.only_on_root(lambda: directory.check(folder, overwrite))
         with preparing(log):
             setup = builder.fresh(communicator.only_on_root(builder.initial))
+            setup.placement.backend.finish_compiling()
         introduce(builder, setup, log)
         communicator.only_on_root(lambda: directory.lock(folder))
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
@@ -221,6 +222,7 @@ def resume(
         builder.check()
         with preparing(log):
             setup = builder.restored(saved)
+            setup.placement.backend.finish_compiling()
         for warning in warnings:
             log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)

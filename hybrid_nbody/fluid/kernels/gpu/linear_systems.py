@@ -30,15 +30,6 @@ from hybrid_nbody.fluid.stencil import Stencil
 BLOCK = (64, 4)
 """Threads along x and y of a kernel that has one for each cell."""
 
-FIRST_KERNELS = {
-    "red_black": "sweep",
-    "advection": "advect",
-    "budget": "settle_budget",
-    "cells": "merge",
-}
-"""The kernel of each source that is loaded when kernels are made: it compiles the whole file, and
-no step has to wait for that."""
-
 WORDS = 24
 """Words of the record of solves on the device: see ``solve.cuh``."""
 
@@ -95,8 +86,6 @@ class LinearSystems:
         self.number: Callable[[float], Any] = self.dtype.type
         self.faces = faces_of(slab.boundary)
         self.modules = {name: self.compile(source) for name, source in SOURCES.items()}
-        for source, name in FIRST_KERNELS.items():
-            self.modules[source].load(name)
         self.workspace = Workspace(backend.zeros)
         self.control = backend.zeros(WORDS, "i4")
         self.changed = self.control[:1]

@@ -43,7 +43,6 @@ class MultigridKernels:
         self.number = kernels.number
         self.control = kernels.control
         self.module = kernels.compile(SOURCE)
-        self.module.load("sweep")
 
     def _launch(self, name: str, cells: Sequence[Any], *arguments: Any) -> None:
         """Launch a kernel with a thread for each of `cells` along x, y and z."""
