@@ -74,6 +74,20 @@ class StepPlan:
         """Return the number of forces in a step."""
         return self.stages.count(FORCE)
 
+    def around_forces(self) -> tuple["StepPlan", ...]:
+        """Return the kicks and drifts before, between and after the forces of a step, in order."""
+        moves: list[tuple[Stage, ...]] = [()]
+        for stage in self.stages:
+            if stage == FORCE:
+                moves.append(())
+            else:
+                moves[-1] += (stage,)
+        return tuple(StepPlan(stages, self.dt) for stages in moves)
+
+    def then(self, other: "StepPlan") -> "StepPlan":
+        """Return the stages of this plan and those of another of the same length of a step."""
+        return StepPlan(self.stages + other.stages, self.dt)
+
     def perform(self, actions: Actions) -> None:
         """Take one step on the host, stage by stage."""
         for stage in self.stages:

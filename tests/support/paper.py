@@ -7,6 +7,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
+from hybrid_nbody.nbody.kernels.gpu.kernels import MOVES
 from hybrid_nbody.nbody.precision import PRECISIONS
 
 MODEL = "Paper GPU"
@@ -107,10 +108,12 @@ class PaperModule:
 KINDS = {
     "int": np.dtype("i4"),
     "unsigned": np.dtype("i4"),
+    "char": np.dtype("u1"),
     "long": np.dtype("i8"),
     "double": np.dtype("f8"),
     "GridBarrier": np.dtype("u8"),
     "EarlyPush": EARLY_PUSH,
+    "Moves": MOVES,
 }
 """Types of arguments other than the working type."""
 

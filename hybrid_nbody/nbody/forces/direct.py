@@ -19,6 +19,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteProgress,
     HermiteScratch,
     Kernels,
+    Sorter,
 )
 from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.sources import Order, given_order, heads_of, spatial_order
@@ -156,12 +157,15 @@ class DirectForce(JerkForce):
 
     def start(self) -> None:
         """Order the sources by their current positions and compute the accelerations."""
-        self._collect()
-        self._start_in(self._new_order())
+        self._restart(None)
 
-    def _start_in(self, order: Order) -> None:
-        """Compute the accelerations with the sources in an order."""
-        set_order(self.backend, self.state, order)
+    def _restart(self, order: Order | None) -> None:
+        """Compute the accelerations with the sources in an order, or in a new one."""
+        self._collect()
+        if order:
+            set_order(self.backend, self.state, order)
+        else:
+            self._order_anew()
         self.accelerations(NullTimer())
         self.backend.synchronize()
 
@@ -175,10 +179,6 @@ class DirectForce(JerkForce):
         order = concatenate(rows("gravity/order"))
         heads = concatenate(rows("gravity/chunk_head"))
         self._restart(Order.from_heads(order, heads))
-
-    def _restart(self, order: Order | None) -> None:
-        self._collect()
-        self._start_in(order or self._new_order())
 
     def fields(self) -> list[Field]:
         """Return the order of the sources and the chunks that they are cut into."""
@@ -252,8 +252,21 @@ class DirectForce(JerkForce):
         """Sort the sources anew; a step may end in a drift, so positions are exchanged before."""
         with self.timings.measure("sort"):
             self._collect()
+            self._order_anew()
+
+    def _order_anew(self) -> None:
+        """Order the sources by their current positions."""
+        if self.sorter:
+            self.sorter.sort()
+        else:
             set_order(self.backend, self.state, self._new_order())
             self.backend.synchronize()
+
+    @cached_property
+    def sorter(self) -> Sorter | None:
+        """Return what sorts the sources on the device, where this rank owns every body."""
+        alone = self.sorted and self.exchange.alone
+        return self.kernels.sorter(self.state) if alone else None
 
     def run(self, plan: StepPlan, steps: int) -> bool:
         """Take steps in compiled code, or by replaying a recorded step, where possible."""

@@ -235,6 +235,13 @@ class HermiteFormulas(Protocol):
         """Fill `start` with the end of a substep, from which the next one begins."""
 
 
+class Sorter(Protocol):
+    """Sorts the sources of a state without the host."""
+
+    def sort(self) -> None:
+        """Order the sources by their positions, as `hybrid_nbody.nbody.sources` does."""
+
+
 class Kernels(Protocol):
     """Direct sums, kicks and drifts on one device for a `State`.
 
@@ -266,6 +273,9 @@ class Kernels(Protocol):
         self,
     ) -> Callable[[State, HermiteScratch, HermitePlan, HermitePoint, int], HermiteProgress] | None:
         """Return the compiled loop over Hermite's steps, or None."""
+
+    def sorter(self, state: State) -> "Sorter | None":
+        """Return what sorts the sources of a rank that owns every body; None if nothing does."""
 
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""

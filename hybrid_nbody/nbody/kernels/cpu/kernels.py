@@ -65,6 +65,9 @@ class Kernels:
         self.velocity_origin = np.zeros((0, 3))
         self.velocity_offset: Floats = np.zeros((3, 0), precision.stored)
 
+    def sorter(self, state: State) -> None:
+        """Return nothing: the host sorts."""
+
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""
         packed = (sources.starts, self.origin, self.offset, self.mass)

@@ -5,14 +5,13 @@ The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.
 
 import functools
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array, Mark
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.backends.workspace import Workspace
@@ -20,6 +19,9 @@ from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
+from hybrid_nbody.nbody.kernels.gpu.order import MOST_BODIES as MOST_SORTED
+from hybrid_nbody.nbody.kernels.gpu.order import Sorter
+from hybrid_nbody.nbody.kernels.gpu.steps import StepGraphs
 from hybrid_nbody.nbody.precision import PRECISIONS, chunk_capacity, excludes_self
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
@@ -35,6 +37,14 @@ THREADS = 128
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
+
+MOST_MOVES = 8
+"""Most kicks and drifts that a kernel takes as an argument."""
+
+MOVES = np.dtype(
+    [("number", "i4"), ("actions", "i4", MOST_MOVES), ("lengths", "f8", MOST_MOVES)], align=True
+)
+"""``Moves`` of ``pair_force.cu``."""
 
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
@@ -59,11 +69,21 @@ def defines(
         "TARGETS": targets,
         "JERK_TARGETS": min(targets, tuning.jerk_targets),
         "THREADS": THREADS,
+        "MOST_MOVES": MOST_MOVES,
         "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
         "FEW_SLOTS": layout.slots(number) if few else 0,
         "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
     }
+
+
+def argument_of(moves: StepPlan) -> NDArray[Any]:
+    """Return kicks and drifts as an argument of a kernel."""
+    result = np.zeros(1, MOVES)
+    count = len(moves.stages)
+    result["number"] = count
+    result["actions"][0, :count], result["lengths"][0, :count] = moves.encoded()
+    return result
 
 
 def few_threads(number: int, layout: Layout) -> int:
@@ -149,7 +169,7 @@ class Kernels:
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
         self.workspace = Workspace(backend.zeros)
-        self.graphs: dict[StepPlan, tuple[State, Callable[[], None]]] = {}
+        self.graphs = StepGraphs(self)
         self.encoded: dict[StepPlan, tuple[Array, Array]] = {}
 
     def _macros(self, state: State) -> dict[str, int | str]:
@@ -179,10 +199,12 @@ class Kernels:
 
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
+        self._sum(state, self._acceleration_kernel(state), state.acceleration)
+
+    def _acceleration_kernel(self, state: State) -> PairKernel:
+        """Return what sums accelerations."""
         name = self._accelerations(state)
-        scale = self._scale(state)
-        kernel = PairKernel(name, self.targets, scale, self.packed, state.velocity)
-        self._sum(state, kernel, state.acceleration)
+        return PairKernel(name, self.targets, self._scale(state), self.packed, state.velocity)
 
     def _accelerations(self, state: State) -> str:
         """Return the name of the kernel that sums accelerations."""
@@ -226,8 +248,13 @@ class Kernels:
 
     def _sum(self, state: State, kernel: PairKernel, result: Array) -> None:
         """Sum over the packed sources at this rank's bodies: all parts, then their total."""
+        components = result.size // max(len(state.source_index), 1)
+        partial = self._sum_parts(state, kernel, components)
+        self._combine(state, kernel.scale, partial, result)
+
+    def _sum_parts(self, state: State, kernel: PairKernel, components: int) -> Array:
+        """Return the sums over each part of the packed sources."""
         targets = len(state.source_index)
-        components = result.size // max(targets, 1)
         warps = -(-targets // (RUN * kernel.targets)) * self.layout.parts
         partial = self._partial(components)
         indices = (state.source_index, state.own_order)
@@ -235,7 +262,7 @@ class Kernels:
         chunks = (state.chunks, state.starts, self.origin)
         packed = (self.lengths, self.speeds, self.eps2, *chunks, kernel.packed)
         self._launch(kernel.name, warps * RUN, *bodies, *packed, partial)
-        self._combine(state, kernel.scale, partial, result)
+        return partial
 
     def _partial(self, components: int) -> Array:
         """Return scratch for the partial sums at all own bodies, or at some of them."""
@@ -248,6 +275,11 @@ class Kernels:
         targets = len(state.source_index)
         sizes = (np.int32(result.size // max(targets, 1)), np.int32(targets))
         self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
+
+    def sorter(self, state: State) -> Sorter | None:
+        """Return what sorts the sources; None where CuPy does it as fast."""
+        few = len(state.mass) <= MOST_SORTED
+        return Sorter(self.backend, state) if few else None
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -269,14 +301,11 @@ class Kernels:
         Returns
         -------
         float
-            Seconds in forces: those of the first step, times `steps`.
+            Seconds of the steps: what moves the bodies is a part of the kernels of a force.
         """
         start = self.backend.mark()
-        forces = TimedForces(self, state)
-        plan.perform(forces)
-        (self._run_few if self.few_threads else self._replay)(state, plan, steps - 1)
-        total = self.backend.elapsed(start, self.backend.mark())
-        return min(total, steps * forces.seconds())
+        (self._run_few if self.few_threads else self.graphs.run)(state, plan, steps)
+        return self.backend.elapsed(start, self.backend.mark())
 
     def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
         """Take all steps in one block of threads, which needs no launch between stages."""
@@ -300,42 +329,18 @@ class Kernels:
             self.encoded[plan] = (self.backend.upload(actions), self.backend.upload(lengths))
         return self.encoded[plan]
 
-    def _replay(self, state: State, plan: StepPlan, steps: int) -> None:
-        """Replay a captured graph of one step."""
-        if steps:
-            replay = self._graph(state, plan)
-            for _ in range(steps):
-                replay()
-
-    def _graph(self, state: State, plan: StepPlan) -> Callable[[], None]:
-        """Return a replay of one step; a graph holds the addresses of the state kept with it."""
-        captured, replay = self.graphs.get(plan, (None, None))
-        if replay is None or captured is not state:
-            actions = KernelActions(self, state)
-            replay = self.backend.capture(lambda: plan.perform(actions))
-            self.graphs[plan] = state, replay
-        return replay
-
-
-class TimedForces(KernelActions):
-    """The stages of a step, with a pair of marks around each force."""
-
-    kernels: Kernels
-
-    def __init__(self, kernels: Kernels, state: State):
-        super().__init__(kernels, state)
-        self.marks: list[tuple[Mark, Mark]] = []
-
-    def force(self) -> None:
-        """Compute the accelerations between two marks."""
-        backend = self.kernels.backend
-        start = backend.mark()
-        super().force()
-        self.marks.append((start, backend.mark()))
-
-    def seconds(self) -> float:
-        """Return the seconds of all forces; waits for the last one."""
-        return sum(self.kernels.backend.elapsed(*marks) for marks in self.marks)
+    def accelerate_and_move(self, state: State, moves: StepPlan) -> None:
+        """Fill ``state.acceleration`` from the packed sources; kick and drift at once."""
+        if not 0 < len(moves.stages) <= MOST_MOVES:
+            self.accelerations(state)
+            moves.perform(KernelActions(self, state))
+            return
+        kernel = self._acceleration_kernel(state)
+        partial = self._sum_parts(state, kernel, 3)
+        sums = (np.int32(self.owned), state.own_order, kernel.scale, partial)
+        bodies = (state.position, state.velocity, state.acceleration)
+        size = state.acceleration.size
+        self._launch("combine_and_move", size, *sums, argument_of(moves), *bodies)
 
 
 # --- the activity map -----------------------------------------------------------------------------

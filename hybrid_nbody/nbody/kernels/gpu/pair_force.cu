@@ -10,7 +10,7 @@
 // Compiled with -DSINGLE, -DMIXED or -DDOUBLE, and with -DPIECE, -DPIECES (in a chunk), -DPARTS,
 // -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps have nothing to do
 // with each other), -DFEW_BODIES, -DFEW_THREADS and -DFEW_SLOTS (of the block that steps a few
-// bodies, or 0) and -DUNSOFTENED (true or false).
+// bodies, or 0), -DMOST_MOVES (kicks and drifts between two forces) and -DUNSOFTENED (true or false).
 // `lengths`, `masses` and `speeds` are the factors that bring positions, masses and velocities to
 // the units of the kernels (`units.py`).
 
@@ -288,13 +288,17 @@ __device__ inline void sum_part(int part, int group, const Targets &targets,
             }
 }
 
-// Add up the parts, always in the same order; `i` counts the targets of one component after those
-// of another.
+// Add up the parts of the i-th of some sums, always in the same order.
+__device__ inline double sum_of_parts(int i, int sums, const double *partial) {
+    double total = 0;
+    for (int part = 0; part < PARTS; ++part) total += partial[(size_t)part * sums + i];
+    return total;
+}
+
+// `i` counts the targets of one component after those of another.
 __device__ inline void combine_parts(int i, int components, int targets, const int *bodies,
                                      double scale, const double *partial, double *result) {
-    double total = 0;
-    for (int part = 0; part < PARTS; ++part)
-        total += partial[(size_t)part * components * targets + i];
+    double total = sum_of_parts(i, components * targets, partial);
     result[components * bodies[i % targets] + i / targets] = scale * total;
 }
 
@@ -392,6 +396,28 @@ extern "C" __global__ void add_scaled(int size, double *result, double factor,
                                       const double *increment) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i < size) add_scaled_at(i, result, factor, increment);
+}
+
+// Kicks and drifts, as an argument of a kernel: from there they are read without waiting.
+struct Moves {
+    int number, actions[MOST_MOVES];
+    double lengths[MOST_MOVES];
+};
+
+// Add up the parts; then kick and drift until the next force. A thread moves one coordinate.
+extern "C" __global__ void combine_and_move(int targets, const int *bodies, double scale,
+                                            const double *partial, Moves moves, double *position,
+                                            double *velocity, double *acceleration) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= 3 * targets) return;
+    int at = 3 * bodies[i % targets] + i / targets;
+    double x = position[at], v = velocity[at];
+    double a = scale * sum_of_parts(i, 3 * targets, partial);
+    for (int k = 0; k < moves.number; ++k) {
+        if (moves.actions[k] == KICK) v = fma(moves.lengths[k], a, v);
+        if (moves.actions[k] == DRIFT) x = fma(moves.lengths[k], v, x);
+    }
+    position[at] = x, velocity[at] = v, acceleration[at] = a;
 }
 
 #if FEW_BODIES  // as many as fit into the shared memory of one block

@@ -12,12 +12,14 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
+from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce, PairSums
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
 from hybrid_nbody.nbody.precision import CHUNK
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
@@ -95,6 +97,11 @@ class Kernels(gpu.Kernels):
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
         _finish(self.pair_accelerations(state))
+
+    def accelerate_and_move(self, state: State, moves: StepPlan) -> None:
+        """Fill ``state.acceleration`` from the packed sources, then kick and drift."""
+        self.accelerations(state)
+        moves.perform(KernelActions(self, state))
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""

@@ -145,6 +145,9 @@ class Kernels:
         """Return the number of own bodies that are the helper's."""
         return round((self.share or 0.0) * self.owned)
 
+    def sorter(self, state: State) -> None:
+        """Return nothing: the host sorts."""
+
     # --- forces -----------------------------------------------------------------------------------
 
     def pack(self, sources: Sources) -> None:

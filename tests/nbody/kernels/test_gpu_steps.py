@@ -1,0 +1,70 @@
+"""Steps from force to force are those of the plan, in graphs as well."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hybrid_nbody.nbody.kernels.gpu.steps import STEPS_OF_GRAPHS, StepGraphs
+from hybrid_nbody.nbody.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
+
+
+class Noted:
+    """Kernels that note what they are asked for; a graph repeats what was noted."""
+
+    def __init__(self):
+        self.done = []
+        self.backend = SimpleNamespace(recorded=self.recorded)
+        self.graphs = 0
+
+    def recorded(self, action):
+        self.graphs += 1
+        return action
+
+    def pack(self, state):
+        self.done.append("pack")
+
+    def accelerate_and_move(self, state, moves):
+        assert self.done.pop() == "pack"
+        self.done.append("force")
+        moves.perform(
+            SimpleNamespace(
+                kick=lambda duration: self.kick(state, duration),
+                drift=lambda duration: self.drift(state, duration),
+            )
+        )
+
+    def kick(self, state, duration):
+        self.done.append(("kick", duration))
+
+    def drift(self, state, duration):
+        self.done.append(("drift", duration))
+
+
+def stages_of(plan, steps):
+    """Return the stages of some steps, one after another."""
+    one = [
+        "force" if stage == FORCE else (stage.action, stage.fraction * plan.dt)
+        for stage in plan.stages
+    ]
+    return steps * one
+
+
+@pytest.mark.parametrize("stages", [EULER, LEAPFROG, YOSHIDA4, (FORCE,)])
+@pytest.mark.parametrize("steps", [1, 2, 3, *STEPS_OF_GRAPHS, 2 * max(STEPS_OF_GRAPHS) - 1])
+def test_all_stages_are_done_in_their_order(stages, steps):
+    plan = StepPlan(stages, 0.125)
+    kernels = Noted()
+    StepGraphs(kernels).run(object(), plan, steps)
+    assert kernels.done == stages_of(plan, steps)
+
+
+def test_graphs_are_made_once_for_a_state():
+    plan = StepPlan(LEAPFROG, 0.125)
+    kernels = Noted()
+    graphs = StepGraphs(kernels)
+    state = object()
+    graphs.run(state, plan, max(STEPS_OF_GRAPHS) + 2)
+    graphs.run(state, plan, 3 * max(STEPS_OF_GRAPHS) + 2)
+    assert kernels.graphs == 2  # of many steps, and of one
+    graphs.run(object(), plan, 2)
+    assert kernels.graphs == 3
