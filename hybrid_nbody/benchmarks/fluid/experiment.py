@@ -46,7 +46,10 @@ PARTS = {part.name: part for part in (PHASES_PART, *layouts.PARTS, SOLVERS_PART)
 SMALLEST = 4
 
 BYTES_PER_CELL = 128
-"""Upper bound on what a cell needs: arrays in float32 or a few in float64, copies on the host."""
+"""Upper bound on what a cell needs where it is computed: arrays in float32 or a few in float64."""
+
+STAGED_BYTES = 24
+"""The same in memory for a grid on a GPU: what is uploaded."""
 
 
 def run(arguments: Namespace) -> int:
@@ -65,7 +68,8 @@ def run(arguments: Namespace) -> int:
     settings = Settings(devices, arguments.backend, repeats, asked)
     chosen = [PARTS[part] for part in parts]
     for part in chosen:
-        check_memory(devices, part.option, settings.edges(part, "gpu"))
+        for device in filter(settings.wants, part.sizes):
+            check_memory(devices, part.option, max(settings.edges(part, device)), device)
     tasks = [task for part in chosen for task in part.tasks(settings)]
     if not tasks:
         left = f"--backend {arguments.backend} leaves nothing of --parts {arguments.parts}"
@@ -80,16 +84,19 @@ def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
         given = getattr(arguments, option.removeprefix("--")) is not None
         if given and not set(users) & set(parts):
             chosen = ",".join(parts)
-            raise InputError(f"{option}: is for {' and '.join(users)} alone (got --parts {chosen})")
+            raise InputError(f"{option}: is for {', '.join(users)} alone (got --parts {chosen})")
 
 
-def check_memory(devices: machine.Devices, option: str, edges: Sequence[int]) -> None:
-    """Raise `InputError` if the largest grid does not fit in memory."""
-    edge = max(edges)
+def check_memory(devices: machine.Devices, option: str, edge: int, device: str) -> None:
+    """Raise `InputError` if a grid that a device computes does not fit in memory."""
+    on_gpu = device == "gpu" and devices.gpu is not None
+    sizes = {machine.IN_MEMORY: STAGED_BYTES, machine.ON_GPU: BYTES_PER_CELL}
+    sizes = sizes if on_gpu else {machine.IN_MEMORY: BYTES_PER_CELL}
     for where, free in machine.memories(devices):
-        fits = int((free / BYTES_PER_CELL) ** (1 / 3))
-        needed = f"{option}: {edge}^3 cells need", BYTES_PER_CELL * edge**3
-        machine.check_fit(*needed, where, free, f"; at most {fits}^3 cells fit")
+        if size := sizes.get(where):
+            fits = int((free / size) ** (1 / 3))
+            needed = f"{option}: {edge}^3 cells need", size * edge**3
+            machine.check_fit(*needed, where, free, f"; at most {fits}^3 cells fit")
 
 
 def best_lines(rows: Sequence[Row]) -> list[str]:
@@ -128,7 +135,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
 def _height(part: str, rows: list[Row]) -> float:
     """Return the height of a panel: one line a bar, and one between tables."""
     tables = len(pictures.groups(rows, "device", "cells"))
-    return PHASES_HEIGHT if part == "phases" else 0.3 + 0.19 * (len(rows) + tables - 1)
+    return PHASES_HEIGHT if part in ("phases", "edges") else 0.3 + 0.19 * (len(rows) + tables - 1)
 
 
 def _draw_phases(axes: Axes, rows: list[Row]) -> None:
@@ -149,6 +156,16 @@ def _draw_phases(axes: Axes, rows: list[Row]) -> None:
     pictures.decades(axes.yaxis, time_text)
     axes.set_xlabel("cells")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _draw_curve(axes: Axes, rows: list[Row]) -> None:
+    """Draw cell-iterations a second against the size, a line a device."""
+    for (device,), own in pictures.groups(rows, "device"):
+        look = {"color": pictures.DEVICE_COLOURS[device], "markersize": 3.5}
+        pictures.draw_line(axes, own, "cells", "updates_per_s", "o-", **look)
+    axes.set_ylim(0, 1.15 * max(row["updates_per_s"] for row in rows))
+    pictures.ticks_text(axes.yaxis, lambda value: rate_text(value) if value else "0")
+    axes.set_xlabel("cells along an edge")
 
 
 def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Callable) -> None:
@@ -209,5 +226,6 @@ PANELS = {
     "layouts": (_draw_layouts, "Layouts: cell-iterations/s (line: a copy of as many bytes)"),
     "convergence": (_draw_rates, "Convergence tests: cell-iterations/s"),
     "blocks": (_draw_rates, "Shapes of blocks, interleaved arrays: cell-iterations/s"),
+    "edges": (_draw_curve, "Edges: cell-iterations/s of the model"),
     "solvers": (_draw_solvers, "Solvers: time to a relative residual of 0.001"),
 }

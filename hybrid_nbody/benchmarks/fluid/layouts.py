@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.fluid import problems, sweeps
-from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part
+from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Curve, Part
 from hybrid_nbody.benchmarks.harness.machine import copy_rate, fastest
 from hybrid_nbody.benchmarks.harness.measure import Row, Stop, speedup
 from hybrid_nbody.fluid.kernels import reference
@@ -74,6 +74,7 @@ class Layout(NamedTuple):
     make: Callable[[Any, problems.Cells], Any]
     bytes_per_cell: float = 0
     threads: int | None = None
+    compared: bool = True
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
         edge = head["cells"]
@@ -82,6 +83,8 @@ class Layout(NamedTuple):
         taken = iteration_times(self.make(backend, cells), cells, repeats, stop)
         rate = int(np.prod(cells)) / taken.median
         row = {**taken.columns, **checked, "updates_per_s": rate}
+        if not self.compared:
+            return row
         if not self.bytes_per_cell:
             return row | speedup(rows, head, taken.median, "part", "cells", "device")
         moved = rate * self.bytes_per_cell
@@ -123,6 +126,8 @@ STRATEGIES = (
 )
 
 LARGE = {"cpu": (256,), "gpu": (512,)}
+ODD = 333, 501, 513, 701, 1001
+EDGES = {"cpu": (32, 64, 96, 128, 192, 256), "gpu": (*range(128, 1025, 64), *ODD)}
 PARTS = (
     Part(
         "layouts",
@@ -146,6 +151,13 @@ PARTS = (
         "Blocks, interleaved arrays, {edge}^3 cells, {device}: a red-black iteration",
         SHAPES,
         also="block",
+    ),
+    Curve(
+        "edges",
+        "--sizes",
+        EDGES,
+        "Edges, {device}: a red-black iteration, as the model relaxes a whole grid",
+        [Layout("model", device, sweeps.ModelRelax, compared=False) for device in EDGES],
     ),
 )
 

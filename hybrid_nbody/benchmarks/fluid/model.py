@@ -20,8 +20,6 @@ from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.stencil import POISSON
 
-# --- phases ---------------------------------------------------------------------------------------
-
 LONGEST_RUN = 12.0
 """Seconds: longer runs do fewer steps, but at least `FEWEST_STEPS`, after which the fluid moves."""
 
@@ -179,8 +177,6 @@ def error_in_order(backend: Backend) -> float:
 
 
 CHECKS = {"lexicographic": error_in_order, "red-black": error_of_steps}
-
-# --- solvers --------------------------------------------------------------------------------------
 
 RESIDUAL = 1e-3
 """The largest, relative to the largest right-hand side, at which a solve ends."""

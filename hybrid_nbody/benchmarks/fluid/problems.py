@@ -112,9 +112,22 @@ class Part:
         section = self.title.format(edge=edge, device=" ".join(devices).upper())
         for rung in self.rungs:
             if rung.device in devices:
-                head = {"part": self.name, "cells": edge, "device": rung.device, "rung": rung.name}
-                head[self.also] = rung.name
-                yield Task(section, rung.name, partial(_row, head, rung, settings))
+                name = self.row_name(rung, edge)
+                head = {"part": self.name, "cells": edge, "device": rung.device, "rung": name}
+                head[self.also] = name
+                yield Task(section, name, partial(_row, head, rung, settings))
+
+    def row_name(self, rung: Any, edge: int) -> str:
+        """Return what a row of the table is called."""
+        return str(rung.name)
+
+
+class Curve(Part):
+    """A part with one table a device, a row for each size."""
+
+    def row_name(self, rung: Any, edge: int) -> str:
+        """Return the size."""
+        return f"{edge}^3"
 
 
 def _row(head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) -> Row:

@@ -185,8 +185,6 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     return figure
 
 
-# --- atomic adds ----------------------------------------------------------------------------------
-
 KEPT = "partial[row * targets.number + first + k * RUN] = total[k][c];"
 ADDED = (
     "atomicAdd(partial + (size_t)targets.bodies[first + k * RUN] * Sum::components + c, "

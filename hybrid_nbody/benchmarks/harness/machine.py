@@ -108,9 +108,6 @@ def _refuse_ranks() -> None:
         )
 
 
-# --- memory ---------------------------------------------------------------------------------------
-
-
 def check_memory(
     devices: Devices, sizes: Sequence[int], option: str = "--sizes", ranks: int = 1
 ) -> None:
@@ -139,9 +136,6 @@ def check_fit(what: str, needed: float, where: str, free: float, remedy: str = "
     if needed > free:
         needs, has = (f"{size / 2**30:.3g} GiB" for size in (needed, free))
         raise InputError(f"{what} {needs} {where}, and {has} are free{remedy}")
-
-
-# --- facts ----------------------------------------------------------------------------------------
 
 
 def _cpu_facts(cpu: CpuBackend) -> dict[str, Any]:
@@ -174,9 +168,6 @@ def compiler_version() -> str:
         return ""
     said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
     return said.partition("\n")[0]
-
-
-# --- the peak of a GPU ----------------------------------------------------------------------------
 
 
 class Peak(NamedTuple):

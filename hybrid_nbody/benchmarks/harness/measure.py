@@ -161,9 +161,6 @@ def targets_within(
         targets = min(8 * targets, number)
 
 
-# --- columns --------------------------------------------------------------------------------------
-
-
 def digits(count: int) -> Callable[[float], str]:
     """Return a function that shows that many significant digits, and never powers of ten."""
 

@@ -31,8 +31,6 @@ PROGRAM = "hybrid_nbody"
 ENDINGS = ("csv", "json", "png")
 NOW = "%Y-%m-%dT%H:%M:%S%z"
 
-# --- files ----------------------------------------------------------------------------------------
-
 
 class Results:
     """The directory of one benchmark, claimed for files of its name and kept up to date.
@@ -134,8 +132,6 @@ def _is_ours(path: Path, name: str) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
-
-# --- tasks ----------------------------------------------------------------------------------------
 
 Agree = Callable[[bool], bool]
 """Takes whether this rank was asked to stop; returns whether any was."""

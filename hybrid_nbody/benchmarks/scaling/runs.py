@@ -149,9 +149,6 @@ def timed_steps(
     return name, Times(tuple(seconds), steps)
 
 
-# --- a step taken apart ---------------------------------------------------------------------------
-
-
 @dataclass
 class Traffic:
     """The messages that a rank received.

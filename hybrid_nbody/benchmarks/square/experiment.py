@@ -59,8 +59,6 @@ COLUMNS = (
 )
 
 
-# --- runs -----------------------------------------------------------------------------------------
-
 SOURCE = Path(__file__).with_name("square.cu")
 
 
@@ -178,9 +176,6 @@ def texture(backend: Any, array: Array) -> Any:
     return texture.TextureObject(resource, texture.TextureDescriptor())
 
 
-# --- rungs ----------------------------------------------------------------------------------------
-
-
 def on_gpu(name: str, *how: Any) -> Rung:
     """Return a rung that is a kernel of ``square.cu``."""
     kernel = Kernel(*how)
@@ -251,9 +246,6 @@ def _tasks(number: int, part: str, devices: machine.Devices, repeats: int) -> It
         yield Task(title.format(number), rung.name, partial(row_of, rung))
 
 
-# --- the conclusion -------------------------------------------------------------------------------
-
-
 def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
     """Return the seconds of the fastest rung with N, or with N x N threads, by number of bodies.
 
@@ -304,8 +296,6 @@ def _gains(rows: Sequence[Row]) -> Iterator[str]:
             speedup = digits(3)(row["speedup"])
             yield f"{number} bodies: {row['rung']}: {speedup} times as fast as one thread"
 
-
-# --- the picture ----------------------------------------------------------------------------------
 
 LINES: tuple[pictures.Look, ...] = (
     {"marker": "o", "color": BLUE},

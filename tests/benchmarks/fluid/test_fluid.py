@@ -77,7 +77,7 @@ def test_every_part_and_rung_has_a_row(finished):
     assert list(dict.fromkeys(row["part"] for row in rows)) == list(experiment.PARTS)
     without = [row for row in rows if row["device"] == "gpu"]
     assert {row["note"] for row in without} == {"needs a GPU"}
-    assert len(without) == 1 + 5 + 5 + len(layouts.BLOCKS) + 3
+    assert len(without) == 1 + 5 + 5 + len(layouts.BLOCKS) + 1 + 3
     assert "red-black, GPU (needs a GPU)" in text
 
 
@@ -148,7 +148,7 @@ def test_chosen_parts_and_devices_alone(tmp_path):
     [
         (
             ["--parts", "phases,speed"],
-            "--parts: allowed are phases, layouts, convergence, blocks, solvers, "
+            "--parts: allowed are phases, layouts, convergence, blocks, edges, solvers, "
             "separated by commas (got 'phases,speed')",
         ),
         (
@@ -162,11 +162,11 @@ def test_chosen_parts_and_devices_alone(tmp_path):
         ),
         (
             ["--parts", "solvers", "--sizes", "12"],
-            "--sizes: is for phases and convergence alone (got --parts solvers)",
+            "--sizes: is for phases, convergence, edges alone (got --parts solvers)",
         ),
         (
             ["--parts", "phases,solvers", "--large", "12"],
-            "--large: is for layouts and blocks alone (got --parts phases,solvers)",
+            "--large: is for layouts, blocks alone (got --parts phases,solvers)",
         ),
         (
             ["--parts", "blocks", "--poisson", "12"],
@@ -191,14 +191,23 @@ def test_a_grid_larger_than_memory_says_what_fits(tmp_path):
 def test_memory_is_checked_for_the_grids_of_the_chosen_parts(monkeypatch):
     monkeypatch.setattr(machine, "available_memory", lambda: 128 * 100**3 + 1)
     devices = SimpleNamespace(gpu=None)
-    experiment.check_memory(devices, "--sizes", [42, 84])
+    experiment.check_memory(devices, "--sizes", 84, "cpu")
     with pytest.raises(
         InputError,
         match=r"^--large: 256\^3 cells need 2 GiB in memory, .* at most \d+\^3 cells fit$",
     ):
-        settings = Settings(devices, "auto", 1, {})
-        edges = settings.edges(experiment.PARTS["layouts"], "gpu")
-        experiment.check_memory(devices, "--large", edges)
+        experiment.check_memory(devices, "--large", 256, "cpu")
+
+
+def test_a_grid_on_a_gpu_needs_little_of_the_host(monkeypatch):
+    monkeypatch.setattr(machine, "available_memory", lambda: 24 * 200**3 + 1)
+    devices = SimpleNamespace(gpu=SimpleNamespace(free_memory=lambda: 128 * 201**3))
+    experiment.check_memory(devices, "--sizes", 200, "gpu")
+    with pytest.raises(InputError, match=r"201\^3 cells need .* in memory"):
+        experiment.check_memory(devices, "--sizes", 201, "gpu")
+    monkeypatch.setattr(machine, "available_memory", lambda: 2**40)
+    with pytest.raises(InputError, match=r"202\^3 cells need .* on the GPU"):
+        experiment.check_memory(devices, "--sizes", 202, "gpu")
 
 
 # ---- Loops ---------------------------------------------------------------------------------------

@@ -1,20 +1,18 @@
 """The tiles by which a GPU passes over large grids: for ``red_black_tiles.cu``."""
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.fluid.grid import Slab
-from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY
+from hybrid_nbody.fluid.kernels.gpu.layout import LANES, RESERVED_SHARED_MEMORY, pitch_of
 from hybrid_nbody.fluid.kernels.gpu.resident_boxes import Facts
 
 ARRAYS = 4
 """Numbers that a step reads for each cell pair of a tile: two of x and two of b."""
-
-MANY_CELLS = 20_000_000
-"""Larger grids gain from tiles that begin at a sector of memory; for smaller ones narrower skirts
-are better."""
 
 RANGE_OVERHEAD = 2
 """Cost of beginning a range of planes, in steps."""
@@ -111,9 +109,14 @@ class Tiling(NamedTuple):
         return np.array(self._divided(slab, count, multiprocessors)[0], "i4")
 
     def cost(self, slab: Slab, count: int, multiprocessors: int) -> float:
-        """Return about how long a pass takes, in units that are the same for all tiles."""
+        """Return about how long a pass over float32 takes, in units that are the same for all."""
         _, steps = self._divided(slab, count, multiprocessors)
-        return steps * self.height * ROW_COSTS[self.rows]
+        cost = steps * (STEP_COST + self.height)
+        if self.rows > TALL_ROWS:
+            cost *= TALL_COST * (1.0 + TALL_SPILL * _spill(slab, 256))
+        if self.align < ALIGNED:
+            cost *= SPLIT_COSTS[self.align] * (1.0 + SPLIT_SPILL * _spill(slab, 128))
+        return cost * LEVEL_GAIN if self.level(slab, count, multiprocessors) else cost
 
     def level(self, slab: Slab, count: int, multiprocessors: int) -> bool:
         """Return whether all blocks walk side by side, and share cells in the cache."""
@@ -168,6 +171,26 @@ def _cuts(strips: int, planes: int, steps: int, beyond: int) -> list[int]:
     return cuts
 
 
+def _plane(slab: Slab) -> int:
+    """Return the cells of a plane of z."""
+    return slab.cells[0] * slab.cells[1]
+
+
+def _row_bytes(slab: Slab) -> int:
+    """Return the bytes of a row of a colour in float32."""
+    return pitch_of(slab, "f4") * np.dtype("f4").itemsize
+
+
+def _spill(slab: Slab, line: int) -> float:
+    """Return the doublings of a plane's edges beyond what the cache holds.
+
+    It is 0 where rows begin at different places of a line of memory.
+    """
+    if _row_bytes(slab) % line:
+        return 0.0
+    return max(0.0, 0.5 * math.log2(_plane(slab) / CACHED_PLANE))
+
+
 def _tiles(slab: Slab, axis: int, width: int, skirt: int, more: bool) -> int:
     """Return the number of tiles along an axis; at walls they may have `more` cells."""
     size = (slab.half, slab.cells[1])[axis]
@@ -178,12 +201,53 @@ def _tiles(slab: Slab, axis: int, width: int, skirt: int, more: bool) -> int:
     return -(-(size - 2 * beyond) // (width - 2 * skirt))
 
 
-LOW = tuple(Tiling(4, warps, 1, 1, 6) for warps in range(8, 13))
-"""Tiles of several heights: faster where the grid is small, or where one of them lets all blocks
-walk side by side."""
+# --- the fastest tiles ---
 
-ROW_COSTS = {8: 1.0, 4: 1.1}
-"""Relative time of a step for a row of a tile, by the rows of a thread: measured on an H200."""
+# The constants of `Tiling.cost` fit passes of two iterations over 45 cubes of 128 to 1024 cells,
+# even and odd, on an H200 (`bench fluid --parts edges`): the tiles chosen by them run at 0.99 of
+# the best of all that were tried in the mean, and at 0.95 at least.
+
+STEP_COST = 28.0
+"""What a step takes beside its rows, in rows: barriers, and memory that is waited for."""
+
+TALL_ROWS = 4
+"""Threads with more rows have few registers left."""
+
+TALL_COST = 1.13
+"""Relative time of a step of theirs."""
+
+ALIGNED = 4
+"""Cells of a sector of memory that a colour's tile begins at; others share sectors."""
+
+SPLIT_COSTS = {1: 1.12, 2: 1.05, 4: 1.0}
+"""Relative time of a step where tiles share sectors, by `Tiling.align`."""
+
+LEVEL_GAIN = 0.94
+"""Relative time of a step where all blocks walk side by side."""
+
+CACHED_PLANE = 512 * 512
+"""Cells of the largest planes of which the second-level cache holds all that blocks work on."""
+
+TALL_SPILL = 0.3
+SPLIT_SPILL = 0.4
+"""How much longer a step takes for each doubling of a plane's edges beyond that, where all rows
+begin at the same place of a line of memory, and so meet in the same parts of it."""
+
+HEIGHTS = (12, 11, 10, 9, 8)
+LARGE_GRIDS = (
+    *(Tiling(4, warps, 1, align, 2) for align in (2, 4) for warps in HEIGHTS),
+    Tiling(8, 8, 1, 4, 2),
+)
+SMALL_GRIDS = (
+    *LARGE_GRIDS,
+    *(Tiling(4, warps, 1, 1, 2) for warps in HEIGHTS),
+    Tiling(8, 8, 1, 2, 2),
+)
+PERIODIC_GRIDS = Tiling(4, 12, 1, 2, 2), Tiling(4, 12, 1, 4, 2)
+PERIODIC_LINES = Tiling(4, 12, 1, 2, 6), Tiling(4, 12, 1, 4, 2)
+LONG_NUMBERS = Tiling(4, 8, 1, 2, 2), Tiling(4, 8, 1, 4, 2)
+"""Tiles that were the fastest somewhere: for planes beyond the cache, within it, periodic in y
+(the last ones where rows are a multiple of 512 bytes long), and for float64."""
 
 SMALL_TILES = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
@@ -214,18 +278,27 @@ def tiling_of(slab: Slab, dtype: DTypeLike, count: int, facts: Facts) -> Tiling 
 
 def _fastest(slab: Slab, dtype: np.dtype, count: int, multiprocessors: int) -> Tiling:
     """Return the tiles that were fastest on an H200."""
-    wraps = any(slab.periodic[:2])
-    warps = -(-slab.half // LANES)
+    if count == 1:
+        return _fastest_for_one(slab, dtype)
+    tilings = _worth_trying(slab, dtype)
+    costs = [tiling.cost(slab, count, multiprocessors) for tiling in tilings]
+    return tilings[int(np.argmin(costs))]
+
+
+def _worth_trying(slab: Slab, dtype: np.dtype) -> Sequence[Tiling]:
+    """Return the tiles among which the fastest is, for passes of several iterations."""
     if dtype.itemsize > 4:
-        return Tiling(4, 8, 1, 4, 4)
-    if count > 1 and wraps:
-        return Tiling(4, 12, 1, 2, 6)
-    if count > 1:
-        facts = (slab, count, multiprocessors)
-        few = slab.planes * slab.cells[1] * slab.cells[0] <= MANY_CELLS
-        high = Tiling(8, 8, 1, 4 if np.prod(slab.cells) > MANY_CELLS else 2, 6)
-        low = [tiling for tiling in LOW if few or tiling.level(*facts)]
-        return min((high, *low), key=lambda tiling: tiling.cost(*facts))
+        return LONG_NUMBERS
+    if slab.periodic[1]:
+        return PERIODIC_GRIDS if _row_bytes(slab) % 512 else PERIODIC_LINES
+    return LARGE_GRIDS if _plane(slab) > CACHED_PLANE else SMALL_GRIDS
+
+
+def _fastest_for_one(slab: Slab, dtype: np.dtype) -> Tiling:
+    """Return the tiles that were fastest for a pass of one iteration."""
+    if dtype.itemsize > 4:
+        return Tiling(4, 12, 1, 4, 2)
+    warps = -(-slab.half // LANES)
     if warps in (4, 7, 8):  # a block takes whole rows
-        return Tiling(12 if wraps else 16, 8, 4 if warps == 4 else 8, 4, 2)
+        return Tiling(12 if any(slab.periodic[:2]) else 16, 8, 4 if warps == 4 else 8, 4, 2)
     return Tiling(4, 12, 1, 4, 4)
