@@ -18,6 +18,7 @@ from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, ope
 from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, open_hdf5, reading
 from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
 from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.seals import is_sealed
 from hybrid_nbody.files.untrusted import check_unpacked
 
 Array = NDArray[Any]
@@ -123,7 +124,7 @@ def _reader_for(path: Path, seed: int) -> Callable[[Path], BodiesTable]:
         return _read_npz
     if looks_like_checkpoint(head):
         return _read_checkpoint
-    if head.startswith(SIGNATURE):
+    if head.startswith(SIGNATURE) or is_sealed(head, "trajectory"):
         return _read_last_frame
     if _is_binary(head):
         raise InputError(f"{path}: no text; neither a CSV table, nor HDF5, nor a NumPy archive")
@@ -215,8 +216,17 @@ def _check_packed(path: Path, file: h5py.File, frames: int = 1) -> None:
     """Check that the arrays of bodies, of one of some frames, are no bomb."""
     found = [file[f"bodies/{name}"] for name in ARRAYS if f"bodies/{name}" in file]
     arrays = [item for item in found if isinstance(item, h5py.Dataset)]
-    packed = sum(item.id.get_storage_size() for item in arrays)
+    packed = _stored_bytes(path, arrays)
     check_unpacked(path, sum(item.nbytes for item in arrays) // frames, packed // frames)
+
+
+def _stored_bytes(path: Path, arrays: list[h5py.Dataset]) -> int:
+    """Return the bytes that arrays take in their file and in the files that they are made of."""
+    virtual = [item for item in arrays if item.is_virtual]
+    names = {source.file_name for item in virtual for source in item.virtual_sources()}
+    sources = [path.parent / name for name in names]
+    own: int = sum(item.id.get_storage_size() for item in arrays)
+    return own + sum(source.stat().st_size for source in sources if source.is_file())
 
 
 def _check_holds(path: Path, file: h5py.File, *names: str) -> None:
