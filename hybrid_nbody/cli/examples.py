@@ -62,8 +62,8 @@ def _source(name: str) -> Path:
     stem = name.removesuffix(".yaml")
     if stem not in names():
         near = difflib.get_close_matches(stem, names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such example{hint} There are: {', '.join(names())}")
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise InputError(f"{name}: no such example.{hint} There are: {', '.join(names())}")
     return FOLDER / f"{stem}.yaml"
 
 

@@ -41,7 +41,7 @@ def test_a_file_is_not_replaced_without_being_asked(tmp_path):
 
 def test_an_unknown_example_is_refused_with_the_nearest(tmp_path):
     message = refused(tmp_path, "examples", "plumer")
-    assert message.startswith("plumer: no such example; did you mean plummer? There are: ")
+    assert message.startswith("plumer: no such example. Did you mean plummer? There are: ")
 
 
 def test_a_folder_that_is_missing_is_an_error_of_files(tmp_path):
