@@ -225,8 +225,8 @@ def _stored_bytes(path: Path, arrays: list[h5py.Dataset]) -> int:
     virtual = [item for item in arrays if item.is_virtual]
     names = {source.file_name for item in virtual for source in item.virtual_sources()}
     sources = [path.parent / name for name in names]
-    own: int = sum(item.id.get_storage_size() for item in arrays)
-    return own + sum(source.stat().st_size for source in sources if source.is_file())
+    own = [int(item.id.get_storage_size()) for item in arrays]
+    return sum(own) + sum(source.stat().st_size for source in sources if source.is_file())
 
 
 def _check_holds(path: Path, file: h5py.File, *names: str) -> None:
