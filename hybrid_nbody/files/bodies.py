@@ -223,10 +223,10 @@ def _check_packed(path: Path, file: h5py.File, frames: int = 1) -> None:
 def _stored_bytes(path: Path, arrays: list[h5py.Dataset]) -> int:
     """Return the bytes that arrays take in their file and in the files that they are made of."""
     virtual = [item for item in arrays if item.is_virtual]
-    names = {source.file_name for item in virtual for source in item.virtual_sources()}
+    names = {str(source.file_name) for item in virtual for source in item.virtual_sources()}
     sources = [path.parent / name for name in names]
-    own = [int(item.id.get_storage_size()) for item in arrays]
-    return sum(own) + sum(source.stat().st_size for source in sources if source.is_file())
+    own = sum(int(item.id.get_storage_size()) for item in arrays)
+    return own + sum(source.stat().st_size for source in sources if source.is_file())
 
 
 def _check_holds(path: Path, file: h5py.File, *names: str) -> None:
