@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.presented import export_run
-from support.ranks import RowsModel, rows_at, same_bits, this_rank
-from support.trajectories import start
 
 from hybrid_nbody.errors import HybridNBodyError, InputError
-from hybrid_nbody.files import untrusted
 from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.bodies_csv import COLUMNS
 from hybrid_nbody.files.checkpoint import verify
@@ -270,21 +267,6 @@ def test_the_last_frame_of_a_trajectory(write_run):
     position = 200.0 + np.arange(4)[:, None] + 0.1 * np.arange(3)
     assert same(bodies, np.column_stack([position, -position, np.linspace(1, 2, 4)]))
     assert bodies.id.tolist() == [10, 11, 12, 13]
-
-
-def test_the_last_frame_of_a_trajectory_in_parts(tmp_path):
-    start(tmp_path, RowsModel(5, this_rank()), [0, 3, 4]).close()
-    bodies = read_bodies(tmp_path / "trajectory.h5")
-    expected = rows_at(4, 5)
-    assert same_bits(bodies.position, expected["bodies/position"])
-    assert same_bits(bodies.velocity, expected["bodies/velocity"])
-    assert bodies.id.tolist() == [4, 3, 2, 1, 0]
-
-
-def test_frames_in_parts_are_no_bomb(tmp_path, monkeypatch):
-    monkeypatch.setattr(untrusted, "SMALL", 0)
-    start(tmp_path, RowsModel(5000, this_rank()), [0, 4]).close()
-    assert len(read_bodies(tmp_path / "trajectory.h5")) == 5000
 
 
 def test_a_directory_of_a_run(write_run, refused):
