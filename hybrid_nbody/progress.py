@@ -169,7 +169,7 @@ class BarProgress(Progress):
     def __init__(self, what: str, console: "Console", transient: bool = False, steady: bool = True):
         super().__init__(what, steady)
         self._bar = _new_bar(what, console, transient)
-        self._task = self._bar.add_task("", start=False, details="", clock="")
+        self._task = self._bar.add_task("", start=False, total=None, details="", clock="")
         self._next_drawing = 0.0
 
     def update(self, done: int, total: int, details: str = "") -> None:

@@ -131,6 +131,13 @@ def test_the_bar_shows_the_latest_state_and_leaves_it_there(clock, terminal):
     assert "step 1000/1000" in shown.splitlines()[-1] + shown.splitlines()[-2]
 
 
+def test_a_hundred_parts_are_shown_as_a_whole_number(clock, terminal):
+    bar = BarProgress("frame", terminal)
+    bar.update(20, 100)
+    bar.close()
+    assert "frame 20/100 " in terminal.file.getvalue()
+
+
 def test_the_bar_is_not_drawn_at_every_update(clock, terminal):
     bar = BarProgress("part", terminal)
     for done in range(1, 1001):
