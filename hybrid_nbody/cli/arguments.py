@@ -11,7 +11,7 @@ MOVIES = "which movie (default: the one that fits the run; a wrong name lists th
 
 EXPORTS = {
     "gadget": "bodies for yt, pynbody and ParaView",
-    "vtkhdf": "bodies or a grid for ParaView, in time",
+    "vtkhdf": "bodies or a grid for ParaView, one frame or all",
     "csv": "a table of bodies",
     "npz": "bodies or a grid for NumPy",
 }
@@ -53,7 +53,7 @@ def _set_argument(command: ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="overrides",
-        help="override a key, e.g. time.dt=1e-4",
+        help="replace a key, e.g. time.dt=1e-4; may be repeated",
     )
 
 
@@ -65,7 +65,9 @@ def _plot_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=PICTURES)
     command.add_argument(
-        "--output", type=_path, help="a PNG file or a folder (default: the run's directory)"
+        "--output",
+        type=_path,
+        help="a .png, .pdf or .svg file, or a folder (default: the run's directory)",
     )
     command.add_argument(
         "--frame", type=int, default=-1, help="which frame it shows (default: the last)"
@@ -111,15 +113,15 @@ def _square_arguments(command: ArgumentParser) -> None:
         "-f", type=_path, metavar="FILE", dest="file", help="CSV: x, y, vx, vy, m (default: random)"
     )
     command.add_argument(
-        "--seed", default="1", metavar="S", help="of what is drawn at random (default: 1)"
+        "--seed", default="1", metavar="S", help="seed of the random numbers (default: 1)"
     )
     command.add_argument(
         "--animation",
         metavar="FILE",
-        help="a .gif or .mp4, in place of a window (default: square.gif)",
+        help="save a .gif or .mp4 instead of opening a window (default: square.gif)",
     )
     command.add_argument(
-        "--output", type=_path, metavar="DIR", help="keep the whole run there, as run does"
+        "--output", type=_path, metavar="DIR", help="keep the whole run in this folder"
     )
     command.add_argument("--overwrite", action="store_true", help="replace a run that DIR holds")
 
@@ -128,9 +130,9 @@ def _movie_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=MOVIES)
     command.add_argument(
-        "--output", type=_path, help="an .mp4 (takes ffmpeg) or .gif file or a folder"
+        "--output", type=_path, help="an .mp4 file (needs ffmpeg), a .gif file or a folder"
     )
-    command.add_argument("--fps", type=float, default=25.0, help="frames a second (default: 25)")
+    command.add_argument("--fps", type=float, default=25.0, help="frames per second (default: 25)")
     command.add_argument(
         "--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)"
     )
@@ -145,7 +147,7 @@ def _report_arguments(command: ArgumentParser) -> None:
 
 def _compare_arguments(command: ArgumentParser) -> None:
     command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
-    command.add_argument("second", type=_path, help="the other one")
+    command.add_argument("second", type=_path, help="directory or trajectory.h5 of the other run")
     command.add_argument(
         "--output", type=_path, help="a picture or a folder (default: the first run's directory)"
     )
@@ -166,7 +168,7 @@ def _examples_arguments(command: ArgumentParser) -> None:
         metavar="DIR",
         help="where it is written (default: the current folder)",
     )
-    command.add_argument("--overwrite", action="store_true", help="replace files of its names")
+    command.add_argument("--overwrite", action="store_true", help="replace files of the same names")
 
 
 def _completion_arguments(command: ArgumentParser) -> None:

@@ -121,7 +121,7 @@ def command_export(arguments: Namespace) -> int:
 
 
 def command_square(arguments: Namespace, communicator: "Communicator") -> int:
-    """Move bodies in the unit square, in one shot."""
+    """Run bodies in the unit square, without a file."""
     from hybrid_nbody.cli.square import run
 
     return run(arguments, communicator, STARTED)
@@ -205,37 +205,39 @@ class Command:
 COMMANDS = (
     Command("run", "run a configuration (the word run may be left out)", on_ranks=command_run),
     Command("resume", "continue a run from its newest valid checkpoint", on_ranks=command_resume),
-    Command("check", "check a configuration and say what it would do", on_ranks=command_check),
-    Command("info", "say what a run's directory or file holds", command_info),
-    Command("plot", "draw the diagnostics of a run, and its state", command_plot),
+    Command(
+        "check", "check a configuration and report what a run would do", on_ranks=command_check
+    ),
+    Command("info", "describe a run's directory or a file", command_info),
+    Command("plot", "draw pictures of a run", command_plot),
     Command(
         "export",
-        "write frames of a run for yt, pynbody, ParaView, tables and NumPy",
+        "write frames of a run for yt, pynbody, ParaView or NumPy, or as a table",
         command_export,
     ),
     Command(
         "square",
-        "bodies in the unit square and their activity map, in one shot",
+        "run bodies in the unit square without a file: timed, or with their activity map",
         on_ranks=command_square,
     ),
     Command("movie", "make a movie of a run", command_movie),
-    Command("report", "write a web page on a run, with a view of it in space", command_report),
-    Command("compare", "say how far two runs are apart, over time", command_compare),
+    Command("report", "write a web page about a run, with an interactive 3D view", command_report),
+    Command("compare", "report how far two runs diverge over time", command_compare),
     Command(
         "bench",
-        "measure this machine, and what each optimisation of the force brings on it",
+        "measure this machine, and the gain of each optimisation",
         command_bench,
         command_bench,
     ),
     Command("examples", "list the example inputs, or write one here", command_examples),
     Command(
         "doctor",
-        "look at MPI, ranks, GPUs and threads, and say what is wrong",
+        "check MPI, ranks, GPUs and threads, and say what is wrong and how to fix it",
         on_ranks=command_doctor,
     ),
     Command(
         "completion",
-        "print the script that completes commands and options in a shell",
+        "print a completion script for your shell",
         command_completion,
     ),
 )

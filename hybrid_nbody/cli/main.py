@@ -30,9 +30,9 @@ examples:
   mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
   mpirun -n 2 hybrid-nbody resume output/plummer       continue from the newest checkpoint
   hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
-  hybrid-nbody plot output/plummer                     draw energies and bodies
-  mpirun -n 4 hybrid-nbody input/smoke.yaml            smoke that rises in a box
-  hybrid-nbody bench ladder                            what each optimisation brings here
+  hybrid-nbody plot output/plummer                     draw energies, bodies and more
+  mpirun -n 4 hybrid-nbody input/smoke.yaml            run rising smoke
+  hybrid-nbody bench ladder                            measure the gain of each optimisation
 
 exit codes: 0 done; 1 internal error; 2 bad input; 3 numerical failure; 4 input/output failed;
             75 stopped early: a run with a checkpoint written (resume it)

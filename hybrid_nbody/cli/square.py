@@ -1,4 +1,4 @@
-"""``square``: bodies in the unit square and their activity map, in one shot.
+"""``square``: run bodies in the unit square without a file, timed or with their activity map.
 
 It takes the arguments of a course's program, builds the configuration that ``input/flat.yaml``
 shows, and runs it.
