@@ -27,6 +27,8 @@ def add_exactly(value, by, sums):
 class Kernels(cpu.Kernels):
     """Accelerations in float64 by pairs, of softened bodies; other sums are those of the CPU."""
 
+    short = False
+
     def __init__(self, backend, state, pair_force):
         super().__init__(backend, state, pair_force)
         self.softening, self.scale = pair_force.softening, pair_force.G

@@ -33,11 +33,15 @@ class Loop:
 
 def pair_loops(cubin: bytes) -> dict[str, Loop]:
     """Return for each kernel that takes roots the loop over sources: the one that takes most of
-    them in a round.
+    them in a round, the longest if there are several.
     """
     found = {}
     for kernel, lines in _kernels(_disassembled(cubin)).items():
-        loop = max(_loops(lines), key=lambda loop: loop.count(ROOT), default=Loop(()))
+        loop = max(
+            _loops(lines),
+            key=lambda loop: (loop.count(ROOT), len(loop.instructions)),
+            default=Loop(()),
+        )
         if loop.count(ROOT):
             found[kernel] = loop
     return found

@@ -1,9 +1,12 @@
 """The direct sum with each pair of bodies computed once, on one of the ranks."""
 
+from collections.abc import Callable
+
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.kernels import make_symmetric_kernels
 from hybrid_nbody.nbody.kernels.contract import PairSums, SymmetricKernels
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
 
@@ -17,6 +20,7 @@ class SymmetricForce(DirectForce):
     """
 
     kernels: SymmetricKernels
+    recorded_short = False
 
     def _make_kernels(self) -> SymmetricKernels:
         return make_symmetric_kernels(self.backend, self.state, self.pair_force)
@@ -29,6 +33,13 @@ class SymmetricForce(DirectForce):
 
     def _sum_potential(self, result: Array) -> None:
         self._add_up(self.kernels.pair_potential(self.state, result), NullTimer())
+
+    def _recorded_step(self, plan: StepPlan) -> Callable[[], None]:
+        """Return a recorded step with the kernels for the current chunks."""
+        if self.recorded_short != self.kernels.short:
+            self.recorded_short = self.kernels.short
+            self.recorded.clear()
+        return super()._recorded_step(plan)
 
     def _add_up(self, sums: PairSums, timer: Timer) -> None:
         """Add the sums of all ranks between the two passes of the kernels."""

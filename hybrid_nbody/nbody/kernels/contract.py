@@ -300,7 +300,15 @@ class Kernels(Protocol):
 
 
 class SymmetricKernels(Kernels, Protocol):
-    """Kernels that compute each pair once: between two passes the ranks add up their sums."""
+    """Kernels that compute each pair once: between two passes the ranks add up their sums.
+
+    Attributes
+    ----------
+    short : bool
+        Whether they are those for short chunks: a recorded step is one of these or of the others.
+    """
+
+    short: bool
 
     def pair_accelerations(self, state: State) -> PairSums:
         """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""

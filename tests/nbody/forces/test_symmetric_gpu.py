@@ -129,6 +129,27 @@ def test_every_call_has_the_same_bits(gpu):
     assert len(seen) == 1
 
 
+def test_empty_slots_that_are_left_out_change_no_bit(gpu):
+    """Clumps of 32 fill many chunks in part; both kernels sum the same bodies."""
+    middles = np.random.default_rng(1).uniform(-1, 1, (LEAST_BODIES // 32, 3))
+    position = np.repeat(middles, 32, axis=0)
+    position += np.random.default_rng(2).normal(scale=1e-3, size=position.shape)
+    velocity = np.random.default_rng(3).normal(size=position.shape)
+    bodies = unequal(Bodies(position, velocity, np.full(len(position), 1.0)))
+    gravity = make_gravity(gpu, bodies, "single", 1e-3)
+    assert gravity.kernels.short
+    seen = set()
+    for short in (True, False):
+        gravity.kernels.short = short
+        gravity.kernels.accelerations(gravity.state)
+        acceleration = gpu.download(gravity.state.acceleration).tobytes()
+        jerk = gpu.zeros((len(bodies), 3), "f8")
+        gravity.kernels.accelerations_and_jerks(gravity.state, gpu.upload(velocity), jerk)
+        potential = gpu.download(gravity.potential()).tobytes()
+        seen.add((acceleration, gpu.download(jerk).tobytes(), potential))
+    assert len(seen) == 1
+
+
 def state_of(model):
     """Return what a run writes, as bytes."""
     return [

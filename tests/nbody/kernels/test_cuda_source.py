@@ -47,9 +47,10 @@ def test_gravity_compiles(precision, architecture, number):
 
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
-def test_pairs_compile(architecture):
+@pytest.mark.parametrize("short", [False, True])
+def test_pairs_compile(architecture, short):
     cubin = compile_to_cubin(
-        symmetric.SOURCE.read_text(), compile_options(symmetric.defines()), architecture
+        symmetric.SOURCE.read_text(), compile_options(symmetric.defines(short)), architecture
     )
     for kernel in (
         *symmetric.COMPONENTS,

@@ -117,20 +117,22 @@ OVERHEAD_OF_A_PAIR["accelerations_and_jerks"] = 2.6
 
 
 @cache
-def loops_of_pairs(replaced=("", "")):
+def loops_of_pairs(replaced=("", ""), short=False):
     """Return the loop over steps of each kernel."""
     text = symmetric.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
         compile_to_cubin(
-            text.replace(*replaced), compile_options(symmetric.defines()), ARCHITECTURE
+            text.replace(*replaced), compile_options(symmetric.defines(short)), ARCHITECTURE
         )
     )
 
 
 @pytest.mark.parametrize("kernel", PAIR)
-def test_instructions_of_a_pair(kernel):
-    loop = loops_of_pairs()[kernel]
+@pytest.mark.parametrize("short", [False, True])
+def test_instructions_of_a_pair(kernel, short):
+    """Of a lane with all its targets."""
+    loop = loops_of_pairs(short=short)[kernel]
     assert PAIR[kernel] <= loop.per_interaction() <= PAIR[kernel] + OVERHEAD_OF_A_PAIR[kernel]
     assert loop.count(FLOAT64) == loop.count(LOCAL_MEMORY) == 0
     assert loop.count("SHFL") == loop.count(ROOT) * symmetric.COMPONENTS[kernel] / targets_of(

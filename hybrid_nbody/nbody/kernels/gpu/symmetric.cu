@@ -8,8 +8,9 @@
 // then split into multiples of several units, whose sums in float64 are exact (`exact_sums.py`): no
 // order of the tiles, and no share of them among GPUs, changes a bit.
 //
-// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), and -DTHREADS (of a block, whose
-// warps have nothing to do with each other).
+// Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps
+// have nothing to do with each other), and -DSHORT: 1 if many chunks are short. Their empty slots,
+// which add nothing, are left out then, by runs of sources, and by halves of the targets of a lane.
 
 #define RUN 32
 #define RUNS (CHUNK / RUN)
@@ -135,10 +136,10 @@ __device__ inline void move(Stored *body, const float *high, const float *low) {
     asm volatile("" : "+f"(b.x), "+f"(b.y), "+f"(b.z));
 }
 
-// Sum over a run of sources, each of which lies in `tile` twice. Sources of another chunk get their
-// sums in `to_source`. Among the sources of its own chunk a target's first one is itself if it is
+// Sum over a run of sources, each of which lies in `tile` twice, at `N` targets of a lane. Sources of
+// another chunk get their sums in `to_source`. Among the sources of its own chunk a target's first one is itself if it is
 // number `self` of its lane.
-template <class Sum, bool OTHER_CHUNK>
+template <class Sum, int N, bool OTHER_CHUNK>
 __device__ inline void sum_run(const typename Sum::Stored *tile, const typename Sum::Stored *t,
                                int self, float eps2, float (*to_targets)[Sum::components],
                                float *to_source) {
@@ -147,7 +148,7 @@ __device__ inline void sum_run(const typename Sum::Stored *tile, const typename 
     for (int step = 0; step < RUN; ++step) {
         typename Sum::Stored s = tile[step];
 #pragma unroll
-        for (int k = 0; k < Sum::targets; ++k)
+        for (int k = 0; k < N; ++k)
             if (OTHER_CHUNK || step > 0 || k != self)
                 Sum::add_pair(s, t[k], eps2, to_targets[k], to_source);
         if (OTHER_CHUNK)
@@ -156,49 +157,78 @@ __device__ inline void sum_run(const typename Sum::Stored *tile, const typename 
     }
 }
 
-// Sum over all sources of a chunk, run by run.
-template <class Sum, bool OTHER_CHUNK>
-__device__ inline void sum_chunk(int chunk, int first_target, const typename Sum::Stored *t,
+// Sum over the first runs of sources of a chunk: the others are empty.
+template <class Sum, int N, bool OTHER_CHUNK>
+__device__ inline void sum_chunk(int chunk, int runs, int first_target, const typename Sum::Stored *t,
                                  float eps2, const Units &units, const typename Sum::Stored *packed,
                                  typename Sum::Stored *tile, const Sums &sums,
                                  float (*to_targets)[Sum::components]) {
     int lane = threadIdx.x % RUN;
 #pragma unroll 1
-    for (int run = 0; run < RUNS; ++run) {
+    for (int run = 0; run < runs; ++run) {
         int slot = chunk * CHUNK + run * RUN + lane;
         __syncwarp();
         tile[lane] = tile[lane + RUN] = Sum::prepared(in_units(packed[slot], units));
         __syncwarp();
-        float part[Sum::targets][Sum::components] = {}, to_source[Sum::components] = {};
-        sum_run<Sum, OTHER_CHUNK>(tile + lane, t, run - first_target / RUN, eps2, part, to_source);
-        for (int k = 0; k < Sum::targets; ++k)
+        float part[N][Sum::components] = {}, to_source[Sum::components] = {};
+        sum_run<Sum, N, OTHER_CHUNK>(tile + lane, t, run - first_target / RUN, eps2, part,
+                                     to_source);
+        for (int k = 0; k < N; ++k)
             for (int c = 0; c < Sum::components; ++c) to_targets[k][c] += part[k][c];
         if (OTHER_CHUNK)
             for (int c = 0; c < Sum::components; ++c) add_to_slot<Sum>(sums, slot, c, to_source[c]);
     }
 }
 
+// Sum over the first runs of a chunk of sources at `N` targets of a lane, from `slot` on.
+template <class Sum, int N>
+__device__ inline void sum_targets(int slot, int first_target, bool other_chunk, int other,
+                                   int runs, float eps2, const Units &units, const float *high,
+                                   const float *low, const typename Sum::Stored *packed,
+                                   typename Sum::Stored *tile, const Sums &sums) {
+    float to_targets[N][Sum::components] = {};
+    typename Sum::Stored t[N];
+    for (int k = 0; k < N; ++k)
+        t[k] = Sum::prepared(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
+    if (!other_chunk)
+        sum_chunk<Sum, N, false>(other, runs, first_target, t, eps2, units, packed, tile, sums,
+                                 to_targets);
+    else
+        sum_chunk<Sum, N, true>(other, runs, first_target, t, eps2, units, packed, tile, sums,
+                                to_targets);
+    for (int k = 0; k < N; ++k)
+        for (int c = 0; c < Sum::components; ++c)
+            add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
+}
+
+// Bodies fill the first runs of a chunk. Where few chunks are short, all runs of all are taken.
+__device__ inline int filled_runs(const int *starts, int chunk) {
+    return SHORT ? (starts[chunk + 1] - starts[chunk] + RUN - 1) / RUN : RUNS;
+}
+
 template <class Sum>
 __device__ inline void sum_tile(int chunk, int other, int first_target, float eps2,
-                                const Units &units, const double *origin,
+                                const Units &units, const int *starts, const double *origin,
                                 const typename Sum::Stored *packed, typename Sum::Stored *tile,
                                 const Sums &sums) {
+    const int most = Sum::targets;
     int slot = chunk * CHUNK + first_target + threadIdx.x % RUN;
-    float high[3], low[3], to_targets[Sum::targets][Sum::components] = {};
+    float high[3], low[3];
     for (int axis = 0; axis < 3; ++axis) {
         double shift = (origin[3 * chunk + axis] - origin[3 * other + axis]) * units.length;
         high[axis] = (float)shift, low[axis] = (float)(shift - high[axis]);
     }
-    typename Sum::Stored t[Sum::targets];
-    for (int k = 0; k < Sum::targets; ++k)
-        t[k] = Sum::prepared(in_units(packed[slot + k * RUN], units)), move(&t[k], high, low);
-    if (chunk == other)
-        sum_chunk<Sum, false>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
+    int runs = filled_runs(starts, other), left = filled_runs(starts, chunk) - first_target / RUN;
+    if (SHORT && left <= 0) return;
+    if (SHORT && left <= most / 4)
+        sum_targets<Sum, most / 4>(slot, first_target, chunk != other, other, runs, eps2, units,
+                                   high, low, packed, tile, sums);
+    else if (SHORT && left <= most / 2)
+        sum_targets<Sum, most / 2>(slot, first_target, chunk != other, other, runs, eps2, units,
+                                   high, low, packed, tile, sums);
     else
-        sum_chunk<Sum, true>(other, first_target, t, eps2, units, packed, tile, sums, to_targets);
-    for (int k = 0; k < Sum::targets; ++k)
-        for (int c = 0; c < Sum::components; ++c)
-            add_to_slot<Sum>(sums, slot + k * RUN, c, to_targets[k][c]);
+        sum_targets<Sum, most>(slot, first_target, chunk != other, other, runs, eps2, units, high,
+                               low, packed, tile, sums);
 }
 
 // Of n chunks, taken in a circle, each is paired with itself and with the next n / 2; if n is even,
@@ -215,8 +245,8 @@ __device__ inline long long next_tile(unsigned long long *taken) {
 // Sum over the tiles of a share [first, last) of `number`.
 template <class Sum>
 __device__ inline void sum_tiles(long long first, long long last, long long number, float eps2,
-                                 const Units &units, int chunks, const double *origin,
-                                 const typename Sum::Stored *packed, typename Sum::Stored *tile,
+                                 const Units &units, int chunks, const int *starts,
+                                 const double *origin, const typename Sum::Stored *packed, typename Sum::Stored *tile,
                                  unsigned long long *taken, const Sums &sums) {
     const int groups = CHUNK / (RUN * Sum::targets);
     long long tiles = pairs_of_chunks(chunks) * groups;
@@ -224,21 +254,21 @@ __device__ inline void sum_tiles(long long first, long long last, long long numb
     for (long long i = start + next_tile(taken); i < stop; i = start + next_tile(taken)) {
         long long pair = i / groups;
         int chunk = pair % chunks, other = (chunk + pair / chunks) % chunks;
-        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, units, origin, packed,
-                      tile, sums);
+        sum_tile<Sum>(chunk, other, i % groups * RUN * Sum::targets, eps2, units, starts, origin,
+                      packed, tile, sums);
     }
 }
 
 #define PAIR_KERNEL(name, Sum)                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, Sum::least_blocks)                       \
         name(int first, int last, int number, float eps2, float length, float mass,                \
-             const float *speed, const int *chunks, const double *origin,                          \
+             const float *speed, const int *chunks, const int *starts, const double *origin,       \
              const Sum::Stored *packed, double r0, double r1, double r2, double r3, int slots,     \
              unsigned long long *taken, double *rows) {                                            \
         __shared__ Sum::Stored tiles[2 * THREADS];                                                 \
         Sum::Stored *tile = tiles + threadIdx.x / RUN * 2 * RUN;                                   \
-        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], origin,       \
-                       packed, tile, taken, {slots, rows, {r0, r1, r2, r3}});                      \
+        sum_tiles<Sum>(first, last, number, eps2, {length, mass, *speed}, chunks[0], starts,       \
+                       origin, packed, tile, taken, {slots, rows, {r0, r1, r2, r3}});                      \
     }
 
 typedef Acceleration<false> AnyMasses;
