@@ -145,7 +145,10 @@ class FluidBuilder:
         communicator = self.communicator
         placement = self.devices.assign(compute.backend, compute.threads, communicator)
         self._check_lexicographic_backend(placement.backend)
-        communicator.first_on_node(self._compile, placement.backend.compiled_beforehand)
+        communicator.first_on_node(
+            partial(self._compile, mixed=is_mixed(placement)),
+            placement.backend.compiled_beforehand,
+        )
         planes = self.config.grid.cells[2]
         partition = shares(
             compute, planes, placement, lambda: self._calibrate(placement), self.least
@@ -156,7 +159,7 @@ class FluidBuilder:
         )
         return self._connect(placement, transport, partition, events)
 
-    def _compile(self, device: Backend) -> None:
+    def _compile(self, device: Backend, mixed: bool) -> None:
         """Compile the kernels that a run needs on a device."""
         config = self.config
         compile_kernels(
@@ -165,6 +168,7 @@ class FluidBuilder:
             DTYPES[config.fluid.dtype],
             physics_of(config),
             partial(solver_of, config.solver),
+            mixed,
         )
 
     def _calibrate(self, placement: Placement) -> list[float]:

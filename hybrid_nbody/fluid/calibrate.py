@@ -7,8 +7,8 @@ from functools import partial
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
-from hybrid_nbody.fluid.kernels.contract import Kernels, Relaxation
-from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, Solver
+from hybrid_nbody.fluid.kernels.contract import Kernels
+from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.stencil import POISSON, Stencil
@@ -29,6 +29,7 @@ def compile_kernels(
     dtype: str,
     physics: Physics,
     make_solver: Callable[[Kernels, Halo], Solver],
+    mixed: bool = False,
 ) -> None:
     """Do a step and compute diagnostics, so that everything is compiled before time counts.
 
@@ -42,14 +43,16 @@ def compile_kernels(
         As in the run.
     make_solver : callable
         ``make_solver(kernels, halo)`` returns the run's solver.
+    mixed : bool, optional
+        See `Slab`.
     """
-    kernels = make_kernels(backend, Slab.whole(COMPILE_CELLS, boundary), dtype)
+    slab = Slab(COMPILE_CELLS, boundary, 0, COMPILE_CELLS[2], mixed)
+    kernels = make_kernels(backend, slab, dtype)
     halo = FullGrid(COMPILE_CELLS[2], boundary.periodic[2])
     state = make_state(kernels)
     stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
     stepper.step(lambda b: kernels.largest(b))
     _compute_diagnostics(kernels, state)
-    _sweep_once(kernels, state)
     backend.synchronize()
 
 
@@ -58,15 +61,6 @@ def _compute_diagnostics(kernels: Kernels, state: State) -> None:
     kernels.plane_sums(state.density)
     kernels.plane_sums_with_ghosts(state.density)
     kernels.plane_squares(*state.velocity)
-
-
-def _sweep_once(kernels: Kernels, state: State) -> None:
-    relaxation = Relaxation(POISSON, POISSON.fixed_ghost_factors, 0.0)
-    kernels.begin_solve()
-    for colour in COLOURS:
-        kernels.sweep(colour, state.x, state.b, relaxation)
-    kernels.end_iteration()
-    kernels.end_solve()
 
 
 def measured_weights(
