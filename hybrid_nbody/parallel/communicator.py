@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import HybridNBodyError, InputError
+from hybrid_nbody.parallel.alone import starting_alone
 from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI
 from hybrid_nbody.parallel.waiting import wait
 
@@ -235,11 +236,21 @@ def start_mpi() -> Communicator:
     if "Open MPI" not in library:
         refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
     # Our own message on a foreign launcher says more than the warnings of mpi4py.
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+    silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
+    with silence, starting_alone():
         if not MPI.Is_initialized():
             MPI.Init()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return Communicator(MPI.COMM_WORLD)
+
+
+def end_mpi() -> bool:
+    """End MPI if it has been initialised and not ended; return whether that was so."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return False
+    mpi.Finalize()
+    return True
 
 
 def refuse_foreign_launcher(
