@@ -3,9 +3,10 @@
 CuPy is imported when a GPU is first asked for, so that a machine without it runs everything else.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,22 +207,36 @@ class GpuBackend(Backend):
         defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
-    ) -> "_CompiledModule":
+    ) -> Any:
         """Begin to compile a ``.cu`` file for this GPU, in a thread; see `CudaModule`.
 
-        CuPy caches the machine code on disk.
+        CuPy caches the machine code on disk. What is there is loaded when it is first asked for: to
+        read several files in threads takes longer than one after another.
         """
+        code = source.read_text()
         words = compile_options(defines, options)
         module = self.cupy.RawModule(
-            code=source.read_text(), options=words, enable_cooperative_groups=cooperative
+            code=code, options=words, enable_cooperative_groups=cooperative
         )
-        self._compiling.append(self._compilers.submit(self._load, module))
+        sign = self._sign(code, words)
+        if sign.exists():
+            return module
+        self._compiling.append(self._compilers.submit(self._load, module, sign))
         return _CompiledModule(self._compiling[-1])
 
-    def _load(self, module: Any) -> Any:
+    def _sign(self, code: str, words: tuple[str, ...]) -> Path:
+        """Return the file which says that a source has been compiled before."""
+        versions = (self.cupy.__version__, str(self.cupy.cuda.runtime.runtimeGetVersion()))
+        text = "\0".join((code, *words, self.model, *versions))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return Path(cupy_cache(), f"{digest}.hybrid_nbody")
+
+    def _load(self, module: Any, sign: Path) -> Any:
         """Return a module of CuPy once it is compiled and loaded."""
         self.cupy.cuda.Device(self.device).use()
         module.compile()
+        with suppress(OSError):  # it is compiled in a thread again, then
+            sign.touch()
         return module
 
     def finish_compiling(self) -> None:
