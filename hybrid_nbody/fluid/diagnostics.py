@@ -19,7 +19,7 @@ QUANTITIES = {
         "run, relative to that of each step; NaN where it is not summed",
         limit=0.01,
         advice="diffusion and advection made or lost this part of the density; with fluid.conserve "
-        "it was taken back; more cells or a smaller time.dt make less of it",
+        "it was taken back; more cells or a smaller time.dt reduce it",
     ),
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
