@@ -329,10 +329,10 @@ def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
 
 
 def test_a_full_disk_ends_all_ranks(job, tmp_path, mpirun):
-    """Only the root writes, and only the root fails: the others must not wait for it."""
+    """Only the root writes, and only the root fails: the others end with it."""
     only_checkpoints = ["--set", "output.trajectory=null", "--set", "output.diagnostics=null"]
     result = mpirun(3, "-c", LIMITED, "24000", str(job), *only_checkpoints, timeout=30)
     assert result.returncode == 4, result.stderr
     assert result.stderr.count("the file size limit is reached") == 1
-    assert "error on rank 0: " in result.stderr
+    assert "hybrid_nbody: error: rank 0: " in result.stderr
     assert "checkpoint-0000000100.h5" in result.stderr

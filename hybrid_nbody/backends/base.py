@@ -8,9 +8,11 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.alarm import PeerAlarm
+from hybrid_nbody.downloads import Download, OnHost
 
 Array = Any
 """An array of a device or of the host: NumPy's or CuPy's, which share no type."""
@@ -105,6 +107,15 @@ class Backend(ABC):
     @abstractmethod
     def download(self, array: Array) -> Array:
         """Return a NumPy copy of `array`, once all work on it is done."""
+
+    def start_download(self, *parts: Array) -> Download:
+        """Start to copy an array to the host; several are stacked along a new last axis.
+
+        They are copied as the work that is queued so far leaves them; work that is queued later
+        neither waits for the copy nor changes it. Here it is done now.
+        """
+        copies = [self.download(part) for part in parts]
+        return OnHost(copies[0] if len(copies) == 1 else np.stack(copies, axis=-1))
 
     @abstractmethod
     def free_memory(self) -> int:

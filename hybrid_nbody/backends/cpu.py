@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.backends.caches import digest_of_kernels, replace_unwritable_cache
+from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.memory import available_memory
 
@@ -74,6 +75,10 @@ class CpuBackend(Backend):
     def download(self, array: Array) -> NDArray:
         """Return a copy of `array`."""
         return array.copy()
+
+    def start_download(self, *parts: Array) -> Download:
+        """See `Backend`."""
+        return OnHost(parts[0].copy() if len(parts) == 1 else np.stack(parts, axis=-1))
 
     def free_memory(self) -> int:
         """Return the bytes of memory that are free on this machine, for all its ranks together."""

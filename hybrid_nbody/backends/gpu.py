@@ -17,6 +17,7 @@ from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import InputError
 
 REMEDY = (
@@ -127,6 +128,19 @@ class GpuBackend(Backend):
             return array.copy()
         with self.host_wait:
             return self.cupy.asnumpy(array)
+
+    def start_download(self, *parts: Array) -> Download:
+        """Copy within the GPU now, and to the host on a stream of its own when it is asked for.
+
+        Where the GPU has no memory for that, the copy is made at once.
+        """
+        if not isinstance(parts[0], self.cupy.ndarray):
+            return super().start_download(*parts)
+        try:
+            copy = parts[0].copy() if len(parts) == 1 else self.cupy.stack(parts, axis=-1)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            return super().start_download(*parts)
+        return _Snapshot(self, copy)
 
     @contextmanager
     def on_host(self, array: Array, own: slice) -> Iterator[Array]:
@@ -288,6 +302,23 @@ class GpuBackend(Backend):
     def message_stream(self) -> Any:
         """Return a new stream for messages, beside the backend's own and served before it."""
         return self.cupy.cuda.Stream(non_blocking=True, priority=MESSAGE_PRIORITY)
+
+
+class _Snapshot(Download):
+    """A copy on the GPU, which a thread brings to the host beside the GPU's other work."""
+
+    def __init__(self, backend: GpuBackend, copy: Array) -> None:
+        self.nbytes = copy.nbytes
+        self._backend = backend
+        self._copy = copy
+        self._made = backend.mark()
+
+    def rows(self) -> Array:
+        """See `Download`; the memory of the GPU is free once the copy is dropped."""
+        with self._backend.cupy.cuda.Device(self._backend.device):
+            self._backend.copies.wait_event(self._made)
+            found: Array = self._copy.get(stream=self._backend.copies)
+        return found
 
 
 def _nccl_module() -> Any:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Array, Backend, Mark, Shape
+from hybrid_nbody.downloads import Download
 
 
 class HybridBackend(Backend):
@@ -93,6 +94,10 @@ class HybridBackend(Backend):
     def download(self, array: Array) -> Array:
         """See `Backend`."""
         return self.main.download(array)
+
+    def start_download(self, *parts: Array) -> Download:
+        """See `Backend`."""
+        return self.main.start_download(*parts)
 
     def free_memory(self) -> int:
         """See `Backend`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.step_memory import State
 from hybrid_nbody.simulation.model import Field, Role
@@ -55,22 +56,20 @@ class Frames:
             units=units,
             description=description,
             index=slice(int(start), int(stop)),
-            host=lambda start, stop: self._host(arrays, own[start:stop], backend),
+            host=lambda start, stop: self._download(arrays, own[start:stop], backend).rows(),
             role=Role.SHOWN,
+            start=lambda: self._download(arrays, own, backend),
         )
 
-    def _host(self, arrays: Arrays, planes: np.ndarray, backend: Backend) -> np.ndarray:
-        """Return the chosen cells of some planes of a slab, components last."""
-        parts = [self._planes_of(array, planes, backend) for array in arrays]
-        return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+    def _download(self, arrays: Arrays, planes: np.ndarray, backend: Backend) -> Download:
+        """Start to copy the chosen cells of some planes of a slab, components last."""
+        return backend.start_download(*(self._planes_of(array, planes) for array in arrays))
 
-    def _planes_of(self, array: Array, planes: np.ndarray, backend: Backend) -> np.ndarray:
-        """Return the chosen cells of some planes, in one transfer if these are evenly spaced."""
+    def _planes_of(self, array: Array, planes: np.ndarray) -> Array:
+        """Return the chosen cells of some planes, as a view if these are evenly spaced."""
         thinned = array[:, :: self.stride, :: self.stride]
-        if len(planes) == 0:
-            return np.empty((0, *thinned.shape[1:]), array.dtype)
-        step = int(planes[1] - planes[0]) if len(planes) > 1 else 1
-        if np.all(np.diff(planes) == step):
-            cells: np.ndarray = backend.download(thinned[planes[0] : planes[-1] + 1 : step])
-            return cells
-        return np.stack([backend.download(thinned[plane]) for plane in planes])
+        steps = np.unique(np.diff(planes))
+        if len(planes) == 0 or len(steps) > 1:
+            return thinned[planes]
+        step = int(steps[0]) if len(steps) else 1
+        return thinned[planes[0] : planes[-1] + 1 : step]

@@ -218,6 +218,7 @@ class FluidModel:
             host=lambda start, stop: self.backend.download(array[1 + start : 1 + stop]),
             role=Role.INTERNAL,
             check=lambda start, stop: self.kernels.plane_sums(array)[start:stop],
+            start=lambda: self.backend.start_download(array[1:-1]),
         )
 
     def scalars(self) -> dict[str, float]:

@@ -159,6 +159,7 @@ class NBodyModel:
             index=self.exchange.own,
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
+            start=lambda: self.backend.start_download(array),
         )
 
     def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.checkpoint import (
     SHARES,
@@ -84,9 +85,13 @@ class CheckpointWriter:
         fields = fields_of(model, *SAVED_ROLES)
         if is_shared(fields, self.communicator):
             return self._copy_of_shares(model, fields)
-        data = {field.name: raw_data(all_on_root(field, self.communicator)) for field in fields}
+        copies = {field.name: all_on_root(field, self.communicator) for field in fields}
         if not self.communicator.is_root:
             return _write_nothing
+        data = {
+            field.name: RawData(field.shape, field.dtype, _once_there(copies[field.name]))
+            for field in fields
+        }
         return partial(self._write, model.step, data, self._description(model, fields))
 
     def save(self, model: Model) -> Path:
@@ -202,6 +207,10 @@ def _remove(path: Path) -> None:
 
 def _write_nothing() -> None:
     """Do what a rank has to do for a checkpoint that the root writes."""
+
+
+def _once_there(copy: Download) -> Iterator[Rows]:
+    yield copy.rows()
 
 
 def _rows(pieces: Iterator[tuple[int, Rows]]) -> Iterator[Rows]:

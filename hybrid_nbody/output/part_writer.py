@@ -3,12 +3,15 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import reading
 from hybrid_nbody.files.listing import Listing, columns_of, empty
@@ -39,6 +42,10 @@ MERGED_PARTS = 8
 """Fewest parts that are put together into one."""
 
 
+Entry = Mapping[str, NDArray[Any] | Download]
+"""The values of a frame, or of a row of diagnostics; some may be on their way from a device."""
+
+
 @dataclass
 class Batch:
     """Frames and rows of diagnostics that go into one part.
@@ -51,22 +58,30 @@ class Batch:
         Bytes of them.
     """
 
-    frames: list[Values] = field(default_factory=list)
-    rows: list[Values] = field(default_factory=list)
+    frames: list[Entry] = field(default_factory=list)
+    rows: list[Entry] = field(default_factory=list)
     size: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.frames or self.rows)
 
-    def add(self, values: Values, is_frame: bool) -> None:
+    def add(self, values: Entry, is_frame: bool) -> None:
         """Add a frame or a row of diagnostics."""
         (self.frames if is_frame else self.rows).append(values)
         self.size += bytes_of(values)
 
 
-def bytes_of(values: Values) -> int:
+def bytes_of(values: Entry) -> int:
     """Return the bytes of the values of a frame or row."""
     return sum(value.nbytes for value in values.values())
+
+
+def on_host(values: Entry) -> Values:
+    """Return values once all of them are on the host."""
+    return {
+        name: value.rows() if isinstance(value, Download) else value
+        for name, value in values.items()
+    }
 
 
 Action = Callable[[], None]
@@ -129,7 +144,7 @@ class PartWriter:
 
     # --- called by the run ------------------------------------------------------------------------
 
-    def add(self, values: Values, is_frame: bool) -> None:
+    def add(self, values: Entry, is_frame: bool) -> None:
         """Take a frame or a row of diagnostics; wait if too many are waiting already.
 
         Raises
@@ -291,7 +306,8 @@ class PartWriter:
 
     def _write_batch(self, batch: Batch) -> None:
         variables = self.listing.variables
-        contents = contents_of(batch.frames, batch.rows, variables)
+        frames = [on_host(frame) for frame in batch.frames]
+        contents = contents_of(frames, [on_host(row) for row in batch.rows], variables)
         part = write_part(self.path, self.listing.next_entry, contents, variables)
         self.listing = self.listing.with_part(part, contents.frames, contents.rows)
         self._sealed_at = time.monotonic()

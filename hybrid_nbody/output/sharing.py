@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.parts import share_of
 from hybrid_nbody.parallel.communicator import Communicator
@@ -33,13 +34,15 @@ def own_share(field: Field, communicator: Communicator) -> NDArray[Any]:
     return redistribute(field, rows, communicator)
 
 
-def all_on_root(field: Field, communicator: Communicator) -> NDArray[Any]:
-    """Return a copy of all rows of a field on the root, and of none elsewhere; collective."""
+def all_on_root(field: Field, communicator: Communicator) -> Download:
+    """Begin a copy of all rows of a field on the root, and of none elsewhere; collective."""
+    if communicator.size == 1 and isinstance(field.index, slice) and field.start:
+        return field.start()
     shape = field.shape if communicator.is_root else (0, *field.shape[1:])
     whole = np.empty(shape, field.dtype)
     for start, rows in slabs(field, communicator):
         whole[start : start + len(rows)] = rows
-    return whole
+    return OnHost(whole)
 
 
 class OtherRanks:

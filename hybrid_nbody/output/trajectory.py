@@ -35,7 +35,7 @@ from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
 from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part, write_piece
-from hybrid_nbody.output.part_writer import PartWriter
+from hybrid_nbody.output.part_writer import Entry, PartWriter
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
 from hybrid_nbody.output.sharing import OtherRanks, all_on_root, is_shared, own_share
@@ -99,7 +99,7 @@ class Trajectory:
 
     def _begin(self, model: Model, listing: Listing, rows: Table | None = None) -> None:
         fields = fields_of(model, Role.STATIC)
-        pieces = {field.name: all_on_root(field, self.communicator) for field in fields}
+        pieces = {field.name: all_on_root(field, self.communicator).rows() for field in fields}
         self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
 
     def _begin_files(
@@ -221,7 +221,7 @@ class Trajectory:
         row = {name: np.asarray(value, np.float64) for name, value in values.items()}
         self.communicator.only_on_root(lambda: self._add(model, row, is_frame=False))
 
-    def _add(self, model: Model, values: Values, is_frame: bool) -> None:
+    def _add(self, model: Model, values: Entry, is_frame: bool) -> None:
         assert self._writer is not None  # between opening and closing
         self._writer.add({**_clock(model), **values}, is_frame)
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.simulation.timings import Timings
 
 T = TypeVar("T")
@@ -50,6 +51,9 @@ class Field:
         it holds, as a NumPy array.
     role : Role
         Where the field is written.
+    start : callable, optional
+        ``start()`` begins a copy of all of this rank's rows, which later steps neither wait for nor
+        change.
     check : callable, optional
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
@@ -64,6 +68,7 @@ class Field:
     host: Callable[[int, int], np.ndarray]
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
+    start: Callable[[], Download] | None = None
 
     @property
     def rows(self) -> int:

@@ -2,17 +2,20 @@
 
 import threading
 
+import numpy as np
 import pytest
 from support.ranks import RowsModel, rows_at
 
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.checkpoint import checkpoints, load_checkpoint
 from hybrid_nbody.files.listing import load_listing
+from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import checkpoint, sharing, waits
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.sharing import OtherRanks
 from hybrid_nbody.output.trajectory import NAME, Trajectory
-from hybrid_nbody.simulation.model import fields_of
+from hybrid_nbody.simulation.model import Field, fields_of
 
 NUMBER = 5
 
@@ -148,3 +151,32 @@ def test_a_state_too_large_to_copy_is_written_at_once(tmp_path, alone, monkeypat
     assert checkpoints_of.has_space_for_copy(model)
     monkeypatch.setattr(checkpoint, "available_memory", lambda: 100)
     assert not checkpoints_of.has_space_for_copy(model)
+
+
+def test_a_copy_that_a_device_has_begun_is_awaited_by_the_thread(tmp_path, alone):
+    """Steps go on while a frame is on its way."""
+    arrived = threading.Event()
+
+    class OnTheWay(Download):
+        nbytes = 8
+
+        def rows(self):
+            assert arrived.wait(20)
+            return np.array([4.0])
+
+    class DeviceModel(RowsModel):
+        def fields(self):
+            shown = Field("x", (1,), np.dtype("f8"), "1", "", slice(0, 1), None, start=OnTheWay)
+            return {"x": shown}
+
+    trajectory = Trajectory(tmp_path / NAME, alone)
+    model = DeviceModel(1, alone)
+    trajectory.create(model, {})
+    trajectory.write_frame(model.at(5))
+    trajectory.then(writer(trajectory).copy(model))
+    model.at(6)
+    arrived.set()
+    trajectory.close()
+    with open_run(tmp_path / NAME) as run:
+        assert run.field("x", 0).tolist() == [4.0]
+    assert load_checkpoint(checkpoints(tmp_path)[0]).rows("x", slice(0, 1)).tolist() == [4.0]
