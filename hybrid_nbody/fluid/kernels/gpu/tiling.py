@@ -238,16 +238,14 @@ LARGE_GRIDS = (
     *(Tiling(4, warps, 1, align, 2) for align in (2, 4) for warps in HEIGHTS),
     Tiling(8, 8, 1, 4, 2),
 )
-SMALL_GRIDS = (
-    *LARGE_GRIDS,
-    *(Tiling(4, warps, 1, 1, 2) for warps in HEIGHTS),
-    Tiling(8, 8, 1, 2, 2),
-)
+SMALL_GRIDS = *LARGE_GRIDS, *(Tiling(4, warps, 1, 1, 2) for warps in HEIGHTS)
+TALL_AND_NARROW = Tiling(8, 8, 1, 2, 2)
 PERIODIC_GRIDS = Tiling(4, 12, 1, 2, 2), Tiling(4, 12, 1, 4, 2)
 PERIODIC_LINES = Tiling(4, 12, 1, 2, 6), Tiling(4, 12, 1, 4, 2)
 LONG_NUMBERS = Tiling(4, 8, 1, 2, 2), Tiling(4, 8, 1, 4, 2)
-"""Tiles that were the fastest somewhere: for planes beyond the cache, within it, periodic in y
-(the last ones where rows are a multiple of 512 bytes long), and for float64."""
+"""Tiles that were the fastest somewhere: for planes beyond the cache, within it (the third ones
+where rows are no multiple of 256 bytes long), periodic in y (the second ones where rows are a
+multiple of 512 bytes long), and for float64."""
 
 SMALL_TILES = Tiling(4, 8, 1, 4, 2), Tiling(4, 4, 1, 4, 2)
 """For GPUs with little shared memory."""
@@ -291,7 +289,9 @@ def _worth_trying(slab: Slab, dtype: np.dtype) -> Sequence[Tiling]:
         return LONG_NUMBERS
     if slab.periodic[1]:
         return PERIODIC_GRIDS if _row_bytes(slab) % 512 else PERIODIC_LINES
-    return LARGE_GRIDS if _plane(slab) > CACHED_PLANE else SMALL_GRIDS
+    if _plane(slab) > CACHED_PLANE:
+        return LARGE_GRIDS
+    return (*SMALL_GRIDS, TALL_AND_NARROW) if _row_bytes(slab) % 256 else SMALL_GRIDS
 
 
 def _fastest_for_one(slab: Slab, dtype: np.dtype) -> Tiling:
