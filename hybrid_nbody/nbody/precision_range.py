@@ -10,6 +10,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import Gravity
 from hybrid_nbody.nbody.kernels.units import typical_distance
+from hybrid_nbody.nbody.rounding import ForceErrors, Path, force_errors
 from hybrid_nbody.nbody.sources import spatial_order
 
 CLOSEST = 1e-12
@@ -28,6 +29,15 @@ TOLERANCE = 1e-3
 ROUNDING = 2.0**-24
 """Largest relative rounding error of a stored offset in single precision."""
 
+MEDIAN_ERROR = 1e-6
+MOST_ERROR = 1e-5
+"""Errors of half of the accelerations, and of one in a hundred, relative to their rms, from which
+on there is a warning."""
+
+CLOSE = 6e-6
+"""Rounding of a stored offset, relative to the distance of the next body, that one body in a
+hundred has to exceed for errors of forces to be estimated at all, which takes 0.1 s."""
+
 MOST_EXAMINED = 1 << 22
 """Bodies among which close ones are looked for."""
 
@@ -43,10 +53,13 @@ class Neighbours(NamedTuple):
         From each body to the next.
     offset : (n,) array of float64
         From each body to the origin of its chunk.
+    path : Path
+        The bodies in this order.
     """
 
     distance: NDArray[np.float64]
     offset: NDArray[np.float64]
+    path: Path
 
 
 def check_range(bodies: Bodies, gravity: Gravity) -> None:
@@ -73,14 +86,35 @@ def warnings_of(bodies: Bodies, gravity: Gravity) -> list[str]:
             "gravity.precision: single without softening gets close pairs wrong; take mixed, or a "
             "gravity.softening"
         )
-    error = pair_error(bodies, gravity.softening)
+    near = _neighbours(bodies)
+    error = _pair_error(near, gravity.softening)
     if error > TOLERANCE:
         found.append(
-            f"single precision gets the force between the closest bodies wrong by about {error:.0%}"
+            f"single precision gets the force between the closest bodies wrong by about {error:.1%}"
             f" (softening {gravity.softening:g}); take gravity.precision: mixed, or a larger "
             "gravity.softening"
         )
+    if _is_close(near):
+        found += _errors_in_words(force_errors(near.path, gravity.softening))
     return found
+
+
+def _errors_in_words(errors: ForceErrors) -> list[str]:
+    """Return the warning of errors that are too large."""
+    if errors.median <= MEDIAN_ERROR and errors.most <= MOST_ERROR:
+        return []
+    return [
+        "single precision gets half of the accelerations wrong by more than "
+        f"{errors.median:.1e} of their rms, one in a hundred by more than {errors.most:.1e}: "
+        "bodies lie in tight groups far apart, or on a thin line; take gravity.precision: mixed"
+    ]
+
+
+def _is_close(near: Neighbours) -> bool:
+    """Return whether bodies are so close, for their distance from an origin, that it may matter."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = ROUNDING * near.offset[1:] / near.distance
+    return bool(np.count_nonzero(ratio > CLOSE) > len(ratio) / 100)
 
 
 def pair_error(bodies: Bodies, softening: float) -> float:
@@ -89,7 +123,11 @@ def pair_error(bodies: Bodies, softening: float) -> float:
     That is the rounding of their stored offsets, relative to their softened distance; at most 1.
     With softening, bodies are taken to meet some time, at a typical place.
     """
-    near = _neighbours(bodies.position)
+    return _pair_error(_neighbours(bodies), softening)
+
+
+def _pair_error(near: Neighbours, softening: float) -> float:
+    """Return the same of bodies whose neighbours are known."""
     rounding = ROUNDING * np.maximum(near.offset[1:], near.offset[:-1])
     softened = np.hypot(near.distance, softening)
     apart = softened > 0
@@ -121,7 +159,7 @@ def _faults(bodies: Bodies, gravity: Gravity) -> Iterator[str]:
 
 def _too_close(bodies: Bodies, typical: float) -> Iterator[str]:
     """Yield what is wrong if two bodies are too close; those at one place are found later."""
-    distance = _neighbours(bodies.position).distance
+    distance = _neighbours(bodies).distance
     closest = float(distance[distance > 0].min(initial=np.inf))
     if closest < CLOSEST * typical:
         yield (
@@ -147,13 +185,14 @@ def _too_faint(bodies: Bodies, length: float) -> Iterator[str]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the guard reports what is too large
-def _neighbours(position: NDArray[np.float64]) -> Neighbours:
+def _neighbours(bodies: Bodies) -> Neighbours:
     """Return distances along the curve, and from the origins of the chunks."""
-    position = position[:MOST_EXAMINED]
+    position = bodies.position[:MOST_EXAMINED]
     order = spatial_order(position)
     path = position[order.bodies]
     starts = order.starts[: order.chunks]
     ends = order.starts[1 : order.chunks + 1]
     origins = np.repeat(path[(starts + ends) // 2], ends - starts, axis=0)
     offset = np.linalg.norm(path - origins, axis=1)
-    return Neighbours(np.linalg.norm(np.diff(path, axis=0), axis=1), offset)
+    distance = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    return Neighbours(distance, offset, Path(path, origins, bodies.mass[order.bodies]))
