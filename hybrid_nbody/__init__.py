@@ -4,15 +4,20 @@
 GPU.
 """
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.2.0"
 
 __all__ = ["__version__", "open_run"]
 
+if TYPE_CHECKING:
+    from hybrid_nbody.files.run import open_run
+else:
 
-def __getattr__(name):
-    """Load ``open_run`` on first use, so that ``import hybrid_nbody`` stays light."""
-    if name == "open_run":
-        from hybrid_nbody.files.run import open_run
+    def __getattr__(name):
+        """Load ``open_run`` on first use, so that ``import hybrid_nbody`` stays light."""
+        if name == "open_run":
+            from hybrid_nbody.files.run import open_run
 
-        return open_run
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return open_run
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
