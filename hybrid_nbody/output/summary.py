@@ -5,6 +5,12 @@ from collections.abc import Mapping, Sequence
 from hybrid_nbody.simulation.model import Work
 from hybrid_nbody.simulation.timings import Timings
 
+LEAST_SECONDS = 0.5
+"""Seconds of forces and exchanges below which no other number of ranks is advised."""
+
+LARGEST_SHARE = 0.8
+"""Part of them up to which the forces of all ranks together are surely faster on one."""
+
 OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress", "balance")
 """Events of the time loop with a line of their own."""
 
@@ -69,6 +75,28 @@ def time_table(rows: Sequence[tuple[str, float]], total: float) -> str:
     """Return `time_shares` as a table."""
     lines = [f"  {name:<12} {seconds:10.3f} s  {seconds / total:6.1%}" for name, seconds in rows]
     return "\n".join(["where the time went", *lines, f"  {'total':<12} {total:10.3f} s"])
+
+
+def advice_on_ranks(computing: Sequence[float], exchanging: Sequence[float]) -> str:
+    """Return the line that says that one rank would be faster, or nothing where that is not sure.
+
+    One rank takes at most as long as all forces together: the same device is never slower with
+    more bodies at once. A rank's exchanges contain waiting for others, who may have written output,
+    so that the rank counts that spent the least on both.
+
+    Parameters
+    ----------
+    computing, exchanging : sequence of float
+        Seconds that each rank spent on forces and on exchanges; ranks have devices of one kind.
+    """
+    together = min(map(sum, zip(computing, exchanging, strict=True)))
+    alone = sum(computing)
+    if len(computing) < 2 or together < LEAST_SECONDS or alone > LARGEST_SHARE * together:
+        return ""
+    return (
+        f"one rank would be faster: forces and exchanges took {together:.3g} s, the forces of all "
+        f"{len(computing)} ranks together only {alone:.3g} s"
+    )
 
 
 def rate_line(work: Work, steps: int, seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,12 +215,24 @@ class Job:
         self.log.say(report.time_table(rows, seconds))
         if steps:
             self.log.say(report.rate_line(self.model.work, steps, seconds))
+        if advice := self._advice_on_ranks(parts):
+            self.log.say(advice)
         if self.recorder.energy_error is not None:
             self.log.say(f"relative energy error {self.recorder.energy_error:+.2e}")
         for warning in self.limits.warnings(self.recorder.diagnostics):
             self.log.say(warning)
         self.log.say(self._ending(outcome))
         self.log.close()
+
+    def _advice_on_ranks(self, parts: Mapping[str, float]) -> str:
+        """Say whether one rank would be faster, where exchanges are measured; all call together."""
+        if "exchange" not in parts:
+            return ""
+        device = self.model.backend.description.partition(", ")[2]  # without its number
+        gathered = self.communicator.gather((device, parts["force"], parts["exchange"]))
+        devices, forces, exchanges = zip(*gathered, strict=True)
+        alike = len(set(devices)) == 1
+        return report.advice_on_ranks(forces, exchanges) if alike else ""
 
     def _ending(self, outcome: str) -> str:
         """Return the last line: where the run ended, and how to go on."""

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from hybrid_nbody.output.summary import (
     OUTPUT_EVENTS,
+    advice_on_ranks,
     rate_line,
     state_in_words,
     time_shares,
@@ -98,3 +99,28 @@ def test_rates_are_those_of_the_whole_run():
     assert (
         line == "1000 steps in 10.000 s: 6.71 G interactions/s, 134.2 GFLOP/s at 20 operations each"
     )
+
+
+# ---- The number of ranks -------------------------------------------------------------------------
+
+
+def test_one_rank_is_advised_where_exchanges_take_longer_than_forces():
+    assert advice_on_ranks([0.2, 0.3], [1.3, 1.4]) == (
+        "one rank would be faster: forces and exchanges took 1.5 s, the forces of all 2 ranks "
+        "together only 0.5 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("forces", "exchanges"),
+    [
+        ([2.0], [0.0]),
+        ([1.0, 1.0], [0.9, 0.9]),  # about as fast on one
+        ([0.1, 0.1], [0.2, 0.2]),  # too short to tell
+        ([1.0, 9.0], [8.5, 0.5]),  # one rank waited for a slow one
+        ([1.0, 1.0], [0.2, 9.0]),  # one rank waited for another's output
+    ],
+    ids=["alone", "close", "short", "uneven", "output"],
+)
+def test_no_other_number_of_ranks_is_advised_where_that_is_not_sure(forces, exchanges):
+    assert advice_on_ranks(forces, exchanges) == ""
