@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.analysis.damage import on_whole_frames
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run, open_run
@@ -105,14 +106,20 @@ def compare(
             raise InputError(
                 f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare"
             )
-        found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
-        _compare_frames(a, b, found, progress)
-        _compare_diagnostics(a, b, found)
+        found = on_whole_frames(lambda: _compared(a, b, progress), a, b)
         if not found.fields and not found.diagnostics:
             raise InputError(
                 f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time"
             )
         return found
+
+
+def _compared(a: Run, b: Run, progress: OnProgress | None) -> Comparison:
+    """Return the comparison of two runs of a model."""
+    found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
+    _compare_frames(a, b, found, progress)
+    _compare_diagnostics(a, b, found)
+    return found
 
 
 # --- matching -------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def make_movie(
     _check_numbers(options.fps, options.every)
     with open_run(path) as run, our_look():
         target = _target(run, output)
-        frames = range(0, run.number_of_frames, options.every)
+        frames = run.intact_frames(range(0, run.number_of_frames, options.every))
         movies = presented(models, run.model).figures.movies
         scene = scene_of(run, movies, options.kind or _default_kind(run, movies), frames)
         _write(scene, target, options.fps, counter(progress, len(frames)))

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
+from hybrid_nbody.analysis.damage import on_whole_frames
 from hybrid_nbody.analysis.presentation import Picture, PresentedModel, Say, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
@@ -95,16 +96,26 @@ def plot_run(
             raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
         targets = _targets(run, kinds, output)
         say_what_is_left_out(found, say)
-        chosen = [pictures[name] for name in kinds]
-        step = counter(progress, parts_of(run, chosen))
-        with our_look():
-            drawn = [
-                _picture(picture.draw(run, options.frame, step), target, options.dpi)
-                for picture, target in counted(zip(chosen, targets, strict=True), step)
-            ]
+        which = [(pictures[name], target) for name, target in zip(kinds, targets, strict=True)]
+        drawn = on_whole_frames(lambda: _drawn(run, which, options, progress), run)
     for target, picture in zip(targets, drawn, strict=True):  # when all of them are drawn
         write_whole(target, picture, "picture")
     return targets
+
+
+def _drawn(
+    run: Run,
+    pictures: Sequence[tuple[Picture, Path]],
+    options: PictureOptions,
+    progress: OnProgress | None,
+) -> list[bytes]:
+    """Return pictures, each in the format of its file."""
+    step = counter(progress, parts_of(run, [picture for picture, _ in pictures]))
+    with our_look():
+        return [
+            _picture(picture.draw(run, options.frame, step), target, options.dpi)
+            for picture, target in counted(pictures, step)
+        ]
 
 
 def parts_of(run: Run, pictures: Iterable[Picture]) -> int:

@@ -15,6 +15,7 @@ from string import Template
 
 from matplotlib.figure import Figure
 
+from hybrid_nbody.analysis.damage import on_whole_frames
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
 from hybrid_nbody.analysis.presentation import Figures, Picture, PresentedModel, Say, presented
@@ -78,23 +79,28 @@ def make_report(
         folder = Path(output) if output is not None else run.path.parent
         target = output_path("report", folder, FILE_NAME, (".html", ".htm"))
         model = presented(models, run.model)
-        figures = model.figures
-        found = reasons(run, figures.pictures)
-        chosen = [figures.pictures[kind] for kind in drawable(found)]
-        step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
-        sections = [
-            ("In space", _view(run, figures, say, step)),
-            ("Diagnostics", _diagnostics(run, model.highlights, say)),
-            ("Pictures", _pictures(run, chosen, found, say, step)),
-            *_of_the_log(run, say),
-            (
-                "Configuration",
-                f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>",
-            ),
-        ]
-        page = _page(run, [(name, text) for name, text in sections if text])
+        page = on_whole_frames(lambda: _drawn(run, model, say, progress), run)
     write_whole(target, page.encode(), "report")
     return target
+
+
+def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | None) -> str:
+    """Return the page."""
+    figures = model.figures
+    found = reasons(run, figures.pictures)
+    chosen = [figures.pictures[kind] for kind in drawable(found)]
+    step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
+    sections = [
+        ("In space", _view(run, figures, say, step)),
+        ("Diagnostics", _diagnostics(run, model.highlights, say)),
+        ("Pictures", _pictures(run, chosen, found, say, step)),
+        *_of_the_log(run, say),
+        (
+            "Configuration",
+            f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>",
+        ),
+    ]
+    return _page(run, [(name, text) for name, text in sections if text])
 
 
 def _page(run: Run, sections: Sequence[tuple[str, str]]) -> str:

@@ -4,7 +4,7 @@ import difflib
 import operator
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,6 +101,11 @@ class Run:
 
     def _take_stock(self) -> None:
         """Note what the source holds by now, and warn of what it has lost."""
+        self._count()
+        for line in self._source.damage:
+            warnings.warn(line, DamageWarning, stacklevel=4)
+
+    def _count(self) -> None:
         source = self._source
         self._shapes = source.shapes
         self._fields = source.fields
@@ -108,8 +113,6 @@ class Run:
         rows = sorted(name for name in self._shapes if name.startswith(DIAGNOSTICS))
         of_a_row = {name.removeprefix(DIAGNOSTICS): self._shapes[name][1:] for name in rows}
         self.diagnostics = Diagnostics(self._read, of_a_row, source.number_of_rows)
-        for line in source.damage:
-            warnings.warn(line, DamageWarning, stacklevel=4)
 
     def close(self) -> None:
         """Close the files, if they are open."""
@@ -238,22 +241,38 @@ class Run:
         return found if wanted.step > 0 else found[::-1]
 
     def frames(self, which: slice = slice(None)) -> Iterator[Frame]:
-        """Yield the frames one at a time; none is kept in memory.
+        """Yield the frames one at a time; their arrays are read when they are accessed.
 
         Parameters
         ----------
         which : slice, optional
             The frames, for instance ``slice(None, None, 10)``; all by default.
-
-        Yields
-        ------
-        Frame
-            Its arrays are read when they are accessed.
         """
         times = self.time
         steps = self.step
         for index in range(len(times))[which]:
             yield Frame(self, index, float(times[index]), int(steps[index]))
+
+    def intact_frames(self, frames: Iterable[int]) -> list[int]:
+        """Return those of some frames that can be read; `DamageWarning` names the others.
+
+        Raises `FileError` if none of them can be.
+        """
+        intact, faults = self._source.intact(frames)
+        if faults and not intact:
+            raise FileError("; ".join(faults))
+        for fault in faults:
+            warnings.warn(fault, DamageWarning, stacklevel=2)
+        return intact
+
+    def leave_out_damaged(self) -> bool:
+        """Count damaged frames no longer, and return whether there were some; see above."""
+        intact = self.intact_frames(range(self.number_of_frames))
+        if len(intact) == self.number_of_frames:
+            return False
+        self._source.keep(intact)
+        self._count()
+        return True
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -348,10 +367,10 @@ class Run:
         return "\n".join(lines)
 
     def _span(self) -> str:
+        if not self.number_of_frames:
+            return ""
         times = self.time
         steps = self.step
-        if not len(times):
-            return ""
         return f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
 
 

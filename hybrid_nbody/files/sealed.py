@@ -1,9 +1,11 @@
 """Reading a trajectory made of sealed parts: nothing is returned whose digest is not right."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
@@ -11,9 +13,11 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import Rows, reading
-from hybrid_nbody.files.listing import CLOCK, DIAGNOSTICS, Variable, load_listing
+from hybrid_nbody.files.listing import CLOCK, DIAGNOSTICS, Listing, Variable, load_listing
 from hybrid_nbody.files.parts import Part, head_path, paths_of, share_of
 from hybrid_nbody.files.seals import open_sealed
+
+Found = TypeVar("Found")
 
 OPEN_PARTS = 16
 """Parts that stay open, checked: frames are mostly read one after the other."""
@@ -42,6 +46,7 @@ class SealedTrajectory:
     def __init__(self, path: Path):
         self.path = path
         self._open: OrderedDict[Path, h5py.File] = OrderedDict()
+        self._kept: set[Part] | None = None  # all
         self.refresh()
 
     def refresh(self) -> None:
@@ -52,7 +57,7 @@ class SealedTrajectory:
         FileError
             The trajectory is gone, or damaged beyond use.
         """
-        self.listing = load_listing(self.path)
+        self.listing = self._without_the_others(load_listing(self.path))
         variables = self.listing.variables
         frames = self.listing.frames["step"]
         rows = self.listing.rows
@@ -66,6 +71,17 @@ class SealedTrajectory:
             **{field.name: (len(frames), *field.shape) for field in variables.frames},
             **{DIAGNOSTICS + name: column.shape for name, column in rows.items()},
         }
+
+    def _without_the_others(self, listing: Listing) -> Listing:
+        """Return a listing without the parts that are left out; their rows of diagnostics stay."""
+        if self._kept is None:
+            return listing
+        parts = [part for part in listing.parts if part in self._kept]
+        of_each = np.repeat(
+            [part in self._kept for part in listing.parts], [part.frames for part in listing.parts]
+        )
+        frames = {name: column[of_each] for name, column in listing.frames.items()}
+        return replace(listing, parts=tuple(parts), frames=frames)
 
     @property
     def damage(self) -> list[str]:
@@ -125,9 +141,36 @@ class SealedTrajectory:
         assert isinstance(frame, int)  # `Run` asks for parts of one frame only
         return self._read_frame(name, frame, tuple(where))
 
+    def intact(self, frames: Iterable[int]) -> tuple[list[int], list[str]]:
+        """Return those of some frames that are whole, and a line for each part that is not."""
+        intact: list[int] = []
+        faults: dict[str, None] = {}
+        for frame in frames:
+            try:
+                self._on_frame(frame, partial(self._check_now, frame))
+            except FileError as error:
+                faults[str(error)] = None
+                continue
+            intact.append(frame)
+        return intact, list(faults)
+
+    def keep(self, frames: Sequence[int]) -> None:
+        """Leave out all parts but those of some frames, which are whole parts' frames."""
+        self._kept = {self._part_of(frame)[0] for frame in frames}
+        self.refresh()
+
+    def _check_now(self, frame: int) -> None:
+        part, _ = self._part_of(frame)
+        for path, digest in zip(paths_of(self.path, part.entries), part.digests, strict=True):
+            self._opened(path, "part", digest)
+
     def _read_frame(self, name: str, frame: int, where: tuple[int | slice, ...]) -> NDArray[Any]:
+        return self._on_frame(frame, lambda: self._read_now(name, frame, where))
+
+    def _on_frame(self, frame: int, action: Callable[[], Found]) -> Found:
+        """Return what `action` does with a frame, once more if the parts are others by now."""
         try:
-            return self._read_now(name, frame, where)
+            return action()
         except FileError as error:
             part, first = self._part_of(frame)
             self.refresh()
@@ -137,7 +180,7 @@ class SealedTrajectory:
                     "gone: the run was resumed from before it"
                 ) from error
             if self._part_of(frame)[0] != part:  # a run that goes on has put parts together
-                return self._read_frame(name, frame, where)
+                return self._on_frame(frame, action)
             raise FileError(f"{error}; {self._lost_with(part, first)}") from error
 
     def _read_now(self, name: str, frame: int, where: tuple[int | slice, ...]) -> NDArray[Any]:

@@ -1,5 +1,6 @@
 """Reading a trajectory of format version 1: one HDF5 file, with neither parts nor digests."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ class SingleFile:
         """Return the attributes of a data set."""
         with reading(self.path):
             return attributes(self._file[name])
+
+    def intact(self, frames: Iterable[int]) -> tuple[list[int], list[str]]:
+        """Return all of some frames: a file of this kind has no digest."""
+        return list(frames), []
+
+    def keep(self, frames: Sequence[int]) -> None:
+        """Keep all frames: none is found damaged."""
 
     def read(self, name: str, rows: Rows) -> NDArray[Any]:
         """Read rows of a data set; raises `FileError` if they are damaged."""

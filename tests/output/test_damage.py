@@ -146,3 +146,21 @@ def test_a_trajectory_without_list_and_head_is_refused_on_every_rank(
     trajectory.close()
     communicator.barrier()
     check(path, 5, [0])
+
+
+def test_damaged_frames_are_left_out(tmp_path, alone):
+    parts = three_parts(tmp_path, alone)
+    spoil(parts[1], "flipped")
+    with open_run(tmp_path) as run:
+        with pytest.warns(DamageWarning, match="frames 2 to 3, time 1 to 1.5, cannot be read"):
+            assert run.intact_frames(range(1, 6, 2)) == [1, 5]
+        with pytest.warns(DamageWarning, match="frames 2 to 3"):
+            assert run.leave_out_damaged()
+        assert run.step.tolist() == [0, 1, 4, 5]
+        assert same_bits(run.positions(2), rows_at(4, 5)["bodies/position"])
+        assert run.diagnostics.step.tolist() == [0, 1, 2, 3, 4, 5]
+        assert not run.leave_out_damaged()
+    for part in (parts[0], parts[2]):
+        spoil(part, "gone")
+    with open_run(tmp_path) as run, pytest.raises(FileError, match="frames 2 to 3"):
+        run.leave_out_damaged()

@@ -1,6 +1,6 @@
 """The fields to be exported, from the frames of a trajectory or from a checkpoint."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,6 +85,8 @@ class Source:
         The frames that are exported.
     whole : bool
         Whether these are all frames, in arrays with an axis of frames in front.
+    intact : callable
+        Returns those of some frames that can be read, and warns of the others.
     """
 
     path: Path
@@ -97,6 +99,7 @@ class Source:
     volume: Volume | None = None
     frames: tuple[int, ...] = ()
     whole: bool = False
+    intact: Callable[[Iterable[int]], list[int]] = list
 
     @property
     def of_bodies(self) -> bool:
@@ -118,7 +121,7 @@ class Source:
         """
         count = len(self.time)
         if frame == "all":
-            return replace(self, frames=tuple(range(count)), whole=True)
+            return replace(self, frames=tuple(self.intact(range(count))), whole=True)
         if not -count <= frame < count:
             raise InputError(
                 f"{self.path}: no frame {frame}; there are {count}, "
@@ -194,6 +197,7 @@ def _of_run(run: Run, exports: Exports) -> Source:
         {name: run.constant(stored) for name, stored in exports.constants.items()},
         _fields_of_run(run, exports.maps),
         volume_of(run, stored[next(iter(fields))]) if exports.on_grid else None,
+        intact=run.intact_frames,
     )
 
 
