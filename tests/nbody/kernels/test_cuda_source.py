@@ -29,7 +29,9 @@ KERNELS = (
 
 
 def test_sources_are_the_same_for_all_architectures():
-    assert_same_for_all_architectures(gpu.SOURCE, gpu.HEADER, gpu_hermite.SOURCE, symmetric.SOURCE)
+    assert_same_for_all_architectures(
+        gpu.SOURCE, *gpu.HEADERS, gpu_hermite.SOURCE, symmetric.SOURCE
+    )
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -76,12 +78,14 @@ def test_a_fault_in_the_source_is_found():
         compile_to_cubin(source, compile_options(macros_of_one_body(), gpu.OPTIONS), 90)
 
 
-def test_another_header_makes_other_macros(monkeypatch, tmp_path):
+@pytest.mark.parametrize("which", range(len(gpu.HEADERS)))
+def test_another_header_makes_other_macros(monkeypatch, tmp_path, which):
     """Compiled code is kept under its source and options, in which a header does not show."""
     before = macros_of_one_body()
-    header = tmp_path / gpu.HEADER.name
-    header.write_text(gpu.HEADER.read_text() + "// changed\n")
-    monkeypatch.setattr(gpu, "HEADER", header)
+    headers = list(gpu.HEADERS)
+    headers[which] = tmp_path / headers[which].name
+    headers[which].write_text(gpu.HEADERS[which].read_text() + "// changed\n")
+    monkeypatch.setattr(gpu, "HEADERS", headers)
     assert macros_of_one_body() != before
 
 

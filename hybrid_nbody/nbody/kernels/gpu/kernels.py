@@ -5,6 +5,7 @@ The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.
 
 import functools
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
-HEADER = SOURCE.with_name("few_bodies.cuh")
+HEADERS = SOURCE.with_name("moves.cuh"), SOURCE.with_name("few_bodies.cuh")
 COUNT_SOURCE = SOURCE.with_name("activity.cu")
 OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 """Options of NVRTC that ``pair_force.cu`` is compiled with."""
@@ -73,8 +74,12 @@ def defines(
         "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
         "FEW_SLOTS": layout.slots(number) if few else 0,
-        "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
+        "HEADERS": _checksum(HEADERS),  # the cache knows source and options alone
     }
+
+
+def _checksum(paths: Sequence[Path]) -> int:
+    return zlib.crc32(b"".join(path.read_bytes() for path in paths))
 
 
 def argument_of(moves: StepPlan) -> NDArray[Any]:
