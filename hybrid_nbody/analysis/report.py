@@ -32,7 +32,7 @@ VIEW = """\
 <canvas id="view"></canvas>
 <p class="controls"><button id="play">Play</button>\
 <input type="range" id="frame" min="0" step="1" aria-label="frame"><span id="clock"></span></p>
-<p class="quiet">$caption Drag to turn, wheel to zoom, double click to go back.</p>
+<p class="quiet">$caption Drag to rotate, scroll to zoom, double-click to reset.</p>
 <script type="application/json" id="scene">$scene</script>
 <script>
 $script</script>"""
@@ -91,7 +91,7 @@ def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | Non
     chosen = [figures.pictures[kind] for kind in drawable(found)]
     step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
     sections = [
-        ("In space", _view(run, figures, say, step)),
+        ("3D view", _view(run, figures, say, step)),
         ("Diagnostics", _diagnostics(run, model.highlights, say)),
         ("Pictures", _pictures(run, chosen, found, say, step)),
         *_of_the_log(run, say),

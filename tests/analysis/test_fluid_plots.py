@@ -153,7 +153,7 @@ def test_diagnostics_are_those_of_the_run(write_fluid):
             "largest speed",
             "CFL number",
             "divergence",
-            "iterations a solve",
+            "iterations per solve",
         ]
         np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), found.total_density)
         before, after = figure.axes[4].lines

@@ -13,7 +13,7 @@ from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion, Forecast
 from hybrid_nbody.benchmarks.scaling.problems import STRONG, WEAK, Network
 
 PARTS = (("compute", BLUE), ("exchange", ORANGE), ("wait", GREY))
-TITLES = {STRONG: "Strong: one problem", WEAK: "Weak: as much work a rank"}
+TITLES = {STRONG: "Strong: one problem", WEAK: "Weak: the same work per rank"}
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
@@ -76,7 +76,7 @@ def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
 
 
 def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
-    """Draw a bar a rank: the shares of its own work, of the exchange, and of waiting for others."""
+    """Draw one bar per rank: the shares of work, of exchange, and of waiting for others."""
     y = 0
     names: dict[float, str] = {}
     for row in rows:
@@ -88,7 +88,7 @@ def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
     pictures.name_bars(axes, names, y - 1.4, size=6.5)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_xlabel("of a step, a bar a rank")
+    axes.set_xlabel("share of a step, one bar per rank")
     for name, colour in PARTS:
         axes.barh(0, 0, color=colour, label=name)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)

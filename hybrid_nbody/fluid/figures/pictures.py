@@ -37,7 +37,7 @@ SERIES = (
             "divergence_after": (BLUE, "after"),
         },
     ),
-    (draw_series, "iterations a solve", {"iterations_per_solve": (GREEN, "")}),
+    (draw_series, "iterations per solve", {"iterations_per_solve": (GREEN, "")}),
 )
 """The panels of the diagnostics: how each is drawn, its name, and its quantities."""
 

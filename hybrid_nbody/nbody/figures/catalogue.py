@@ -14,17 +14,17 @@ PICTURES = {
     "snapshot": Picture(
         of_one_frame(pictures.snapshot_figure),
         no_bodies,
-        "The bodies of the last frame in three planes, or in the one in which all of them are.",
+        "The bodies of the last frame in three planes, or in the plane that holds them all.",
     ),
     "tracks": Picture(
         of_one_frame(pictures.tracks_figure),
         pictures.no_tracks,
-        "The paths of the bodies; a ring is where each began, a dot where it is.",
+        "The paths of the bodies, each from a ring to a dot.",
     ),
     "tracks-3d": Picture(
         of_one_frame(structure.space_figure),
         structure.no_tracks_in_space,
-        "The same paths in space.",
+        "The same paths in 3D.",
     ),
     "lagrangian": Picture(
         structure.lagrangian_figure,
@@ -41,7 +41,7 @@ PICTURES = {
     "activity": Picture(
         of_one_frame(structure.activity_figure),
         structure.no_activity,
-        "The activity map of the last frame, the bodies over it.",
+        "The activity map of the last frame, with the bodies over it.",
     ),
     "overview": Picture(
         of_one_frame(pictures.overview_figure),

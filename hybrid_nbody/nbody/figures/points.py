@@ -70,11 +70,7 @@ def _view_of_tracks(tracks: Array, number: int, units: str) -> View:
 
 def _caption(shown: int, number: int, view: View) -> str:
     bodies = f"{shown} of {number} bodies" if shown < number else f"{number} bodies"
-    legend = (
-        ""
-        if number <= FEW_BODIES
-        else "Colours tell how far from the middle each body was at first."
-    )
+    legend = "" if number <= FEW_BODIES else "Colours show how far from the centre each body began."
     return f"{bodies}; the box is {2 * view.half:.3g} {view.units} wide. {legend}"
 
 

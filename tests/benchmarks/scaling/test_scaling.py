@@ -145,7 +145,7 @@ def test_the_machine_says_where_each_rank_computes(finished):
 def test_the_picture_can_be_drawn_from_the_json(finished):
     figure = draw(finished[1], finished[2]["machine"])
     titles = [axes.get_title(loc="left") for axes in figure.get_axes()]
-    assert titles[:2] == ["Strong: one problem", "Weak: as much work a rank"]
+    assert titles[:2] == ["Strong: one problem", "Weak: the same work per rank"]
     bars = [patch for patch in figure.get_axes()[2].patches if patch.get_width() > 0]
     shared = [row for row in finished[1] if row["ranks"] == 2]
     # every bar is a whole step
