@@ -91,14 +91,16 @@ class PaperModule:
         self.backend, self.text, self.macros = backend, text.replace("\\\n", "\n"), macros
 
     def get_function(self, name):
-        parameters = declared(self.text, name)
+        texts = declared(self.text, name)
         named = (p.working for p in PRECISIONS.values() if p.name.upper() in self.macros)
         real = np.dtype(next(named, np.float32))  # some sources are for single precision alone
 
+        parameters = [(kind_of(text, real), "*" in text, text) for text in texts]
+
         def launch(grid, block, arguments, shared_mem=0):
-            assert len(arguments) == len(parameters), (name, parameters)
-            for argument, text in zip(arguments, parameters, strict=True):
-                check_argument(argument, text, real)
+            assert len(arguments) == len(parameters), (name, texts)
+            for argument, parameter in zip(arguments, parameters, strict=True):
+                check_argument(argument, *parameter)
             self.backend.launches.append(name)
             self.backend.clock += self.backend.seconds(name, self.macros, arguments)
 
@@ -130,10 +132,16 @@ def declared(text, name):
     ]
 
 
-def check_argument(argument, text, real):
-    """Compare what is handed over with the type that the kernel declares."""
-    kind = re.search(r"(\w+) ?\*?\w+$", text)[1]
-    assert argument.dtype == KINDS.get(kind, real), text
-    structure = argument.dtype.names is not None and argument.shape == (1,)
-    assert argument.ndim > 0 if "*" in text else structure or argument.ndim == 0, text
-    assert argument.ndim == 0 or argument.flags.c_contiguous, text
+def kind_of(text, real):
+    """Return the type of what a parameter is, or points to."""
+    return KINDS.get(re.search(r"(\w+) ?\*?\w+$", text)[1], real)
+
+
+def check_argument(argument, kind, pointer, text):
+    """Compare what is handed over with the type that the kernel declares; called very often."""
+    assert argument.dtype is kind or argument.dtype == kind, text
+    if argument.ndim == 0:
+        assert not pointer, text
+        return
+    assert pointer or (argument.dtype.names is not None and argument.shape == (1,)), text
+    assert argument.flags.c_contiguous, text

@@ -9,7 +9,7 @@ import pytest
 from support.bodies import make_backend
 from support.command import call
 from support.nvrtc import H200, architectures, compile_to_cubin
-from support.paper import check_argument, declared
+from support.paper import check_argument, declared, kind_of
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.launch import compile_options
@@ -93,7 +93,7 @@ class PaperModule:
             parameters = declared(self.text, name)
             assert len(arguments) == len(parameters), (name, parameters)
             for argument, text in zip(arguments, parameters, strict=True):
-                check_argument(argument, text, np.dtype("f4"))
+                check_argument(argument, kind_of(text, np.dtype("f4")), "*" in text, text)
             self.launches.append((name, grid, block))
 
         return launch
