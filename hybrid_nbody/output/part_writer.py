@@ -23,7 +23,7 @@ from hybrid_nbody.output.sealing import remove_files
 from hybrid_nbody.output.sharing import OtherRanks
 from hybrid_nbody.output.waits import DiskWaits
 
-PAUSE = 0.5
+PAUSE = 2.0
 """Least seconds between two parts: what comes sooner waits, and shares a part."""
 
 EVENT_SECONDS = 0.02
@@ -35,10 +35,10 @@ PART_BYTES = 64 << 20
 MOST_BYTES = 512 << 20
 """Bytes of frames that wait in memory; beyond them the run waits for the disk."""
 
-LISTING_SHARE = 0.1
+LISTING_SHARE = 0.02
 """Most of the time that goes into ``trajectory.h5``: the longer it takes, the rarer it is."""
 
-MERGED_PARTS = 8
+MERGED_PARTS = 16
 """Fewest parts that are put together into one."""
 
 
