@@ -101,6 +101,7 @@ class GpuBackend(Backend):
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
         self.copies = cupy.cuda.Stream(non_blocking=True)
+        self.downloads = cupy.cuda.Stream(non_blocking=True)  # steps never wait for these
         self._staging = Workspace(self.pinned)
         self._compilers = ThreadPoolExecutor(COMPILERS)
         self._compiling: list[Future[Any]] = []
@@ -316,8 +317,8 @@ class _Snapshot(Download):
     def rows(self) -> Array:
         """See `Download`; the memory of the GPU is free once the copy is dropped."""
         with self._backend.cupy.cuda.Device(self._backend.device):
-            self._backend.copies.wait_event(self._made)
-            found: Array = self._copy.get(stream=self._backend.copies)
+            self._backend.downloads.wait_event(self._made)
+            found: Array = self._copy.get(stream=self._backend.downloads)
         return found
 
 
