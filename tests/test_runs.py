@@ -101,11 +101,21 @@ def test_a_run_whose_bodies_go_around_is_resumed_to_the_bit_on_as_many_ranks(
     )
 
 
+QUICK = """
+import sys
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.output import part_writer
+part_writer.PAUSE = 0.1
+sys.exit(main())
+"""
+"""The program, but for parts of a trajectory that are written at once."""
+
+
 def start(ranks, job, *options):
     """Start a run on several ranks; its output can be read line by line."""
     from conftest import _mpirun, _python
 
-    command = [*_mpirun(), "-n", str(ranks), *_python(), "-m", "hybrid_nbody", str(job), *options]
+    command = [*_mpirun(), "-n", str(ranks), *_python(), "-c", QUICK, str(job), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
