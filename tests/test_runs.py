@@ -124,7 +124,7 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
     job, tmp_path, mpirun, stop
 ):
     out = tmp_path / "out"
-    long = ("--set", "time.steps=20000", "--set", "output.trajectory={every_steps: 1000}")
+    long = ("--set", f"time.steps={10**8}", "--set", "output.trajectory={every_steps: 1000}")
     process = start(3, job, *long)
     wait_for_checkpoint(out, 100)
     process.send_signal(stop)
@@ -148,18 +148,27 @@ def test_a_signal_to_mpirun_stops_with_a_checkpoint_and_the_run_goes_on_elsewher
 
 def test_sigkill_loses_nothing_but_the_steps_since_the_checkpoint(job, tmp_path, mpirun):
     out = tmp_path / "out"
-    options = ("--set", "time.steps=12000", "--set", "output.checkpoint={every_steps: 2000}")
-    process = start(2, job, *options)
-    wait_for_checkpoint(out, 1000)
-    while contents(out)["diagnostics/step"][-1] <= newest_checkpoint(out):
-        time.sleep(0.05)  # until there is something to cut off
+    long = ("--set", f"time.steps={10**8}", "--set", "output.checkpoint={every_steps: 2000}")
+    process = start(2, job, *long)
+    wait_for_rows_behind_a_checkpoint(out)
     process.kill()
     process.communicate(timeout=60)
     time.sleep(1)  # the ranks die with their launcher
-    result = mpirun(3, "-m", "hybrid_nbody", "resume", out)
+    end = contents(out)["diagnostics/step"][-1] + 1000
+    options = ("--set", f"time.steps={end}", "--set", "output.checkpoint={every_steps: 2000}")
+    result = mpirun(3, "-m", "hybrid_nbody", "resume", out, *options)
     assert result.returncode == 0, result.stderr
     run(job, *options, "--set", f"output.directory={tmp_path / 'reference'}")
     assert_same_run(out, tmp_path / "reference")
+
+
+def wait_for_rows_behind_a_checkpoint(folder, patience=60.0):
+    """Return once a run has written what is cut off when it goes on from its checkpoint."""
+    wait_for_checkpoint(folder, 1000)
+    until = time.monotonic() + patience
+    while contents(folder)["diagnostics/step"][-1] <= newest_checkpoint(folder):
+        assert time.monotonic() < until, "all rows were before the newest checkpoint"
+        time.sleep(0.05)
 
 
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_used(
