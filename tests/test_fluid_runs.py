@@ -151,6 +151,13 @@ def test_a_run_resumed_on_other_ranks_equals_one_that_was_not_interrupted(
     assert_same_run(tmp_path / "out", tmp_path / "reference")
 
 
+def test_checkpoints_between_rows_change_no_row(reference_run, tmp_path):
+    folder = tmp_path / "out"
+    words = f"output.directory={folder}", "output.checkpoint=null"
+    run(reference_run.parent / "job.yaml", *(f"--set={word}" for word in words))
+    assert_same_run(folder, reference_run)
+
+
 def test_a_file_of_events_is_not_needed_to_resume(job, tmp_path):
     events = tmp_path / "events.txt"
     events.write_text("20\nsource 5 2\nforce 1 0 2 15\n")

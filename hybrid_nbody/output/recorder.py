@@ -7,7 +7,7 @@ from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
 from hybrid_nbody.progress import Progress
-from hybrid_nbody.simulation.guard import Guard
+from hybrid_nbody.simulation.guard import ENERGY_ERROR, Guard
 from hybrid_nbody.simulation.loop import Simulation
 from hybrid_nbody.simulation.model import Model
 
@@ -90,8 +90,11 @@ class Recorder:
         self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
 
     def _check_energy(self) -> None:
-        """Check the energy of the current state, where the run measures it."""
-        if self.measures:
+        """Check the energy of the current state, where the run measures it and the model has one.
+
+        Other diagnostics are computed for rows alone: some are means since the row before.
+        """
+        if self.measures and ENERGY_ERROR in self.model.quantities:
             self._checked_diagnostics()
 
     def _checked_diagnostics(self) -> Mapping[str, Any]:
@@ -101,7 +104,7 @@ class Recorder:
             self.guard.check_energy(values)
             self.diagnostics = values
             self.measured_step = self.model.step
-            self.energy_error = values.get("relative_energy_error")
+            self.energy_error = values.get(ENERGY_ERROR)
         return self.diagnostics
 
     def write_frame(self) -> None:

@@ -9,6 +9,9 @@ import numpy as np
 from hybrid_nbody.errors import HybridNBodyError, NumericalError
 from hybrid_nbody.simulation.model import Diagnostics, Field, Model, Ranks, Role
 
+ENERGY_ERROR = "relative_energy_error"
+"""The diagnostic by which a run knows that its energy has run away; not every model has it."""
+
 
 class ModelHolder(Protocol):
     """Has the model that runs now: a `Simulation`, whose events may put another in its place."""
@@ -78,7 +81,7 @@ class Guard:
         NumericalError
             On every rank, naming the step and a suspect.
         """
-        error = diagnostics.get("relative_energy_error", 0.0)
+        error = diagnostics.get(ENERGY_ERROR, 0.0)
         assert not isinstance(error, tuple)
         limit = math.inf if self.max_energy_error is None else self.max_energy_error
         if not abs(error) <= limit:

@@ -128,6 +128,20 @@ def test_a_run_without_diagnostics_measures_nothing(recorder):
     recorder.close()
 
 
+def test_a_model_without_energy_is_measured_for_rows_alone(recorder, communicator):
+    class Counting(RowsModel):
+        measured = ()
+
+        def diagnostics(self):
+            self.measured = (*self.measured, self.step)
+            return super().diagnostics()
+
+    recorder = recorder(model=Counting(6, communicator))
+    assert run(recorder, [EverySteps(5)]) == "finished"
+    assert recorder.model.measured == (0, 5, 10, 15, 20, 25, 30)
+    recorder.close()
+
+
 def test_any_energy_is_saved_where_there_is_no_limit(recorder):
     recorder = recorder(limit=None)
     assert run(recorder, []) == "finished"
