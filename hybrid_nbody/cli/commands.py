@@ -8,6 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
+from hybrid_nbody.cli.early import interrupted_afterwards
 from hybrid_nbody.run.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
@@ -21,21 +22,24 @@ STARTED = time.monotonic()
 
 def command_run(arguments: Namespace, communicator: "Communicator") -> int:
     """Run a configuration."""
-    from hybrid_nbody.run.start import run
+    with interrupted_afterwards():
+        from hybrid_nbody.run.start import run
 
     return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
 
 
 def command_resume(arguments: Namespace, communicator: "Communicator") -> int:
     """Continue a run."""
-    from hybrid_nbody.run.start import resume
+    with interrupted_afterwards():
+        from hybrid_nbody.run.start import resume
 
     return resume(arguments.directory, arguments.overrides, communicator, STARTED)
 
 
 def command_check(arguments: Namespace, communicator: "Communicator") -> int:
     """Check a configuration and say what it would do."""
-    from hybrid_nbody.cli.check import check
+    with interrupted_afterwards():
+        from hybrid_nbody.cli.check import check
 
     print_on_root(communicator, check(arguments.file, arguments.overrides, communicator))
     return 0

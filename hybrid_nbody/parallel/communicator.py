@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,7 +290,7 @@ def _first_words(library: str) -> str:
     return " ".join(library.replace("\0", "").split()[:3]).rstrip(",")
 
 
-def abort(error: BaseException, code: int) -> None:
+def abort(error: BaseException, code: int) -> NoReturn:
     """Print `error` once with its rank and end all ranks with exit code `code`."""
     from mpi4py import MPI
 
@@ -303,6 +303,7 @@ def abort(error: BaseException, code: int) -> None:
     print(f"hybrid_nbody: error{where}: {text}", file=sys.stderr, flush=True)
     time.sleep(MESSAGE_SECONDS)
     world.Abort(code)
+    os._exit(code)  # MPICH returns where mpirun is ending the ranks already
 
 
 def library_name() -> str:

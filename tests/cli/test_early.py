@@ -1,6 +1,11 @@
 """A signal to one rank before MPI has started ends all ranks together."""
 
+import os
+import signal
+
 import pytest
+
+from hybrid_nbody.cli.early import interrupted_afterwards
 
 ONE_RANK_IS_INTERRUPTED = """
 import os, signal, sys
@@ -45,3 +50,21 @@ def test_afterwards_signals_do_what_they_do_elsewhere(tmp_path, mpirun, command)
     result = mpirun(2, "-m", "hybrid_nbody", *command.split(), cwd=tmp_path, timeout=60)
     assert (result.returncode == 0) == (command == "run job.yaml")
     assert "stopped by" not in result.stderr
+
+
+def test_a_ctrl_c_interrupts_after_the_imports():
+    done = []
+    with pytest.raises(KeyboardInterrupt), interrupted_afterwards():
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("all")
+    assert done == ["all"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_where_a_ctrl_c_is_ignored_it_stays_so():
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupted_afterwards():
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -96,6 +96,21 @@ def test_one_rank_s_abort_ends_those_that_wait_and_is_told_once(mpirun, tmp_path
     assert ("error on rank 1: out of bodies\n" in result.stderr) == (kind == "ours")
 
 
+ABORT_RETURNS = """
+from types import SimpleNamespace
+from mpi4py import MPI
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.communicator import abort
+MPI.COMM_WORLD = SimpleNamespace(rank=0, size=2, Abort=lambda code: None)
+abort(InputError("out of bodies"), 2)
+print("still here")
+"""
+
+
+def test_an_abort_ends_the_process_where_mpi_does_not():
+    assert run_python(ABORT_RETURNS, check=2).stdout == ""
+
+
 # ---- Talking -------------------------------------------------------------------------------------
 
 OVERHEAD = len(pickle.dumps(b"x" * 300)) - 300  # what pickling adds to bytes
