@@ -20,7 +20,7 @@ from hybrid_nbody.files.checkpoint import (
     share_paths,
 )
 from hybrid_nbody.files.memory import available_memory
-from hybrid_nbody.files.names import CHECKPOINT, STATE_FILES
+from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, STATE_FILES
 from hybrid_nbody.files.parts import share_of
 from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output import hdf5
@@ -172,10 +172,19 @@ class CheckpointWriter:
         for path in written[self.keep :]:
             _remove(path)
         for share in self.folder.glob(STATE_FILES):
-            main = share.name.partition(".")[0].replace("state", "checkpoint")
-            whole = self.folder / f"{main}.h5"
+            whole = _checkpoint_of(share)
             if whole < newest and not whole.exists():  # of a later one shares may come first
                 share.unlink(missing_ok=True)
+        for pattern in (CHECKPOINT_FILES, STATE_FILES):
+            for partial_file in self.folder.glob(f"{pattern}.part"):  # of a run that was killed
+                if _checkpoint_of(partial_file) <= newest:
+                    partial_file.unlink(missing_ok=True)
+
+
+def _checkpoint_of(path: Path) -> Path:
+    """Return the checkpoint to which a share, or a file that is not complete, belongs."""
+    name = path.name.partition(".")[0].replace("state", "checkpoint")
+    return path.with_name(f"{name}.h5")
 
 
 def _describe_shared(

@@ -301,6 +301,15 @@ def test_only_the_newest_are_kept_and_other_files_are_left_alone(three, alone, k
     assert [name for name in names_in(three) if not FILE_NAME.fullmatch(name)] == others
 
 
+def test_what_a_killed_run_has_not_completed_is_removed(three, alone):
+    earlier = three / "checkpoint-0000000003.h5.part", three / "state-0000000004.1of2.h5.part"
+    later = three / "checkpoint-0000000900.h5.part", three / "notes.h5.part"
+    for path in (*earlier, *later):
+        path.write_bytes(b"half")
+    save(three, RowsModel(5, alone).at(800), keep=3)
+    assert [path.exists() for path in (*earlier, *later)] == [False, False, True, True]
+
+
 @pytest.mark.parametrize("keep", [1, 2])
 def test_a_damaged_later_one_never_pushes_out_the_one_just_written(three, alone, keep):
     """A run that went on from step 20, because 30 is damaged, writes 22 and 24."""
