@@ -22,6 +22,7 @@ from hybrid_nbody.backends.simd.hints import (
     unfused_product,
 )
 from hybrid_nbody.backends.simd.memory import (
+    address_at,
     address_of,
     load,
     load_partial,
@@ -56,6 +57,7 @@ __all__ = [
     "LANES",
     "VECTOR_MATH",
     "Vector",
+    "address_at",
     "address_of",
     "all_of",
     "any_of",

@@ -33,6 +33,16 @@ def address_of(typing_context, array):
 
 
 @intrinsic
+def address_at(typing_context, array, index):
+    """Return the address of the element of that index, counted through an array of any shape."""
+
+    def generate(context, builder, signature, values):
+        return builder.gep(data_address(context, builder, array, values[0]), [values[1]])
+
+    return types.CPointer(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
 def load_scalar(typing_context, array, index):
     """Return ``array[index]``."""
 

@@ -1,0 +1,1 @@
+"""The fast multipole method on CPU threads (Numba)."""

@@ -1,0 +1,132 @@
+"""The order of bodies along a Morton curve, and the cube that it fills.
+
+Edges of the cube and its corner are multiples of a power of two: a body has the same key whatever
+the others do, as long as the cube is the same. A key has 42 digits of three bits, one for each
+level of the tree; the second 21 are computed where bodies share the first.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads, njit, prange
+from numpy.typing import NDArray
+
+LEVELS = 21
+"""Levels of the tree that a word of a key has digits for."""
+
+compiled = njit(cache=True, error_model="numpy")
+compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+
+
+class Cube(NamedTuple):
+    """A cube that holds all bodies: its lowest corner and its edge, a power of two."""
+
+    x: float
+    y: float
+    z: float
+    edge: float
+
+
+def cube_around(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> Cube:
+    """Return a cube around a box whose corner is a multiple of half its edge.
+
+    Parameters
+    ----------
+    lowest, highest : (3,) array of float64
+        Corners of the box; neither may be infinite or NaN.
+    """
+    extent = float(np.max(highest - lowest))
+    edge = 2.0 ** math.ceil(math.log2(max(extent, np.finfo(float).tiny * 2.0**64)))
+    while True:
+        corner = np.floor(lowest / (edge / 2)) * (edge / 2)
+        if np.all(highest < corner + edge):
+            return Cube(float(corner[0]), float(corner[1]), float(corner[2]), edge)
+        edge *= 2
+
+
+@compiled_parallel
+def fill_keys(position, cube, word, keys):
+    """Fill `keys` with the first (`word` 0) or second 21 digits of each body's key.
+
+    Parameters
+    ----------
+    position : (N, 3) array of float64
+    cube : Cube
+    word : int
+    keys : (N,) array of uint64
+    """
+    places = 2.0 ** (LEVELS * (word + 1))
+    scale = places / cube.edge
+    for i in prange(position.shape[0]):
+        x = spread((position[i, 0] - cube.x) * scale, places)
+        y = spread((position[i, 1] - cube.y) * scale, places)
+        z = spread((position[i, 2] - cube.z) * scale, places)
+        keys[i] = x | y << np.uint64(1) | z << np.uint64(2)
+
+
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def spread(number, places):
+    """Return the lowest 21 bits of a whole part below `places`, bit k moved to bit 3 k."""
+    x = np.uint64(min(number, places - 1)) & np.uint64(0x1FFFFF)
+    x = (x | x << np.uint64(32)) & np.uint64(0x1F00000000FFFF)
+    x = (x | x << np.uint64(16)) & np.uint64(0x1F0000FF0000FF)
+    x = (x | x << np.uint64(8)) & np.uint64(0x100F00F00F00F00F)
+    x = (x | x << np.uint64(4)) & np.uint64(0x10C30C30C30C30C3)
+    return (x | x << np.uint64(2)) & np.uint64(0x1249249249249249)
+
+
+# ---- Sorting -------------------------------------------------------------------------------------
+
+DIGIT = 8
+"""Bits of a digit of the radix sort."""
+
+
+def sort(keys: NDArray[np.uint64], order: NDArray[np.int32]) -> None:
+    """Sort keys, and `order` with them; equal keys stay in their order.
+
+    Parameters
+    ----------
+    keys : (N,) array of uint64
+    order : (N,) array of int32
+    """
+    if not len(keys):
+        return
+    differing = int(np.bitwise_or.reduce(keys) ^ np.bitwise_and.reduce(keys))
+    spare_keys = np.empty_like(keys)
+    spare_order = np.empty_like(order)
+    blocks = get_num_threads()
+    source = keys, order
+    target = spare_keys, spare_order
+    for shift in range(0, 64, DIGIT):
+        if differing >> shift & (2**DIGIT - 1):
+            sort_by_digit(*source, np.uint64(shift), blocks, *target)
+            source, target = target, source
+    if source[0] is not keys:
+        keys[:] = source[0]
+        order[:] = source[1]
+
+
+@compiled_parallel
+def sort_by_digit(keys, order, shift, blocks, sorted_keys, sorted_order):
+    """Sort keys and order by one digit, each thread a block of them; equal digits stay."""
+    digits = 1 << DIGIT
+    mask = np.uint64(digits - 1)
+    number = keys.size
+    counts = np.zeros((blocks, digits), np.int64)
+    for block in prange(blocks):
+        for i in range(number * block // blocks, number * (block + 1) // blocks):
+            counts[block, np.int64(keys[i] >> shift & mask)] += 1
+    total = np.zeros(1, np.int64)
+    for digit in range(digits):
+        for block in range(blocks):
+            count = counts[block, digit]
+            counts[block, digit] = total[0]
+            total[0] += count
+    for block in prange(blocks):
+        for i in range(number * block // blocks, number * (block + 1) // blocks):
+            value = np.int64(keys[i] >> shift & mask)
+            place = counts[block, value]
+            counts[block, value] = place + 1
+            sorted_keys[place] = keys[i]
+            sorted_order[place] = order[i]

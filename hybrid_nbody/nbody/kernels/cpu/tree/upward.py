@@ -1,0 +1,229 @@
+"""From the bodies to the multipoles of all cells, the leaves first."""
+
+import math
+
+import numpy as np
+from numba import carray, njit, prange
+
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
+
+linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+
+BLOCKS = 64
+"""Parts of a level that threads take."""
+
+
+@njit(cache=True, error_model="numpy", parallel=True)
+def find_multipoles(level, cube_edge, cells, bodies, expansions, tables):
+    """Fill the expansions of the cells of a level, and offsets of bodies in its leaves.
+
+    Parameters
+    ----------
+    level : int
+        The levels below it are done.
+    cube_edge : float
+        The edge of the root, in units of length.
+    cells : Cells
+    bodies : SortedBodies
+    expansions : Expansions
+    tables : Tables
+    """
+    begin = cells.starts[level]
+    number = cells.starts[level + 1] - begin
+    edge = cube_edge * 2.0**-level
+    terms = tables.orders.size
+    for block in prange(BLOCKS):
+        tree = Tree(cells, bodies, expansions, tables)
+        monomials = np.empty(terms)
+        total = np.empty(terms)
+        start = begin + number * block // BLOCKS
+        for cell in range(start, begin + number * (block + 1) // BLOCKS):
+            total[:] = 0
+            if cells.children[cell] == 0:
+                measure_leaf(cell, tree)
+                add_bodies(cell, edge, tree, monomials, total)
+            else:
+                measure_parent(cell, tree)
+                add_children(cell, edge, tree, monomials, total)
+            store_multipoles(cell, total, tree)
+            summarize(cell, edge, total, tree)
+
+
+@linked
+def measure_leaf(cell, tree):
+    """Find the box, centre, radius and tolerance of a leaf, and the offsets of its bodies."""
+    first = tree.cells.first[cell]
+    last = tree.cells.last[cell]
+    position = tree.bodies.position
+    box = tree.expansions.box
+    clear_box(cell, tree)
+    mass = 0.0
+    squares = 0.0
+    for i in range(first, last):
+        mass += tree.bodies.mass[i]
+        squares += tree.bodies.acceleration[i] ** 2
+    tree.expansions.tolerance[cell] = math.sqrt(squares / (last - first))
+    for axis in range(3):
+        moment = 0.0
+        for i in range(first, last):
+            moment += tree.bodies.mass[i] * position[i, axis]
+            box[cell, axis] = min(box[cell, axis], position[i, axis])
+            box[cell, 3 + axis] = max(box[cell, 3 + axis], position[i, axis])
+        place_centre(cell, axis, mass, moment, tree)
+    radius2 = 0.0
+    for i in range(first, last):
+        square = 0.0
+        for axis in range(3):
+            offset = position[i, axis] - tree.expansions.centre[cell, axis]
+            tree.bodies.offset[axis, i] = offset
+            square += offset * offset
+        tree.bodies.weight[i] = tree.bodies.mass[i]
+        radius2 = max(radius2, square)
+    tree.expansions.summary[cell, RADIUS] = rounded_up(math.sqrt(radius2))
+
+
+@linked
+def clear_box(cell, tree):
+    """Make the box of a cell one of nothing."""
+    for axis in range(3):
+        tree.expansions.box[cell, axis] = np.inf
+        tree.expansions.box[cell, 3 + axis] = -np.inf
+
+
+@linked
+def measure_parent(cell, tree):
+    """Find the box, centre, radius and tolerance of a cell from its children."""
+    first = tree.cells.child[cell]
+    last = first + tree.cells.children[cell]
+    box = tree.expansions.box
+    clear_box(cell, tree)
+    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
+    mass = 0.0
+    tolerance = np.inf
+    for child in range(first, last):
+        mass += np.float64(tree.expansions.multipole[child * pitch])
+        tolerance = min(tolerance, tree.expansions.tolerance[child])
+    tree.expansions.tolerance[cell] = tolerance
+    for axis in range(3):
+        moment = 0.0
+        for child in range(first, last):
+            weight = np.float64(tree.expansions.multipole[child * pitch])
+            moment += weight * tree.expansions.centre[child, axis]
+            box[cell, axis] = min(box[cell, axis], box[child, axis])
+            box[cell, 3 + axis] = max(box[cell, 3 + axis], box[child, 3 + axis])
+        place_centre(cell, axis, mass, moment, tree)
+    radius = 0.0
+    for child in range(first, last):
+        distance = distance_of(cell, child, tree)
+        radius = max(radius, distance + np.float64(tree.expansions.summary[child, RADIUS]))
+    tree.expansions.summary[cell, RADIUS] = rounded_up(min(radius, farthest_corner(cell, tree)))
+
+
+@linked
+def place_centre(cell, axis, mass, moment, tree):
+    """Set a coordinate of a cell's centre: that of its mass, or of its box where it has none."""
+    lowest = tree.expansions.box[cell, axis]
+    highest = tree.expansions.box[cell, 3 + axis]
+    centre = moment / mass if mass > 0 else (lowest + highest) / 2
+    # rounding could leave the box, and so the range of radii
+    tree.expansions.centre[cell, axis] = min(max(centre, lowest), highest)
+    tree.expansions.centre[cell, 3] = 0
+
+
+@linked
+def distance_of(cell, other, tree):
+    """Return the distance of the centres of two cells."""
+    square = 0.0
+    for axis in range(3):
+        square += (tree.expansions.centre[cell, axis] - tree.expansions.centre[other, axis]) ** 2
+    return math.sqrt(square)
+
+
+@linked
+def farthest_corner(cell, tree):
+    """Return the distance from the centre of a cell to the farthest corner of its box."""
+    box = tree.expansions.box
+    square = 0.0
+    for axis in range(3):
+        centre = tree.expansions.centre[cell, axis]
+        square += max(box[cell, 3 + axis] - centre, centre - box[cell, axis]) ** 2
+    return math.sqrt(square)
+
+
+@linked
+def rounded_up(radius):
+    """Return a radius in single precision that is not below it."""
+    return np.float32(radius * (1 + 2.0**-22))
+
+
+@linked
+def fill_monomials(offset, tree, monomials):
+    """Fill `monomials` with x^i y^j z^k for all multi-indices, of an offset (x, y, z)."""
+    monomials[0] = 1.0
+    for k in range(1, monomials.size):
+        monomials[k] = monomials[tree.tables.parent[k]] * offset[tree.tables.axis[k]]
+
+
+@linked
+def add_bodies(cell, edge, tree, monomials, total):
+    """Add the multipoles of the bodies of a leaf: m (x - z)^b / b!."""
+    offset = carray(allocate_vectors(np.float64, 3), 3)
+    for i in range(tree.cells.first[cell], tree.cells.last[cell]):
+        for axis in range(3):
+            offset[axis] = (
+                tree.bodies.position[i, axis] - tree.expansions.centre[cell, axis]
+            ) / edge
+        fill_monomials(offset, tree, monomials)
+        for k in range(total.size):
+            total[k] += tree.bodies.mass[i] * monomials[k]
+    for k in range(total.size):
+        total[k] *= tree.tables.inverses[k]
+
+
+@linked
+def add_children(cell, edge, tree, monomials, total):
+    """Add the multipoles of a cell's children, shifted to its centre."""
+    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
+    first = tree.cells.child[cell]
+    offset = carray(allocate_vectors(np.float64, 3), 3)
+    moments = carray(allocate_vectors(np.float64, 165), 165)
+    for child in range(first, first + tree.cells.children[cell]):
+        for axis in range(3):
+            distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
+            offset[axis] = distance / edge
+        fill_monomials(offset, tree, monomials)
+        for k in range(total.size):
+            monomials[k] *= tree.tables.inverses[k]
+            moments[k] = tree.tables.halves[k] * tree.expansions.multipole[child * pitch + k]
+        for k in range(total.size):
+            value = total[k]
+            for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
+                value += moments[tree.tables.source[term]] * monomials[tree.tables.power[term]]
+            total[k] = value
+
+
+@linked
+def store_multipoles(cell, total, tree):
+    """Store the multipoles of a cell in the working type, and zeros behind them."""
+    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
+    for k in range(pitch):
+        tree.expansions.multipole[cell * pitch + k] = total[k] if k < total.size else 0.0
+
+
+@linked
+def summarize(cell, edge, total, tree):
+    """Fill the summary of a cell: the power of each order times its binomial coefficient."""
+    summary = tree.expansions.summary
+    for order in range(RADIUS):
+        summary[cell, order] = 0
+    power = 0.0
+    order = 0
+    for k in range(total.size):
+        if tree.tables.orders[k] > order:
+            summary[cell, order] = tree.tables.binomials[order] * math.sqrt(power)
+            power = 0.0
+            order = tree.tables.orders[k]
+        power += tree.tables.norms[k] * total[k] * total[k]
+    summary[cell, order] = tree.tables.binomials[order] * math.sqrt(power)
+    summary[cell, EDGE] = edge

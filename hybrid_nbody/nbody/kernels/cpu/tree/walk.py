@@ -1,0 +1,282 @@
+"""From the multipoles to the accelerations: each cell finds the sources that it can see as a whole.
+
+A cell tests the sources that its parent could not accept. One that is accepted adds to the cell's
+expansion; one that is not is opened until it is no larger than the cell, and left to its children;
+leaves that a leaf cannot accept are its nearby ones. Which sources a cell sees follows from the
+tree alone, whoever computes it.
+"""
+
+import numpy as np
+from numba import carray, njit, prange
+
+from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
+from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field
+from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
+from hybrid_nbody.nbody.kernels.cpu.tree.upward import fill_monomials
+
+linked = njit(
+    error_model="numpy",
+    fastmath=VECTOR_MATH,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    forceinline=True,
+)
+
+LEVELS = 44
+"""Levels of a tree, and one more to which the lowest would leave sources."""
+
+MOST_TERMS = 165
+"""Terms of an expansion of order 8."""
+
+
+@njit(error_model="numpy", fastmath=VECTOR_MATH, cache=True, parallel=True)
+def sum_forces(roots, walk, binomials, opening, cells, bodies, expansions, tables, output):
+    """Sum the forces of all bodies at those in some cells.
+
+    Parameters
+    ----------
+    roots : (R,) array of int32
+        The cells, none below another.
+    walk : Walk
+    binomials : tuple of float
+        Those of the order.
+    opening : Opening
+    cells : Cells
+    bodies : SortedBodies
+    expansions : Expansions
+        The local ones are filled below the roots.
+    tables : Tables
+    output : Output
+        Filled.
+    """
+    for part in prange(roots.size):
+        tree = Tree(cells, bodies, expansions, tables)
+        descend(part, roots[part], walk, (binomials, opening), tree, output)
+
+
+@linked
+def descend(part, root, walk, method, tree, output):
+    """Sum the forces below root number `part`; `method` are binomials and opening."""
+    capacity = walk.capacity
+    counts = output.counts
+    waiting = np.empty((LEVELS, capacity), np.int32)  # sources left to the cells of a level
+    waits = np.zeros(LEVELS, np.int64)
+    far = np.empty(capacity + TESTS, np.int32)
+    near = np.empty(capacity, np.int32)
+    stack = np.empty(8 * LEVELS, np.int32)
+    top = tree.cells.level[root]
+    waiting[top, 0] = 0
+    waits[top] = 1
+    for k in range(tree.tables.orders.size):
+        tree.expansions.local[root, k] = 0
+    stack[0] = root
+    height = 1
+    while height > 0:
+        height -= 1
+        cell = stack[height]
+        level = tree.cells.level[cell]
+        numbers = (waits[level], capacity)
+        found = find_sources(cell, numbers, method, tree, waiting, (far, near))
+        distant, nearby, left, tests = found
+        waits[level + 1] = left
+        counts[part, 2] += tests
+        if distant < 0:
+            counts[part, 3] = 1
+            return
+        counts[part, 0] += distant
+        add_far_field(cell, distant, far, method, tree)
+        if tree.cells.children[cell] == 0:
+            counts[part, 1] += pairs_of(cell, nearby, near, tree)
+            evaluate(cell, walk.potentials, tree, output.sums)
+            law = (walk.potentials, method[1].eps2)
+            add_near_field(cell, nearby, near, law, tree, output.sums)
+        first = tree.cells.child[cell]
+        for child in range(first, first + tree.cells.children[cell]):
+            shift_to_child(cell, child, tree)
+            stack[height] = child
+            height += 1
+
+
+@linked
+def pairs_of(leaf, nearby, near, tree):
+    """Return the pairs of a leaf's bodies and those of nearby leaves."""
+    total = 0
+    for k in range(nearby):
+        total += tree.cells.last[near[k]] - tree.cells.first[near[k]]
+    return total * (tree.cells.last[leaf] - tree.cells.first[leaf])
+
+
+@linked
+def find_sources(cell, numbers, method, tree, waiting, lists):
+    """Sort sources into those seen as a whole, nearby leaves, and those left to the children.
+
+    Parameters
+    ----------
+    cell : int
+        The target.
+    numbers : tuple of int
+        The number of sources, and the capacity of every list.
+    method : tuple
+        Binomials and opening.
+    tree : Tree
+    waiting : (levels, capacity) array of int32
+        The sources left to the cells of each level. What is opened is appended to the row of this
+        cell's level; the next one is filled.
+    lists : tuple of array of int32
+        For sources seen as a whole, and for nearby leaves.
+
+    Returns
+    -------
+    distant, nearby, left, tests : int
+        The number of each kind, and of the tests. -1 distant ones if a list was too short.
+    """
+    number, capacity = numbers
+    binomials, opening = method
+    far, near = lists
+    is_leaf = tree.cells.children[cell] == 0
+    level = tree.cells.level[cell]
+    target = (
+        address_at(tree.expansions.centre, 4 * cell),
+        tree.expansions.summary[cell, RADIUS],
+        np.float32(opening.error * tree.expansions.tolerance[cell]),
+        np.float32(opening.angle),
+        np.float32(opening.eps2),
+    )
+    centre = address_at(tree.expansions.centre, 0)
+    summary = address_at(tree.expansions.summary, 0)
+    some = carray(allocate_vectors(np.int32, 16), TESTS)
+    distant = 0
+    nearby = 0
+    left = 0
+    start = 0
+    while start < number:
+        count = min(TESTS, number - start)
+        for k in range(TESTS):
+            some[k] = waiting[level, start + min(k, count - 1)]
+        mask = accepted(binomials, centre, summary, address_of(some), target)
+        start += count
+        if max(distant, nearby, left, number) + 8 * TESTS > capacity:
+            return -1, nearby, left, start
+        for k in range(count):
+            source = some[k]
+            if mask >> k & 1 and not overlap(cell, source, tree):
+                far[distant] = source
+                distant += 1
+            elif tree.cells.children[source] == 0:
+                if is_leaf:
+                    near[nearby] = source
+                    nearby += 1
+                else:
+                    waiting[level + 1, left] = source
+                    left += 1
+            elif tree.cells.level[source] > level and not is_leaf:
+                waiting[level + 1, left] = source
+                left += 1
+            else:
+                child = tree.cells.child[source]
+                for part in range(tree.cells.children[source]):
+                    waiting[level, number] = child + part
+                    number += 1
+    return distant, nearby, left, start
+
+
+@linked
+def overlap(cell, source, tree):
+    """Return whether two cells have bodies in common, which must not meet themselves.
+
+    With softening, cells that are smaller than it are accepted at any distance.
+    """
+    first = tree.cells.first
+    last = tree.cells.last
+    return first[source] < last[cell] and first[cell] < last[source]
+
+
+@linked
+def add_far_field(cell, distant, far, method, tree):
+    """Add the expansions of distant sources to that of a cell."""
+    binomials, opening = method
+    working = tree.expansions.multipole.dtype.type
+    lanes = 64 // tree.expansions.multipole.itemsize
+    terms = tree.tables.orders.size
+    moments = allocate_vectors(working, 2640)
+    derivatives = allocate_vectors(working, 2640)
+    sums = carray(allocate_vectors(working, 2640), 16 * MOST_TERMS)
+    for k in range(terms * lanes):
+        sums[k] = 0
+    edge = tree.expansions.summary[cell, EDGE]
+    target = (address_at(tree.expansions.centre, 4 * cell), working(edge), working(opening.eps2))
+    scratch = (moments, derivatives, address_of(sums))
+    centre = address_at(tree.expansions.centre, 0)
+    summary = address_at(tree.expansions.summary, 0)
+    multipole = address_of(tree.expansions.multipole)
+    nothing = tree.cells.first.size  # the row behind the last cell
+    for k in range(distant, distant + lanes):
+        far[k] = nothing
+    for start in range(0, distant, lanes):
+        translate(binomials, multipole, centre, summary, address_at(far, start), target, scratch)
+    add_sums(cell, terms, lanes, sums, tree)
+
+
+@linked
+def add_sums(cell, terms, lanes, sums, tree):
+    """Add the lanes of each term to the expansion of a cell."""
+    for k in range(terms):
+        total = 0.0
+        for lane in range(lanes):
+            total += np.float64(sums[k * lanes + lane])
+        tree.expansions.local[cell, k] += total
+
+
+@linked
+def shift_to_child(cell, child, tree):
+    """Fill the expansion of a child with that of its parent."""
+    edge = np.float64(tree.expansions.summary[cell, EDGE])
+    monomials = carray(allocate_vectors(np.float64, 165), MOST_TERMS)[: tree.tables.orders.size]
+    offset = carray(allocate_vectors(np.float64, 3), 3)
+    for axis in range(3):
+        distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
+        offset[axis] = distance / edge
+    fill_monomials(offset, tree, monomials)
+    for k in range(monomials.size):
+        monomials[k] *= tree.tables.inverses[k]
+    for k in range(monomials.size):
+        tree.expansions.local[child, k] = 0
+    for k in range(monomials.size):
+        value = tree.expansions.local[cell, k]
+        for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
+            tree.expansions.local[child, tree.tables.source[term]] += (
+                value * monomials[tree.tables.power[term]]
+            )
+    for k in range(monomials.size):
+        tree.expansions.local[child, k] *= tree.tables.halves[k]
+
+
+@linked
+def evaluate(leaf, potentials, tree, result):
+    """Fill the result of a leaf's bodies from its expansion."""
+    edge = np.float64(tree.expansions.summary[leaf, EDGE])
+    monomials = carray(allocate_vectors(np.float64, 165), MOST_TERMS)[: tree.tables.orders.size]
+    offset = carray(allocate_vectors(np.float64, 3), 3)
+    for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
+        for axis in range(3):
+            offset[axis] = (
+                tree.bodies.position[i, axis] - tree.expansions.centre[leaf, axis]
+            ) / edge
+        fill_monomials(offset, tree, monomials)
+        for k in range(monomials.size):
+            monomials[k] *= tree.tables.inverses[k]
+        if potentials:
+            total = 0.0
+            for k in range(monomials.size):
+                total += tree.expansions.local[leaf, k] * monomials[k]
+            result[i, 3] = total
+        else:
+            for axis in range(3):
+                total = 0.0
+                for k in range(tree.tables.gradient.shape[0]):
+                    total += (
+                        tree.expansions.local[leaf, tree.tables.gradient[k, axis]] * monomials[k]
+                    )
+                result[i, axis] = total / edge

@@ -1,0 +1,268 @@
+"""Sums by a tree of cells are those of the direct sum, to the accuracy that was asked for."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.kernels.cpu.tree.cells import make_cells
+from hybrid_nbody.nbody.kernels.cpu.tree.curve import Cube, cube_around, fill_keys, sort
+from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
+from hybrid_nbody.nbody.kernels.expansions import Expansion, expansion_for
+from hybrid_nbody.nbody.kernels.multi_indices import indices_of
+
+ALL = slice(None)
+
+EXPANSIONS = {
+    "single": expansion_for(3e-3, "single"),
+    "double": expansion_for(3e-4, "double"),
+}
+"""Two that are compiled; the orders of other accuracies would take as long again."""
+
+
+# ---- Distributions -------------------------------------------------------------------------------
+
+
+def sphere(chance, number):
+    """Return the positions and masses of a Plummer sphere."""
+    bodies = plummer(number, seed=int(chance.integers(1000)))
+    return bodies.position, bodies.mass
+
+
+def cube(chance, number):
+    return chance.uniform(-1, 1, (number, 3)), np.full(number, 1 / number)
+
+
+def clumps(chance, number):
+    """Return 16 clumps of size 1e-3 in a box of 2."""
+    centres = chance.uniform(-1, 1, (16, 3))
+    places = centres[chance.integers(0, 16, number)]
+    return places + 1e-3 * chance.normal(size=(number, 3)), np.full(number, 1 / number)
+
+
+def two_galaxies(chance, number):
+    position, mass = sphere(chance, number)
+    position[::2, 0] += 100
+    return position, mass
+
+
+def disc(chance, number):
+    radius = chance.exponential(1, number)
+    angle = chance.uniform(0, 2 * np.pi, number)
+    height = 0.01 * chance.normal(size=number)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1), np.full(
+        number, 1 / number
+    )
+
+
+def unequal_masses(chance, number):
+    """Return masses over six decades; every tenth body has none."""
+    position, _ = sphere(chance, number)
+    mass = 10 ** chance.uniform(-6, 0, number)
+    mass[::10] = 0
+    return position, mass / mass.sum()
+
+
+SETS = [sphere, cube, clumps, two_galaxies, disc, unequal_masses]
+
+
+def sums_of(position, mass, softening=0.0, choice="double"):
+    """Return the accelerations by a tree, errors relative to those of a first estimate."""
+    tree = TreeSums(EXPANSIONS[choice], softening**2, mass)
+    first = tree.accelerations(position, None, ALL)
+    return tree.accelerations(position, np.linalg.norm(first, axis=1), ALL)
+
+
+# ---- Accuracy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("softening", [0.0, 0.01])
+@pytest.mark.parametrize("make", SETS)
+def test_errors_are_within_the_accuracy(make, softening):
+    position, mass = make(np.random.default_rng(5), 3000)
+    found = sums_of(position, mass, softening)
+    check_errors(found, position, mass, softening, 3e-4)
+
+
+@pytest.mark.parametrize("make", [sphere, cube, disc])
+def test_errors_are_within_the_accuracy_in_single_precision(make):
+    position, mass = make(np.random.default_rng(6), 3000)
+    found = sums_of(position, mass, 0.01, "single")
+    check_errors(found, position, mass, 0.01, 3e-3)
+
+
+def check_errors(found, position, mass, softening, accuracy):
+    """Check the rms of errors, and that all but a thousandth are within ten times the accuracy."""
+    targets = np.random.default_rng(7).choice(len(mass), 500, replace=False)
+    exact = reference.accelerations(position, mass, softening, targets=targets)
+    scale = np.sqrt(np.mean(np.sum(exact**2, axis=1)))
+    errors = np.linalg.norm(found[targets] - exact, axis=1) / scale
+    assert np.sqrt(np.mean(errors**2)) <= accuracy
+    assert np.quantile(errors, 0.999) <= 10 * accuracy
+
+
+@pytest.mark.parametrize("softening", [0.0, 0.01])
+def test_potentials(softening):
+    position, mass = sphere(np.random.default_rng(8), 2000)
+    tree = TreeSums(EXPANSIONS["double"], softening**2, mass)
+    first = np.linalg.norm(tree.accelerations(position, None, ALL), axis=1)
+    found = -tree.potentials(position, first, ALL)
+    exact = reference.potential(position, mass, softening)
+    errors = found / exact - 1
+    assert np.sqrt(np.mean(errors**2)) <= 3e-4
+    assert np.quantile(np.abs(errors), 0.999) <= 3e-3
+    energy = np.sum(mass * exact)
+    assert abs(np.sum(mass * found) / energy - 1) < 1e-5
+
+
+def test_a_smaller_error_is_asked_for_and_found():
+    """Order and leaves stay: cells open earlier."""
+    position, mass = cube(np.random.default_rng(9), 2000)
+    exact = reference.accelerations(position, mass)
+    scale = np.linalg.norm(exact, axis=1)
+    found = []
+    for error in (1e-2, 1e-3, 1e-4):
+        choice = Expansion(order=4, capacity=32, error=error, double=True)
+        sums = TreeSums(choice, 0.0, mass).accelerations(position, scale, ALL)
+        found.append(np.max(np.linalg.norm(sums - exact, axis=1) / scale))
+    assert found[0] > 3 * found[1] > 9 * found[2] > 0
+
+
+# ---- Bits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", EXPANSIONS)
+def test_threads_and_shares_do_not_change_a_bit(choice):
+    position, mass = two_galaxies(np.random.default_rng(10), 1500)
+    tree = TreeSums(EXPANSIONS[choice], 1e-4, mass)
+    known = np.full(len(mass), 0.3)
+    before = numba.get_num_threads()
+    results = []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        results.append(tree.accelerations(position, known, ALL))
+    numba.set_num_threads(before)
+    np.testing.assert_array_equal(results[0], results[1])
+    parts = [tree.accelerations(position, known, slice(k, None, 3)) for k in range(3)]
+    np.testing.assert_array_equal(results[0], sum(parts))
+    assert all(np.any(part) for part in parts)
+
+
+def test_lists_that_are_too_short_grow():
+    position, mass = sphere(np.random.default_rng(11), 1000)
+    known = np.full(len(mass), 0.3)
+    tree = TreeSums(EXPANSIONS["double"], 0.0, mass)
+    plenty = tree.accelerations(position, known, ALL)
+    tree.capacity = 200
+    np.testing.assert_array_equal(tree.accelerations(position, known, ALL), plenty)
+    assert tree.capacity > 200
+
+
+# ---- Odd sets ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [1, 2, 63, 64, 65])
+def test_few_bodies(number):
+    position, mass = cube(np.random.default_rng(12), number)
+    exact = reference.accelerations(position, mass)
+    np.testing.assert_allclose(sums_of(position, mass), exact, rtol=1e-3, atol=1e-12)
+
+
+def test_bodies_at_one_place_attract_others_only():
+    position = np.concatenate([np.zeros((200, 3)), [[1.0, 2.0, 2.0]]])
+    mass = np.full(201, 0.01)
+    found = sums_of(position, mass, 0.1)
+    exact = reference.accelerations(position, mass, 0.1)
+    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-8, 1e-10])
+def test_a_clump_deeper_than_one_word_of_the_keys(size):
+    chance = np.random.default_rng(13)
+    position = chance.uniform(-1, 1, (1000, 3))
+    position[:500] = 0.3 + size * chance.normal(size=(500, 3))
+    mass = np.full(1000, 1e-3)
+    check_errors(sums_of(position, mass), position, mass, 0.0, 3e-4)
+
+
+def test_one_body_far_away():
+    position, mass = sphere(np.random.default_rng(14), 1000)
+    position[0] = [1e9, 0, 0]
+    check_errors(sums_of(position, mass), position, mass, 0.0, 3e-4)
+
+
+# ---- The curve and the cells ---------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=300), st.integers(0, 60))
+def test_keys_are_sorted_as_numpy_does(values, shift):
+    keys = np.array(values, np.uint64) >> np.uint64(shift)
+    order = np.arange(len(keys), dtype=np.int32)
+    expected = np.argsort(keys, kind="stable")
+    found = keys.copy()
+    sort(found, order)
+    np.testing.assert_array_equal(order, expected)
+    np.testing.assert_array_equal(found, keys[expected])
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 3), min_size=1, max_size=20),
+    st.floats(-1e3, 1e3),
+)
+def test_the_cube_holds_all_bodies(places, shift):
+    position = np.array(places) + shift
+    around = cube_around(position.min(axis=0), position.max(axis=0))
+    corner = np.array(around[:3])
+    assert (position >= corner).all()
+    assert (position < corner + around.edge).all()
+
+
+def test_cells_hold_the_bodies_of_their_children():
+    position, _ = sphere(np.random.default_rng(15), 3000)
+    around = cube_around(position.min(axis=0), position.max(axis=0))
+    keys = np.empty(3000, np.uint64)
+    fill_keys(position, around, 0, keys)
+    order = np.arange(3000, dtype=np.int32)
+    sort(keys, order)
+    cells = make_cells(keys, None, 20)
+    size = cells.last - cells.first
+    assert size[0] == 3000
+    assert ((cells.children == 0) == (size <= 20)).all()
+    for cell in np.flatnonzero(cells.children):
+        below = slice(cells.child[cell], cells.child[cell] + cells.children[cell])
+        assert cells.first[below].tolist() == [cells.first[cell], *cells.last[below][:-1]]
+        assert cells.last[below][-1] == cells.last[cell]
+        assert (cells.level[below] == cells.level[cell] + 1).all()
+    for cell in range(len(size)):
+        check_place(
+            position[order[cells.first[cell] : cells.last[cell]]], around, cells.level[cell]
+        )
+
+
+def check_place(inside, around: Cube, level):
+    """Check that bodies share one of the cubes of a level."""
+    edge = around.edge * 2.0**-level
+    places = np.floor((inside - np.array(around[:3])) / edge)
+    assert (places == places[0]).all()
+
+
+# ---- Tables --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", range(1, 9))
+def test_a_shifted_expansion_is_that_of_shifted_bodies(order):
+    chance = np.random.default_rng(order)
+    place = chance.normal(size=3)
+    shift = chance.normal(size=3)
+    indices = indices_of(order)
+    powers = np.array(indices.all)
+
+    def moments(x):
+        return np.prod(x**powers, axis=1) / indices.factorials
+
+    terms = moments(place)[indices.shift.source] * moments(shift)[indices.shift.power]
+    found = np.add.reduceat(terms, indices.shift.starts[:-1])
+    np.testing.assert_allclose(found, moments(place + shift), rtol=1e-10, atol=1e-12)
