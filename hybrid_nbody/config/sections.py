@@ -38,10 +38,15 @@ ALTERNATIVES = {
 }
 """Keys of which exactly one is given, each with the other one, for `--set`."""
 
+MOST_THREADS = 1024
+"""CPU threads of a rank, at most: of some thousands a run would never end, or crash."""
+
 Threads = Annotated[
-    Literal["auto"] | AtLeastOne,
+    Literal["auto"] | Annotated[AtLeastOne, Le(MOST_THREADS)],
     InOneMessage,
-    Allowed("choice or whole number", "auto or a whole number, at least 1"),
+    Allowed(
+        "choice or whole number", f"auto or a whole number, at least 1 and at most {MOST_THREADS}"
+    ),
 ]
 Balance = Annotated[
     Literal["auto", "equal", "measured"] | tuple[float, ...],

@@ -71,7 +71,8 @@ def with_line(folder, old, new):
         (
             "backend: cpu",
             "threads: 0",
-            "job.yaml:5: compute.threads: must be auto or a whole number, at least 1 (got 0)",
+            "job.yaml:5: compute.threads: must be auto or a whole number, at least 1 "
+            "and at most 1024 (got 0)",
         ),
         (
             "backend: cpu",

@@ -125,14 +125,18 @@ MESSAGES = {
     "bodies: {kind: [file]}": f"1: bodies.kind: must be one of {KINDS} (got ['file'])",
     # threads, weights and durations
     ("compute: {threads: 0}"): (
-        "1: compute.threads: must be auto or a whole number, at least 1 (got 0)"
+        "1: compute.threads: must be auto or a whole number, at least 1 and at most 1024 (got 0)"
+    ),
+    "compute: {threads: 100000}": (
+        "1: compute.threads: must be auto or a whole number, at least 1 and at most 1024 "
+        "(got 100000)"
     ),
     ("compute: {threads: 1.5}"): (
-        "1: compute.threads: must be auto or a whole number, at least 1 (got 1.5)"
+        "1: compute.threads: must be auto or a whole number, at least 1 and at most 1024 (got 1.5)"
     ),
     "compute: {threads: atuo}": (
-        "1: compute.threads: must be auto or a whole number, at least 1; did you mean 'auto'? "
-        "(got 'atuo')"
+        "1: compute.threads: must be auto or a whole number, at least 1 and at most 1024; "
+        "did you mean 'auto'? (got 'atuo')"
     ),
     "compute: {balance: [1, -1]}": "1: compute.balance[1]: must be at least 0 (got -1)",
     "compute: {balance: [1, x]}": "1: compute.balance[1]: must be a number (got 'x')",
