@@ -19,6 +19,7 @@ DPI = 50
 def no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", ResourceWarning)  # of what other tests left behind
         yield
 
 
