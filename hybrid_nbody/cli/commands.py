@@ -3,12 +3,14 @@
 Heavy parts are imported by the command that needs them, so that ``--help`` answers at once.
 """
 
+import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 
 from hybrid_nbody.cli.early import interrupted_afterwards
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.run.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
@@ -58,7 +60,7 @@ def command_info(arguments: Namespace) -> int:
     """Say what a file or directory holds."""
     from hybrid_nbody.analysis.info import check_trajectory, describe
 
-    print(describe(arguments.path, models=MODELS), flush=True)
+    print_at_once(describe(arguments.path, models=MODELS))
     check_trajectory(arguments.path)
     return 0
 
@@ -174,9 +176,28 @@ def progress_of(what: str) -> "Progress":
 
 
 def print_on_root(communicator: "Communicator", text: str) -> None:
-    """Print `text` once."""
+    """Print `text` once; raises `FileError` as `print_at_once`."""
     if communicator.is_root:
+        print_at_once(text)
+
+
+def print_at_once(text: str) -> None:
+    """Print `text`.
+
+    Raises
+    ------
+    FileError
+        It goes to a file that cannot be written, such as one on a full disk.
+    BrokenPipeError
+        Its reader has gone.
+    """
+    try:
         print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
+        raise FileError(f"standard output cannot be written: {error.strerror}") from error
 
 
 class Command:

@@ -56,6 +56,12 @@ def test_a_closed_stdout(shell):
     assert (code, errors) == (2, "hybrid_nbody: error: nothing: no such file or directory\n")
 
 
+def test_what_is_printed_to_a_full_disk_is_an_error(shell):
+    said = "hybrid_nbody: error: standard output cannot be written: No space left on device\n"
+    assert shell("$H check job.yaml > /dev/full") == (4, b"", said)
+    assert shell("$H run job.yaml > /dev/null && $H info out > /dev/full") == (4, b"", said)
+
+
 def test_a_name_that_is_not_utf_8(shell):
     code, _, errors = shell(r"$H run job.yaml && mv out $'out\xff' && $H resume $'out\xff'")
     assert code == 2
