@@ -38,6 +38,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # More threads than cores: those that wait must not keep the others from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
+# Several workers fill the cores already.
+os.environ.setdefault("HYBRID_NBODY_PRECOMPILE", "0")
 # A test file may import Numba before a backend has prepared it: all kernels would be compiled
 # twice, for tests in this process and for runs, and be other code here than there.
 prepare_numba(threads=1)

@@ -8,9 +8,13 @@ whole.
 """
 
 import gc
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
@@ -21,6 +25,23 @@ def compile_once() -> None:
     if generator._library_class is not LinkedLibrary:
         generator._library_class = LinkedLibrary
         event.register("numba:compile", _Pause())
+        IndexDataCacheFile._data_name = _unique_data_name
+
+
+def _unique_data_name(cache: Any, number: int) -> str:
+    """Return a name for the file of a compiled function that no other process chooses.
+
+    Numba counts those in its index. Two processes that compile a function for different types at
+    once would choose the same, and the index of one could name the code of the other.
+    """
+    name: str = cache._data_name_pattern.format(number=uuid.uuid4().int)
+    return name
+
+
+def at_first_compilation(action: Callable[[], object]) -> AbstractContextManager[object]:
+    """Call `action` when Numba first compiles in the block; what it loads from a cache is none."""
+    block: AbstractContextManager[object] = event.install_listener("numba:compile", _First(action))
+    return block
 
 
 class LinkedLibrary(JITCodeLibrary):
@@ -132,3 +153,20 @@ class _Pause(event.Listener):
         self.depth -= 1
         if self.depth == 0 and self.collects:
             gc.enable()
+
+
+class _First(event.Listener):
+    """Calls an action at the first compilation."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self.action = action
+        self.seen = False
+
+    def on_start(self, event: Any) -> None:
+        """Call the action, unless it was called."""
+        if not self.seen:
+            self.seen = True
+            self.action()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""

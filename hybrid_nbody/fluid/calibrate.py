@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.precompile import can_help, helped
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels
@@ -47,13 +48,50 @@ def compile_kernels(
         See `Slab`.
     """
     slab = Slab(COMPILE_CELLS, boundary, 0, COMPILE_CELLS[2], mixed)
-    kernels = make_kernels(backend, slab, dtype)
-    halo = FullGrid(COMPILE_CELLS[2], boundary.periodic[2])
-    state = make_state(kernels)
-    stepper = Stepper(kernels, halo, make_solver(kernels, halo), state, physics)
-    stepper.step(lambda b: kernels.largest(b))
-    _compute_diagnostics(kernels, state)
+    if can_help(backend):
+        with helped(partial(step_without_solver, slab=slab, dtype=dtype, physics=physics)):
+            _solve_once(_make_stepper(backend, slab, dtype, physics, make_solver))
+    stepper = _make_stepper(backend, slab, dtype, physics, make_solver)
+    stepper.step(stepper.kernels.largest)
+    _compute_diagnostics(stepper.kernels, stepper.state)
     backend.synchronize()
+
+
+def step_without_solver(backend: Backend, slab: Slab, dtype: str, physics: Physics) -> None:
+    """Do a step that solves no equation: what a helper compiles."""
+    stepper = _make_stepper(backend, slab, dtype, physics, NoSolver)
+    stepper.step(stepper.kernels.largest)
+
+
+class NoSolver:
+    """Leaves the first guess as it is."""
+
+    def __init__(self, kernels: Kernels, halo: Halo):
+        pass
+
+    def solve(self, x: Array, b: Array, equation: Stencil, scratch: Array | None) -> None:
+        """Do nothing."""
+
+
+def _make_stepper(
+    backend: Backend,
+    slab: Slab,
+    dtype: str,
+    physics: Physics,
+    make_solver: Callable[[Kernels, Halo], Solver],
+) -> Stepper:
+    """Return what does steps on a grid of its own."""
+    kernels = make_kernels(backend, slab, dtype)
+    halo = FullGrid(slab.cells[2], slab.periodic[2])
+    return Stepper(kernels, halo, make_solver(kernels, halo), make_state(kernels), physics)
+
+
+def _solve_once(stepper: Stepper) -> None:
+    """Solve for a pressure, and compute diagnostics: what is compiled beside a helper."""
+    kernels = stepper.kernels
+    x, b = kernels.colours(), kernels.colours()
+    stepper.solver.solve(x, b, POISSON, stepper.first_scratch)
+    _compute_diagnostics(kernels, stepper.state)
 
 
 def _compute_diagnostics(kernels: Kernels, state: State) -> None:
