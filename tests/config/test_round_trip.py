@@ -84,7 +84,7 @@ sections = {
     | mappings(
         backend=st.sampled_from(["auto", "cpu", "gpu", "hybrid"])
         | st.lists(st.sampled_from(["cpu", "gpu", "hybrid"]), min_size=1),
-        threads=st.just("auto") | counts,
+        threads=st.just("auto") | st.integers(1, 1024),
         balance=st.sampled_from(["auto", "equal", "measured"])
         | st.lists(st.floats(0.1, 1e6), min_size=1),
         transport=st.sampled_from(["auto", "host", "nccl"]),
