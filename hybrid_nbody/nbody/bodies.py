@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.contract import Kernels
 from hybrid_nbody.nbody.state import State
 
@@ -53,6 +54,22 @@ def centred(
     """Return bodies whose centre of mass is at rest at the origin."""
     weights = mass / mass.sum()
     return Bodies(position - weights @ position, velocity - weights @ velocity, mass)
+
+
+def check_is_in_plane(
+    path: str, position: NDArray[np.float64], velocity: NDArray[np.float64]
+) -> None:
+    """Check that the bodies of a file lie in the plane z = 0 and move within it.
+
+    Raises
+    ------
+    InputError
+        If one does not.
+    """
+    for body in np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))[:1]:
+        found = f"z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
+        advice = "with bodies.dimensions: 2 both must be 0 for every body"
+        raise InputError(f"{path}: body {body}, counted from 0, has {found}; {advice}")
 
 
 class LocalBodies(Protocol):

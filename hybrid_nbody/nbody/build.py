@@ -11,11 +11,11 @@ from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.memory import available_memory
 from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
-from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
-from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -237,6 +237,7 @@ class NBodyBuilder:
         placement = self.devices.assign(
             compute.backend, compute.threads, communicator, compute.cpu_share
         )
+        check_backends(self.config.gravity.solver, placement.backends)
         jerks = INTEGRATORS[self.config.time.integrator].jerks
         communicator.first_on_node(
             lambda device: compile_kernels(device, pair_force, jerks),
@@ -279,13 +280,15 @@ class NBodyBuilder:
             On every rank, if a ring was asked for that hybrid ranks cannot join.
         """
         is_hybrid = "hybrid" in placement.backends
+        force = FORCES[self.config.gravity.solver]
         if is_hybrid and self.config.compute.exchange == RING:
             raise InputError(
                 "compute.exchange: ring needs ranks that compute on one device; use allgather, or "
                 "backend cpu or gpu"
             ).on_all_ranks()
-        jerks = INTEGRATORS[self.config.time.integrator].jerks
-        return is_hybrid or jerks or self.communicator.size == 1
+        if is_hybrid or not force.rings or self.communicator.size == 1:
+            return True
+        return INTEGRATORS[self.config.time.integrator].jerks
 
     def _has_memory(self, number: int, backend: Backend) -> bool:
         """Return whether every device has memory for twice the positions of all bodies."""
@@ -329,6 +332,7 @@ class NBodyBuilder:
             backends=tuple(placement.backends),
             ring_order=self.config.compute.exchange == RING,
             timings=Timings(),
+            accuracy=self.config.gravity.accuracy,
         )
 
     def _shown(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
@@ -386,14 +390,6 @@ def _check_memory(number: int) -> None:
 def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
     table = read_bodies(choice.path, seed)
     if choice.dimensions == 2:
-        _check_is_in_plane(choice.path, table.position, table.velocity)
+        check_is_in_plane(choice.path, table.position, table.velocity)
     identities = () if table.id is None else (table.id,)
     return Bodies(table.position, table.velocity, table.mass, *identities)
-
-
-def _check_is_in_plane(path: str, position: np.ndarray, velocity: np.ndarray) -> None:
-    """Check that bodies lie in the plane z = 0 and move within it."""
-    for body in np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))[:1]:
-        found = f"z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
-        advice = "with bodies.dimensions: 2 both must be 0 for every body"
-        raise InputError(f"{path}: body {body}, counted from 0, has {found}; {advice}")

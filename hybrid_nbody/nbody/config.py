@@ -21,12 +21,16 @@ from hybrid_nbody.config.values import (
 )
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
 
 MOST_BODIES = 10**9
 MOST_MAP_CELLS = 4096
 
 ACCURACY = 0.01
 """Default of ``time.accuracy``."""
+
+ACCURACY_OF_FORCES = 1e-4
+"""Default of ``gravity.accuracy``."""
 
 LEAST_ACCURACY = {"single": 1e-3, "mixed": 1e-3, "double": 1e-9}
 """Least ``time.accuracy`` of each precision: below, rounding would decide on the substeps."""
@@ -192,7 +196,9 @@ class Gravity(Section):
         "close pairs spoil the energy.",
     )
     solver: Solver = Field(
-        "direct", description="Algorithm of the forces. direct: sums over all pairs."
+        "direct",
+        description="Algorithm of the forces. direct: sums over all pairs; fmm: a fast multipole "
+        "method, whose time grows with the number of bodies rather than with its square, on CPUs.",
     )
     precision: Precision = Field(
         "mixed",
@@ -201,6 +207,12 @@ class Gravity(Section):
         "accurate at a moderate cost and gets close pairs right, double is for a few bodies and "
         "for comparison.",
         json_schema_extra={"default": "single with softening, else mixed"},
+    )
+
+    accuracy: Annotated[Positive, Ge(SMALLEST), Le(LARGEST)] = Field(
+        ACCURACY_OF_FORCES,
+        description="Only for fmm: the rms error of all accelerations over their rms is at most "
+        "this, and the error of 99.9 % of the bodies at most ten times this.",
     )
 
     @model_validator(mode="before")
@@ -339,6 +351,7 @@ class NBodyConfig(ModelConfig):
 
 def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
     name = config.time.integrator
+    yield from _force_faults(config)
     if name == "hermite4":
         yield from _accuracy_faults(config)
     if not INTEGRATORS[name].jerks:
@@ -355,6 +368,21 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
             f"{config.gravity.solver} does not compute; use another integrator"
         )
         yield fault(("time", "integrator"), name, text)
+
+
+def _force_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
+    solver = config.gravity.solver
+    kind = FORCES[solver]
+    if config.compute.exchange == "ring" and not kind.rings:
+        text = f"is not for gravity.solver: {solver}; use allgather or auto"
+        yield fault(("compute", "exchange"), "ring", text)
+    accuracy = config.gravity.accuracy
+    if accuracy != ACCURACY_OF_FORCES and kind.all_pairs:
+        text = (
+            f"is for a solver that is not exact; leave it at {ACCURACY_OF_FORCES:g}, or take "
+            "gravity.solver: fmm"
+        )
+        yield fault(("gravity", "accuracy"), accuracy, text)
 
 
 def _accuracy_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:

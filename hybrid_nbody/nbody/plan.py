@@ -1,7 +1,8 @@
 """The plan of a run of bodies: its work, memory and files."""
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig, NBodyTime
+from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
+from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.precision_range import warnings_of
 from hybrid_nbody.parallel.shares import planned_counts
@@ -12,6 +13,9 @@ FRAME_BYTES_PER_BODY = 48
 
 CHECKPOINT_BYTES_PER_BODY = 69
 """The same, mass, identity, and the order in which forces are summed."""
+
+CHECKPOINT_BYTES_WITH_ACCELERATION = 88
+"""The same with the last acceleration in the place of the order."""
 
 TRAJECTORY_BYTES_PER_BODY = 16
 """Mass and identity, which a trajectory holds once."""
@@ -43,18 +47,28 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
             ("integrator", config.time.integrator),
             *(("warning", text) for text in warnings_of(bodies, gravity)),
         ],
-        work=_interactions(config.time, number),
+        work=_work(config, number),
         frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,
-        checkpoint_bytes=number * CHECKPOINT_BYTES_PER_BODY,
+        checkpoint_bytes=number * _checkpoint_bytes(gravity.solver),
         static_bytes=number * TRAJECTORY_BYTES_PER_BODY,
     )
 
 
-def _interactions(time: NBodyTime, number: int) -> str:
+def _work(config: NBodyConfig, number: int) -> str:
     """Return how many interactions there would be; adaptive substeps make them more."""
-    integrator = INTEGRATORS[time.integrator]
-    interactions = number**2 * time.total_steps * integrator.forces_per_step
-    return f"{'at least ' if integrator.adaptive else ''}{interactions:.3g} interactions"
+    integrator = INTEGRATORS[config.time.integrator]
+    forces = config.time.total_steps * integrator.forces_per_step
+    if not FORCES[config.gravity.solver].all_pairs:
+        return f"{number * forces:.3g} accelerations"
+    at_least = "at least " if integrator.adaptive else ""
+    return f"{at_least}{number**2 * forces:.3g} interactions"
+
+
+def _checkpoint_bytes(solver: str) -> int:
+    """Return the bytes of a body in a checkpoint."""
+    if FORCES[solver].all_pairs:
+        return CHECKPOINT_BYTES_PER_BODY
+    return CHECKPOINT_BYTES_WITH_ACCELERATION
 
 
 def _map_bytes(activity_map: ActivityMap | None) -> int:

@@ -102,7 +102,8 @@ def advice_on_ranks(computing: Sequence[float], exchanging: Sequence[float]) -> 
 def rate_line(work: Work, steps: int, seconds: float) -> str:
     """Return the rates of a whole run in words: work and floating-point operations per second."""
     rate = steps * work.per_step / seconds
-    return (
-        f"{steps} steps in {seconds:.3f} s: {with_prefix(rate)}{work.unit}/s, "
-        f"{rate * work.operations / 1e9:.4g} GFLOP/s at {work.operations:g} operations each"
-    )
+    line = f"{steps} steps in {seconds:.3f} s: {with_prefix(rate)}{work.unit}/s"
+    if not work.operations:
+        return line
+    operations = f"{rate * work.operations / 1e9:.4g} GFLOP/s"
+    return f"{line}, {operations} at {work.operations:g} operations each"

@@ -133,7 +133,7 @@ class Work:
     per_step : float
         How many of them a step has.
     operations : float
-        Floating-point operations of each.
+        Floating-point operations of each; 0 where they are not counted.
     """
 
     unit: str

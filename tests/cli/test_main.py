@@ -48,7 +48,7 @@ def with_line(folder, old, new):
             "softening:",
             "sofening:",
             "job.yaml:3: gravity.sofening: unknown key; did you mean 'softening'? "
-            "allowed: G, softening, solver, precision",
+            "allowed: G, softening, solver, precision, accuracy",
         ),
         (
             "n: 10",

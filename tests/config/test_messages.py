@@ -86,10 +86,12 @@ MESSAGES = {
         "1: bodies: must be a mapping with the key kind and the keys of that kind (got ['plummer'])"
     ),
     ("gravity: 9.81"): (
-        "1: gravity: must be a mapping of the keys G, softening, solver, precision (got 9.81)"
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision, accuracy "
+        "(got 9.81)"
     ),
     ("gravity:"): (
-        "1: gravity: must be a mapping of the keys G, softening, solver, precision (got null)"
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision, accuracy "
+        "(got null)"
     ),
     "output: {trajectory: 5}": (
         "1: output.trajectory: must be a mapping of the keys every_steps, every_time, or null "
@@ -109,7 +111,7 @@ MESSAGES = {
         "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got "
         "'duoble')"
     ),
-    "gravity: {solver: tree}": "1: gravity.solver: must be direct (got 'tree')",
+    "gravity: {solver: tree}": "1: gravity.solver: must be one of direct, fmm (got 'tree')",
     ("compute: {backend: GPU}"): (
         f"1: compute.backend: must be {BACKENDS}; did you mean 'gpu'? (got 'GPU')"
     ),
@@ -170,10 +172,11 @@ MESSAGES = {
     # keys
     "gravity: {sofening: 1}": (
         "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, "
-        "solver, precision"
+        "solver, precision, accuracy"
     ),
     ("gravity: {g: 1}"): (
-        "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision"
+        "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision, "
+        "accuracy"
     ),
     ("compute: {cpu_share: 1.5}"): (
         "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 1.5)"

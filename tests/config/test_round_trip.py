@@ -114,7 +114,7 @@ model: nbody
 title: 1 body
 seed: 1
 bodies: {kind: plummer, n: 8}
-gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed}
+gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, accuracy: 0.0001}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
 max_energy_error: 10.0}
 activity_map: null

@@ -227,12 +227,14 @@ def test_registered_names_are_allowed_and_told():
     assert (config.gravity.solver, config.time.integrator) == ("tilted", "rk4")
     text = fault_of(CONFIG, "time.integrator", "rk5")
     assert "one of leapfrog, yoshida4, hermite4, euler, rk4; did you mean" in text
-    assert "must be one of direct, tilted" in fault_of(CONFIG, "gravity.solver", "tree")
+    assert "must be one of direct, fmm, tilted" in fault_of(CONFIG, "gravity.solver", "tree")
 
 
 def test_what_is_not_registered_is_refused(monkeypatch):
     monkeypatch.delitem(FORCES, "tilted")
-    assert "gravity.solver: must be direct (got 'tilted')" in fault_of(CONFIG, "seed", 2)
+    assert "gravity.solver: must be one of direct, fmm (got 'tilted')" in fault_of(
+        CONFIG, "seed", 2
+    )
 
 
 def test_an_integrator_that_needs_jerks_refuses_a_force_without(monkeypatch):

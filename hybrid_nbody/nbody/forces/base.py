@@ -55,6 +55,8 @@ class ForceSetup:
         Whether sums are to be those of a ring of ranks, on one rank too.
     timings : Timings
         Takes the seconds spent under ``force``, ``exchange`` and ``sort``.
+    accuracy : float
+        The rms error of accelerations over their rms, for a force that is not exact.
     """
 
     backend: Backend
@@ -65,6 +67,7 @@ class ForceSetup:
     backends: tuple[str, ...]
     ring_order: bool
     timings: Timings
+    accuracy: float = 1e-4
 
 
 class Force(Protocol):

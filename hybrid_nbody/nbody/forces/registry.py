@@ -5,13 +5,15 @@ A force from outside is added by one call before the configuration is read::
     register("my-force", ForceKind(MyForce))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
+from hybrid_nbody.nbody.forces.tree import TreeForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.parallel.exchange.ring import RingExchange
 
@@ -26,10 +28,19 @@ class ForceKind:
         Returns the force of a `ForceSetup`; all ranks call together.
     jerks : bool
         Whether the force is a `JerkForce`, which Hermite's scheme needs.
+    backends : tuple of str
+        The backends on which it runs.
+    rings : bool
+        Whether it takes bodies that go around a ring of ranks.
+    all_pairs : bool
+        Whether it sums over all pairs, so that its work is the square of the bodies.
     """
 
     make: Callable[[ForceSetup], Force]
     jerks: bool = False
+    backends: tuple[str, ...] = ("cpu", "gpu", "hybrid")
+    rings: bool = True
+    all_pairs: bool = True
 
 
 def make_direct(setup: ForceSetup) -> Force:
@@ -65,4 +76,28 @@ def register(name: str, kind: ForceKind) -> None:
     FORCES[name] = kind
 
 
+def check_backends(name: str, backends: Sequence[str]) -> None:
+    """Refuse devices on which a force does not run.
+
+    Parameters
+    ----------
+    name : str
+        The force.
+    backends : sequence of str
+        Those of all ranks.
+
+    Raises
+    ------
+    InputError
+        On every rank.
+    """
+    allowed = FORCES[name].backends
+    if others := sorted(set(backends) - set(allowed)):
+        raise InputError(
+            f"gravity.solver: {name} does not run on backend {others[0]}; take "
+            f"compute.backend: {' or '.join(allowed)}, or solver: direct"
+        ).on_all_ranks()
+
+
 register("direct", ForceKind(make_direct, jerks=True))
+register("fmm", ForceKind(TreeForce, backends=("cpu",), rings=False, all_pairs=False))

@@ -3,15 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
-    from hybrid_nbody.backends.base import Backend
+    from hybrid_nbody.backends.base import Array, Backend
     from hybrid_nbody.nbody.kernels.contract import (
         ActivityCounter,
         Kernels,
         PairForce,
         SymmetricKernels,
+        TreeSums,
     )
     from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
+    from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums as CpuTreeSums
+    from hybrid_nbody.nbody.kernels.expansions import Expansion
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
@@ -19,6 +22,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
+    TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
     SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
     COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
@@ -50,6 +54,26 @@ def make_symmetric_kernels(
     module = backend.kernels(__name__, "symmetric")
     kernels: SymmetricKernels = module.Kernels(backend, state, pair_force, **options)
     return kernels
+
+
+def make_tree_sums(
+    backend: "Backend", expansion: "Expansion", eps2: float, mass: "Array"
+) -> "TreeSums":
+    """Return the sums by a tree of a backend.
+
+    Parameters
+    ----------
+    backend : Backend
+        The device.
+    expansion : Expansion
+    eps2 : float
+        The softening length squared, in units of the kernels.
+    mass : (N,) array of float64
+        The masses of all bodies, in units of the kernels.
+    """
+    module = backend.kernels(__name__, "tree.kernels")
+    sums: TreeSums = module.TreeSums(expansion, eps2, mass)
+    return sums
 
 
 def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":

@@ -320,6 +320,24 @@ class SymmetricKernels(Kernels, Protocol):
         """Sum potentials; `finish` fills `result`."""
 
 
+class TreeSums(Protocol):
+    """Sums over all bodies by a tree of cells, on one device, in units of the kernels.
+
+    The cells are shared out in parts, which follow from the tree alone. What a part's bodies get
+    does not depend on who computes it.
+    """
+
+    def accelerations(self, position: Array, last: Array | None, share: slice) -> Array:
+        """Return sums of m d / r^3, (N, 3), at the bodies of a share of the parts, else zero.
+
+        `position`, (N, 3), are those of all bodies; `last`, (N,), the lengths of their last
+        accelerations, with which errors are compared, or None where there are none yet.
+        """
+
+    def potentials(self, position: Array, last: Array, share: slice) -> Array:
+        """Return sums of m / r, (N,); parameters as in `accelerations`."""
+
+
 class ActivityCounter(Protocol):
     """Counts bodies in the cells of the unit square, on one device."""
 

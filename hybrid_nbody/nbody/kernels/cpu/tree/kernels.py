@@ -83,13 +83,13 @@ class TreeSums:
         -------
         (N, 3) array of float64
         """
-        return self._sums(position, last, share, potentials=False)[:, :3]
+        return np.ascontiguousarray(self._sums(position, last, share, potentials=False)[:, :3])
 
     def potentials(
         self, position: Vectors, last: NDArray[np.float64], share: slice
     ) -> NDArray[np.float64]:
         """Return sums of m / r, (N,): parameters as in `accelerations`."""
-        return self._sums(position, last, share, potentials=True)[:, 3]
+        return np.ascontiguousarray(self._sums(position, last, share, potentials=True)[:, 3])
 
     def _sums(
         self,
@@ -98,6 +98,8 @@ class TreeSums:
         share: slice,
         potentials: bool,
     ) -> Vectors:
+        if not np.isfinite(position).all():  # the guard names the body
+            return np.full((len(position), 4), np.nan)
         cube = cube_around(position.min(axis=0), position.max(axis=0))
         cells = self._cells(position, cube)
         bodies = self._sorted(position, last)
@@ -110,7 +112,7 @@ class TreeSums:
         sources = (self.binomials, opening, cells, bodies, expansions, self.tables)
         self._walk(roots, potentials, sources, sums)
         result = np.empty_like(sums)
-        result[self.order] = sums
+        result[self.order] = sums + 0.0  # -0.0 would be lost where ranks add zeros
         return result
 
     def _walk(

@@ -1,0 +1,140 @@
+"""The fast multipole method as the force of a run: bits over ranks, restarts, energy, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import configs
+from support.bodies import make_model, whole
+from support.runs import assert_same_run, contents, run
+
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.build import NBodyBuilder
+from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.forces.tree import TreeForce
+from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+
+ACCURACY = 3e-3
+"""Of the expansions that other tests compile."""
+
+CONFIG = """\
+model: nbody
+bodies: {kind: plummer, n: 400}
+gravity: {solver: fmm, accuracy: 3e-3, softening: 0.05}
+time: {dt: 1e-2, steps: 40}
+compute: {backend: cpu}
+output:
+  directory: OUT
+  trajectory: {every_steps: 10}
+  diagnostics: {every_steps: 5}
+  checkpoint: {every_steps: 20, keep: 3}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return a configuration file; its run goes to ``tmp_path / "out"``."""
+    path = tmp_path / "job.yaml"
+    path.write_text(CONFIG.replace("OUT", str(tmp_path / "out")))
+    return path
+
+
+def make_force(setup):
+    return TreeForce(replace(setup, accuracy=ACCURACY))
+
+
+def moved(bodies, communicator, **options):
+    """Return a model that has taken some steps."""
+    options = {"precision": "single", "softening": 0.05, "make_force": make_force} | options
+    model = make_model(bodies, 1e-2, communicator, **options)
+    model.advance(5)
+    return model
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("weights", ["equal", "uneven", "one rank has none"])
+def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
+    bodies = plummer(700, seed=3)
+    shares = {
+        "equal": None,
+        "uneven": [1.0 + 2 * rank for rank in range(communicator.size)],
+        "one rank has none": [1.0] * (communicator.size - 1) + [float(communicator.size == 1)],
+    }[weights]
+    one = moved(bodies, alone)
+    several = moved(bodies, communicator, weights=shares)
+    for name in ("bodies/position", "bodies/velocity", "gravity/acceleration"):
+        np.testing.assert_array_equal(whole(several, name), whole(one, name), err_msg=name)
+    assert several.diagnostics() == one.diagnostics()
+
+
+def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(job, tmp_path, mpirun):
+    run(job)
+    again = ["--set", f"output.directory={tmp_path / 'again'}"]
+    run(job, *again, "--set", "time.steps=20")
+    result = mpirun(2, "-m", "hybrid_nbody", "resume", tmp_path / "again", "--set", "time.steps=40")
+    assert result.returncode == 0, result.stderr
+    assert_same_run(tmp_path / "again", tmp_path / "out")
+    energy = contents(tmp_path / "out")["diagnostics/relative_energy_error"]
+    assert 0 < np.abs(energy).max() < 1e-3
+
+
+def test_energy_and_motion_are_those_of_the_direct_sum(alone):
+    bodies = plummer(500, seed=4)
+    direct = make_model(bodies, 1e-2, alone, precision="single", softening=0.05)
+    direct.advance(5)
+    tree = moved(bodies, alone)
+    np.testing.assert_allclose(
+        tree.diagnostics()["total_energy"], direct.diagnostics()["total_energy"], rtol=1e-4, atol=0
+    )
+    found, expected = (whole(model, "bodies/velocity") for model in (tree, direct))
+    change = np.abs(expected - bodies.velocity).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * change)
+
+
+def test_results_scale_with_the_units(alone):
+    """By powers of two, to the bit; with m ~ r^3 times stay."""
+    bodies = random_box(300, seed=5)
+    larger = 2.0**40
+    scaled = Bodies(larger * bodies.position, larger * bodies.velocity, larger**3 * bodies.mass)
+    first = moved(bodies, alone, softening=0.01)
+    second = moved(scaled, alone, softening=0.01 * larger)
+    for name in ("gravity/acceleration", "bodies/position"):
+        np.testing.assert_array_equal(whole(second, name), larger * whole(first, name))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("time.integrator=hermite4", "gravity.solver: fmm does not compute"),
+        ("compute.exchange=ring", "is not for gravity.solver: fmm"),
+        ("gravity.solver=direct", "is for a solver that is not exact"),
+        ("gravity.accuracy=1e-9", "1e-07"),
+        ("gravity.accuracy=0.1", "0.01"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_in_a_line(job, settings, reason):
+    error = run("check", job, "--set", settings, check=2).stderr
+    assert reason in error
+    assert "Traceback" not in error
+
+
+def test_a_device_on_which_it_does_not_run_is_refused(alone, monkeypatch):
+    monkeypatch.setitem(FORCES, "fmm", replace(FORCES["fmm"], backends=("gpu",)))
+    builder = NBodyBuilder(configs.loads(CONFIG, "job.yaml"), alone)
+    with pytest.raises(InputError, match=r"fmm does not run on backend cpu; take compute\.backend"):
+        builder.fresh(builder.initial())
+
+
+def test_positions_that_are_no_numbers_stay_so(alone):
+    bodies = plummer(100, seed=6)
+    model = moved(bodies, alone)
+    model.bodies.position[3] = np.nan
+    model.advance(1)
+    assert np.isnan(whole(model, "bodies/acceleration")).all()
+
+
+def test_check_tells_the_work(job):
+    text = run("check", job).stdout
+    assert "1.6e+04 accelerations" in text
+    assert "fmm" in text
