@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bodies import make_backend
 
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
@@ -15,6 +16,13 @@ from hybrid_nbody.nbody.kernels.expansions import Expansion, expansion_for
 from hybrid_nbody.nbody.kernels.multi_indices import indices_of
 
 ALL = slice(None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backend():
+    """Make the backend of a run, which determines how Numba compiles."""
+    return make_backend("cpu")
+
 
 EXPANSIONS = {
     "single": expansion_for(3e-3, "single"),
