@@ -1,6 +1,5 @@
 """Pictures of a fluid show its planes upright; what cannot be drawn is refused in one line."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,7 @@ DPI = 50
 KINDS = ["diagnostics", "slices", "projection"]
 CELLS = (12, 16, 8)
 
-
-@pytest.fixture(autouse=True)
-def no_warnings():
-    """A picture that draws with a warning is not right yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("default", ResourceWarning)  # of what other tests left behind
-        yield
+pytestmark = pytest.mark.usefixtures("no_warnings")
 
 
 def numbered(cells=CELLS, frames=2):

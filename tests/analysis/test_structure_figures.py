@@ -1,7 +1,5 @@
 """Tracks in space, Lagrangian radii, profiles and activity maps show the data of the run."""
 
-import warnings
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,13 +12,7 @@ from hybrid_nbody.nbody.figures.profiles import FRACTIONS, lagrangian_radii, pro
 
 DPI = 50
 
-
-@pytest.fixture(autouse=True)
-def no_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("default", ResourceWarning)  # of what other tests left behind
-        yield
+pytestmark = pytest.mark.usefixtures("no_warnings")
 
 
 @pytest.fixture
