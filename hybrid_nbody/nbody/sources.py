@@ -189,11 +189,11 @@ def morton_keys(position: Array, xp: Any = np) -> Array:
     offset = position - position.min(axis=0)
     extent = xp.maximum(offset.max(), np.finfo(float).tiny)
     cell = (offset / extent * (2.0**BITS - 1)).astype(np.int64)
-    return _interleaved(cell[:, 0]) | _interleaved(cell[:, 1]) << 1 | _interleaved(cell[:, 2]) << 2
+    return spread_bits(cell[:, 0]) | spread_bits(cell[:, 1]) << 1 | spread_bits(cell[:, 2]) << 2
 
 
-def _interleaved(cell: Array) -> Array:
-    """Return 21-bit numbers with bit k moved to bit 3 k."""
+def spread_bits(cell: Array) -> Array:
+    """Return 21-bit numbers, or one of them, with bit k moved to bit 3 k."""
     for shift, mask in SPREADS:
         cell = (cell | cell << shift) & mask
     return cell

@@ -69,7 +69,7 @@ class TreeForce(Force):
     def start(self) -> None:
         """Compute the accelerations: first some that errors can be compared with."""
         self._collect()
-        self._sum(None)
+        self._add_up(self.tree.accelerations(self._positions(), None, self.share))
         self.accelerations(NullTimer())
 
     def accelerations(self, timer: Timer) -> None:
@@ -81,10 +81,6 @@ class TreeForce(Force):
         timer.record("force")
         self._add_up(sums)
         timer.record("exchange")
-
-    def _sum(self, last: Array | None) -> None:
-        """Compute the accelerations with errors compared to the last ones."""
-        self._add_up(self.tree.accelerations(self._positions(), last, self.share))
 
     def _add_up(self, sums: Array) -> None:
         """Set the accelerations of this rank's bodies from the sums of all ranks."""

@@ -12,11 +12,14 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
-LEVELS = 21
+from hybrid_nbody.nbody.sources import BITS, spread_bits
+
+LEVELS = BITS
 """Levels of the tree that a word of a key has digits for."""
 
-compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+spread_bits_of_one = linked(spread_bits)
 
 
 class Cube(NamedTuple):
@@ -59,21 +62,16 @@ def fill_keys(position, cube, word, keys):
     places = 2.0 ** (LEVELS * (word + 1))
     scale = places / cube.edge
     for i in prange(position.shape[0]):
-        x = spread((position[i, 0] - cube.x) * scale, places)
-        y = spread((position[i, 1] - cube.y) * scale, places)
-        z = spread((position[i, 2] - cube.z) * scale, places)
-        keys[i] = x | y << np.uint64(1) | z << np.uint64(2)
+        x = digits_of((position[i, 0] - cube.x) * scale, places)
+        y = digits_of((position[i, 1] - cube.y) * scale, places)
+        z = digits_of((position[i, 2] - cube.z) * scale, places)
+        keys[i] = x | y << 1 | z << 2
 
 
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def spread(number, places):
-    """Return the lowest 21 bits of a whole part below `places`, bit k moved to bit 3 k."""
-    x = np.uint64(min(number, places - 1)) & np.uint64(0x1FFFFF)
-    x = (x | x << np.uint64(32)) & np.uint64(0x1F00000000FFFF)
-    x = (x | x << np.uint64(16)) & np.uint64(0x1F0000FF0000FF)
-    x = (x | x << np.uint64(8)) & np.uint64(0x100F00F00F00F00F)
-    x = (x | x << np.uint64(4)) & np.uint64(0x10C30C30C30C30C3)
-    return (x | x << np.uint64(2)) & np.uint64(0x1249249249249249)
+@linked
+def digits_of(number, places):
+    """Return the last 21 bits of a whole part below `places`, bit k moved to bit 3 k."""
+    return spread_bits_of_one(np.int64(min(number, places - 1)) & (2**LEVELS - 1))
 
 
 # ---- Sorting -------------------------------------------------------------------------------------

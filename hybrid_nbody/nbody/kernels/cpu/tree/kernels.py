@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, make_cells
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Cube, cube_around, fill_keys, sort
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
@@ -23,9 +24,6 @@ from hybrid_nbody.nbody.kernels.cpu.tree.upward import find_multipoles
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
-
-LANES_BEHIND = 16
-"""Numbers behind the last body that vectors may load."""
 
 PARTS = 512
 """A part of the bodies that a thread takes holds at most this share of them, or is a leaf."""
@@ -120,11 +118,11 @@ class TreeSums:
     ) -> None:
         """Fill the sums below some cells, in longer lists where they were too short."""
         while True:
-            counts = np.zeros((len(roots), 4), np.int64)
+            complete = np.ones(len(roots), bool)
             with numba.parallel_chunksize(1):
                 walk = Walk(self.capacity, potentials)
-                sum_forces(roots, walk, *sources, Output(sums, counts))
-            if not counts[:, 3].any():
+                sum_forces(roots, walk, *sources, Output(sums, complete))
+            if complete.all():
                 return
             self.capacity *= 4
 
@@ -162,8 +160,8 @@ class TreeSums:
             position=position[self.order],
             mass=self.mass[self.order],
             acceleration=known,
-            offset=np.zeros((3, number + LANES_BEHIND), self.dtype),
-            weight=np.zeros(number + LANES_BEHIND, self.dtype),
+            offset=np.zeros((3, number + LANES), self.dtype),
+            weight=np.zeros(number + LANES, self.dtype),
         )
 
     def _expansions(self, cells: Cells, bodies: SortedBodies, cube: Cube) -> Expansions:

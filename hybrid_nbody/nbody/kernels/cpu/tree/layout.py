@@ -11,6 +11,9 @@ from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells
 SUMMARY = 16
 """Numbers of a cell's summary: a row fits a cache line."""
 
+MOST_TERMS = 165
+"""Terms of an expansion of order 8."""
+
 RADIUS, EDGE = 14, 15
 """Columns of a summary; those before hold the weighted powers of the orders."""
 
@@ -142,13 +145,12 @@ class Output(NamedTuple):
     ----------
     sums : (N, 4) array of float64
         Sums of m d / r^3 in the first columns, or of m / r in the last one.
-    counts : (R, 4) array of int64
-        Translations, pairs and tests of each root; the last column is 1 where there were too many
-        sources, and the sums are not complete.
+    complete : (R,) array of bool
+        Whether there was room for all sources of a root; elsewhere its sums are not complete.
     """
 
     sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    complete: NDArray[np.bool_]
 
 
 def pitch_of(terms: int) -> int:

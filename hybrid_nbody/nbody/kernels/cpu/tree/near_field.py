@@ -37,6 +37,9 @@ SOURCES = 1024
 PITCH = SOURCES + 64
 """Length of a component of a row: whole vectors are stored behind its sources."""
 
+ROW = 4 * PITCH
+"""Numbers of a row: x, y, z and masses."""
+
 FAR_AWAY = 2.0**40
 """In units of the kernels: its square and its cube are within the range of float32."""
 
@@ -66,7 +69,7 @@ def add_near_field(leaf, nearby, near, law, tree, result):
         Sums of m d / r^3 are added to the first columns, or those of m / r to the last one.
     """
     working = tree.bodies.weight.dtype.type
-    row = carray(allocate_vectors(working, 4352), 4 * PITCH)
+    row = carray(allocate_vectors(working, ROW), ROW)
     taken = 0  # of the next source
     k = 0
     while k < nearby:

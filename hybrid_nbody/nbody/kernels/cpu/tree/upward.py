@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import carray, njit, prange
 
-from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, MOST_TERMS, RADIUS, Tree
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 
 linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
@@ -98,17 +98,16 @@ def measure_parent(cell, tree):
     last = first + tree.cells.children[cell]
     box = tree.expansions.box
     clear_box(cell, tree)
-    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
     mass = 0.0
     tolerance = np.inf
     for child in range(first, last):
-        mass += np.float64(tree.expansions.multipole[child * pitch])
+        mass += np.float64(tree.expansions.multipole[row_of(child, tree)])
         tolerance = min(tolerance, tree.expansions.tolerance[child])
     tree.expansions.tolerance[cell] = tolerance
     for axis in range(3):
         moment = 0.0
         for child in range(first, last):
-            weight = np.float64(tree.expansions.multipole[child * pitch])
+            weight = np.float64(tree.expansions.multipole[row_of(child, tree)])
             moment += weight * tree.expansions.centre[child, axis]
             box[cell, axis] = min(box[cell, axis], box[child, axis])
             box[cell, 3 + axis] = max(box[cell, 3 + axis], box[child, 3 + axis])
@@ -118,6 +117,12 @@ def measure_parent(cell, tree):
         distance = distance_of(cell, child, tree)
         radius = max(radius, distance + np.float64(tree.expansions.summary[child, RADIUS]))
     tree.expansions.summary[cell, RADIUS] = rounded_up(min(radius, farthest_corner(cell, tree)))
+
+
+@linked
+def row_of(cell, tree):
+    """Return where the row of a cell's multipoles starts."""
+    return cell * (tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1))
 
 
 @linked
@@ -166,14 +171,37 @@ def fill_monomials(offset, tree, monomials):
 
 
 @linked
+def fill_terms(offset, tree, terms):
+    """Fill `terms` with x^i y^j z^k over the factorial of each multi-index."""
+    fill_monomials(offset, tree, terms)
+    for k in range(terms.size):
+        terms[k] *= tree.tables.inverses[k]
+
+
+@linked
+def fill_terms_of_shift(cell, child, edge, tree, terms):
+    """Fill `terms` for the vector from the centre of a cell to that of a child."""
+    offset = carray(allocate_vectors(np.float64, 3), 3)
+    for axis in range(3):
+        distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
+        offset[axis] = distance / edge
+    fill_terms(offset, tree, terms)
+
+
+@linked
+def set_offset(i, cell, edge, tree, offset):
+    """Set `offset` to the vector from the centre of a cell to a body."""
+    for axis in range(3):
+        distance = tree.bodies.position[i, axis] - tree.expansions.centre[cell, axis]
+        offset[axis] = distance / edge
+
+
+@linked
 def add_bodies(cell, edge, tree, monomials, total):
     """Add the multipoles of the bodies of a leaf: m (x - z)^b / b!."""
     offset = carray(allocate_vectors(np.float64, 3), 3)
     for i in range(tree.cells.first[cell], tree.cells.last[cell]):
-        for axis in range(3):
-            offset[axis] = (
-                tree.bodies.position[i, axis] - tree.expansions.centre[cell, axis]
-            ) / edge
+        set_offset(i, cell, edge, tree, offset)
         fill_monomials(offset, tree, monomials)
         for k in range(total.size):
             total[k] += tree.bodies.mass[i] * monomials[k]
@@ -182,33 +210,28 @@ def add_bodies(cell, edge, tree, monomials, total):
 
 
 @linked
-def add_children(cell, edge, tree, monomials, total):
+def add_children(cell, edge, tree, terms, total):
     """Add the multipoles of a cell's children, shifted to its centre."""
-    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
     first = tree.cells.child[cell]
-    offset = carray(allocate_vectors(np.float64, 3), 3)
-    moments = carray(allocate_vectors(np.float64, 165), 165)
+    moments = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)
     for child in range(first, first + tree.cells.children[cell]):
-        for axis in range(3):
-            distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
-            offset[axis] = distance / edge
-        fill_monomials(offset, tree, monomials)
+        fill_terms_of_shift(cell, child, edge, tree, terms)
+        row = row_of(child, tree)
         for k in range(total.size):
-            monomials[k] *= tree.tables.inverses[k]
-            moments[k] = tree.tables.halves[k] * tree.expansions.multipole[child * pitch + k]
+            moments[k] = tree.tables.halves[k] * tree.expansions.multipole[row + k]
         for k in range(total.size):
             value = total[k]
             for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
-                value += moments[tree.tables.source[term]] * monomials[tree.tables.power[term]]
+                value += moments[tree.tables.source[term]] * terms[tree.tables.power[term]]
             total[k] = value
 
 
 @linked
 def store_multipoles(cell, total, tree):
     """Store the multipoles of a cell in the working type, and zeros behind them."""
-    pitch = tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1)
-    for k in range(pitch):
-        tree.expansions.multipole[cell * pitch + k] = total[k] if k < total.size else 0.0
+    row = row_of(cell, tree)
+    for k in range(row_of(cell + 1, tree) - row):
+        tree.expansions.multipole[row + k] = total[k] if k < total.size else 0.0
 
 
 @linked

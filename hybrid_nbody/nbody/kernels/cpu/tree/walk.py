@@ -11,24 +11,21 @@ from numba import carray, njit, prange
 
 from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
 from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
-from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, Tree
-from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field
+from hybrid_nbody.nbody.kernels.cpu.tree.cells import MOST_LEVELS
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, MOST_TERMS, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field, linked
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
-from hybrid_nbody.nbody.kernels.cpu.tree.upward import fill_monomials
-
-linked = njit(
-    error_model="numpy",
-    fastmath=VECTOR_MATH,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    forceinline=True,
+from hybrid_nbody.nbody.kernels.cpu.tree.upward import (
+    fill_terms,
+    fill_terms_of_shift,
+    set_offset,
 )
 
-LEVELS = 44
+LEVELS = MOST_LEVELS + 2
 """Levels of a tree, and one more to which the lowest would leave sources."""
 
-MOST_TERMS = 165
-"""Terms of an expansion of order 8."""
+VECTORS_OF_TERMS = 16 * MOST_TERMS
+"""Numbers of as many vectors as an expansion has terms, in float32: in float64 there are fewer."""
 
 
 @njit(error_model="numpy", fastmath=VECTOR_MATH, cache=True, parallel=True)
@@ -60,7 +57,6 @@ def sum_forces(roots, walk, binomials, opening, cells, bodies, expansions, table
 def descend(part, root, walk, method, tree, output):
     """Sum the forces below root number `part`; `method` are binomials and opening."""
     capacity = walk.capacity
-    counts = output.counts
     waiting = np.empty((LEVELS, capacity), np.int32)  # sources left to the cells of a level
     waits = np.zeros(LEVELS, np.int64)
     far = np.empty(capacity + TESTS, np.int32)
@@ -78,17 +74,13 @@ def descend(part, root, walk, method, tree, output):
         cell = stack[height]
         level = tree.cells.level[cell]
         numbers = (waits[level], capacity)
-        found = find_sources(cell, numbers, method, tree, waiting, (far, near))
-        distant, nearby, left, tests = found
+        distant, nearby, left = find_sources(cell, numbers, method, tree, waiting, (far, near))
         waits[level + 1] = left
-        counts[part, 2] += tests
         if distant < 0:
-            counts[part, 3] = 1
+            output.complete[part] = False
             return
-        counts[part, 0] += distant
         add_far_field(cell, distant, far, method, tree)
         if tree.cells.children[cell] == 0:
-            counts[part, 1] += pairs_of(cell, nearby, near, tree)
             evaluate(cell, walk.potentials, tree, output.sums)
             law = (walk.potentials, method[1].eps2)
             add_near_field(cell, nearby, near, law, tree, output.sums)
@@ -97,15 +89,6 @@ def descend(part, root, walk, method, tree, output):
             shift_to_child(cell, child, tree)
             stack[height] = child
             height += 1
-
-
-@linked
-def pairs_of(leaf, nearby, near, tree):
-    """Return the pairs of a leaf's bodies and those of nearby leaves."""
-    total = 0
-    for k in range(nearby):
-        total += tree.cells.last[near[k]] - tree.cells.first[near[k]]
-    return total * (tree.cells.last[leaf] - tree.cells.first[leaf])
 
 
 @linked
@@ -129,8 +112,8 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
 
     Returns
     -------
-    distant, nearby, left, tests : int
-        The number of each kind, and of the tests. -1 distant ones if a list was too short.
+    distant, nearby, left : int
+        The number of each kind; -1 distant ones if a list was too short.
     """
     number, capacity = numbers
     binomials, opening = method
@@ -146,7 +129,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
     )
     centre = address_at(tree.expansions.centre, 0)
     summary = address_at(tree.expansions.summary, 0)
-    some = carray(allocate_vectors(np.int32, 16), TESTS)
+    some = carray(allocate_vectors(np.int32, TESTS), TESTS)
     distant = 0
     nearby = 0
     left = 0
@@ -158,7 +141,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
         mask = accepted(binomials, centre, summary, address_of(some), target)
         start += count
         if max(distant, nearby, left, number) + 8 * TESTS > capacity:
-            return -1, nearby, left, start
+            return -1, nearby, left
         for k in range(count):
             source = some[k]
             if mask >> k & 1 and not overlap(cell, source, tree):
@@ -179,7 +162,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
                 for part in range(tree.cells.children[source]):
                     waiting[level, number] = child + part
                     number += 1
-    return distant, nearby, left, start
+    return distant, nearby, left
 
 
 @linked
@@ -200,9 +183,9 @@ def add_far_field(cell, distant, far, method, tree):
     working = tree.expansions.multipole.dtype.type
     lanes = 64 // tree.expansions.multipole.itemsize
     terms = tree.tables.orders.size
-    moments = allocate_vectors(working, 2640)
-    derivatives = allocate_vectors(working, 2640)
-    sums = carray(allocate_vectors(working, 2640), 16 * MOST_TERMS)
+    moments = allocate_vectors(working, VECTORS_OF_TERMS)
+    derivatives = allocate_vectors(working, VECTORS_OF_TERMS)
+    sums = carray(allocate_vectors(working, VECTORS_OF_TERMS), VECTORS_OF_TERMS)
     for k in range(terms * lanes):
         sums[k] = 0
     edge = tree.expansions.summary[cell, EDGE]
@@ -233,50 +216,40 @@ def add_sums(cell, terms, lanes, sums, tree):
 def shift_to_child(cell, child, tree):
     """Fill the expansion of a child with that of its parent."""
     edge = np.float64(tree.expansions.summary[cell, EDGE])
-    monomials = carray(allocate_vectors(np.float64, 165), MOST_TERMS)[: tree.tables.orders.size]
-    offset = carray(allocate_vectors(np.float64, 3), 3)
-    for axis in range(3):
-        distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
-        offset[axis] = distance / edge
-    fill_monomials(offset, tree, monomials)
-    for k in range(monomials.size):
-        monomials[k] *= tree.tables.inverses[k]
-    for k in range(monomials.size):
-        tree.expansions.local[child, k] = 0
-    for k in range(monomials.size):
-        value = tree.expansions.local[cell, k]
+    number = tree.tables.orders.size
+    terms = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)[:number]
+    fill_terms_of_shift(cell, child, edge, tree, terms)
+    local = tree.expansions.local
+    for k in range(number):
+        local[child, k] = 0
+    for k in range(number):
         for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
-            tree.expansions.local[child, tree.tables.source[term]] += (
-                value * monomials[tree.tables.power[term]]
-            )
-    for k in range(monomials.size):
-        tree.expansions.local[child, k] *= tree.tables.halves[k]
+            power = terms[tree.tables.power[term]]
+            local[child, tree.tables.source[term]] += local[cell, k] * power
+    for k in range(number):
+        local[child, k] *= tree.tables.halves[k]
 
 
 @linked
 def evaluate(leaf, potentials, tree, result):
     """Fill the result of a leaf's bodies from its expansion."""
     edge = np.float64(tree.expansions.summary[leaf, EDGE])
-    monomials = carray(allocate_vectors(np.float64, 165), MOST_TERMS)[: tree.tables.orders.size]
+    number = tree.tables.orders.size
+    terms = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)[:number]
     offset = carray(allocate_vectors(np.float64, 3), 3)
+    local = tree.expansions.local
+    gradient = tree.tables.gradient
     for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
-        for axis in range(3):
-            offset[axis] = (
-                tree.bodies.position[i, axis] - tree.expansions.centre[leaf, axis]
-            ) / edge
-        fill_monomials(offset, tree, monomials)
-        for k in range(monomials.size):
-            monomials[k] *= tree.tables.inverses[k]
+        set_offset(i, leaf, edge, tree, offset)
+        fill_terms(offset, tree, terms)
         if potentials:
             total = 0.0
-            for k in range(monomials.size):
-                total += tree.expansions.local[leaf, k] * monomials[k]
+            for k in range(number):
+                total += local[leaf, k] * terms[k]
             result[i, 3] = total
         else:
             for axis in range(3):
                 total = 0.0
-                for k in range(tree.tables.gradient.shape[0]):
-                    total += (
-                        tree.expansions.local[leaf, tree.tables.gradient[k, axis]] * monomials[k]
-                    )
+                for k in range(gradient.shape[0]):
+                    total += local[leaf, gradient[k, axis]] * terms[k]
                 result[i, axis] = total / edge
