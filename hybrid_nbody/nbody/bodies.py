@@ -38,6 +38,10 @@ class Bodies:
         """Return the number of bodies."""
         return len(self.mass)
 
+    def sample(self) -> "Bodies":
+        """Return the bodies that stand for all where units and precision are chosen: all."""
+        return self
+
     def share(self, own: slice) -> "Bodies":
         """Return copies of the bodies in `own`."""
         return Bodies(

@@ -3,17 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.bodies import read_bodies
-from hybrid_nbody.files.memory import available_memory
-from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.activity import ActivityMap
-from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane
+from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
-from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
+from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
@@ -22,13 +18,13 @@ from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units, measured
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.precision_range import check_range, warnings_of
+from hybrid_nbody.nbody.starting import Initial, initial_bodies, on_all_ranks
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.placement import Placement
-from hybrid_nbody.parallel.rows import broadcast_array, scatter_rows
 from hybrid_nbody.parallel.shares import (
     Devices,
     RunSetup,
@@ -45,18 +41,6 @@ RING = RingExchange.name
 
 EXCHANGES: dict[str, type[BodyExchange]] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
 """The exchange for each value of ``compute.exchange``."""
-
-TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
-"""Initial conditions whose velocities depend on the gravitational constant."""
-
-TAKES_SEED = ("plummer", "uniform-sphere", "cold-sphere", "random-box", "random-square")
-"""Initial conditions that are drawn at random."""
-
-NOT_ARGUMENTS = ("kind", "dimensions")
-"""Keys of a section of bodies that the function which makes them does not take."""
-
-MIN_BYTES_PER_BODY = 150
-"""Memory that a body takes at least while it is drawn, or in the model after that."""
 
 MOST_MEASURED = 1 << 16
 """Most bodies of a checkpoint without units from which they are measured."""
@@ -108,40 +92,37 @@ class NBodyBuilder:
                 "beyond the range of float64; choose a larger unit of length"
             ).on_all_ranks()
 
-    def initial(self) -> Bodies:
-        """Return all bodies; on the root alone.
+    def initial(self) -> Initial:
+        """Return all bodies, or what draws them; on the root alone.
 
         Raises
         ------
         InputError
             If a file of bodies is missing or wrong, or the precision cannot hold the bodies.
         """
-        bodies = initial_bodies(self.config)
-        check_range(bodies, self.config.gravity)
-        return bodies
+        here = self.communicator.local_size / self.communicator.size
+        initial = initial_bodies(self.config, here)
+        check_range(initial.sample(), self.config.gravity)
+        return initial
 
-    def fresh(self, bodies: Bodies | None) -> RunSetup[NBodyModel]:
-        """Return a model at its initial state; the root passes all bodies, the other ranks None."""
-        if bodies:
-            self.warnings = warnings_of(bodies, self.config.gravity)
-        number, units = self.communicator.broadcast(
-            (len(bodies), self._units(bodies)) if bodies else (0, Units())
-        )
+    def fresh(self, initial: Initial | None) -> RunSetup[NBodyModel]:
+        """Return a model at its initial state; the root passes what `initial` gave, others None."""
+        units = Units() if initial is None else self._examined(initial)
+        units = self.communicator.broadcast(units)
+        bodies = on_all_ranks(initial, self.communicator)
         pair_force = self._pair_force(units)
-        placement, exchange = self._arrange(number, pair_force)
-
-        def own(name: str, shape: tuple[int, ...], dtype: DTypeLike = "f8") -> np.ndarray:
-            values = getattr(bodies, name, None)
-            return scatter_rows(values, shape, dtype, exchange.partition, self.communicator)
-
-        mass = bodies.mass if bodies else None
-        mass = broadcast_array(mass, (number,), "f8", self.communicator)
-        ids = own("id", (number,), "i8")
-        model = self._model(self._force_setup(placement, exchange, mass, pair_force), ids)
-        position = own("position", (number, 3))
-        velocity = own("velocity", (number, 3))
-        model.begin(Bodies(position, velocity, model.own_mass, ids))
+        placement, exchange = self._arrange(len(bodies), pair_force)
+        own = bodies.rows(exchange.own.start, exchange.own.stop)
+        setup = self._force_setup(placement, exchange, bodies.masses(), pair_force)
+        model = self._model(setup, own.id)
+        model.begin(own)
         return RunSetup(model, placement, exchange)
+
+    def _examined(self, initial: Initial) -> Units:
+        """Return the units of the initial bodies, and note what a person is warned of."""
+        sample = initial.sample()
+        self.warnings = warnings_of(sample, self.config.gravity)
+        return self._units(sample)
 
     def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
@@ -352,44 +333,3 @@ def _first_bodies(saved: SavedState) -> Bodies:
 
 def _bodies_in_words(number: int) -> str:
     return plural(number, "body", "bodies")
-
-
-def initial_bodies(config: NBodyConfig) -> Bodies:
-    """Return the bodies that a configuration asks for.
-
-    Raises
-    ------
-    InputError
-        If a file of bodies is missing or wrong, or the bodies do not fit into memory.
-    """
-    choice = config.bodies
-    if isinstance(choice, FileBodies):
-        return _bodies_of_file(choice, config.seed)
-    arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
-    if choice.kind in TAKES_G:
-        arguments["G"] = config.gravity.G
-    if choice.kind in TAKES_SEED:
-        arguments["seed"] = config.seed
-    _check_memory(arguments.get("n", 0))
-    make = getattr(initial_conditions, choice.kind.replace("-", "_"))
-    bodies: Bodies = make(**arguments)
-    return bodies
-
-
-def _check_memory(number: int) -> None:
-    """Refuse more bodies than fit into memory: the system would end a process without a word."""
-    needed = number * MIN_BYTES_PER_BODY
-    free = available_memory()
-    if needed > free:
-        raise InputError(
-            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and "
-            f"{free / 1e9:.3g} GB are free on this machine; take fewer"
-        )
-
-
-def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
-    table = read_bodies(choice.path, seed)
-    if choice.dimensions == 2:
-        check_is_in_plane(choice.path, table.position, table.velocity)
-    identities = () if table.id is None else (table.id,)
-    return Bodies(table.position, table.velocity, table.mass, *identities)

@@ -1,12 +1,16 @@
 """Initial conditions: one function for each ``bodies.kind``.
 
-A seed gives the same bodies on every machine; G is the gravitational constant of the run.
+A seed gives the same bodies on any number of ranks; G is the gravitational constant of the run.
 """
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies, centred
+from hybrid_nbody.nbody.drawn import BLOCK, DrawnBodies
 
 PLUMMER_SCALE = 3 * np.pi / 16
 """Scale radius of a Plummer sphere in standard units: M = 1, E = -1/4 at G = 1 (Heggie & Mathieu
@@ -16,31 +20,106 @@ PLUMMER_MASS_WITHIN = 0.999
 """Bodies are drawn from this inner part of the mass: the model has no edge."""
 
 
-def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
+# --- drawn at random, as far as they are asked for ------------------------------------------------
+
+
+def drawn_plummer(n: int, seed: int, G: float = 1.0) -> DrawnBodies:
     """Return a Plummer sphere of total mass 1 in standard units, centred, in virial equilibrium.
 
     Radii and speeds are drawn as in Aarseth, Hénon & Wielen, Astron. Astrophys. 37, 183 (1974);
     speeds scale with ``sqrt(G)``.
     """
-    random = np.random.default_rng(seed)
-    enclosed = random.uniform(0, PLUMMER_MASS_WITHIN, n)
+    return DrawnBodies(n, seed, 1 / n, partial(_plummer_block, G=G), centred=True)
+
+
+def _plummer_block(random: np.random.Generator, G: float) -> NDArray[np.float64]:
+    enclosed = random.uniform(0, PLUMMER_MASS_WITHIN, BLOCK)
     radius = 1 / np.sqrt(enclosed ** (-2 / 3) - 1)
     escape_speed = np.sqrt(2) * (1 + radius**2) ** -0.25
-    position = radius[:, None] * isotropic(random, n)
-    velocity = (escape_speed * _plummer_speeds(random, n))[:, None] * isotropic(random, n)
-    return centred(
-        PLUMMER_SCALE * position, np.sqrt(G / PLUMMER_SCALE) * velocity, np.full(n, 1 / n)
-    )
+    position = radius[:, None] * isotropic(random, BLOCK)
+    velocity = (escape_speed * _plummer_speeds(random, BLOCK))[:, None] * isotropic(random, BLOCK)
+    return np.stack([PLUMMER_SCALE * position, np.sqrt(G / PLUMMER_SCALE) * velocity])
 
 
 def _plummer_speeds(random: np.random.Generator, n: int) -> NDArray[np.float64]:
     """Draw speeds, in units of the escape speed, from g(q) = q^2 (1 - q^2)^(7/2) by rejection."""
     accepted = np.empty(0)
     while len(accepted) < n:
-        q = random.uniform(0, 1, 2 * n)
-        height = random.uniform(0, 0.1, 2 * n)
-        accepted = np.append(accepted, q[height < q**2 * (1 - q**2) ** 3.5])
+        q = random.uniform(0, 1, 3 * n)  # 0.43 of them are accepted
+        height = random.uniform(0, 0.1, 3 * n)
+        rest = 1 - q * q
+        accepted = np.append(accepted, q[height < q * q * rest * rest * rest * np.sqrt(rest)])
     return accepted[:n]
+
+
+def drawn_uniform_sphere(
+    n: int,
+    seed: int,
+    mass: float = 1.0,
+    radius: float = 1.0,
+    virial_ratio: float = 1.0,
+    G: float = 1.0,
+) -> DrawnBodies:
+    """Return a homogeneous sphere of the given total mass, with isotropic normal velocities.
+
+    The velocity dispersion follows from 2 K = virial_ratio |W| with W = -3 G M^2 / (5 R).
+    """
+    dispersion = float(np.sqrt(virial_ratio * G * mass / (5 * radius)))
+    draw = partial(_sphere_block, radius=radius, dispersion=dispersion)
+    return DrawnBodies(n, seed, mass / n, draw, centred=True)
+
+
+def drawn_cold_sphere(n: int, seed: int, mass: float = 1.0, radius: float = 1.0) -> DrawnBodies:
+    """Return a homogeneous sphere at rest, which collapses within 1.11 sqrt(R^3 / (G M))."""
+    return drawn_uniform_sphere(n, seed, mass, radius, virial_ratio=0.0)
+
+
+def _sphere_block(
+    random: np.random.Generator, radius: float, dispersion: float
+) -> NDArray[np.float64]:
+    distance = radius * np.cbrt(random.uniform(0, 1, BLOCK))
+    position = distance[:, None] * isotropic(random, BLOCK)
+    return np.stack([position, dispersion * random.standard_normal((BLOCK, 3))])
+
+
+def drawn_random_box(n: int, seed: int, half_width: float = 1.0, mass: float = 1.0) -> DrawnBodies:
+    """Return bodies of `mass` each, at rest, uniform in [-half_width, half_width]^3."""
+    return DrawnBodies(n, seed, float(mass), partial(_box_block, half_width=half_width))
+
+
+def _box_block(random: np.random.Generator, half_width: float) -> NDArray[np.float64]:
+    both = np.zeros((2, BLOCK, 3))
+    both[0] = random.uniform(-half_width, half_width, (BLOCK, 3))
+    return both
+
+
+def drawn_random_square(n: int, seed: int) -> DrawnBodies:
+    """Return bodies of mass 1/n each, at rest, uniform in the unit square of the plane z = 0."""
+    return DrawnBodies(n, seed, 1 / n, _square_block)
+
+
+def _square_block(random: np.random.Generator) -> NDArray[np.float64]:
+    both = np.zeros((2, BLOCK, 3))
+    both[0, :, :2] = random.uniform(0, 1, (BLOCK, 2))
+    return both
+
+
+DRAWN: dict[str, Callable[..., DrawnBodies]] = {
+    "plummer": drawn_plummer,
+    "uniform-sphere": drawn_uniform_sphere,
+    "cold-sphere": drawn_cold_sphere,
+    "random-box": drawn_random_box,
+    "random-square": drawn_random_square,
+}
+"""The kinds of bodies that are drawn at random."""
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
+    """Return all bodies of `drawn_plummer`."""
+    return drawn_plummer(n, seed, G).all()
 
 
 def uniform_sphere(
@@ -51,33 +130,26 @@ def uniform_sphere(
     virial_ratio: float = 1.0,
     G: float = 1.0,
 ) -> Bodies:
-    """Return a homogeneous sphere of the given total mass, with isotropic normal velocities.
-
-    The velocity dispersion follows from 2 K = virial_ratio |W| with W = -3 G M^2 / (5 R).
-    """
-    random = np.random.default_rng(seed)
-    position = radius * np.cbrt(random.uniform(0, 1, n))[:, None] * isotropic(random, n)
-    dispersion = np.sqrt(virial_ratio * G * mass / (5 * radius))
-    return centred(position, dispersion * random.standard_normal((n, 3)), np.full(n, mass / n))
+    """Return all bodies of `drawn_uniform_sphere`."""
+    return drawn_uniform_sphere(n, seed, mass, radius, virial_ratio, G).all()
 
 
 def cold_sphere(n: int, seed: int, mass: float = 1.0, radius: float = 1.0) -> Bodies:
-    """Return a homogeneous sphere at rest, which collapses within 1.11 sqrt(R^3 / (G M))."""
-    return uniform_sphere(n, seed, mass, radius, virial_ratio=0.0)
+    """Return all bodies of `drawn_cold_sphere`."""
+    return drawn_cold_sphere(n, seed, mass, radius).all()
 
 
 def random_box(n: int, seed: int, half_width: float = 1.0, mass: float = 1.0) -> Bodies:
-    """Return bodies of `mass` each, at rest, uniform in [-half_width, half_width]^3."""
-    random = np.random.default_rng(seed)
-    position = random.uniform(-half_width, half_width, (n, 3))
-    return Bodies(position, np.zeros((n, 3)), np.full(n, float(mass)))
+    """Return all bodies of `drawn_random_box`."""
+    return drawn_random_box(n, seed, half_width, mass).all()
 
 
 def random_square(n: int, seed: int) -> Bodies:
-    """Return bodies of mass 1/n each, at rest, uniform in the unit square of the plane z = 0."""
-    position = np.zeros((n, 3))
-    position[:, :2] = np.random.default_rng(seed).uniform(0, 1, (n, 2))
-    return Bodies(position, np.zeros((n, 3)), np.full(n, 1 / n))
+    """Return all bodies of `drawn_random_square`."""
+    return drawn_random_square(n, seed).all()
+
+
+# --- a few, given by formulas ---------------------------------------------------------------------
 
 
 def two_body(

@@ -8,9 +8,9 @@ if TYPE_CHECKING:  # each part is loaded by the command that needs it
 
     from hybrid_nbody.analysis.presentation import Exports, Facts, Figures
     from hybrid_nbody.files.run import Run
-    from hybrid_nbody.nbody.bodies import Bodies
     from hybrid_nbody.nbody.build import NBodyBuilder
     from hybrid_nbody.nbody.config import NBodyConfig
+    from hybrid_nbody.nbody.starting import Initial
     from hybrid_nbody.parallel.communicator import Communicator
     from hybrid_nbody.parallel.shares import Devices
     from hybrid_nbody.simulation.model import Quantity
@@ -94,7 +94,7 @@ class NBodyKind:
 
         return NBodyBuilder(config, communicator, devices)
 
-    def plan(self, config: "NBodyConfig", initial: "Bodies", ranks: int) -> "Plan":
+    def plan(self, config: "NBodyConfig", initial: "Initial", ranks: int) -> "Plan":
         """Return what a run would compute, hold and write."""
         from hybrid_nbody.nbody.plan import plan
 

@@ -1,10 +1,10 @@
 """The plan of a run of bodies: its work, memory and files."""
 
-from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.forces.registry import FORCES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.precision_range import warnings_of
+from hybrid_nbody.nbody.starting import Initial
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Plan, rows_per_rank
 
@@ -21,18 +21,18 @@ TRAJECTORY_BYTES_PER_BODY = 16
 """Mass and identity, which a trajectory holds once."""
 
 
-def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
+def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
     """Return what a run of a configuration would compute and write.
 
     Parameters
     ----------
     config : NBodyConfig
-    bodies : Bodies
-        All bodies.
+    initial : Bodies or DrawnBodies
+        All bodies, or what draws them.
     ranks : int
         Ranks of the run.
     """
-    number = len(bodies)
+    number = len(initial)
     counts = planned_counts(config.compute.balance, number, ranks)
     gravity = config.gravity
     map_bytes = _map_bytes(config.activity_map)
@@ -45,7 +45,7 @@ def plan(config: NBodyConfig, bodies: Bodies, ranks: int) -> Plan:
                 f"softening {gravity.softening:g}, G = {gravity.G:g}",
             ),
             ("integrator", config.time.integrator),
-            *(("warning", text) for text in warnings_of(bodies, gravity)),
+            *(("warning", text) for text in warnings_of(initial.sample(), gravity)),
         ],
         work=_work(config, number),
         frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,

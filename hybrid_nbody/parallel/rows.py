@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.waiting import wait
 
 Rows = NDArray[Any]
@@ -208,22 +207,6 @@ def _to_root(own: Rows | None, buffer: Rows, rank: int, communicator: Communicat
 
 
 # --- from the root --------------------------------------------------------------------------------
-
-
-def scatter_rows(
-    array: Rows | None,
-    shape: tuple[int, ...],
-    dtype: DTypeLike,
-    partition: Partition,
-    communicator: Communicator,
-) -> Rows:
-    """Return this rank's rows of the root's `array` of `shape`; other ranks pass None."""
-    width = int(np.prod(shape[1:], dtype=int))
-    counts = [count * width for count in partition.counts]
-    rows = np.empty((partition.counts[communicator.rank], *shape[1:]), dtype)
-    source = [np.ascontiguousarray(array, dtype), counts] if communicator.is_root else None
-    wait(communicator.comm.Iscatterv(source, rows), "a scatter of rows", 0)
-    return rows
 
 
 def broadcast_array(

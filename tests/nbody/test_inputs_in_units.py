@@ -9,6 +9,7 @@ from support import configs
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
+from hybrid_nbody.nbody.starting import on_all_ranks
 
 INPUT = Path(__file__).parents[2] / "input"
 SOLAR_MASS, PARSEC = 1.989e30, 3.086e16  # in SI
@@ -45,7 +46,8 @@ def final_positions(alone, name, precision, system):
         f"gravity.precision={precision}",
     )
     made = NBodyBuilder(configs.load(path, [*few, *units]), alone)
-    start = own.initial()
+    source = on_all_ranks(own.initial(), alone)
+    start = source.rows(0, len(source))
     bodies = Bodies(length * start.position, speed * start.velocity, mass * start.mass)
     model = made.fresh(bodies).model
     model.advance(20)

@@ -14,7 +14,6 @@ from hybrid_nbody.parallel.rows import (
     broadcast_array,
     redistribute,
     row_numbers,
-    scatter_rows,
     slabs,
     write_slabs,
 )
@@ -98,12 +97,9 @@ def test_a_row_larger_than_a_slab_travels_whole(communicator, monkeypatch):
 @pytest.mark.mpi
 @pytest.mark.parametrize("number", [1, 2, 20])
 @pytest.mark.parametrize(("shape", "dtype"), [((3,), "f8"), ((), "i8"), ((2, 2), "f4")])
-def test_each_rank_is_handed_its_own_rows(communicator, number, shape, dtype):
-    partition = Partition.weighted(number, [rank + 0.5 for rank in range(communicator.size)])
+def test_every_rank_is_handed_all_rows(communicator, number, shape, dtype):
     whole = np.random.default_rng(number).integers(0, 1000, (number, *shape)).astype(dtype)
     given = np.asfortranarray(whole).astype("f8") if communicator.is_root else None
-    own = scatter_rows(given, whole.shape, dtype, partition, communicator)
-    assert same_bits(own, whole[partition.share(communicator.rank)])
     assert same_bits(broadcast_array(given, whole.shape, dtype, communicator), whole)
 
 

@@ -82,6 +82,7 @@ class ThreadRank:
         return self.gather(value)[0]
 
     together = Communicator.together
+    concatenate = Communicator.concatenate
 
     def barrier(self):
         self._barrier.wait()

@@ -1,0 +1,197 @@
+"""The bodies that a run starts from: each rank gets its own rows of them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.files.memory import available_memory
+from hybrid_nbody.nbody import initial_conditions
+from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane
+from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
+from hybrid_nbody.nbody.drawn import DrawnBodies
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.rows import broadcast_array, redistribute
+
+TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
+"""Initial conditions whose velocities depend on the gravitational constant."""
+
+NOT_ARGUMENTS = ("kind", "dimensions")
+"""Keys of a section of bodies that the function which makes them does not take."""
+
+MIN_BYTES_PER_BODY = 150
+"""Memory that a body takes at least while it is drawn, or in the model after that."""
+
+Initial = Bodies | DrawnBodies
+"""What the root finds: bodies that it holds, or what each rank can draw by itself."""
+
+
+class BodySource(Protocol):
+    """All bodies at the start of a run, of which each rank asks for the rows that it wants."""
+
+    def __len__(self) -> int:
+        """Return the number of all bodies."""
+
+    def rows(self, first: int, last: int) -> Bodies:
+        """Return the bodies first … last - 1; every rank calls together, each for its own."""
+
+    def masses(self) -> NDArray[np.float64]:
+        """Return the masses of all bodies, for a force that sums over all; collective as well."""
+
+
+def on_all_ranks(initial: Initial | None, communicator: Communicator) -> BodySource:
+    """Return what every rank takes its rows from.
+
+    Parameters
+    ----------
+    initial : Bodies or DrawnBodies
+        Of the root; other ranks pass None.
+    communicator : Communicator
+        Every rank calls together.
+    """
+    drawn = communicator.broadcast(initial if isinstance(initial, DrawnBodies) else None)
+    if drawn is None:
+        held = initial if isinstance(initial, Bodies) else None
+        return BodiesOfRoot(held, communicator)
+    drawn.find_centre(communicator)
+    return drawn
+
+
+class BodiesOfRoot:
+    """Bodies that the root holds, and sends to the ranks that ask for them; see `BodySource`.
+
+    Parameters
+    ----------
+    bodies : Bodies or None
+        All bodies on the root, None on other ranks.
+    communicator : Communicator
+        Every rank calls together.
+    """
+
+    def __init__(self, bodies: Bodies | None, communicator: Communicator) -> None:
+        self.bodies = bodies
+        self.communicator = communicator
+        self.number = communicator.broadcast(0 if bodies is None else len(bodies))
+
+    def __len__(self) -> int:
+        """See `BodySource`."""
+        return self.number
+
+    def rows(self, first: int, last: int) -> Bodies:
+        """See `BodySource`."""
+        position = self._rows("position", (self.number, 3), "f8", slice(first, last))
+        velocity = self._rows("velocity", (self.number, 3), "f8", slice(first, last))
+        mass = self._rows("mass", (self.number,), "f8", slice(first, last))
+        return Bodies(
+            position, velocity, mass, self._rows("id", (self.number,), "i8", slice(first, last))
+        )
+
+    def masses(self) -> NDArray[np.float64]:
+        """See `BodySource`."""
+        mass = None if self.bodies is None else self.bodies.mass
+        return broadcast_array(mass, (self.number,), "f8", self.communicator)
+
+    def _rows(self, name: str, shape: tuple[int, ...], dtype: str, wanted: slice) -> NDArray[Any]:
+        """Return rows of an array of the root."""
+        held: NDArray[Any] | None = getattr(self.bodies, name, None)
+        array = np.empty((0, *shape[1:]), dtype) if held is None else np.asarray(held, dtype)
+        return redistribute(ArrayOfRoot(name, shape, array), wanted, self.communicator)
+
+
+@dataclass(frozen=True)
+class ArrayOfRoot:
+    """An array whose rows are all on the root; see `hybrid_nbody.parallel.rows.DistributedArray`.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+        On the root.
+    array : ndarray
+        All rows on the root, none on other ranks.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    array: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of the numbers."""
+        return self.array.dtype
+
+    @property
+    def index(self) -> slice:
+        """Return the rows that are here."""
+        return slice(0, len(self.array))
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that are here."""
+        return len(self.array)
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of a row."""
+        return self.array.itemsize * int(np.prod(self.shape[1:], dtype=int))
+
+    @property
+    def host(self) -> Callable[[int, int], NDArray[Any]]:
+        """Return what gives some of the rows that are here."""
+        return lambda start, stop: self.array[start:stop]
+
+
+# --- of a configuration ---------------------------------------------------------------------------
+
+
+def initial_bodies(config: NBodyConfig, part: float = 1.0) -> Initial:
+    """Return the bodies that a configuration asks for; on the root alone.
+
+    Parameters
+    ----------
+    config : NBodyConfig
+    part : float
+        The part of the bodies that the ranks of this machine will hold.
+
+    Raises
+    ------
+    InputError
+        If a file of bodies is missing or wrong, or the bodies do not fit into memory.
+    """
+    choice = config.bodies
+    if isinstance(choice, FileBodies):
+        return _bodies_of_file(choice, config.seed)
+    arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
+    if choice.kind in TAKES_G:
+        arguments["G"] = config.gravity.G
+    if choice.kind in initial_conditions.DRAWN:
+        _check_memory(math.ceil(part * arguments["n"]))
+        drawn = initial_conditions.DRAWN[choice.kind]
+        return drawn(seed=config.seed, **arguments)
+    make = getattr(initial_conditions, choice.kind.replace("-", "_"))
+    bodies: Bodies = make(**arguments)
+    return bodies
+
+
+def _check_memory(number: int) -> None:
+    """Refuse more bodies than fit into memory: the system would end a process without a word."""
+    needed = number * MIN_BYTES_PER_BODY
+    free = available_memory()
+    if needed > free:
+        raise InputError(
+            f"bodies.n: {number} bodies take {needed / 1e9:.3g} GB of memory at least, and "
+            f"{free / 1e9:.3g} GB are free on this machine; take fewer"
+        )
+
+
+def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
+    table = read_bodies(choice.path, seed)
+    if choice.dimensions == 2:
+        check_is_in_plane(choice.path, table.position, table.velocity)
+    identities = () if table.id is None else (table.id,)
+    return Bodies(table.position, table.velocity, table.mass, *identities)
