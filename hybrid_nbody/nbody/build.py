@@ -219,11 +219,8 @@ class NBodyBuilder:
             compute.backend, compute.threads, communicator, compute.cpu_share
         )
         check_backends(self.config.gravity.solver, placement.backends)
-        jerks = INTEGRATORS[self.config.time.integrator].jerks
-        communicator.first_on_node(
-            lambda device: compile_kernels(device, pair_force, jerks),
-            placement.backend.compiled_beforehand,
-        )
+        beforehand = placement.backend.compiled_beforehand
+        communicator.first_on_node(lambda device: self._compile(device, pair_force), beforehand)
 
         def calibrate() -> list[float]:
             return self._calibrate(placement, number, pair_force)
@@ -234,6 +231,12 @@ class NBodyBuilder:
         )
         exchange = EXCHANGES[self._exchange_name(number, placement)]
         return placement, exchange(transport, partition, communicator.rank)
+
+    def _compile(self, device: Backend, pair_force: PairForce) -> None:
+        """Compile the kernels that the run needs."""
+        gravity = self.config.gravity
+        compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks)
+        FORCES[gravity.solver].compile(device, pair_force, gravity.accuracy)
 
     def _calibrate(self, placement: Placement, number: int, pair_force: PairForce) -> list[float]:
         """Return the speed of each rank in bodies a second, measured briefly."""

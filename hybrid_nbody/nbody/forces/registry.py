@@ -8,14 +8,21 @@ A force from outside is added by one call before the configuration is read::
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.ring import RingForce
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
-from hybrid_nbody.nbody.forces.tree import TreeForce
+from hybrid_nbody.nbody.forces.tree.calibrate import compile_tree
+from hybrid_nbody.nbody.forces.tree.force import TreeForce
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.parallel.exchange.ring import RingExchange
+
+
+def compile_nothing(backend: Backend, pair_force: PairForce, accuracy: float) -> None:
+    """Compile nothing: the kernels of direct sums are compiled for every force."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,9 @@ class ForceKind:
         Whether it takes bodies that go around a ring of ranks.
     all_pairs : bool
         Whether it sums over all pairs, so that its work is the square of the bodies.
+    compile : callable
+        ``compile(backend, pair_force, accuracy)`` compiles kernels of this force alone before time
+        counts.
     """
 
     make: Callable[[ForceSetup], Force]
@@ -41,6 +51,7 @@ class ForceKind:
     backends: tuple[str, ...] = ("cpu", "gpu", "hybrid")
     rings: bool = True
     all_pairs: bool = True
+    compile: Callable[[Backend, PairForce, float], None] = compile_nothing
 
 
 def make_direct(setup: ForceSetup) -> Force:
@@ -100,4 +111,7 @@ def check_backends(name: str, backends: Sequence[str]) -> None:
 
 
 register("direct", ForceKind(make_direct, jerks=True))
-register("fmm", ForceKind(TreeForce, backends=("cpu",), rings=False, all_pairs=False))
+register(
+    "fmm",
+    ForceKind(TreeForce, backends=("cpu",), rings=False, all_pairs=False, compile=compile_tree),
+)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
-    from hybrid_nbody.backends.base import Array, Backend
+    from hybrid_nbody.backends.base import Backend
     from hybrid_nbody.nbody.kernels.contract import (
         ActivityCounter,
         Kernels,
@@ -57,7 +57,7 @@ def make_symmetric_kernels(
 
 
 def make_tree_sums(
-    backend: "Backend", expansion: "Expansion", eps2: float, mass: "Array"
+    backend: "Backend", expansion: "Expansion", eps2: float, mass: float
 ) -> "TreeSums":
     """Return the sums by a tree of a backend.
 
@@ -68,8 +68,8 @@ def make_tree_sums(
     expansion : Expansion
     eps2 : float
         The softening length squared, in units of the kernels.
-    mass : (N,) array of float64
-        The masses of all bodies, in units of the kernels.
+    mass : float
+        Of all bodies, in units of the kernels.
     """
     module = backend.kernels(__name__, "tree.kernels")
     sums: TreeSums = module.TreeSums(expansion, eps2, mass)

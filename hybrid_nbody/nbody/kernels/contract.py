@@ -3,14 +3,16 @@
 `hybrid_nbody.nbody.kernels.make_kernels` returns the implementation of a backend.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.parts import Essential, Parts
 from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
@@ -323,19 +325,64 @@ class SymmetricKernels(Kernels, Protocol):
 class TreeSums(Protocol):
     """Sums over all bodies by a tree of cells, on one device, in units of the kernels.
 
-    The cells are shared out in parts, which follow from the tree alone. What a part's bodies get
-    does not depend on who computes it.
+    A rank sums the forces on the bodies of its parts. The methods are called in the order of their
+    definition for each force; none talks to other ranks. What a part's bodies get does not depend
+    on which rank sums it.
     """
 
-    def accelerations(self, position: Array, last: Array | None, share: slice) -> Array:
-        """Return sums of m d / r^3, (N, 3), at the bodies of a share of the parts, else zero.
+    def curve(self, position: Array, cube: Cube, words: int) -> Any:
+        """Return the order of bodies along the curve, by one or two words of their keys.
 
-        `position`, (N, 3), are those of all bodies; `last`, (N,), the lengths of their last
-        accelerations, with which errors are compared, or None where there are none yet.
+        `position` is an (n, 3) array, or one with more columns. The result has an attribute
+        ``order``, an (n,) array of the bodies; those with the same key stay in their order.
         """
 
-    def potentials(self, position: Array, last: Array, share: slice) -> Array:
-        """Return sums of m / r, (N,); parameters as in `accelerations`."""
+    def deepest_level(self, curve: Any) -> int:
+        """Return the level below the root on which a cell may hold any number of bodies."""
+
+    def eighths(
+        self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
+    ) -> NDArray[np.int32]:
+        """Return where the eighths of C cells of a level begin, and where the last one ends.
+
+        The bodies of cell k are those from ``first[k]`` to ``last[k] - 1`` along the curve; the
+        result, (C, 9), is on the host.
+        """
+
+    def is_crowded(self, curve: Any, parts: Parts) -> bool:
+        """Return whether two words are needed for the bodies of this rank's parts."""
+
+    def plant(self, bodies: Array, curve: Any, cube: Cube, parts: Parts, rank: int) -> None:
+        """Grow the cells below this rank's parts, and find their multipoles.
+
+        `bodies` are those of the parts along the curve: positions and masses, (m, 4), and the
+        lengths of their last accelerations in a fifth column once there are any.
+        """
+
+    def part_rows(self) -> NDArray[Any]:
+        """Return what all ranks must know of this rank's parts, a row each, on the host."""
+
+    def set_parts(self, rows: NDArray[Any]) -> None:
+        """Take the rows of all ranks' parts along the curve."""
+
+    def target_rows(self) -> NDArray[Any]:
+        """Return what other ranks must know of this rank's cells to find what these open."""
+
+    def essential(self, rank: int, targets: NDArray[Any] | None) -> Essential:
+        """Return the cells below this rank's parts that another rank opens.
+
+        `targets` are its `target_rows`; all cells are returned where they are None.
+        """
+
+    def add(self, received: Sequence[tuple[int, Essential]]) -> None:
+        """Add the cells that each other rank sent, in the place of earlier ones."""
+
+    def sums(self, potentials: bool) -> tuple[Array, NDArray[np.float64]] | None:
+        """Return sums of m d / r^3, (m, 3), or of m / r, (m, 1), and the work for each part.
+
+        The bodies are those of this rank's parts along the curve. None is returned if a cell is
+        needed that another rank did not send.
+        """
 
 
 class ActivityCounter(Protocol):

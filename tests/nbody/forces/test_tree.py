@@ -12,8 +12,9 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.forces.registry import FORCES
-from hybrid_nbody.nbody.forces.tree import TreeForce
+from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
 
 ACCURACY = 3e-3
 """Of the expansions that other tests compile."""
@@ -66,6 +67,32 @@ def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
     for name in ("bodies/position", "bodies/velocity", "gravity/acceleration"):
         np.testing.assert_array_equal(whole(several, name), whole(one, name), err_msg=name)
     assert several.diagnostics() == one.diagnostics()
+
+
+@pytest.mark.mpi
+def test_ranks_get_the_cells_that_they_need_and_hold_no_others(communicator):
+    model = moved(plummer(10000, seed=8), communicator)
+    tree = model.force.tree.tree
+    own = len(tree.own.bodies.mass)
+    assert communicator.sum(np.array(own)) == 10000
+    others = len(tree._whole.bodies.mass) - own
+    share = others / max(10000 - own, 1)
+    assert 0.1 < share < 0.8 or communicator.size == 1
+
+
+@pytest.mark.mpi
+def test_a_cell_that_was_not_sent_is_fetched(communicator, monkeypatch):
+    """As if ranks differed in whether an expansion is accurate enough."""
+    bodies = plummer(700, seed=9)
+    expected = whole(moved(bodies, communicator), "gravity/acceleration")
+    essential = TreeSums.essential
+
+    def nothing(self, rank, targets):
+        return essential(self, rank, None if targets is None else targets[:0])
+
+    monkeypatch.setattr(TreeSums, "essential", nothing)
+    found = whole(moved(bodies, communicator), "gravity/acceleration")
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(job, tmp_path, mpirun):

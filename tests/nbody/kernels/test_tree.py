@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.bodies import make_backend
+from support.tree import TreeOfOneRank
 
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
-from hybrid_nbody.nbody.kernels.cpu.tree.cells import make_cells
-from hybrid_nbody.nbody.kernels.cpu.tree.curve import Cube, cube_around, fill_keys, sort
-from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
+from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, grown
+from hybrid_nbody.nbody.kernels.cpu.tree.curve import curve_through, sort
+from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.expansions import Expansion, expansion_for
 from hybrid_nbody.nbody.kernels.multi_indices import indices_of
-
-ALL = slice(None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,9 +86,9 @@ SETS = [
 
 def sums_of(position, mass, softening=0.0, choice="double"):
     """Return the accelerations by a tree, errors relative to those of a first estimate."""
-    tree = TreeSums(EXPANSIONS[choice], softening**2, mass)
-    first = tree.accelerations(position, None, ALL)
-    return tree.accelerations(position, np.linalg.norm(first, axis=1), ALL)
+    tree = TreeOfOneRank(EXPANSIONS[choice], softening**2, mass)
+    first = tree.accelerations(position, None)
+    return tree.accelerations(position, np.linalg.norm(first, axis=1))
 
 
 # ---- Accuracy ------------------------------------------------------------------------------------
@@ -123,9 +122,9 @@ def check_errors(found, position, mass, softening, accuracy):
 @pytest.mark.parametrize("softening", [0.0, 0.01])
 def test_potentials(softening):
     position, mass = sphere(np.random.default_rng(8), 2000)
-    tree = TreeSums(EXPANSIONS["double"], softening**2, mass)
-    first = np.linalg.norm(tree.accelerations(position, None, ALL), axis=1)
-    found = -tree.potentials(position, first, ALL)
+    tree = TreeOfOneRank(EXPANSIONS["double"], softening**2, mass)
+    first = np.linalg.norm(tree.accelerations(position, None), axis=1)
+    found = -tree.potentials(position, first)
     exact = reference.potential(position, mass, softening)
     errors = found / exact - 1
     assert np.sqrt(np.mean(errors**2)) <= 3e-4
@@ -142,7 +141,7 @@ def test_a_smaller_error_is_asked_for_and_found():
     found = []
     for error in (1e-2, 1e-3, 1e-4):
         choice = Expansion(order=4, capacity=32, error=error, double=True)
-        sums = TreeSums(choice, 0.0, mass).accelerations(position, scale, ALL)
+        sums = TreeOfOneRank(choice, 0.0, mass).accelerations(position, scale)
         found.append(np.max(np.linalg.norm(sums - exact, axis=1) / scale))
     assert found[0] > 3 * found[1] > 9 * found[2] > 0
 
@@ -151,30 +150,27 @@ def test_a_smaller_error_is_asked_for_and_found():
 
 
 @pytest.mark.parametrize("choice", EXPANSIONS)
-def test_threads_and_shares_do_not_change_a_bit(choice):
+def test_threads_do_not_change_a_bit(choice):
     position, mass = two_galaxies(np.random.default_rng(10), 1500)
-    tree = TreeSums(EXPANSIONS[choice], 1e-4, mass)
+    tree = TreeOfOneRank(EXPANSIONS[choice], 1e-4, mass)
     known = np.full(len(mass), 0.3)
     before = numba.get_num_threads()
     results = []
     for threads in (1, 2):
         numba.set_num_threads(threads)
-        results.append(tree.accelerations(position, known, ALL))
+        results.append(tree.accelerations(position, known))
     numba.set_num_threads(before)
     np.testing.assert_array_equal(results[0], results[1])
-    parts = [tree.accelerations(position, known, slice(k, None, 3)) for k in range(3)]
-    np.testing.assert_array_equal(results[0], sum(parts))
-    assert all(np.any(part) for part in parts)
 
 
 def test_lists_that_are_too_short_grow():
     position, mass = sphere(np.random.default_rng(11), 1000)
     known = np.full(len(mass), 0.3)
-    tree = TreeSums(EXPANSIONS["double"], 0.0, mass)
-    plenty = tree.accelerations(position, known, ALL)
-    tree.capacity = 200
-    np.testing.assert_array_equal(tree.accelerations(position, known, ALL), plenty)
-    assert tree.capacity > 200
+    tree = TreeOfOneRank(EXPANSIONS["double"], 0.0, mass)
+    plenty = tree.accelerations(position, known)
+    tree.sums.capacity = 200
+    np.testing.assert_array_equal(tree.accelerations(position, known), plenty)
+    assert tree.sums.capacity > 200
 
 
 # ---- Odd sets ------------------------------------------------------------------------------------
@@ -239,11 +235,8 @@ def test_the_cube_holds_all_bodies(places, shift):
 def test_cells_hold_the_bodies_of_their_children():
     position, _ = sphere(np.random.default_rng(15), 3000)
     around = cube_around(position.min(axis=0), position.max(axis=0))
-    keys = np.empty(3000, np.uint64)
-    fill_keys(position, around, 0, keys)
-    order = np.arange(3000, dtype=np.int32)
-    sort(keys, order)
-    cells = make_cells(keys, None, 20)
+    order, keys = curve_through(position, around, 1)
+    cells = grown(whole(3000), keys, lambda first, last, level: last - first > 20)
     size = cells.last - cells.first
     assert size[0] == 3000
     assert ((cells.children == 0) == (size <= 20)).all()
@@ -256,6 +249,12 @@ def test_cells_hold_the_bodies_of_their_children():
         check_place(
             position[order[cells.first[cell] : cells.last[cell]]], around, cells.level[cell]
         )
+
+
+def whole(number):
+    """Return the root of all cells."""
+    nothing = np.zeros(1, np.int32)
+    return Cells(nothing, np.full(1, number, np.int32), nothing, nothing, nothing)
 
 
 def check_place(inside, around: Cube, level):

@@ -1,9 +1,10 @@
-"""The tree: cells of an octree as flat arrays, level by level, made from sorted keys.
+"""The tree: cells of an octree as flat arrays, grown level by level from sorted keys.
 
-A cell with more than `capacity` bodies has a child for each of its eighths that holds a body. The
-children of a cell follow one another, and so do its bodies along the curve.
+A cell that is divided has a child for each of its eighths that holds a body. The children of a
+cell follow one another, and so do its bodies along the curve.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,15 +13,16 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS
 
-MOST_LEVELS = 2 * LEVELS
-"""Levels below the root: a cell there may hold any number of bodies."""
-
 Integers = NDArray[np.int32]
 Keys = NDArray[np.uint64]
 
 
+Rule = Callable[[Integers, Integers, int], NDArray[np.bool_]]
+"""Says which cells of a level are divided, by their bodies: first … last - 1."""
+
+
 class Cells(NamedTuple):
-    """C cells; the root is the first.
+    """C cells; no cell comes before its parent.
 
     Attributes
     ----------
@@ -30,8 +32,6 @@ class Cells(NamedTuple):
         The first child, and the number of children: 0 for a leaf.
     level : (C,) array of int32
         Level below the root.
-    starts : (levels + 1,) array of int64
-        First cell of each level.
     """
 
     first: Integers
@@ -39,65 +39,68 @@ class Cells(NamedTuple):
     child: Integers
     children: Integers
     level: Integers
-    starts: NDArray[np.int64]
 
 
-class Level(NamedTuple):
-    """The cells of one level; see `Cells`."""
-
-    first: Integers
-    last: Integers
-    child: Integers
-    children: Integers
+def joined(several: Sequence[Cells]) -> Cells:
+    """Return the cells of several groups, one after another."""
+    return Cells(*(np.concatenate(arrays) for arrays in zip(*several, strict=True)))
 
 
-def make_cells(keys: Keys, lower: Keys | None, capacity: int) -> Cells:
-    """Return the cells of bodies.
+def grown(roots: Cells, keys: tuple[Keys, ...], must_split: Rule) -> Cells:
+    """Return cells and all those below them, level by level.
 
     Parameters
     ----------
-    keys : (N,) array of uint64
-        The first word of each body's key, sorted.
-    lower : (N,) array of uint64 or None
-        The second word, by which bodies that share the first are sorted; None where no level needs
-        it: the tree then ends at level 21.
-    capacity : int
-        Most bodies of a leaf.
+    roots : Cells
+        Cells without children.
+    keys : tuple of (N,) array of uint64
+        The words of each body's key, sorted; the second is missing where no level needs it.
+    must_split : callable
+        ``must_split(first, last, level)`` says which cells of a level are divided.
     """
-    deepest = LEVELS if lower is None else MOST_LEVELS
-    first = np.zeros(1, np.int32)
-    last = np.full(1, len(keys), np.int32)
-    levels: list[Level] = []
-    start = 0
-    while len(first):
-        split = last - first > capacity if len(levels) < deepest else np.zeros(len(first), bool)
-        parents = np.flatnonzero(split)
-        bounds = np.empty((len(parents), 9), np.int32)
-        word = keys if lower is None or len(levels) < LEVELS else lower
-        bit = np.uint64(3 * (LEVELS - 1 - len(levels) % LEVELS))
-        find_eighths(first[parents], last[parents], word, bit, bounds)
-        filled = np.diff(bounds, axis=1) > 0
-        children = np.zeros(len(first), np.int32)
-        children[parents] = filled.sum(axis=1)
-        start += len(first)
-        child = start + np.cumsum(children, dtype=np.int32) - children
-        levels.append(Level(first, last, child.astype(np.int32), children))
-        first, last = bounds[:, :8][filled], bounds[:, 1:][filled]
-    return _joined(levels)
+    cells = roots
+    for level in range(deepest_level(keys)):
+        here = np.flatnonzero(cells.level == level)
+        first = cells.first[here]
+        last = cells.last[here]
+        split = must_split(first, last, level)
+        if split.any():
+            bounds = eighths(first[split], last[split], level, keys)
+            cells = _with_children(cells, here[split], bounds)
+        elif not np.any(cells.level > level):
+            break
+    return cells
 
 
-def _joined(levels: list[Level]) -> Cells:
-    """Return the cells of all levels."""
-    counts = [len(level.first) for level in levels]
-    depth = np.repeat(np.arange(len(levels), dtype=np.int32), counts)
-    return Cells(
-        first=np.concatenate([level.first for level in levels]),
-        last=np.concatenate([level.last for level in levels]),
-        child=np.concatenate([level.child for level in levels]),
-        children=np.concatenate([level.children for level in levels]),
-        level=depth,
-        starts=np.concatenate([[0], np.cumsum(counts)]),
+def deepest_level(keys: tuple[Keys, ...]) -> int:
+    """Return the level below the root on which a cell may hold any number of bodies."""
+    return LEVELS * len(keys)
+
+
+def eighths(first: Integers, last: Integers, level: int, keys: tuple[Keys, ...]) -> Integers:
+    """Return where the eighths of cells of a level begin, and where the last one ends: (C, 9)."""
+    bounds = np.empty((len(first), 9), np.int32)
+    bit = np.uint64(3 * (LEVELS - 1 - level % LEVELS))
+    find_eighths(first, last, keys[level // LEVELS], bit, bounds)
+    return bounds
+
+
+def _with_children(cells: Cells, split: NDArray[np.intp], bounds: Integers) -> Cells:
+    """Return cells, and behind them the children of some of them."""
+    filled = np.diff(bounds, axis=1) > 0
+    counts = filled.sum(axis=1, dtype=np.int32)
+    number = int(counts.sum())
+    below = Cells(
+        first=bounds[:, :8][filled],
+        last=bounds[:, 1:][filled],
+        child=np.zeros(number, np.int32),
+        children=np.zeros(number, np.int32),
+        level=np.repeat(cells.level[split] + 1, counts).astype(np.int32),
     )
+    parents = cells._replace(child=cells.child.copy(), children=cells.children.copy())
+    parents.child[split] = len(cells.first) + np.cumsum(counts) - counts
+    parents.children[split] = counts
+    return joined([parents, below])
 
 
 @njit(cache=True, error_model="numpy", parallel=True)
@@ -119,3 +122,12 @@ def find_eighths(first, last, keys, bit, bounds):
                 else:
                     high = middle
             bounds[k, digit] = low
+
+
+@njit(cache=True, error_model="numpy", parallel=True)
+def find_least(first, last, values, least):
+    """Fill `least` with the smallest of values[first[k]] … values[last[k] - 1] for each k."""
+    for k in prange(first.size):
+        least[k] = np.inf
+        for i in range(first[k], last[k]):
+            least[k] = min(least[k], values[i])

@@ -1,17 +1,16 @@
-"""The order of bodies along a Morton curve, and the cube that it fills.
+"""The order of bodies along a Morton curve through a cube.
 
-Edges of the cube and its corner are multiples of a power of two: a body has the same key whatever
-the others do, as long as the cube is the same. A key has 42 digits of three bits, one for each
-level of the tree; the second 21 are computed where bodies share the first.
+A key has 42 digits of three bits, one for each level of the tree, in two words; the second is
+computed where more bodies than a leaf holds share the first.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
+from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.sources import BITS, spread_bits
 
 LEVELS = BITS
@@ -22,30 +21,40 @@ linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=Tru
 spread_bits_of_one = linked(spread_bits)
 
 
-class Cube(NamedTuple):
-    """A cube that holds all bodies: its lowest corner and its edge, a power of two."""
+class Curve(NamedTuple):
+    """N bodies along the curve.
 
-    x: float
-    y: float
-    z: float
-    edge: float
+    Attributes
+    ----------
+    order : (N,) array of int32
+        The bodies; those with the same key stay in their order.
+    keys : tuple of (N,) array of uint64
+        The words of their keys, one or two.
+    """
+
+    order: NDArray[np.int32]
+    keys: tuple[NDArray[np.uint64], ...]
 
 
-def cube_around(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> Cube:
-    """Return a cube around a box whose corner is a multiple of half its edge.
+def curve_through(position: NDArray[np.float64], cube: Cube, words: int) -> Curve:
+    """Return the order of bodies along the curve.
 
     Parameters
     ----------
-    lowest, highest : (3,) array of float64
-        Corners of the box; neither may be infinite or NaN.
+    position : (N, 3) array of float64
+    cube : Cube
+    words : {1, 2}
+        The words of the keys by which they are sorted.
     """
-    extent = float(np.max(highest - lowest))
-    edge = 2.0 ** math.ceil(math.log2(max(extent, np.finfo(float).tiny * 2.0**64)))
-    while True:
-        corner = np.floor(lowest / (edge / 2)) * (edge / 2)
-        if np.all(highest < corner + edge):
-            return Cube(float(corner[0]), float(corner[1]), float(corner[2]), edge)
-        edge *= 2
+    order = np.arange(len(position), dtype=np.int32)
+    keys = [np.empty(len(position), np.uint64) for _ in range(words)]
+    for word in reversed(range(words)):
+        fill_keys(position[order] if word < words - 1 else position, cube, word, keys[word])
+        rows = np.arange(len(position), dtype=np.int32)
+        sort(keys[word], rows)
+        order = order[rows]
+        keys[word + 1 :] = [later[rows] for later in keys[word + 1 :]]
+    return Curve(order, tuple(keys))
 
 
 @compiled_parallel

@@ -1,217 +1,147 @@
 """Gravity by a tree on the threads of one rank."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.simd import LANES
-from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, make_cells
-from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Cube, cube_around, fill_keys, sort
+from hybrid_nbody.nbody.kernels.cpu.tree import sharing
+from hybrid_nbody.nbody.kernels.cpu.tree.cells import deepest_level, eighths
+from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
-    EDGE,
-    SUMMARY,
-    Expansions,
-    Opening,
+    ACCELERATIONS,
+    CELLS,
+    MISSING,
+    POTENTIALS,
+    TOO_SHORT,
     Output,
-    SortedBodies,
-    Tables,
     Walk,
-    pitch_of,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.upward import find_multipoles
+from hybrid_nbody.nbody.kernels.cpu.tree.planted import Method, Planted, plant
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
+from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
-from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
-
-PARTS = 512
-"""A part of the bodies that a thread takes holds at most this share of them, or is a leaf."""
+from hybrid_nbody.nbody.kernels.parts import Essential, Parts
 
 SOURCES = 1 << 14
 """Sources that a cell may leave to its children at first; lists grow where they are too short."""
 
-ANGLE = 1.0
-"""Largest ratio of two cells' radii to their distance: expansions diverge beyond it."""
-
-FIRST_ANGLE = 0.6
-"""The same as long as no accelerations are known to which errors could be compared."""
+PAIRS_OF_A_TERM = 0.125
+"""Pairs of bodies that take as long as a multiplication of two terms of expansions."""
 
 Vectors = NDArray[np.float64]
 
 
 class TreeSums:
-    """Sums over all bodies by a tree of cells.
+    """Sums over all bodies by a tree of cells; see `hybrid_nbody.nbody.kernels.contract.TreeSums`.
 
     Parameters
     ----------
     expansion : Expansion
     eps2 : float
         The softening length squared, in units of the kernels.
-    mass : (N,) array of float64
-        In units of the kernels.
+    mass : float
+        Of all bodies.
     """
 
-    def __init__(self, expansion: Expansion, eps2: float, mass: NDArray[np.float64]) -> None:
-        self.expansion = expansion
-        self.eps2 = eps2
-        self.mass = mass
-        self.dtype = np.float64 if expansion.double else np.float32
-        indices = indices_of(expansion.order)
-        self.terms = len(indices.all)
-        self.tables = _tables(indices)
-        self.binomials = tuple(map(float, self.tables.binomials))
-        self.order = np.arange(len(mass), dtype=np.int32)
+    def __init__(self, expansion: Expansion, eps2: float, mass: float) -> None:
+        self.method = Method(expansion, eps2, mass)
         self.capacity = SOURCES
+        self._own: Planted | None = None
+        self._whole: Planted | None = None
 
-    def accelerations(self, position: Vectors, last: NDArray[np.float64] | None,
-                      share: slice) -> Vectors:  # fmt: skip
-        """Return sums of m d / r^3 at the bodies of a share of the parts, zero at the others.
+    @property
+    def own(self) -> Planted:
+        """Return the tree without the cells of other ranks."""
+        assert self._own is not None, "`plant` comes first"
+        return self._own
 
-        Parameters
-        ----------
-        position : (N, 3) array of float64
-            In units of the kernels.
-        last : (N,) array of float64 or None
-            Lengths of the last accelerations; None where there are none yet.
-        share : slice
-            Of the parts.
+    def curve(self, position: Vectors, cube: Cube, words: int) -> Curve:
+        """Return the order of bodies along the curve."""
+        return curve_through(position, cube, words)
 
-        Returns
-        -------
-        (N, 3) array of float64
+    def eighths(
+        self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int
+    ) -> NDArray[np.int32]:
+        """Return where the eighths of cells of a level begin."""
+        return eighths(first, last, level, curve.keys)
+
+    def deepest_level(self, curve: Curve) -> int:
+        """Return the level on which a cell may hold any number of bodies."""
+        return deepest_level(curve.keys)
+
+    def is_crowded(self, curve: Curve, parts: Parts) -> bool:
+        """Return whether more bodies than a leaf holds share the first word of their keys.
+
+        Those on this rank are enough: where parts share a word, their levels tell.
         """
-        return np.ascontiguousarray(self._sums(position, last, share, potentials=False)[:, :3])
+        if parts.cells["level"].max() > LEVELS:
+            return True
+        keys = curve.keys[0]
+        capacity = self.method.expansion.capacity
+        return bool(np.any(keys[capacity:] == keys[:-capacity]))
 
-    def potentials(
-        self, position: Vectors, last: NDArray[np.float64], share: slice
-    ) -> NDArray[np.float64]:
-        """Return sums of m / r, (N,): parameters as in `accelerations`."""
-        return np.ascontiguousarray(self._sums(position, last, share, potentials=True)[:, 3])
+    def plant(self, bodies: Vectors, curve: Curve, cube: Cube, parts: Parts, rank: int) -> None:
+        """Grow the cells below this rank's parts and find their multipoles."""
+        self._own = plant(self.method, parts, rank, cube, (bodies, curve))
+        self._whole = self._own
 
-    def _sums(
-        self,
-        position: Vectors,
-        last: NDArray[np.float64] | None,
-        share: slice,
-        potentials: bool,
-    ) -> Vectors:
-        if not np.isfinite(position).all():  # the guard names the body
-            return np.full((len(position), 4), np.nan)
-        cube = cube_around(position.min(axis=0), position.max(axis=0))
-        cells = self._cells(position, cube)
-        bodies = self._sorted(position, last)
-        expansions = self._expansions(cells, bodies, cube)
-        opening = Opening(self.expansion.error, ANGLE, self.eps2)
-        if last is None:
-            opening = Opening(math.inf, FIRST_ANGLE, self.eps2)
-        roots = np.ascontiguousarray(_parts(cells)[share])
-        sums = np.zeros((len(position), 4))
-        sources = (self.binomials, opening, cells, bodies, expansions, self.tables)
-        self._walk(roots, potentials, sources, sums)
-        result = np.empty_like(sums)
-        result[self.order] = sums + 0.0  # -0.0 would be lost where ranks add zeros
-        return result
+    def part_rows(self) -> NDArray[Any]:
+        """Return what all ranks must know of this rank's parts."""
+        return sharing.part_rows(self.own)
 
-    def _walk(
-        self, roots: NDArray[np.int32], potentials: bool, sources: tuple, sums: Vectors
-    ) -> None:
-        """Fill the sums below some cells, in longer lists where they were too short."""
+    def set_parts(self, rows: NDArray[Any]) -> None:
+        """Take the rows of all parts, and find the multipoles from there up to the root."""
+        sharing.set_parts(self.own, rows)
+
+    def target_rows(self) -> NDArray[Any]:
+        """Return what other ranks must know of this rank's cells to find what these open."""
+        return sharing.target_rows(self.own)
+
+    def essential(self, rank: int, targets: NDArray[Any] | None) -> Essential:
+        """Return the cells below this rank's parts that the targets of another rank open."""
+        tree = self.own
+        number = len(tree.cells.first)
+        if targets is None:
+            return sharing.essential(tree, np.ones(number, bool))
+        parts = min(len(tree.parts.of(rank)), len(targets))
+        roots = np.arange(number, number + parts, dtype=np.int32)
+        output = self._walk(sharing.with_targets(tree, targets, parts), roots, CELLS)
+        return sharing.essential(tree, output.opened[:number])
+
+    def add(self, received: Sequence[tuple[int, Essential]]) -> None:
+        """Add the cells that other ranks sent, in the place of earlier ones."""
+        self._whole = sharing.grafted(self.own, received)
+
+    def sums(self, potentials: bool) -> tuple[Vectors, Vectors] | None:
+        """Return the sums at this rank's bodies and the work for each part; None if cells miss."""
+        assert self._whole is not None, "`plant` comes first"
+        wanted = POTENTIALS if potentials else ACCELERATIONS
+        output = self._walk(self._whole, self._whole.own.astype(np.int32), wanted)
+        if np.any(output.ends == MISSING):
+            return None
+        columns = slice(3, 4) if potentials else slice(0, 3)
+        # -0.0 would not be the same as a sum of nothing
+        return output.sums[:, columns] + 0.0, output.costs
+
+    def _walk(self, tree: Planted, roots: NDArray[np.int32], wanted: int) -> Output:
+        """Return the result of a walk, with longer lists where they were too short."""
+        order = self.method.expansion.order
+        cost = PAIRS_OF_A_TERM * math.comb(order + 6, 6)
+        arrays = (tree.cells, tree.bodies, tree.expansions, self.method.tables)
         while True:
-            complete = np.ones(len(roots), bool)
+            output = Output(
+                sums=np.zeros((len(tree.bodies.acceleration), 4)),
+                ends=np.zeros(len(roots), np.int8),
+                costs=np.zeros(len(roots)),
+                opened=np.zeros(len(tree.cells.first), bool),
+            )
+            walk = Walk(self.capacity, wanted, cost)
             with numba.parallel_chunksize(1):
-                walk = Walk(self.capacity, potentials)
-                sum_forces(roots, walk, *sources, Output(sums, complete))
-            if complete.all():
-                return
+                sum_forces(roots, walk, self.method.binomials, tree.opening, *arrays, output)
+            if not np.any(output.ends == TOO_SHORT):
+                return output
             self.capacity *= 4
-
-    def _cells(self, position: Vectors, cube: Cube) -> Cells:
-        """Sort the bodies along the curve, and return their cells."""
-        keys = np.empty(len(position), np.uint64)
-        fill_keys(position, cube, 0, keys)
-        self.order = np.arange(len(position), dtype=np.int32)
-        sort(keys, self.order)
-        cells = make_cells(keys, None, self.expansion.capacity)
-        deepest = slice(cells.starts[-2], None)
-        full = cells.last[deepest] - cells.first[deepest] > self.expansion.capacity
-        if len(cells.starts) - 2 < LEVELS or not full.any():
-            return cells
-        return self._deep_cells(position, cube)
-
-    def _deep_cells(self, position: Vectors, cube: Cube) -> Cells:
-        """Return cells of twice as many levels: some bodies share the first word of their key."""
-        lower = np.empty(len(position), np.uint64)
-        fill_keys(position, cube, 1, lower)
-        self.order = np.arange(len(position), dtype=np.int32)
-        sort(lower, self.order)
-        keys = np.empty(len(position), np.uint64)
-        fill_keys(position[self.order], cube, 0, keys)
-        rows = np.arange(len(position), dtype=np.int32)
-        sort(keys, rows)
-        self.order = self.order[rows]
-        return make_cells(keys, lower[rows], self.expansion.capacity)
-
-    def _sorted(self, position: Vectors, last: NDArray[np.float64] | None) -> SortedBodies:
-        """Return the bodies along the curve."""
-        number = len(position)
-        known = np.ones(number) if last is None else last[self.order]
-        return SortedBodies(
-            position=position[self.order],
-            mass=self.mass[self.order],
-            acceleration=known,
-            offset=np.zeros((3, number + LANES), self.dtype),
-            weight=np.zeros(number + LANES, self.dtype),
-        )
-
-    def _expansions(self, cells: Cells, bodies: SortedBodies, cube: Cube) -> Expansions:
-        """Return the multipoles of all cells."""
-        number = len(cells.first)
-        expansions = Expansions(
-            centre=np.empty((number + 1, 4)),
-            box=np.empty((number, 6)),
-            summary=np.empty((number + 1, SUMMARY), np.float32),
-            multipole=np.empty((number + 1) * pitch_of(self.terms), self.dtype),
-            tolerance=np.empty(number),
-            local=np.empty((number, self.terms)),
-        )
-        _clear_behind(expansions, cube, pitch_of(self.terms))
-        for level in reversed(range(len(cells.starts) - 1)):
-            find_multipoles(level, cube.edge, cells, bodies, expansions, self.tables)
-        return expansions
-
-
-def _clear_behind(expansions: Expansions, cube: Cube, pitch: int) -> None:
-    """Fill the row behind the last cell: no mass, and as far from all bodies as they extend."""
-    expansions.centre[-1] = (cube.x - cube.edge, cube.y, cube.z, 0)
-    expansions.summary[-1] = 0
-    expansions.summary[-1, EDGE] = cube.edge
-    expansions.multipole[-pitch:] = 0
-
-
-def _parts(cells: Cells) -> NDArray[np.int32]:
-    """Return the highest cells with a small share of the bodies each, or leaves."""
-    size = cells.last - cells.first
-    large = (size > size[0] // PARTS) & (cells.children > 0)
-    below = np.zeros(len(size), bool)
-    below[0] = True
-    for cell in np.flatnonzero(large):
-        below[cells.child[cell] : cells.child[cell] + cells.children[cell]] = True
-    return np.flatnonzero(below & ~large).astype(np.int32)
-
-
-def _tables(indices: Indices) -> Tables:
-    """Return the tables of an order as compiled loops read them."""
-    return Tables(
-        orders=indices.orders,
-        inverses=1 / indices.factorials,
-        halves=np.exp2(-indices.orders.astype(float)),
-        parent=indices.parent,
-        axis=indices.axis,
-        source=indices.shift.source,
-        power=indices.shift.power,
-        starts=indices.shift.starts,
-        gradient=indices.gradient,
-        norms=indices.norms,
-        binomials=np.array([math.comb(indices.order, k) for k in range(indices.order + 1)], float),
-    )

@@ -3,10 +3,15 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells
+from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS
+
+MOST_LEVELS = 2 * LEVELS
+"""Levels below the root: a cell there may hold any number of bodies."""
 
 SUMMARY = 16
 """Numbers of a cell's summary: a row fits a cache line."""
@@ -23,7 +28,8 @@ Floats = NDArray[Any]
 class Expansions(NamedTuple):
     """The expansions of C cells, lengths in units of a cell's own edge.
 
-    Behind the last cell there is one more row, of a cell without mass that fills up vectors.
+    Behind the last cell there is one more row, of a cell without mass that fills up vectors. Cells
+    that other ranks sent have neither box nor tolerance nor local expansion.
 
     Attributes
     ----------
@@ -75,14 +81,15 @@ class Tables(NamedTuple):
 
 
 class SortedBodies(NamedTuple):
-    """N bodies along the curve, in units of the kernels.
+    """N bodies along the curve, in units of the kernels, and behind them those of other ranks.
 
     Attributes
     ----------
     position : (N, 3) array of float64
     mass : (N,) array of float64
     acceleration : (N,) array of float64
-        The length of the last one: errors are allowed in proportion to it.
+        The length of the last one: errors are allowed in proportion to it. Other ranks' bodies
+        have none.
     offset : (3, N + LANES) array of the working type
         Positions about the centre of the leaf.
     weight : (N + LANES,) array of the working type
@@ -123,6 +130,10 @@ class Opening(NamedTuple):
     eps2: float
 
 
+ACCELERATIONS, POTENTIALS, CELLS = range(3)
+"""What a walk is for."""
+
+
 class Walk(NamedTuple):
     """How the tree is walked.
 
@@ -130,12 +141,19 @@ class Walk(NamedTuple):
     ----------
     capacity : int
         Most sources that a cell may leave to its children.
-    potentials : bool
-        Whether potentials are summed, or accelerations.
+    wanted : int
+        `ACCELERATIONS`, `POTENTIALS`, or `CELLS` that are opened.
+    cost_of_expansion : float
+        The work for an expansion, in pairs of bodies.
     """
 
     capacity: int
-    potentials: bool
+    wanted: int
+    cost_of_expansion: float
+
+
+DONE, TOO_SHORT, MISSING = range(3)
+"""How a walk ends: with all sums, for want of room for sources, or of a cell of another rank."""
 
 
 class Output(NamedTuple):
@@ -145,14 +163,21 @@ class Output(NamedTuple):
     ----------
     sums : (N, 4) array of float64
         Sums of m d / r^3 in the first columns, or of m / r in the last one.
-    complete : (R,) array of bool
-        Whether there was room for all sources of a root; elsewhere its sums are not complete.
+    ends : (R,) array of int8
+        How the walk below each root ended; where it is not `DONE`, its sums are not complete.
+    costs : (R,) array of float64
+        The work below each root, in pairs of bodies.
+    opened : (C,) array of bool
+        Set at cells of which children or bodies are needed, where that is what a walk is for.
     """
 
     sums: NDArray[np.float64]
-    complete: NDArray[np.bool_]
+    ends: NDArray[np.int8]
+    costs: NDArray[np.float64]
+    opened: NDArray[np.bool_]
 
 
+@register_jitable
 def pitch_of(terms: int) -> int:
     """Return the length of a row of multipoles."""
     return -(-terms // LANES) * LANES

@@ -5,7 +5,13 @@ import math
 import numpy as np
 from numba import carray, njit, prange
 
-from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, MOST_TERMS, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
+    EDGE,
+    MOST_TERMS,
+    RADIUS,
+    Tree,
+    pitch_of,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 
 linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
@@ -15,13 +21,13 @@ BLOCKS = 64
 
 
 @njit(cache=True, error_model="numpy", parallel=True)
-def find_multipoles(level, cube_edge, cells, bodies, expansions, tables):
-    """Fill the expansions of the cells of a level, and offsets of bodies in its leaves.
+def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
+    """Fill the expansions of some cells of a level, and offsets of the bodies of leaves.
 
     Parameters
     ----------
-    level : int
-        The levels below it are done.
+    which : (K,) array of int64
+        The cells; those below them are done.
     cube_edge : float
         The edge of the root, in units of length.
     cells : Cells
@@ -29,16 +35,14 @@ def find_multipoles(level, cube_edge, cells, bodies, expansions, tables):
     expansions : Expansions
     tables : Tables
     """
-    begin = cells.starts[level]
-    number = cells.starts[level + 1] - begin
-    edge = cube_edge * 2.0**-level
     terms = tables.orders.size
     for block in prange(BLOCKS):
         tree = Tree(cells, bodies, expansions, tables)
         monomials = np.empty(terms)
         total = np.empty(terms)
-        start = begin + number * block // BLOCKS
-        for cell in range(start, begin + number * (block + 1) // BLOCKS):
+        end = which.size * (block + 1) // BLOCKS
+        for cell in which[which.size * block // BLOCKS : end]:
+            edge = math.ldexp(cube_edge, -cells.level[cell])
             total[:] = 0
             if cells.children[cell] == 0:
                 measure_leaf(cell, tree)
@@ -48,6 +52,13 @@ def find_multipoles(level, cube_edge, cells, bodies, expansions, tables):
                 add_children(cell, edge, tree, monomials, total)
             store_multipoles(cell, total, tree)
             summarize(cell, edge, total, tree)
+
+
+@njit(cache=True, error_model="numpy", parallel=True)
+def place_all(leaves, cells, bodies, expansions, tables):
+    """Fill in the bodies of some leaves as the near field reads them."""
+    for k in prange(leaves.size):
+        place_bodies(leaves[k], Tree(cells, bodies, expansions, tables))
 
 
 @linked
@@ -76,11 +87,20 @@ def measure_leaf(cell, tree):
         square = 0.0
         for axis in range(3):
             offset = position[i, axis] - tree.expansions.centre[cell, axis]
-            tree.bodies.offset[axis, i] = offset
             square += offset * offset
-        tree.bodies.weight[i] = tree.bodies.mass[i]
         radius2 = max(radius2, square)
     tree.expansions.summary[cell, RADIUS] = rounded_up(math.sqrt(radius2))
+    place_bodies(cell, tree)
+
+
+@linked
+def place_bodies(leaf, tree):
+    """Fill in the bodies of a leaf as the near field reads them."""
+    for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
+        for axis in range(3):
+            offset = tree.bodies.position[i, axis] - tree.expansions.centre[leaf, axis]
+            tree.bodies.offset[axis, i] = offset
+        tree.bodies.weight[i] = tree.bodies.mass[i]
 
 
 @linked
@@ -122,7 +142,7 @@ def measure_parent(cell, tree):
 @linked
 def row_of(cell, tree):
     """Return where the row of a cell's multipoles starts."""
-    return cell * (tree.expansions.multipole.size // (tree.expansions.tolerance.size + 1))
+    return cell * pitch_of(tree.tables.orders.size)
 
 
 @linked

@@ -11,8 +11,18 @@ from numba import carray, njit, prange
 
 from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
 from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
-from hybrid_nbody.nbody.kernels.cpu.tree.cells import MOST_LEVELS
-from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, MOST_TERMS, RADIUS, Tree
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
+    CELLS,
+    DONE,
+    EDGE,
+    MISSING,
+    MOST_LEVELS,
+    MOST_TERMS,
+    POTENTIALS,
+    RADIUS,
+    TOO_SHORT,
+    Tree,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field, linked
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import (
@@ -62,11 +72,14 @@ def descend(part, root, walk, method, tree, output):
     far = np.empty(capacity + TESTS, np.int32)
     near = np.empty(capacity, np.int32)
     stack = np.empty(8 * LEVELS, np.int32)
+    marking = walk.wanted == CELLS
+    marks = (marking, output.opened)
     top = tree.cells.level[root]
     waiting[top, 0] = 0
     waits[top] = 1
-    for k in range(tree.tables.orders.size):
-        tree.expansions.local[root, k] = 0
+    if not marking:
+        for k in range(tree.tables.orders.size):
+            tree.expansions.local[root, k] = 0
     stack[0] = root
     height = 1
     while height > 0:
@@ -74,25 +87,42 @@ def descend(part, root, walk, method, tree, output):
         cell = stack[height]
         level = tree.cells.level[cell]
         numbers = (waits[level], capacity)
-        distant, nearby, left = find_sources(cell, numbers, method, tree, waiting, (far, near))
+        found = find_sources(cell, numbers, method, tree, waiting, (far, near), marks)
+        distant, nearby, left, end = found
         waits[level + 1] = left
-        if distant < 0:
-            output.complete[part] = False
+        output.ends[part] = end
+        if end != DONE:
             return
+        if marking:
+            if left > 0:
+                height = push_children(cell, tree, stack, height)
+            continue
         add_far_field(cell, distant, far, method, tree)
+        output.costs[part] += distant * walk.cost_of_expansion
         if tree.cells.children[cell] == 0:
-            evaluate(cell, walk.potentials, tree, output.sums)
-            law = (walk.potentials, method[1].eps2)
+            output.costs[part] += pairs_of(cell, nearby, near, tree)
+            potentials = walk.wanted == POTENTIALS
+            evaluate(cell, potentials, tree, output.sums)
+            law = (potentials, method[1].eps2)
             add_near_field(cell, nearby, near, law, tree, output.sums)
         first = tree.cells.child[cell]
         for child in range(first, first + tree.cells.children[cell]):
             shift_to_child(cell, child, tree)
-            stack[height] = child
-            height += 1
+        height = push_children(cell, tree, stack, height)
 
 
 @linked
-def find_sources(cell, numbers, method, tree, waiting, lists):
+def push_children(cell, tree, stack, height):
+    """Put the children of a cell on a stack of some height; return the height afterwards."""
+    first = tree.cells.child[cell]
+    for child in range(first, first + tree.cells.children[cell]):
+        stack[height] = child
+        height += 1
+    return height
+
+
+@linked
+def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     """Sort sources into those seen as a whole, nearby leaves, and those left to the children.
 
     Parameters
@@ -109,15 +139,21 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
         cell's level; the next one is filled.
     lists : tuple of array of int32
         For sources seen as a whole, and for nearby leaves.
+    marks : tuple
+        Whether cells that are opened, and nearby leaves, are marked; and the array for that. What
+        is not here is passed over then.
 
     Returns
     -------
     distant, nearby, left : int
-        The number of each kind; -1 distant ones if a list was too short.
+        The number of each kind.
+    end : int
+        `DONE`, or why not.
     """
     number, capacity = numbers
     binomials, opening = method
     far, near = lists
+    marking, opened = marks
     is_leaf = tree.cells.children[cell] == 0
     level = tree.cells.level[cell]
     target = (
@@ -141,14 +177,18 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
         mask = accepted(binomials, centre, summary, address_of(some), target)
         start += count
         if max(distant, nearby, left, number) + 8 * TESTS > capacity:
-            return -1, nearby, left
+            return distant, nearby, left, TOO_SHORT
         for k in range(count):
             source = some[k]
             if mask >> k & 1 and not overlap(cell, source, tree):
                 far[distant] = source
                 distant += 1
             elif tree.cells.children[source] == 0:
-                if is_leaf:
+                if is_leaf and marking:
+                    opened[source] = True
+                elif is_leaf and tree.cells.first[source] < 0:
+                    return distant, nearby, left, MISSING
+                elif is_leaf:
                     near[nearby] = source
                     nearby += 1
                 else:
@@ -159,10 +199,25 @@ def find_sources(cell, numbers, method, tree, waiting, lists):
                 left += 1
             else:
                 child = tree.cells.child[source]
+                if marking:
+                    opened[source] = True
+                    if child < 0:
+                        continue
+                if child < 0:
+                    return distant, nearby, left, MISSING
                 for part in range(tree.cells.children[source]):
                     waiting[level, number] = child + part
                     number += 1
-    return distant, nearby, left
+    return distant, nearby, left, DONE
+
+
+@linked
+def pairs_of(leaf, nearby, near, tree):
+    """Return the number of pairs of a leaf's bodies with those of nearby leaves."""
+    sources = 0
+    for k in range(nearby):
+        sources += tree.cells.last[near[k]] - tree.cells.first[near[k]]
+    return sources * (tree.cells.last[leaf] - tree.cells.first[leaf])
 
 
 @linked

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
+from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
 from hybrid_nbody.nbody.kernels import make_kernels, make_tree_sums
 from hybrid_nbody.nbody.kernels.expansions import expansion_for
-from hybrid_nbody.nbody.state import make_state
+from hybrid_nbody.nbody.state import make_own_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
-from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.simulation.model import Field, Role, Work
 
 ACCELERATION = "gravity/acceleration"
@@ -21,11 +21,10 @@ ACCELERATION = "gravity/acceleration"
 
 
 class TreeForce(Force):
-    """A fast multipole method; every rank holds all positions and sums the forces on some parts.
+    """A fast multipole method; every rank holds its own bodies and what their part of a tree needs.
 
     The error of an expansion is held below a share of the last acceleration of the bodies that it
-    acts on, which is therefore a part of the state. The parts and the order of their sums follow
-    from the tree alone, so that ranks and threads change no bit.
+    acts on, which is therefore a part of the state.
 
     Parameters
     ----------
@@ -39,19 +38,23 @@ class TreeForce(Force):
     """
 
     def __init__(self, setup: ForceSetup) -> None:
-        if not isinstance(setup.exchange, AllgatherExchange):
-            raise TypeError("TreeForce needs an AllgatherExchange")
         self.backend = setup.backend
-        self.exchange = setup.exchange
-        self.communicator = setup.communicator
+        self.own = setup.exchange.own
+        self.number = setup.exchange.partition.total
         self.pair_force = setup.pair_force
-        self.state = make_state(setup.backend, setup.exchange.own, setup.mass)
+        self.state = make_own_state(setup.backend, setup.exchange.own, setup.mass)
         kernels = make_kernels(setup.backend, self.state, setup.pair_force)
         self.bodies = DeviceBodies(self.state, kernels)
         self.expansion = expansion_for(setup.accuracy, setup.pair_force.precision)
-        mass = setup.mass / setup.pair_force.units.mass
-        self.tree = make_tree_sums(setup.backend, self.expansion, setup.pair_force.eps2, mass)
-        self.last = setup.backend.zeros(len(setup.mass), "f8")
+        law = setup.pair_force
+        mass = float(setup.mass.sum() / law.units.mass)
+        self.tree = DistributedTree(
+            make_tree_sums(setup.backend, self.expansion, law.eps2, mass),
+            self.expansion.capacity,
+            setup.backend,
+            setup.communicator,
+            setup.exchange,
+        )
 
     @property
     def remark(self) -> str:
@@ -61,75 +64,59 @@ class TreeForce(Force):
         leaf = f"leaves of at most {expansion.capacity} bodies"
         return f"expansions of order {expansion.order} in {bits}, {leaf}"
 
-    @property
-    def share(self) -> slice:
-        """Return which parts of the tree this rank computes."""
-        return slice(self.communicator.rank, None, self.communicator.size)
-
     def start(self) -> None:
         """Compute the accelerations: first some that errors can be compared with."""
-        self._collect()
-        self._add_up(self.tree.accelerations(self._positions(), None, self.share))
+        self._accelerate(self._positions_and_masses(), NullTimer())
         self.accelerations(NullTimer())
 
     def accelerations(self, timer: Timer) -> None:
-        """Exchange positions and compute accelerations."""
-        self._collect()
-        self._remember()
-        timer.record("exchange")
-        sums = self.tree.accelerations(self._positions(), self.last, self.share)
-        timer.record("force")
-        self._add_up(sums)
-        timer.record("exchange")
-
-    def _add_up(self, sums: Array) -> None:
-        """Set the accelerations of this rank's bodies from the sums of all ranks."""
-        units = self.pair_force.units
-        scratch = self.backend.zeros(self.state.acceleration.shape, "f8")
-        own = self.exchange.reduce_scatter(sums, scratch)
-        self.state.acceleration[:] = units.accelerations(self.pair_force.G) * own
-
-    def _collect(self) -> None:
-        """Fill in the positions of the other ranks' bodies."""
-        self.exchange.collect(self.state.position)
-
-    def _positions(self) -> Array:
-        """Return all positions in units of the kernels."""
-        return self.state.position / self.pair_force.units.length
-
-    def _remember(self) -> None:
-        """Set the lengths of all bodies' last accelerations, in units of the kernels."""
-        x, y, z = (self.state.acceleration[:, axis] for axis in range(3))
-        lengths = self.backend.xp.sqrt(x * x + (y * y + z * z))
-        self.last[self.state.own] = lengths / self.pair_force.units.accelerations(self.pair_force.G)
-        self.exchange.collect(self.last)
+        """Compute accelerations, and exchange what they need of other ranks' bodies."""
+        self._accelerate(self._bodies(), timer)
 
     def potential(self) -> Array:
         """Return the potential at this rank's bodies for the current positions."""
-        self._collect()
-        self._remember()
-        sums = self.tree.potentials(self._positions(), self.last, self.share)
-        scratch = self.backend.zeros(len(self.state.velocity), "f8")
-        own = self.exchange.reduce_scatter(sums, scratch)
-        return -self.pair_force.units.potentials(self.pair_force.G) * own
+        sums = self.tree.sums(self._bodies(), potentials=True, timer=NullTimer())
+        return -self.pair_force.units.potentials(self.pair_force.G) * sums[:, 0]
+
+    def _accelerate(self, bodies: Array, timer: Timer) -> None:
+        """Set the accelerations from sums over all bodies."""
+        sums = self.tree.sums(bodies, potentials=False, timer=timer)
+        self.state.acceleration[:] = self._unit * sums
+
+    @property
+    def _unit(self) -> float:
+        """Return an acceleration of 1 in units of the kernels."""
+        return self.pair_force.units.accelerations(self.pair_force.G)
+
+    def _positions_and_masses(self) -> Array:
+        """Return this rank's bodies in units of the kernels, (n, 4)."""
+        units = self.pair_force.units
+        parts = [self.state.own_position / units.length, self.state.mass[:, None] / units.mass]
+        return self.backend.xp.concatenate(parts, axis=1)
+
+    def _bodies(self) -> Array:
+        """Return this rank's bodies, and the lengths of their last accelerations, (n, 5)."""
+        xp = self.backend.xp
+        x, y, z = (self.state.acceleration[:, axis] for axis in range(3))
+        lengths = xp.sqrt(x * x + (y * y + z * z)) / self._unit
+        return xp.concatenate([self._positions_and_masses(), lengths[:, None]], axis=1)
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""
-        return Work("bodies", float(len(self.last)), 0.0)
+        return Work("bodies", float(self.number), 0.0)
 
     # --- restarts ---------------------------------------------------------------------------------
 
     def fields(self) -> list[Field]:
         """Return the last accelerations."""
-        number = len(self.last)
         return [
             Field(
                 name=ACCELERATION,
-                shape=(number, 3),
+                shape=(self.number, 3),
                 dtype=np.dtype("f8"),
                 units="length / time^2",
                 description="last acceleration of each body",
-                index=self.exchange.own,
+                index=self.own,
                 host=self._acceleration_rows,
                 role=Role.INTERNAL,
             )

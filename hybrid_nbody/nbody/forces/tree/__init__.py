@@ -1,0 +1,1 @@
+"""Gravity by a fast multipole method, on one rank or many."""

@@ -1,0 +1,111 @@
+"""The parts of a tree: found by all ranks together, and shared out by the work that they take."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.nbody.kernels.contract import TreeSums
+from hybrid_nbody.nbody.kernels.parts import CELL, Parts
+from hybrid_nbody.parallel.partition import Partition
+
+PARTS = 512
+"""A part holds at most this share of the bodies, or is a leaf."""
+
+Integers = NDArray[np.int64]
+Totals = Callable[[Integers], Integers]
+"""Returns the element-wise sums over all ranks."""
+
+
+class PartFinder:
+    """Finds the cells from the root to the parts, level by level, by the bodies of all ranks.
+
+    Parameters
+    ----------
+    tree : TreeSums
+        Divides this rank's bodies among the eighths of cells.
+    curve
+        This rank's bodies along the curve; see `TreeSums.curve`.
+    totals : callable
+        Every rank calls together.
+    """
+
+    def __init__(self, tree: TreeSums, curve: Any, totals: Totals) -> None:
+        self.tree = tree
+        self.curve = curve
+        self.totals = totals
+        own = len(curve.order)
+        self.first = np.zeros(1, np.int32)
+        self.last = np.full(1, own, np.int32)
+        self.cells = np.zeros(1, CELL)
+        self.cells["size"] = totals(np.array([own]))
+
+    def find(self, capacity: int) -> None:
+        """Divide cells until none has too many bodies.
+
+        Parameters
+        ----------
+        capacity : int
+            Most bodies of a leaf.
+        """
+        most = max(capacity, int(self.cells["size"][0]) // PARTS)
+        for level in range(self.tree.deepest_level(self.curve)):
+            is_large = (self.cells["level"] == level) & (self.cells["size"] > most)
+            large = np.flatnonzero(is_large)
+            if not len(large):
+                break
+            self._divide(large, level)
+
+    def _divide(self, large: Integers, level: int) -> None:
+        """Append the children of some cells of a level."""
+        bounds = self.tree.eighths(self.curve, self.first[large], self.last[large], level)
+        sizes = self.totals(np.diff(bounds, axis=1).astype(np.int64))
+        filled = sizes > 0
+        counts = filled.sum(axis=1)
+        starts = self.cells["start"][large, None] + np.cumsum(sizes, axis=1) - sizes
+        self.cells["children"][large] = counts
+        self.cells["child"][large] = len(self.cells) + np.cumsum(counts) - counts
+        below = np.zeros(counts.sum(), CELL)
+        below["start"] = starts[filled]
+        below["size"] = sizes[filled]
+        below["level"] = level + 1
+        self.cells = np.append(self.cells, below)
+        self.first = np.append(self.first, bounds[:, :8][filled])
+        self.last = np.append(self.last, bounds[:, 1:][filled])
+
+    def shared_out(self, costs: Integers, partition: Partition) -> tuple[Parts, list[int]]:
+        """Return the parts and their owners, and how many of this rank's bodies each rank takes.
+
+        Parameters
+        ----------
+        costs : (n,) array of int64
+            Work for each of this rank's bodies, along the curve.
+        partition : Partition
+            Ranks get work in proportion to its shares.
+        """
+        leaves = np.flatnonzero(self.cells["children"] == 0)
+        parts = leaves[np.argsort(self.cells["start"][leaves])]
+        before = np.append(0, np.cumsum(costs))
+        work = self.totals(before[self.last[parts]] - before[self.first[parts]])
+        owners = owners_of(work, partition)
+        counts = (self.last - self.first)[parts]
+        taken = np.bincount(owners, weights=counts, minlength=partition.size)
+        return Parts(self.cells, parts, owners), taken.astype(int).tolist()
+
+
+def owners_of(work: Integers, partition: Partition) -> Integers:
+    """Return the rank of each part: each gets about its share of the work, parts in a row.
+
+    Parameters
+    ----------
+    work : (R,) array of int64
+        Of each part, along the curve; none is 0.
+    partition : Partition
+        The share of each rank in its total.
+    """
+    middle = np.cumsum(work) - work / 2
+    ends = np.array(partition.offsets[1:]) / partition.total * work.sum()
+    last = np.flatnonzero(partition.counts)[-1]
+    owners: Integers = np.minimum(np.searchsorted(ends, middle, side="right"), last)
+    return owners

@@ -1,0 +1,56 @@
+"""Sums by a tree on one rank, without MPI."""
+
+import numpy as np
+from support.bodies import make_backend
+
+from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
+from hybrid_nbody.nbody.kernels import make_tree_sums
+from hybrid_nbody.nbody.step_timer import NullTimer
+from hybrid_nbody.parallel.partition import Partition
+
+
+class OneRank:
+    """A communicator of one rank."""
+
+    rank = 0
+    size = 1
+
+    def any(self, flag):
+        return flag
+
+    def same(self, values):
+        return values
+
+    minimum = maximum = sum = concatenate = same
+
+
+class NoExchange:
+    """The exchange of one rank."""
+
+    transport = None
+
+    def __init__(self, number):
+        self.partition = Partition.equal(number, 1)
+        self.own = slice(0, number)
+
+
+class TreeOfOneRank:
+    """Sums by a tree over bodies of given masses."""
+
+    def __init__(self, expansion, eps2, mass):
+        backend = make_backend("cpu")
+        self.mass = mass
+        self.sums = make_tree_sums(backend, expansion, eps2, float(mass.sum()))
+        ranks = (OneRank(), NoExchange(len(mass)))
+        self.tree = DistributedTree(self.sums, expansion.capacity, backend, *ranks)
+
+    def accelerations(self, position, last):
+        """Return the accelerations, `last` being the lengths of the last ones or None."""
+        return self.tree.sums(self._bodies(position, last), False, NullTimer())
+
+    def potentials(self, position, last):
+        return self.tree.sums(self._bodies(position, last), True, NullTimer())[:, 0]
+
+    def _bodies(self, position, last):
+        known = [] if last is None else [last]
+        return np.column_stack([position, self.mass, *known])
