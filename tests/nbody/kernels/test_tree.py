@@ -146,6 +146,17 @@ def test_a_smaller_error_is_asked_for_and_found():
     assert found[0] > 3 * found[1] > 9 * found[2] > 0
 
 
+def test_equal_masses_are_not_thought_to_be_a_point():
+    """Their odd multipoles vanish: the last power of order 3 says nothing."""
+    position = np.array([[0.15, 0.25, 0.25], [0.35, 0.25, 0.25], [-0.05, 0.25, 0.25]])
+    mass = np.ones(3)
+    exact = reference.accelerations(position, mass)
+    choice = Expansion(order=3, capacity=2, error=1e-3, double=False)
+    known = np.linalg.norm(exact, axis=1)
+    found = TreeOfOneRank(choice, 0.0, mass).accelerations(position, known)
+    np.testing.assert_allclose(found[2], exact[2], rtol=1e-3, atol=1e-4)
+
+
 # ---- Bits ----------------------------------------------------------------------------------------
 
 

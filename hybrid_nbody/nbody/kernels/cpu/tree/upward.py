@@ -256,7 +256,11 @@ def store_multipoles(cell, total, tree):
 
 @linked
 def summarize(cell, edge, total, tree):
-    """Fill the summary of a cell: the power of each order times its binomial coefficient."""
+    """Fill the summary of a cell: the power of each order times its binomial coefficient.
+
+    The last power stands for those of the orders left out. It is not taken to be smaller than a
+    typical radius times the one before: those of odd orders vanish where bodies are symmetric.
+    """
     summary = tree.expansions.summary
     for order in range(RADIUS):
         summary[cell, order] = 0
@@ -269,4 +273,8 @@ def summarize(cell, edge, total, tree):
             order = tree.tables.orders[k]
         power += tree.tables.norms[k] * total[k] * total[k]
     summary[cell, order] = tree.tables.binomials[order] * math.sqrt(power)
+    if order > 2 and summary[cell, 0] > 0:
+        before = summary[cell, order - 1] / tree.tables.binomials[order - 1]
+        square = summary[cell, 2] / (tree.tables.binomials[2] * summary[cell, 0])
+        summary[cell, order] = max(summary[cell, order], before * math.sqrt(square))
     summary[cell, EDGE] = edge
