@@ -2,7 +2,8 @@
 
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,15 +11,21 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.bodies_csv import read_csv, short
-from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
+from hybrid_nbody.files.checkpoint import (
+    HEAD_BYTES,
+    looks_like_checkpoint,
+    open_checkpoint,
+    open_state,
+)
 from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, open_hdf5, reading
 from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
-from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.files.seals import is_sealed
+from hybrid_nbody.files.stored_bodies import BodiesTable, Column, StoredBodies, columns_of
 from hybrid_nbody.files.untrusted import check_unpacked
 
 Array = NDArray[Any]
@@ -43,32 +50,44 @@ IGNORED = ("activity_map",)
 """Arrays that our exports hold beside the bodies."""
 
 
-@dataclass(frozen=True, eq=False)
-class BodiesTable:
-    """Bodies in the order of their file.
+@dataclass(frozen=True)
+class BodiesFile:
+    """A file that was whole when it was opened, and of which each rank reads its own rows.
 
     Attributes
     ----------
-    position : ndarray
-        (N, 3) float64, in the units of length.
-    velocity : ndarray
-        (N, 3) float64, in the units of velocity.
-    mass : ndarray
-        (N,) float64, in the units of mass; none is negative.
-    id : ndarray or None
-        (N,) int64, or None if the file has no identities.
+    path : Path
+        A trajectory or a checkpoint.
+    number : int
+        Bodies in it.
+    frame : int or None
+        The frame of a trajectory; None of a checkpoint.
     """
 
-    position: NDArray[np.float64]
-    velocity: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    id: NDArray[np.int64] | None = None
+    path: Path
+    number: int
+    frame: int | None = None
 
-    def __len__(self) -> int:
-        return len(self.mass)
+    def rows(self, first: int, last: int) -> BodiesTable:
+        """Return the bodies first … last - 1.
 
-    def __repr__(self) -> str:
-        return f"BodiesTable of {len(self)} bodies, total mass {self.mass.sum():g}"
+        Raises
+        ------
+        InputError
+            The file is gone or has been damaged since.
+        """
+        with _input_errors(self.path), ExitStack() as opened:
+            return StoredBodies(self.path, self._columns(opened)).rows(first, last)
+
+    def masses(self) -> NDArray[np.float64]:
+        """Return the masses of all bodies; raises as `rows`."""
+        with _input_errors(self.path), ExitStack() as opened:
+            return np.asarray(self._columns(opened)["mass"].read(slice(0, self.number)), "f8")
+
+    def _columns(self, opened: ExitStack) -> dict[str, Column]:
+        if self.frame is None:
+            return _columns_of_checkpoint(opened.enter_context(open_state(self.path)))
+        return _columns_of_frame(opened.enter_context(open_run(self.path)), self.frame)
 
 
 def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
@@ -96,15 +115,34 @@ def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
         The file is missing, unreadable or foreign, or a value in it is impossible; the message
         names the location.
     """
+    with open_bodies(path, seed) as stored:
+        table = stored.rows(0, stored.number)
+        stored.check_identities()
+        return table
+
+
+@contextmanager
+def open_bodies(path: str | Path, seed: int = 1) -> Iterator[StoredBodies]:
+    """Open a file of bodies, to read some of its rows at a time.
+
+    Parameters and errors are those of `read_bodies`, the errors of reading rows included.
+    """
     path = Path(path)
+    with _input_errors(path), ExitStack() as opened:
+        yield _reader_for(path, seed)(path, opened)
+
+
+@contextmanager
+def _input_errors(path: Path) -> Iterator[None]:
+    """Turn every error of a bad file into an InputError."""
     try:
         with reading(path):
-            return _checked(path, _reader_for(path, seed)(path))
+            yield
     except FileError as error:
         raise InputError(str(error)) from error
 
 
-def _reader_for(path: Path, seed: int) -> Callable[[Path], BodiesTable]:
+def _reader_for(path: Path, seed: int) -> Callable[[Path, ExitStack], StoredBodies]:
     trajectory = path / TRAJECTORY_FILE
     if trajectory.is_file():
         raise InputError(
@@ -142,18 +180,20 @@ def _is_binary(head: bytes) -> bool:
 # --- CSV ------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, seed: int) -> BodiesTable:
+def _read_csv(path: Path, opened: ExitStack, seed: int) -> StoredBodies:
     table, identities = read_csv(path, seed)
-    return BodiesTable(table[:, 0:3].copy(), table[:, 3:6].copy(), table[:, 6].copy(), identities)
+    named = {} if identities is None else {"id": identities}
+    arrays = {"position": table[:, 0:3], "velocity": table[:, 3:6], "mass": table[:, 6], **named}
+    return StoredBodies(path, columns_of(arrays))
 
 
 # --- NumPy ----------------------------------------------------------------------------------------
 
 
-def _read_npz(path: Path) -> BodiesTable:
+def _read_npz(path: Path, opened: ExitStack) -> StoredBodies:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return BodiesTable(**_arrays_of(path, archive))
+            return StoredBodies(path, columns_of(_arrays_of(path, archive)))
     except DAMAGED_ARCHIVE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, OverflowError):
@@ -193,23 +233,58 @@ def _members_of(archive: Any) -> list[str]:
 # --- HDF5 -----------------------------------------------------------------------------------------
 
 
-def _read_checkpoint(path: Path) -> BodiesTable:
-    with open_checkpoint(path) as file:
-        _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
-        _check_packed(path, file)
-        arrays = {name: file[f"bodies/{name}"][:] for name in ARRAYS if f"bodies/{name}" in file}
-        return BodiesTable(**arrays)
+def _read_checkpoint(path: Path, opened: ExitStack) -> StoredBodies:
+    file = opened.enter_context(open_checkpoint(path))
+    _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
+    _check_packed(path, file)
+    columns = _columns_of_checkpoint(file)
+    return StoredBodies(path, columns, in_ranges=True)
 
 
-def _read_last_frame(path: Path) -> BodiesTable:
-    with open_run(path) as run:
-        if not run.number_of_bodies:
-            raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
-        if not run.number_of_frames:
-            raise InputError(f"{path}: no complete frame in this trajectory")
-        with open_hdf5(path) as file:
-            _check_packed(path, file, run.number_of_frames)
-        return BodiesTable(run.positions(-1), run.velocities(-1), run.mass, run.id)
+def _columns_of_checkpoint(file: h5py.File) -> dict[str, Column]:
+    """Return the arrays of bodies in a checkpoint."""
+    found = {name: file[f"bodies/{name}"] for name in ARRAYS if f"bodies/{name}" in file}
+    for name, item in found.items():
+        if not isinstance(item, h5py.Dataset):
+            raise TypeError(f"bodies/{name} is no data set")
+    return columns_of(found)
+
+
+def _read_last_frame(path: Path, opened: ExitStack) -> StoredBodies:
+    run = opened.enter_context(open_run(path))
+    if not run.number_of_bodies:
+        raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
+    if not run.number_of_frames:
+        raise InputError(f"{path}: no complete frame in this trajectory")
+    with open_hdf5(path) as file:
+        _check_packed(path, file, run.number_of_frames)
+    last = run.number_of_frames - 1
+    columns = _columns_of_frame(run, last)
+    return StoredBodies(path, columns, in_ranges=True, frame=last)
+
+
+def _columns_of_frame(run: Run, frame: int) -> dict[str, Column]:
+    """Return the arrays of bodies in a frame of a run."""
+    return {
+        "position": _column_of_frame(run, "bodies/position", frame),
+        "velocity": _column_of_frame(run, "bodies/velocity", frame),
+        "mass": _constant_column(run, "bodies/mass"),
+        "id": _constant_column(run, "bodies/id"),
+    }
+
+
+def _column_of_frame(run: Run, name: str, frame: int) -> Column:
+    def read(rows: slice) -> Array:
+        return run.part(name, frame, (rows,))
+
+    return Column(run.shape(name)[1:], read(slice(0, 0)).dtype, read)
+
+
+def _constant_column(run: Run, name: str) -> Column:
+    def read(rows: slice) -> Array:
+        return run.constant(name, rows)
+
+    return Column(run.shape(name), read(slice(0, 0)).dtype, read)
 
 
 def _check_packed(path: Path, file: h5py.File, frames: int = 1) -> None:
@@ -235,56 +310,3 @@ def _check_holds(path: Path, file: h5py.File, *names: str) -> None:
             raise InputError(
                 f"{path}: no data set '{name}' in it; it holds no complete set of bodies"
             )
-
-
-# --- checks of every table ------------------------------------------------------------------------
-
-
-def _checked(path: Path, table: BodiesTable) -> BodiesTable:
-    """Return the table in float64 and C order, or raise an InputError that names the fault."""
-    position = _as_numbers(path, "position", table.position)
-    count = len(position) if position.ndim else 0
-    _check_shape(path, "position", position, (count, 3))
-    if not count:
-        raise InputError(f"{path}: no bodies in it; at least one is needed")
-    velocity = _as_numbers(path, "velocity", table.velocity)
-    mass = _as_numbers(path, "mass", table.mass)
-    _check_shape(path, "velocity", velocity, (count, 3))
-    _check_shape(path, "mass", mass, (count,))
-    if mass.min() < 0:
-        raise InputError(f"{path}: mass[{mass.argmin()}] is negative (got {mass.min():g})")
-    return BodiesTable(position, velocity, mass, _as_identities(path, table.id, count))
-
-
-def _check_shape(path: Path, name: str, values: Array, shape: tuple[int, ...]) -> None:
-    if values.shape != shape:
-        bodies = f"for the {shape[0]} bodies of position" if name != "position" else "for N bodies"
-        wanted = "(N, 3)" if name == "position" else shape
-        raise InputError(
-            f"{path}: {name} has the shape {values.shape}; {bodies} it must be {wanted}"
-        )
-
-
-def _as_numbers(path: Path, name: str, values: ArrayLike) -> NDArray[np.float64]:
-    found = np.asarray(values)
-    if found.dtype.kind not in "iuf":
-        raise InputError(f"{path}: {name} holds {found.dtype}, not numbers")
-    with np.errstate(over="ignore"):
-        numbers = np.asarray(found, dtype=np.float64, order="C")
-    bad = np.argwhere(~np.isfinite(numbers))
-    if len(bad):
-        index = ", ".join(map(str, bad[0]))
-        raise InputError(f"{path}: {name}[{index}] is not finite (got {numbers[tuple(bad[0])]})")
-    return numbers
-
-
-def _as_identities(path: Path, values: ArrayLike | None, count: int) -> NDArray[np.int64] | None:
-    if values is None:
-        return None
-    found = np.asarray(values)
-    if found.dtype.kind not in "iu":
-        raise InputError(f"{path}: id holds {found.dtype}, not whole numbers")
-    _check_shape(path, "id", found, (count,))
-    if len(np.unique(found)) != count:
-        raise InputError(f"{path}: id names some bodies twice")
-    return found.astype(np.int64)

@@ -117,7 +117,7 @@ def _open_with_shares(path: Path) -> h5py.File:
         return h5py.File(path, "r", locking=False)
 
 
-def _open_state(path: Path) -> h5py.File:
+def open_state(path: Path) -> h5py.File:
     """Open a checkpoint that has been checked before; a share that has gone would read as NaN."""
     file = open_hdf5(path)
     shares = _shares(path, file)
@@ -142,7 +142,7 @@ def check_readable(path: Path) -> None:
     FileError
         It cannot, or a share is missing.
     """
-    with _open_state(path) as file, reading(path):
+    with open_state(path) as file, reading(path):
         check_kind(file, path, CHECKPOINT)
         _number_of_rows(file)
 
@@ -181,7 +181,7 @@ class Checkpoint:
         FileError
             The file is gone or damaged, or has no such field.
         """
-        with reading(self.path), _open_state(self.path) as file:
+        with reading(self.path), open_state(self.path) as file:
             if name not in file:
                 raise FileError(f"{self.path}: a part of the state is missing: {name}")
             return _read_rows(file[name], index)

@@ -197,9 +197,9 @@ class Run:
         """Return whether the file holds a data set."""
         return name in self._shapes
 
-    def constant(self, name: str) -> Array:
-        """Read a data set that all frames share, such as ``bodies/mass``."""
-        return self._read(name, slice(None))
+    def constant(self, name: str, rows: slice = slice(None)) -> Array:
+        """Read rows of a data set that all frames share, such as ``bodies/mass``."""
+        return self._read(name, rows)
 
     @property
     def fields(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Bodies on the host, as files hold them, and the bodies of a rank on its device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +43,10 @@ class Bodies:
         """Return the bodies that stand for all where units and precision are chosen: all."""
         return self
 
+    def some(self, rows: NDArray[np.int64]) -> "Bodies":
+        """Return copies of the bodies in `rows`."""
+        return Bodies(self.position[rows], self.velocity[rows], self.mass[rows], self.id[rows])
+
     def share(self, own: slice) -> "Bodies":
         """Return copies of the bodies in `own`."""
         return Bodies(
@@ -50,6 +55,16 @@ class Bodies:
             self.mass[own].copy(),
             self.id[own].copy(),
         )
+
+
+def joined(parts: Sequence[Bodies]) -> Bodies:
+    """Return the bodies of all parts, one after the other."""
+    return Bodies(
+        np.concatenate([part.position for part in parts]),
+        np.concatenate([part.velocity for part in parts]),
+        np.concatenate([part.mass for part in parts]),
+        np.concatenate([part.id for part in parts]),
+    )
 
 
 def centred(
@@ -61,9 +76,9 @@ def centred(
 
 
 def check_is_in_plane(
-    path: str, position: NDArray[np.float64], velocity: NDArray[np.float64]
+    path: str, position: NDArray[np.float64], velocity: NDArray[np.float64], first: int = 0
 ) -> None:
-    """Check that the bodies of a file lie in the plane z = 0 and move within it.
+    """Check that bodies of a file, from the `first` on, lie in the plane z = 0 and stay there.
 
     Raises
     ------
@@ -73,7 +88,7 @@ def check_is_in_plane(
     for body in np.flatnonzero((position[:, 2] != 0) | (velocity[:, 2] != 0))[:1]:
         found = f"z = {position[body, 2]:g} and vz = {velocity[body, 2]:g}"
         advice = "with bodies.dimensions: 2 both must be 0 for every body"
-        raise InputError(f"{path}: body {body}, counted from 0, has {found}; {advice}")
+        raise InputError(f"{path}: body {first + body}, counted from 0, has {found}; {advice}")
 
 
 class LocalBodies(Protocol):

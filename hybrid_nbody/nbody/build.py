@@ -93,7 +93,7 @@ class NBodyBuilder:
             ).on_all_ranks()
 
     def initial(self) -> Initial:
-        """Return all bodies, or what draws them; on the root alone.
+        """Return all bodies, what draws them, or a file that holds them; on the root alone.
 
         Raises
         ------

@@ -27,8 +27,8 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
     Parameters
     ----------
     config : NBodyConfig
-    initial : Bodies or DrawnBodies
-        All bodies, or what draws them.
+    initial : Bodies, DrawnBodies or ExaminedFile
+        All bodies, what draws them, or a file that holds them.
     ranks : int
         Ranks of the run.
     """

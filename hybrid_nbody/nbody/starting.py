@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.bodies import read_bodies
+from hybrid_nbody.files.bodies import BodiesFile, open_bodies
 from hybrid_nbody.files.memory import available_memory
+from hybrid_nbody.files.stored_bodies import PIECE, BodiesTable, StoredBodies
 from hybrid_nbody.nbody import initial_conditions
-from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane
+from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane, joined
 from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
-from hybrid_nbody.nbody.drawn import DrawnBodies
+from hybrid_nbody.nbody.drawn import SAMPLE, DrawnBodies
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import broadcast_array, redistribute
 
@@ -27,8 +28,33 @@ NOT_ARGUMENTS = ("kind", "dimensions")
 MIN_BYTES_PER_BODY = 150
 """Memory that a body takes at least while it is drawn, or in the model after that."""
 
-Initial = Bodies | DrawnBodies
-"""What the root finds: bodies that it holds, or what each rank can draw by itself."""
+
+@dataclass(frozen=True)
+class ExaminedFile:
+    """A file of bodies that the root has read through in pieces.
+
+    Attributes
+    ----------
+    file : BodiesFile
+        Where every rank reads its own rows.
+    some : Bodies
+        Stand for all where units and precision are chosen.
+    """
+
+    file: BodiesFile
+    some: Bodies
+
+    def __len__(self) -> int:
+        """Return the number of bodies."""
+        return self.file.number
+
+    def sample(self) -> Bodies:
+        """Return the bodies that stand for all."""
+        return self.some
+
+
+Initial = Bodies | DrawnBodies | ExaminedFile
+"""What the root finds: bodies that it holds, or what each rank can draw or read by itself."""
 
 
 class BodySource(Protocol):
@@ -49,17 +75,54 @@ def on_all_ranks(initial: Initial | None, communicator: Communicator) -> BodySou
 
     Parameters
     ----------
-    initial : Bodies or DrawnBodies
+    initial : Bodies, DrawnBodies or ExaminedFile
         Of the root; other ranks pass None.
     communicator : Communicator
         Every rank calls together.
     """
-    drawn = communicator.broadcast(initial if isinstance(initial, DrawnBodies) else None)
-    if drawn is None:
+    found = communicator.broadcast(_sent(initial))
+    if isinstance(found, BodiesFile):
+        return BodiesOfFile(found, communicator)
+    if found is None:
         held = initial if isinstance(initial, Bodies) else None
         return BodiesOfRoot(held, communicator)
-    drawn.find_centre(communicator)
-    return drawn
+    found.find_centre(communicator)
+    return found
+
+
+def _sent(initial: Initial | None) -> DrawnBodies | BodiesFile | None:
+    """Return what other ranks need to make their own rows; None if the root holds these."""
+    if isinstance(initial, ExaminedFile):
+        return initial.file
+    return initial if isinstance(initial, DrawnBodies) else None
+
+
+class BodiesOfFile:
+    """Bodies in a file of which every rank reads its own rows; see `BodySource`.
+
+    Parameters
+    ----------
+    file : BodiesFile
+    communicator : Communicator
+        Every rank calls together: if one cannot read the file, all end with its error.
+    """
+
+    def __init__(self, file: BodiesFile, communicator: Communicator) -> None:
+        self.file = file
+        self.communicator = communicator
+
+    def __len__(self) -> int:
+        """See `BodySource`."""
+        return self.file.number
+
+    def rows(self, first: int, last: int) -> Bodies:
+        """See `BodySource`."""
+        table = self.communicator.together(lambda: self.file.rows(first, last))
+        return _bodies_of(table, first)
+
+    def masses(self) -> NDArray[np.float64]:
+        """See `BodySource`."""
+        return self.communicator.together(self.file.masses)
 
 
 class BodiesOfRoot:
@@ -189,9 +252,47 @@ def _check_memory(number: int) -> None:
         )
 
 
-def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies:
-    table = read_bodies(choice.path, seed)
+# --- of a file ------------------------------------------------------------------------------------
+
+
+def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies | ExaminedFile:
+    """Return the bodies of a file that must be read as a whole, or the file and some of them."""
+    with open_bodies(choice.path, seed) as stored:
+        if stored.in_ranges:
+            some = _examined(stored, choice)
+            return ExaminedFile(BodiesFile(stored.path, stored.number, stored.frame), some)
+        table = stored.rows(0, stored.number)
+        stored.check_identities()
     if choice.dimensions == 2:
         check_is_in_plane(choice.path, table.position, table.velocity)
-    identities = () if table.id is None else (table.id,)
-    return Bodies(table.position, table.velocity, table.mass, *identities)
+    return _bodies_of(table, 0)
+
+
+def _examined(stored: StoredBodies, choice: FileBodies) -> Bodies:
+    """Check the bodies of a file, and return some that stand for all."""
+    run = SAMPLE // -(-stored.number // PIECE)
+    found = []
+    for first, table in stored.pieces():
+        if choice.dimensions == 2:
+            check_is_in_plane(choice.path, table.position, table.velocity, first)
+        found.append(_bodies_of(table, first).some(_standing_for(table, run)))
+    stored.check_identities()
+    return joined(found)
+
+
+def _standing_for(table: BodiesTable, run: int) -> NDArray[np.int64]:
+    """Return the rows of the first bodies, `run` of them, and of the extreme ones.
+
+    Those are the lightest with a mass and the heaviest, the outermost and the fastest.
+    """
+    has_mass = np.flatnonzero(table.mass > 0)
+    speed = np.abs(table.velocity).max(axis=1)
+    extremes = [table.mass.argmax(), speed.argmax(), *has_mass[table.mass[has_mass].argsort()[:1]]]
+    extremes += [*table.position.argmin(axis=0), *table.position.argmax(axis=0)]
+    return np.union1d(np.arange(min(run, len(table))), np.array(extremes, np.int64))
+
+
+def _bodies_of(table: BodiesTable, first: int) -> Bodies:
+    """Return the bodies of a table; without identities they are counted from `first`."""
+    identity = np.arange(first, first + len(table)) if table.id is None else table.id
+    return Bodies(table.position, table.velocity, table.mass, identity)
