@@ -1,20 +1,18 @@
 """Reading bodies from a CSV table, a NumPy archive, a trajectory or a checkpoint."""
 
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.bodies_csv import read_csv, short
+from hybrid_nbody.files.bodies_csv import read_csv
+from hybrid_nbody.files.bodies_npz import ARRAYS, Place, columns_of_places, read_npz
 from hybrid_nbody.files.checkpoint import (
     HEAD_BYTES,
     looks_like_checkpoint,
@@ -25,29 +23,16 @@ from hybrid_nbody.files.hdf5 import SIGNATURE, check_regular_file, open_hdf5, re
 from hybrid_nbody.files.names import TRAJECTORY_FILE, UTF_16
 from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.files.seals import is_sealed
-from hybrid_nbody.files.stored_bodies import BodiesTable, Column, StoredBodies, columns_of
-from hybrid_nbody.files.untrusted import check_unpacked
-
-Array = NDArray[Any]
-
-DAMAGED_ARCHIVE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    OSError,
-    KeyError,
-    RuntimeError,
-    MemoryError,
-    OverflowError,
+from hybrid_nbody.files.stored_bodies import (
+    Array,
+    BodiesTable,
+    Column,
+    Columns,
+    Reopened,
+    StoredBodies,
+    columns_of,
 )
-"""Exceptions of zipfile and NumPy for archives that are damaged or not theirs."""
-
-ARRAYS = ("position", "velocity", "mass", "id")
-"""Arrays of bodies in an archive; ``id`` is optional."""
-
-IGNORED = ("activity_map",)
-"""Arrays that our exports hold beside the bodies."""
+from hybrid_nbody.files.untrusted import check_unpacked
 
 
 @dataclass(frozen=True)
@@ -57,16 +42,15 @@ class BodiesFile:
     Attributes
     ----------
     path : Path
-        A trajectory or a checkpoint.
     number : int
         Bodies in it.
-    frame : int or None
-        The frame of a trajectory; None of a checkpoint.
+    reopened : callable
+        See `StoredBodies`.
     """
 
     path: Path
     number: int
-    frame: int | None = None
+    reopened: Reopened
 
     def rows(self, first: int, last: int) -> BodiesTable:
         """Return the bodies first … last - 1.
@@ -77,17 +61,13 @@ class BodiesFile:
             The file is gone or has been damaged since.
         """
         with _input_errors(self.path), ExitStack() as opened:
-            return StoredBodies(self.path, self._columns(opened)).rows(first, last)
+            return StoredBodies(self.path, self.reopened(self.path, opened)).rows(first, last)
 
     def masses(self) -> NDArray[np.float64]:
         """Return the masses of all bodies; raises as `rows`."""
         with _input_errors(self.path), ExitStack() as opened:
-            return np.asarray(self._columns(opened)["mass"].read(slice(0, self.number)), "f8")
-
-    def _columns(self, opened: ExitStack) -> dict[str, Column]:
-        if self.frame is None:
-            return _columns_of_checkpoint(opened.enter_context(open_state(self.path)))
-        return _columns_of_frame(opened.enter_context(open_run(self.path)), self.frame)
+            mass = self.reopened(self.path, opened)["mass"]
+            return np.asarray(mass.read(slice(0, self.number)), "f8")
 
 
 def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
@@ -191,43 +171,13 @@ def _read_csv(path: Path, opened: ExitStack, seed: int) -> StoredBodies:
 
 
 def _read_npz(path: Path, opened: ExitStack) -> StoredBodies:
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return StoredBodies(path, columns_of(_arrays_of(path, archive)))
-    except DAMAGED_ARCHIVE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        if isinstance(error, OverflowError):
-            reason = "the shape of an array is larger than any memory"
-        if "allow_pickle" in reason:
-            reason = "it holds Python objects, which are not read for safety"
-        raise InputError(f"{path}: not a readable NumPy archive ({reason})") from error
+    columns, places = read_npz(path)
+    reopened = None if places is None else partial(_reopened_npz, places=places)
+    return StoredBodies(path, columns, reopened)
 
 
-def _arrays_of(path: Path, archive: Any) -> dict[str, Array]:
-    for name in ARRAYS[:3]:
-        if name not in archive.files:
-            raise InputError(
-                f"{path}: no array '{name}'; there are {short(', '.join(archive.files)) or 'none'}"
-            )
-    if {"time", "step"} <= set(archive.files):
-        raise InputError(
-            f"{path}: it holds many frames; export one: "
-            "hybrid-nbody export … --format npz --frame N"
-        )
-    for name in archive.files:
-        if name not in (*ARRAYS, *IGNORED):
-            raise InputError(
-                f"{path}: unknown array '{short(name)}'; known are position, velocity, mass, id"
-            )
-    members = [archive.zip.getinfo(name) for name in _members_of(archive)]
-    unpacked = sum(member.file_size for member in members)
-    check_unpacked(path, unpacked, sum(member.compress_size for member in members))
-    return {name: archive[name] for name in archive.files if name in ARRAYS}
-
-
-def _members_of(archive: Any) -> list[str]:
-    """Return the names in the archive of what holds the arrays of bodies."""
-    return [name for name in archive.zip.namelist() if name.removesuffix(".npy") in ARRAYS]
+def _reopened_npz(path: Path, opened: ExitStack, places: Mapping[str, Place]) -> Columns:
+    return columns_of_places(path, places)
 
 
 # --- HDF5 -----------------------------------------------------------------------------------------
@@ -237,11 +187,14 @@ def _read_checkpoint(path: Path, opened: ExitStack) -> StoredBodies:
     file = opened.enter_context(open_checkpoint(path))
     _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
     _check_packed(path, file)
-    columns = _columns_of_checkpoint(file)
-    return StoredBodies(path, columns, in_ranges=True)
+    return StoredBodies(path, _columns_of_checkpoint(file), _reopened_checkpoint)
 
 
-def _columns_of_checkpoint(file: h5py.File) -> dict[str, Column]:
+def _reopened_checkpoint(path: Path, opened: ExitStack) -> Columns:
+    return _columns_of_checkpoint(opened.enter_context(open_state(path)))
+
+
+def _columns_of_checkpoint(file: h5py.File) -> Columns:
     """Return the arrays of bodies in a checkpoint."""
     found = {name: file[f"bodies/{name}"] for name in ARRAYS if f"bodies/{name}" in file}
     for name, item in found.items():
@@ -259,11 +212,14 @@ def _read_last_frame(path: Path, opened: ExitStack) -> StoredBodies:
     with open_hdf5(path) as file:
         _check_packed(path, file, run.number_of_frames)
     last = run.number_of_frames - 1
-    columns = _columns_of_frame(run, last)
-    return StoredBodies(path, columns, in_ranges=True, frame=last)
+    return StoredBodies(path, _columns_of_frame(run, last), partial(_reopened_frame, frame=last))
 
 
-def _columns_of_frame(run: Run, frame: int) -> dict[str, Column]:
+def _reopened_frame(path: Path, opened: ExitStack, frame: int) -> Columns:
+    return _columns_of_frame(opened.enter_context(open_run(path)), frame)
+
+
+def _columns_of_frame(run: Run, frame: int) -> Columns:
     """Return the arrays of bodies in a frame of a run."""
     return {
         "position": _column_of_frame(run, "bodies/position", frame),

@@ -1,6 +1,7 @@
 """Bodies as a file holds them, read and checked some rows at a time."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,14 @@ class Column:
         return self.shape[0] if self.shape else 0
 
 
-def columns_of(arrays: Mapping[str, Any]) -> dict[str, Column]:
+Columns = dict[str, Column]
+"""``position``, ``velocity``, ``mass`` and perhaps ``id``."""
+
+Reopened = Callable[[Path, ExitStack], Columns]
+"""Opens a file once more that has been checked before."""
+
+
+def columns_of(arrays: Mapping[str, Any]) -> Columns:
     """Return arrays of NumPy, or data sets of HDF5, as columns."""
     return {
         name: Column(tuple(array.shape or ()), array.dtype, array.__getitem__)
@@ -80,12 +88,10 @@ class StoredBodies:
     ----------
     path : Path
         Named in messages.
-    columns : mapping of str to Column
-        ``position``, ``velocity``, ``mass`` and perhaps ``id``.
-    in_ranges : bool, optional
-        Whether rows are read when they are asked for; otherwise the file was read as a whole.
-    frame : int, optional
-        The frame of a trajectory.
+    columns : dict of str to Column
+    reopened : callable, optional
+        ``reopened(path, opened)`` returns the columns on any rank, and leaves what it opens to
+        `opened`. None where the file has been read as a whole.
 
     Raises
     ------
@@ -96,14 +102,12 @@ class StoredBodies:
     def __init__(
         self,
         path: Path,
-        columns: Mapping[str, Column],
-        in_ranges: bool = False,
-        frame: int | None = None,
+        columns: Columns,
+        reopened: Reopened | None = None,
     ) -> None:
         self.path = path
         self.columns = columns
-        self.in_ranges = in_ranges
-        self.frame = frame
+        self.reopened = reopened
         self.number = len(columns["position"])
         self._check_columns()
 

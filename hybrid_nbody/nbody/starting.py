@@ -258,9 +258,9 @@ def _check_memory(number: int) -> None:
 def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies | ExaminedFile:
     """Return the bodies of a file that must be read as a whole, or the file and some of them."""
     with open_bodies(choice.path, seed) as stored:
-        if stored.in_ranges:
-            some = _examined(stored, choice)
-            return ExaminedFile(BodiesFile(stored.path, stored.number, stored.frame), some)
+        if stored.reopened is not None:
+            file = BodiesFile(stored.path, stored.number, stored.reopened)
+            return ExaminedFile(file, _examined(stored, choice))
         table = stored.rows(0, stored.number)
         stored.check_identities()
     if choice.dimensions == 2:

@@ -1,5 +1,6 @@
 """Some rows of a file of bodies: those of the whole file, checked with their own numbers."""
 
+import pickle
 import tracemalloc
 from pathlib import Path
 
@@ -22,7 +23,16 @@ def same(first, second):
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in NAMES)
 
 
-@pytest.fixture(params=["checkpoint", "trajectory", "csv", "npz"])
+FORMATS = ["checkpoint", "trajectory", "csv", "npz", "compressed npz", "npz by columns"]
+
+
+def reopened(path):
+    """Return what a rank reads a file by after the root has opened it."""
+    with open_bodies(path) as stored:
+        return BodiesFile(stored.path, stored.number, stored.reopened)
+
+
+@pytest.fixture(params=FORMATS)
 def path(request, write_checkpoint, write_run, in_folder):
     """A file of bodies in each format."""
     checkpoint = write_checkpoint(bodies=NUMBER)
@@ -31,9 +41,10 @@ def path(request, write_checkpoint, write_run, in_folder):
     if request.param == "trajectory":
         return write_run(frames=3, bodies=NUMBER) / "trajectory.h5"
     bodies = read_bodies(checkpoint)
-    if request.param == "npz":
-        arrays = {name: getattr(bodies, name) for name in NAMES}
-        np.savez(in_folder / "bodies.npz", **arrays)
+    if "npz" in request.param:
+        order = np.asfortranarray if "columns" in request.param else np.asarray
+        save = np.savez_compressed if "compressed" in request.param else np.savez
+        save(in_folder / "bodies.npz", **{name: order(getattr(bodies, name)) for name in NAMES})
         return in_folder / "bodies.npz"
     table = np.column_stack([bodies.position, bodies.velocity, bodies.mass, bodies.id])
     lines = [",".join([*map(repr, row[:-1]), str(int(row[-1]))]) for row in table.tolist()]
@@ -47,9 +58,9 @@ def test_any_split_gives_the_rows_of_the_whole(path, cuts):
     whole = read_bodies(path)
     edges = [0, *sorted(cuts), NUMBER]
     with open_bodies(path) as stored:
-        file = BodiesFile(stored.path, stored.number, stored.frame)
         parts = [stored.rows(a, b) for a, b in zip(edges, edges[1:], strict=False)]
-        if stored.in_ranges:
+        if stored.reopened is not None:
+            file = pickle.loads(pickle.dumps(BodiesFile(path, NUMBER, stored.reopened)))
             again = [file.rows(a, b) for a, b in zip(edges, edges[1:], strict=False)]
             assert all(same(*both) for both in zip(parts, again, strict=True))
             np.testing.assert_array_equal(file.masses(), whole.mass)
@@ -58,10 +69,21 @@ def test_any_split_gives_the_rows_of_the_whole(path, cuts):
         np.testing.assert_array_equal(joined, getattr(whole, name))
 
 
-@pytest.mark.parametrize("path", ["checkpoint", "trajectory"], indirect=True)
-def test_files_that_we_write_are_read_in_ranges(path):
+@pytest.mark.parametrize(
+    ("path", "in_ranges"),
+    [
+        ("checkpoint", True),
+        ("trajectory", True),
+        ("npz", True),
+        ("compressed npz", False),
+        ("npz by columns", False),
+        ("csv", False),
+    ],
+    indirect=["path"],
+)
+def test_formats_that_can_be_read_in_ranges(path, in_ranges):
     with open_bodies(path) as stored:
-        assert stored.in_ranges
+        assert (stored.reopened is not None) == in_ranges
 
 
 @pytest.mark.parametrize(("name", "value"), [("position", np.nan), ("mass", -2.0)])
@@ -90,9 +112,14 @@ def test_identities_of_two_pieces_are_compared(write_checkpoint, seal):
         stored.check_identities()
 
 
-def test_the_memory_of_a_rank_is_that_of_its_rows(write_checkpoint):
+@pytest.mark.parametrize("archived", [False, True])
+def test_the_memory_of_a_rank_is_that_of_its_rows(write_checkpoint, in_folder, archived):
     """A body takes 64 bytes; HDF5 needs some for a file, whatever it holds."""
-    file = BodiesFile(write_checkpoint(bodies=100000), 100000)
+    path = write_checkpoint(bodies=100000)
+    if archived:
+        np.savez(in_folder / "b.npz", **{name: getattr(read_bodies(path), name) for name in NAMES})
+        path = in_folder / "b.npz"
+    file = reopened(path)
     file.rows(0, 1)
     for rows in (12500, 25000, 50000):
         tracemalloc.start()
@@ -104,7 +131,7 @@ def test_the_memory_of_a_rank_is_that_of_its_rows(write_checkpoint):
 
 def test_a_file_that_has_gone_is_refused(write_checkpoint):
     path = write_checkpoint(bodies=10)
-    file = BodiesFile(path, 10)
+    file = reopened(path)
     path.unlink()
     with pytest.raises(InputError, match="no such file"):
         file.rows(0, 5)
