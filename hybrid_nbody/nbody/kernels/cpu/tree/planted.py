@@ -32,8 +32,9 @@ from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 from hybrid_nbody.nbody.kernels.parts import Parts
 
 ANGLE = 0.8
-"""Largest ratio of two cells' radii to their distance. Expansions diverge at 1, and near it the error
-of a single body at the rim of a large cell, which its multipoles do not show, is out of bounds."""
+"""Largest ratio of two cells' radii to their distance. Expansions diverge at 1, and near it the
+error of a single body at the rim of a large cell, which its multipoles do not show, is out of
+bounds."""
 
 FIRST_ANGLE = 0.6
 """The same as long as no accelerations are known to which errors could be compared."""
