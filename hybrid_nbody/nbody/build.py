@@ -1,8 +1,12 @@
 """Builds the N-body model of a configuration."""
 
 import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
@@ -47,6 +51,13 @@ MOST_MEASURED = 1 << 16
 
 LEAST_SECONDS = 0.1
 """Seconds spent in forces below which the speeds of ranks are not reliable."""
+
+
+class Masses(NamedTuple):
+    """The masses of this rank's bodies, and what returns those of all."""
+
+    own: NDArray[np.float64]
+    all: Callable[[], NDArray[np.float64]]
 
 
 class NBodyBuilder:
@@ -113,7 +124,8 @@ class NBodyBuilder:
         pair_force = self._pair_force(units)
         placement, exchange = self._arrange(len(bodies), pair_force)
         own = bodies.rows(exchange.own.start, exchange.own.stop)
-        setup = self._force_setup(placement, exchange, bodies.masses(), pair_force)
+        masses = Masses(own.mass, cache(bodies.masses))
+        setup = self._force_setup(placement, exchange, masses, pair_force)
         model = self._model(setup, own.id)
         model.begin(own)
         return RunSetup(model, placement, exchange)
@@ -165,8 +177,11 @@ class NBodyBuilder:
         pair_force: PairForce,
     ) -> RunSetup[NBodyModel]:
         own = exchange.own
-        mass = saved.rows("bodies/mass", slice(0, saved.number))
-        setup = self._force_setup(placement, exchange, mass, pair_force)
+        everyone = slice(0, saved.number)
+        masses = Masses(
+            saved.rows("bodies/mass", own), cache(lambda: saved.rows("bodies/mass", everyone))
+        )
+        setup = self._force_setup(placement, exchange, masses, pair_force)
         model = self._model(setup, saved.rows("bodies/id", own))
         model.restore(lambda name: saved.rows(name, own), saved.scalars)
         return RunSetup(model, placement, exchange)
@@ -293,14 +308,14 @@ class NBodyBuilder:
             timings=setup.timings,
         )
         integrator = INTEGRATORS[time_axis.integrator].make(steps)
-        shown = self._shown(setup.backend, len(setup.mass))
+        shown = self._shown(setup.backend, setup.number)
         return NBodyModel(setup, ids, force, integrator, time_axis.dt, shown)
 
     def _force_setup(
         self,
         placement: Placement,
         exchange: BodyExchange,
-        mass: np.ndarray,
+        masses: Masses,
         pair_force: PairForce,
     ) -> ForceSetup:
         """Return what the force is made from.
@@ -311,7 +326,8 @@ class NBodyBuilder:
             backend=placement.backend,
             communicator=self.communicator,
             exchange=exchange,
-            mass=mass,
+            own_mass=masses.own,
+            all_masses=masses.all,
             pair_force=pair_force,
             backends=tuple(placement.backends),
             ring_order=self.config.compute.exchange == RING,

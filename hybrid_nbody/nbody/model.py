@@ -62,8 +62,8 @@ class NBodyModel:
         self.exchange = setup.exchange
         self.pair_force = setup.pair_force
         self.timings = setup.timings
-        self.number = len(setup.mass)
-        self.own_mass = setup.mass[setup.exchange.own].copy()
+        self.number = setup.number
+        self.own_mass = setup.own_mass
         self.ids = ids
         self.force = force
         self.bodies = force.bodies

@@ -55,7 +55,7 @@ def common_mass(masses: NDArray[np.float64]) -> float | None:
     masses : (N,) array of float64
         Of all bodies.
     """
-    mass = float(masses[0])
+    mass = float(masses.max(initial=0.0))
     return mass if mass > 0 and (masses == mass).all() else None
 
 

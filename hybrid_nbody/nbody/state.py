@@ -115,7 +115,7 @@ def _zeros(
         own_order=backend.zeros(owned, "i4"),
         orders=np.zeros(1, "i8"),
         common_mass=common_mass(all_masses),
-        heaviest=float(all_masses.max()),
+        heaviest=float(all_masses.max(initial=0.0)),
     )
 
 

@@ -9,7 +9,7 @@ from support.paper import PaperGpu
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.nbody.build import NBodyBuilder
+from hybrid_nbody.nbody.build import Masses, NBodyBuilder
 from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.forces.ring import RingForce
@@ -103,7 +103,9 @@ def test_many_bodies_on_gpus_take_the_symmetric_force_unless_a_ring_is_asked_for
     alone, asked, backends, expected
 ):
     """A ring's speed on one rank is what its speed on several is compared with."""
-    maker, masses = builder(alone, asked), np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
+    maker = builder(alone, asked)
+    equal = np.full(LEAST_BODIES, 1.0 / LEAST_BODIES)
+    masses = Masses(equal, lambda: equal)
     assert maker.config.gravity.precision == "single"
     exchange = AllgatherExchange(None, Partition.equal(LEAST_BODIES, 1), 0)
     placement = SimpleNamespace(backends=backends, backend=PaperGpu(lambda *arguments: 1e-3))

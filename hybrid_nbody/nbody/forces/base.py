@@ -45,8 +45,11 @@ class ForceSetup:
         All ranks.
     exchange : AllgatherExchange or RingExchange
         How ranks see each other's bodies; ``exchange.own`` are this rank's rows.
-    mass : (N,) array of float64
-        The masses of all bodies.
+    own_mass : (n,) array of float64
+        The masses of this rank's bodies.
+    all_masses : callable
+        Returns the masses of all bodies, (N,), to a force that holds all of them; every rank calls
+        together.
     pair_force : PairForce
         Precision, softening and gravitational constant.
     backends : tuple of str
@@ -62,12 +65,18 @@ class ForceSetup:
     backend: Backend
     communicator: Communicator
     exchange: BodyExchange
-    mass: NDArray[np.float64]
+    own_mass: NDArray[np.float64]
+    all_masses: Callable[[], NDArray[np.float64]]
     pair_force: PairForce
     backends: tuple[str, ...]
     ring_order: bool
     timings: Timings
     accuracy: float = 1e-4
+
+    @property
+    def number(self) -> int:
+        """Return the number of all ranks' bodies."""
+        return self.exchange.partition.total
 
 
 class Force(Protocol):

@@ -68,9 +68,9 @@ class DirectForce(JerkForce):
         precision = PRECISIONS[setup.pair_force.precision]
         self.rounding = float(np.finfo(precision.working).eps)
         self.sorted = precision.local
-        self.number = len(setup.mass)
+        self.number = setup.number
         self.mixed_devices = len(set(setup.backends)) > 1
-        self.state = self._make_state(setup.mass)
+        self.state = self._make_state(setup.all_masses())
         self.kernels = self._make_kernels()
         self.bodies = DeviceBodies(self.state, self.kernels)
         self.recorded: dict[StepPlan, Callable[[], None]] = {}

@@ -58,7 +58,7 @@ def make_direct(setup: ForceSetup) -> Force:
     """Return the direct sum in the form that is fastest for the exchange, devices and bodies."""
     if isinstance(setup.exchange, RingExchange):
         return RingForce(setup)
-    once = is_applicable(setup.backends, setup.pair_force, setup.mass)
+    once = is_applicable(setup.backends, setup.pair_force, setup.all_masses())
     if once and not setup.ring_order:
         return SymmetricForce(setup)
     return DirectForce(setup)

@@ -12,8 +12,9 @@ from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
 from hybrid_nbody.nbody.kernels import make_kernels, make_tree_sums
 from hybrid_nbody.nbody.kernels.expansions import expansion_for
-from hybrid_nbody.nbody.state import make_own_state
+from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
+from hybrid_nbody.parallel.sums import reproducible_sum
 from hybrid_nbody.simulation.model import Field, Role, Work
 
 ACCELERATION = "gravity/acceleration"
@@ -40,14 +41,15 @@ class TreeForce(Force):
     def __init__(self, setup: ForceSetup) -> None:
         self.backend = setup.backend
         self.own = setup.exchange.own
-        self.number = setup.exchange.partition.total
+        self.number = setup.number
         self.pair_force = setup.pair_force
-        self.state = make_own_state(setup.backend, setup.exchange.own, setup.mass)
+        self.state = make_state(setup.backend, slice(0, len(setup.own_mass)), setup.own_mass)
         kernels = make_kernels(setup.backend, self.state, setup.pair_force)
         self.bodies = DeviceBodies(self.state, kernels)
         self.expansion = expansion_for(setup.accuracy, setup.pair_force.precision)
         law = setup.pair_force
-        mass = float(setup.mass.sum() / law.units.mass)
+        terms = setup.own_mass / law.units.mass
+        mass = float(reproducible_sum(terms, self.number, setup.communicator))
         self.tree = DistributedTree(
             make_tree_sums(setup.backend, self.expansion, law.eps2, mass),
             self.expansion.capacity,
