@@ -71,6 +71,8 @@ def make_gravity(backend, bodies, precision="double", softening=0.0, G=1.0, own=
         timings=Timings(),
     )
     force = make_direct(setup)
+    if own is not None:
+        force.sorter = None  # sorts on a rank that owns every body, which this one does not
     force.state.position[:] = backend.upload(bodies.position)
     force.start()
     return force
