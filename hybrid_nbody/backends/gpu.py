@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,22 @@ class GpuBackend(Backend):
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
         return _Snapshot(self, copy)
+
+    def all_finite(self, array: Array) -> bool:
+        """Return whether every number of an array of float64 is finite, found on the GPU."""
+        if not isinstance(array, self.cupy.ndarray):
+            return bool(np.isfinite(array).all())
+        with self.host_wait:
+            return bool(self._all_finite(array))
+
+    @cached_property
+    def _all_finite(self) -> Callable[[Array], Array]:
+        """Return the kernel of `all_finite`."""
+        combined = ("isfinite(x)", "a && b", "all = a", "true")
+        kernel: Callable[[Array], Array] = self.cupy.ReductionKernel(
+            "float64 x", "bool all", *combined, "all_finite"
+        )
+        return kernel
 
     @contextmanager
     def on_host(self, array: Array, own: slice) -> Iterator[Array]:

@@ -99,6 +99,10 @@ class HybridBackend(Backend):
         """See `Backend`."""
         return self.main.start_download(*parts)
 
+    def all_finite(self, array: Array) -> bool:
+        """See `Backend`."""
+        return self.main.all_finite(array)
+
     def free_memory(self) -> int:
         """See `Backend`."""
         return self.main.free_memory()

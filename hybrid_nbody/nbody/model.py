@@ -160,6 +160,7 @@ class NBodyModel:
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
             start=lambda: self.backend.start_download(array),
+            finite=lambda: self.backend.all_finite(array),
         )
 
     def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:

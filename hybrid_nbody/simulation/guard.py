@@ -105,6 +105,8 @@ def _first_bad_row(field: Field) -> int:
 
     It is the number of all rows if there is none.
     """
+    if field.finite is not None and field.finite():
+        return field.shape[0]
     rows = (field.check or field.host)(0, field.rows)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     return int(field.global_rows(bad).min()) if len(bad) else field.shape[0]

@@ -57,6 +57,9 @@ class Field:
     check : callable, optional
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
+    finite : callable, optional
+        ``finite()`` returns whether all of this rank's rows are, as the device finds it. The guard
+        looks for a row only if they are not.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Field:
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
     start: Callable[[], Download] | None = None
+    finite: Callable[[], bool] | None = None
 
     @property
     def rows(self) -> int:

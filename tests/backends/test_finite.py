@@ -1,0 +1,17 @@
+"""Which numbers a device takes for finite."""
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 1000, 100_001])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_is_found_wherever_it_is(backend_name, size, bad):
+    backend = make_backend(backend_name)
+    array = np.random.default_rng(3).standard_normal((size, 3)) * 1e300
+    assert backend.all_finite(backend.upload(array)) is True
+    for place in {0, size // 2, size - 1} if size else ():
+        spoilt = array.copy()
+        spoilt[place, 1] = bad
+        assert backend.all_finite(backend.upload(spoilt)) is False
