@@ -21,7 +21,7 @@ from hybrid_nbody.cli.main import main
 from hybrid_nbody.parallel import communicator
 
 ranks = communicator.start_mpi()
-communicator.start_mpi = lambda: ranks
+communicator.start_mpi = lambda *_: ranks
 seen = ranks.gather(
     [ranks.rank, platform.node(), ranks.node_number, ranks.local_rank, ranks.local_size]
 )

@@ -212,6 +212,8 @@ class Command:
     on_ranks : callable, optional
         ``on_ranks(arguments, communicator)`` does so on all ranks together. For a command that has
         both, ``mpi`` among its arguments says which one to call.
+    runs : bool, optional
+        Whether it needs what a run needs, which is imported while MPI starts.
     """
 
     def __init__(
@@ -220,16 +222,28 @@ class Command:
         summary: str,
         alone: Callable[[Namespace], int] | None = None,
         on_ranks: "Callable[[Namespace, Communicator], int] | None" = None,
+        runs: bool = False,
     ) -> None:
         self.name = name
         self.summary = summary
         self.alone = alone
         self.on_ranks = on_ranks
+        self.runs = runs
 
 
 COMMANDS = (
-    Command("run", "run a configuration (the word run may be left out)", on_ranks=command_run),
-    Command("resume", "continue a run from its newest valid checkpoint", on_ranks=command_resume),
+    Command(
+        "run",
+        "run a configuration (the word run may be left out)",
+        on_ranks=command_run,
+        runs=True,
+    ),
+    Command(
+        "resume",
+        "continue a run from its newest valid checkpoint",
+        on_ranks=command_resume,
+        runs=True,
+    ),
     Command(
         "check", "check a configuration and report what a run would do", on_ranks=command_check
     ),

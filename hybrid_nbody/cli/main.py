@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         parsed = parser(word=words[0] if words else "").parse_args(words)
         command: Command = parsed.carried_out_by
         if parsed.mpi and command.on_ranks is not None:
-            return _with_mpi(command.on_ranks, parsed, early)
+            return _with_mpi(command, parsed, early)
         assert command.alone is not None
         if early:
             early.end()
@@ -149,20 +149,18 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
         return _complain(FileError(str(error)))
 
 
-def _with_mpi(
-    function: Callable[[Namespace, "Communicator"], int],
-    parsed: Namespace,
-    early: "EarlySignals | None",
-) -> int:
+def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None") -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.parallel import communicator
+    from hybrid_nbody.run.ahead import importing_ahead
 
+    assert command.on_ranks is not None
     ranks: Communicator | None = None
     try:
-        ranks = communicator.start_mpi()
+        ranks = communicator.start_mpi(importing_ahead() if command.runs else None)
         if early and (name := early.agreed(ranks)):
             return _stopped(name, ranks)
-        return _call(function, parsed, ranks)
+        return _call(command.on_ranks, parsed, ranks)
     except HybridNBodyError as error:
         if ranks is None or error.shared or ranks.size == 1:
             return _end_of_all(error, ranks)

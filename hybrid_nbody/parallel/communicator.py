@@ -8,6 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -213,8 +214,13 @@ class Communicator:
         return cast(T, result)
 
 
-def start_mpi() -> Communicator:
+def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communicator:
     """Initialise MPI and return the communicator of all ranks.
+
+    Parameters
+    ----------
+    meanwhile : context manager, optional
+        Entered while MPI is initialised, which takes up to half a second and needs no Python.
 
     Raises
     ------
@@ -237,11 +243,25 @@ def start_mpi() -> Communicator:
         refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
     # Our own message on a foreign launcher says more than the warnings of mpi4py.
     silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
-    with silence, starting_alone():
+    with silence, starting_alone(), meanwhile or nullcontext():
         if not MPI.Is_initialized():
-            MPI.Init()
+            _initialize()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return Communicator(MPI.COMM_WORLD)
+
+
+def _initialize() -> None:
+    """Initialise MPI as ``MPI.Init`` does, which would let no other thread run.
+
+    The library is found through mpi4py's module, which is linked with it.
+    """
+    from mpi4py import MPI
+
+    code = ctypes.CDLL(MPI.__file__).MPI_Init(None, None)
+    if code != MPI.SUCCESS:
+        raise MPI.Exception(code)
+    for ranks in (MPI.COMM_SELF, MPI.COMM_WORLD):
+        ranks.Set_errhandler(MPI.ERRORS_RETURN)
 
 
 def end_mpi() -> bool:

@@ -14,10 +14,10 @@ from hybrid_nbody.parallel import communicator
 
 start = communicator.start_mpi
 
-def interrupted():
+def interrupted(*meanwhile):
     if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == sys.argv[1]:
         os.kill(os.getpid(), getattr(signal, sys.argv[2]))
-    return start()
+    return start(*meanwhile)
 
 communicator.start_mpi = interrupted
 sys.exit(main(sys.argv[3:]))
