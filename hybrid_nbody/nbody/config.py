@@ -198,7 +198,8 @@ class Gravity(Section):
     solver: Solver = Field(
         "direct",
         description="Algorithm of the forces. direct: sums over all pairs; fmm: a fast multipole "
-        "method, whose time grows with the number of bodies rather than with its square, on CPUs.",
+        "method, whose time grows with the number of bodies rather than with its square, on CPUs "
+        "or one GPU.",
     )
     precision: Precision = Field(
         "mixed",

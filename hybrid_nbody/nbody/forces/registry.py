@@ -41,6 +41,8 @@ class ForceKind:
         Whether it takes bodies that go around a ring of ranks.
     all_pairs : bool
         Whether it sums over all pairs, so that its work is the square of the bodies.
+    lone : tuple of str
+        Those of them on which it takes one rank that owns every body.
     compile : callable
         ``compile(backend, pair_force, accuracy)`` compiles kernels of this force alone before time
         counts.
@@ -51,6 +53,7 @@ class ForceKind:
     backends: tuple[str, ...] = ("cpu", "gpu", "hybrid")
     rings: bool = True
     all_pairs: bool = True
+    lone: tuple[str, ...] = ()
     compile: Callable[[Backend, PairForce, float], None] = compile_nothing
 
 
@@ -108,10 +111,23 @@ def check_backends(name: str, backends: Sequence[str]) -> None:
             f"gravity.solver: {name} does not run on backend {others[0]}; take "
             f"compute.backend: {' or '.join(allowed)}, or solver: direct"
         ).on_all_ranks()
+    alone = sorted(set(backends) & set(FORCES[name].lone))
+    if alone and len(backends) > 1:
+        raise InputError(
+            f"gravity.solver: {name} takes one rank on backend {alone[0]}, not {len(backends)}; "
+            "start one rank, or take compute.backend: cpu, or solver: direct"
+        ).on_all_ranks()
 
 
 register("direct", ForceKind(make_direct, jerks=True))
 register(
     "fmm",
-    ForceKind(TreeForce, backends=("cpu",), rings=False, all_pairs=False, compile=compile_tree),
+    ForceKind(
+        TreeForce,
+        backends=("cpu", "gpu"),
+        rings=False,
+        all_pairs=False,
+        lone=("gpu",),
+        compile=compile_tree,
+    ),
 )

@@ -18,11 +18,14 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
+    from hybrid_nbody.nbody.kernels.gpu.tree.kernels import WholeTree as GpuWholeTree
     from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
+    from hybrid_nbody.nbody.kernels.whole_tree import WholeTree
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
     TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
+    WHOLE_TREES: tuple[type[WholeTree], ...] = (GpuWholeTree,)
     SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
     COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
@@ -56,6 +59,14 @@ def make_symmetric_kernels(
     return kernels
 
 
+def expansion_of(backend: "Backend", accuracy: float, precision: str) -> "Expansion":
+    """Return the expansions that a backend takes for an accuracy; see `expansion_for`."""
+    from hybrid_nbody.nbody.kernels.expansions import expansion_for
+
+    choices = backend.kernels(__name__, "tree.choices").CHOICES
+    return expansion_for(accuracy, precision, choices)
+
+
 def make_tree_sums(
     backend: "Backend", expansion: "Expansion", eps2: float, mass: float
 ) -> "TreeSums":
@@ -74,6 +85,18 @@ def make_tree_sums(
     module = backend.kernels(__name__, "tree.kernels")
     sums: TreeSums = module.TreeSums(expansion, eps2, mass)
     return sums
+
+
+def make_whole_tree(
+    backend: "Backend", expansion: "Expansion", eps2: float, mass: float
+) -> "WholeTree":
+    """Return the sums by a tree of a backend on a rank that owns every body.
+
+    Parameters are those of `make_tree_sums`.
+    """
+    module = backend.kernels(__name__, "tree.kernels")
+    tree: WholeTree = module.WholeTree(backend, expansion, eps2, mass)
+    return tree
 
 
 def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":

@@ -1,11 +1,13 @@
 """What expansions an accuracy takes: their order, the error of one of them, and the leaves.
 
-The figures were found on spheres, clumps, discs, pairs of galaxies and unequal masses of 65536
-bodies. There the rms of all errors was 0.4 to 1.5 times the error allowed for one expansion, and
-99.9 % of them at most 12 times. `tests/nbody/kernels/test_tree.py` checks some of them.
+The figures in ``choices`` of each device were found on spheres, clumps, discs, pairs of galaxies
+and unequal masses. There the rms of all errors was 0.4 to 1.5 times the error allowed for one
+expansion, and 99.9 % of them at most 12 times. `tests/nbody/kernels/test_tree.py` checks some.
 """
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LARGEST = 1e-2
 SMALLEST = 1e-7
@@ -33,20 +35,42 @@ class Expansion:
     double: bool
 
 
-CHOICES = (
-    # from this accuracy on: order, bodies of a leaf, errors of an expansion for one of the sum
-    (3e-3, 3, 48, 1.0),
-    (3e-4, 4, 64, 1.0),
-    (3e-5, 5, 64, 0.8),
-    (3e-6, 6, 64, 0.5),
-    (0.0, 8, 96, 0.8),
-)
+class Choice(NamedTuple):
+    """The expansions from an accuracy on.
 
-LEAST_OF_FLOAT32 = 2e-6
-"""Accuracy below which the rounding of float32 would count."""
+    Attributes
+    ----------
+    least : float
+        The smallest accuracy for which they are taken.
+    order : int
+    capacity : int
+        Most bodies of a leaf.
+    share : float
+        The error allowed for one expansion, for an accuracy of 1.
+    """
+
+    least: float
+    order: int
+    capacity: int
+    share: float
 
 
-def expansion_for(accuracy: float, precision: str) -> Expansion:
+class Choices(NamedTuple):
+    """The expansions that are fastest on a device.
+
+    Attributes
+    ----------
+    rows : tuple of Choice
+        From the largest accuracy to the smallest.
+    least_of_float32 : float
+        Accuracy below which the rounding of float32 would count.
+    """
+
+    rows: tuple[Choice, ...]
+    least_of_float32: float
+
+
+def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansion:
     """Return the expansions for an accuracy.
 
     Parameters
@@ -55,9 +79,63 @@ def expansion_for(accuracy: float, precision: str) -> Expansion:
         The rms error of accelerations over their rms.
     precision : {"single", "mixed", "double"}
         Of the pair force.
+    choices : Choices
+        Those of the device.
     """
-    order, capacity, share = next(
-        (order, capacity, share) for least, order, capacity, share in CHOICES if accuracy >= least
-    )
-    double = precision != "single" or accuracy < LEAST_OF_FLOAT32
-    return Expansion(order, capacity, share * accuracy, double)
+    chosen = next(row for row in choices.rows if accuracy >= row.least)
+    double = precision != "single" or accuracy < choices.least_of_float32
+    return Expansion(chosen.order, chosen.capacity, chosen.share * accuracy, double)
+
+
+ANGLE = 0.8
+"""Largest ratio of two cells' radii to their distance. Expansions diverge at 1, and near it the
+error of a single body at the rim of a large cell, which its multipoles do not show, is out of
+bounds."""
+
+FIRST_ANGLE = 0.6
+"""The same as long as no accelerations are known to which errors could be compared."""
+
+
+MANY = 8192
+"""Bodies that are faster met one by one than through the expansions of their cells."""
+
+WIDE = 3.0
+"""A cell is divided if its edge is this number of times the radius which expansions bear there."""
+
+
+class Limits(NamedTuple):
+    """When an expansion is accurate enough.
+
+    Attributes
+    ----------
+    error : float
+        Largest estimated error, relative to the acceleration.
+    angle : float
+        Largest ratio of two cells' radii to their distance.
+    """
+
+    error: float
+    angle: float
+
+
+def limits_of(expansion: Expansion, known: bool) -> Limits:
+    """Return when expansions are accurate enough; whether accelerations are known or not."""
+    return Limits(expansion.error, ANGLE) if known else Limits(math.inf, FIRST_ANGLE)
+
+
+def width_of_cells(expansion: Expansion, error: float, mass: float) -> float:
+    """Return the largest width of a cell of bodies with an acceleration of 1.
+
+    About a body with acceleration a most mass M is at least ``sqrt(M / a)`` away, and seen from a
+    cell of radius r no expansion of order p, however small its source, has an error below
+    ``8 (r / distance)^p``. Bodies in wider cells would have to meet all others one by one.
+
+    Parameters
+    ----------
+    expansion : Expansion
+    error : float
+        Of `Limits`.
+    mass : float
+        Of all bodies.
+    """
+    return WIDE * (error / 8) ** (1 / expansion.order) * math.sqrt(mass)

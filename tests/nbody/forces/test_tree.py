@@ -11,7 +11,7 @@ from support.runs import assert_same_run, contents, run
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
-from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
@@ -151,6 +151,12 @@ def test_a_device_on_which_it_does_not_run_is_refused(alone, monkeypatch):
     builder = NBodyBuilder(configs.loads(CONFIG, "job.yaml"), alone)
     with pytest.raises(InputError, match=r"fmm does not run on backend cpu; take compute\.backend"):
         builder.fresh(builder.initial())
+
+
+def test_gpus_take_one_rank():
+    check_backends("fmm", ["gpu"])
+    with pytest.raises(InputError, match="takes one rank on backend gpu, not 2; start one rank"):
+        check_backends("fmm", ["cpu", "gpu"])
 
 
 def test_positions_that_are_no_numbers_stay_so(alone):

@@ -11,6 +11,7 @@ from support.tree import TreeOfOneRank
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, grown
+from hybrid_nbody.nbody.kernels.cpu.tree.choices import CHOICES
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import curve_through, sort
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.expansions import Expansion, expansion_for
@@ -24,8 +25,8 @@ def backend():
 
 
 EXPANSIONS = {
-    "single": expansion_for(3e-3, "single"),
-    "double": expansion_for(3e-4, "double"),
+    "single": expansion_for(3e-3, "single", CHOICES),
+    "double": expansion_for(3e-4, "double", CHOICES),
 }
 """Two that are compiled; the orders of other accuracies would take as long again."""
 

@@ -4,10 +4,9 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.forces.tree.parts import PartFinder
-from hybrid_nbody.nbody.kernels import make_tree_sums
+from hybrid_nbody.nbody.kernels import expansion_of, make_tree_sums, make_whole_tree
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.cube import cube_around
-from hybrid_nbody.nbody.kernels.expansions import expansion_for
 from hybrid_nbody.parallel.partition import Partition
 
 BODIES = 200
@@ -24,7 +23,10 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     accuracy : float
         The rms error of accelerations over their rms.
     """
-    expansion = expansion_for(accuracy, pair_force.precision)
+    expansion = expansion_of(backend, accuracy, pair_force.precision)
+    if not backend.shares_host_memory:  # its kernels are compiled as they are made
+        make_whole_tree(backend, expansion, pair_force.eps2, 1.0)
+        return
     tree = make_tree_sums(backend, expansion, pair_force.eps2, 1.0)
     sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
     sample[:, 3] = 1 / BODIES  # masses

@@ -10,12 +10,20 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
-from hybrid_nbody.nbody.kernels import make_kernels, make_tree_sums
-from hybrid_nbody.nbody.kernels.expansions import expansion_for
+from hybrid_nbody.nbody.forces.tree.lone import LoneTree
+from hybrid_nbody.nbody.kernels import (
+    expansion_of,
+    make_kernels,
+    make_tree_sums,
+    make_whole_tree,
+)
+from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 from hybrid_nbody.parallel.sums import reproducible_sum
 from hybrid_nbody.simulation.model import Field, Role, Work
+
+Tree = DistributedTree | LoneTree
 
 ACCELERATION = "gravity/acceleration"
 """The field of a checkpoint with the accelerations that the next errors are compared with."""
@@ -46,17 +54,8 @@ class TreeForce(Force):
         self.state = make_state(setup.backend, slice(0, len(setup.own_mass)), setup.own_mass)
         kernels = make_kernels(setup.backend, self.state, setup.pair_force)
         self.bodies = DeviceBodies(self.state, kernels)
-        self.expansion = expansion_for(setup.accuracy, setup.pair_force.precision)
-        law = setup.pair_force
-        terms = setup.own_mass / law.units.mass
-        mass = float(reproducible_sum(terms, self.number, setup.communicator))
-        self.tree = DistributedTree(
-            make_tree_sums(setup.backend, self.expansion, law.eps2, mass),
-            self.expansion.capacity,
-            setup.backend,
-            setup.communicator,
-            setup.exchange,
-        )
+        self.expansion = expansion_of(setup.backend, setup.accuracy, setup.pair_force.precision)
+        self.tree = _make_tree(setup, self.expansion)
 
     @property
     def remark(self) -> str:
@@ -135,3 +134,16 @@ class TreeForce(Force):
     def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Take the last accelerations back: they are those of the saved positions."""
         self.state.acceleration[:] = self.backend.upload(rows(ACCELERATION))
+
+
+def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
+    """Return the tree of all ranks; on a device with memory of its own there is one rank."""
+    backend = setup.backend
+    law = setup.pair_force
+    terms = setup.own_mass / law.units.mass
+    mass = float(reproducible_sum(terms, setup.number, setup.communicator))
+    if not backend.shares_host_memory:
+        return LoneTree(make_whole_tree(backend, expansion, law.eps2, mass), backend)
+    sums = make_tree_sums(backend, expansion, law.eps2, mass)
+    ranks = (setup.communicator, setup.exchange)
+    return DistributedTree(sums, expansion.capacity, backend, *ranks)

@@ -27,23 +27,9 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import find_multipoles
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.expansions import MANY, Expansion, limits_of, width_of_cells
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 from hybrid_nbody.nbody.kernels.parts import Parts
-
-ANGLE = 0.8
-"""Largest ratio of two cells' radii to their distance. Expansions diverge at 1, and near it the
-error of a single body at the rim of a large cell, which its multipoles do not show, is out of
-bounds."""
-
-FIRST_ANGLE = 0.6
-"""The same as long as no accelerations are known to which errors could be compared."""
-
-MANY = 8192
-"""Bodies that are faster met one by one than through the expansions of their cells."""
-
-WIDE = 3.0
-"""A cell is divided if its edge is this number of times the radius which expansions bear there."""
 
 NOT_HERE = -1
 """In the place of the bodies or children of a cell that another rank did not send."""
@@ -85,9 +71,7 @@ class Method:
 
     def opening(self, known: bool) -> Opening:
         """Return when an expansion is accurate enough; whether accelerations are known or not."""
-        if known:
-            return Opening(self.expansion.error, ANGLE, self.eps2)
-        return Opening(math.inf, FIRST_ANGLE, self.eps2)
+        return Opening(*limits_of(self.expansion, known), self.eps2)
 
 
 class Root(NamedTuple):
@@ -101,10 +85,7 @@ class Splitting:
     """The rule by which cells are divided.
 
     Cells with more bodies than a leaf holds are. So are those that are wide for the accelerations
-    of their bodies: about a body with acceleration a most mass M is at least ``sqrt(M / a)`` away,
-    and seen from a cell of radius r no expansion of order p, however small its source, has an error
-    below ``8 (r / distance)^p``. Bodies in thin surroundings would have to meet all others one
-    by one, which is slow if they are many.
+    of their bodies, see `width_of_cells`, where bodies are many.
 
     Parameters
     ----------
@@ -119,8 +100,7 @@ class Splitting:
         self.capacity = method.expansion.capacity
         self.root = root
         self.acceleration = acceleration
-        share = (opening.error / 8) ** (1 / method.expansion.order)
-        self.reach = WIDE * share * math.sqrt(method.mass)
+        self.reach = width_of_cells(method.expansion, opening.error, method.mass)
 
     def __call__(self, first: Integers, last: Integers, level: int) -> NDArray[np.bool_]:
         """Return which cells of a level are divided; see `cells.grown`."""

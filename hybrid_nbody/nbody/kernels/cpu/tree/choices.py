@@ -1,0 +1,14 @@
+"""The expansions that are fastest on CPU threads."""
+
+from hybrid_nbody.nbody.kernels.expansions import Choice, Choices
+
+CHOICES = Choices(
+    rows=(
+        Choice(3e-3, 3, 48, 1.0),
+        Choice(3e-4, 4, 64, 1.0),
+        Choice(3e-5, 5, 64, 0.8),
+        Choice(3e-6, 6, 64, 0.5),
+        Choice(0.0, 8, 96, 0.8),
+    ),
+    least_of_float32=2e-6,
+)

@@ -1,0 +1,1 @@
+"""Gravity by a tree on a GPU."""

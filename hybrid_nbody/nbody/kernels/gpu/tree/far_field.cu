@@ -1,0 +1,274 @@
+// The expansions of distant sources about each cell, handed on to its children and evaluated at the
+// bodies of leaves. A warp takes a cell; in `add_far_field` a lane takes a source.
+//
+// Lengths are divided by the softened distance u of a pair, so that every number is near 1; then
+// derivatives of 1 / u follow from D^(m)_(a + e) = x_e D^(m + 1)_a + a_e D^(m + 1)_(a - e) with
+// D^(m)_0 = (-1)^m (2 m - 1)!! (McMurchie & Davidson, J. Comput. Phys. 26, 1978, for Gaussians).
+
+#include "tree.cuh"
+
+#if ORDER <= 7  // then the derivatives of a pair fit into registers
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED _Pragma("unroll 1")
+#endif
+
+// The number of the multi-index (i, j, k) and, in loops over all, where those of an order begin.
+__device__ constexpr int index_of(int i, int j, int k) {
+    int n = i + j + k, s = j + k;
+    return n * (n + 1) * (n + 2) / 6 + s * (s + 1) / 2 + k;
+}
+
+// (-1)^m (2 m - 1)!!
+template <int m>
+struct Start {
+    static constexpr int value = -(2 * m - 1) * Start<m - 1>::value;
+};
+
+template <>
+struct Start<0> {
+    static constexpr int value = 1;
+};
+
+// Return D^(m) of (i, j, k) from those of lower order with m + 1, lowering the smallest index.
+__device__ inline Real derivative(int i, int j, int k, Real x, Real y, Real z, const Real *d) {
+    bool along_x = i && (!j || i <= j) && (!k || i <= k);
+    bool along_y = !along_x && j && (!k || j <= k);
+    if (along_x) {
+        Real result = x * d[index_of(i - 1, j, k)];
+        return i > 1 ? result + (i - 1) * d[index_of(i - 2, j, k)] : result;
+    }
+    if (along_y) {
+        Real result = y * d[index_of(i, j - 1, k)];
+        return j > 1 ? result + (j - 1) * d[index_of(i, j - 2, k)] : result;
+    }
+    Real result = z * d[index_of(i, j, k - 1)];
+    return k > 1 ? result + (k - 1) * d[index_of(i, j, k - 2)] : result;
+}
+
+// Turn the derivatives with m + 1 into those with m, the highest orders first, down to m = 0.
+template <int m>
+__device__ inline void lower(Real x, Real y, Real z, Real *d) {
+UNROLLED
+    for (int n = ORDER - m; n > 0; --n)
+UNROLLED
+        for (int i = 0; i <= n; ++i)
+UNROLLED
+            for (int j = 0; j <= n - i; ++j)
+                d[index_of(i, j, n - i - j)] = derivative(i, j, n - i - j, x, y, z, d);
+    d[0] = Start<m>::value;
+    if constexpr (m > 0) lower<m - 1>(x, y, z, d);
+}
+
+// Fill d with the derivatives of 1 / u at a vector in units of u.
+__device__ inline void fill_derivatives(Real x, Real y, Real z, Real *d) {
+    d[0] = Start<ORDER>::value;
+    lower<ORDER - 1>(x, y, z, d);
+}
+
+// Add the expansion of a source, m (-ratio)^|b|, to that of the target: each term a of order n gets
+// sum_b m_b d_(a + b), times scale edge^n.
+__device__ inline void contract(const Real *m, const Real *d, Real scale, Real edge, Real *sum) {
+UNROLLED
+    for (int n = 0; n <= ORDER; ++n) {
+UNROLLED
+        for (int i = n; i >= 0; --i)
+UNROLLED
+            for (int j = n - i; j >= 0; --j) {
+                Real total = 0;
+UNROLLED
+                for (int order = 0; order <= ORDER - n; ++order)
+UNROLLED
+                    for (int a = order; a >= 0; --a)
+UNROLLED
+                        for (int b = order - a; b >= 0; --b)
+                            total += m[index_of(a, b, order - a - b)] *
+                                     d[index_of(i + a, j + b, n - i - j + order - a - b)];
+                sum[index_of(i, j, n - i - j)] += total * scale;
+            }
+        scale *= edge;
+    }
+}
+
+// Multiply the multipoles of the orders from n on by a ratio to their order.
+template <int n>
+__device__ inline void scale(Real *m, Real ratio, Real factor) {
+    factor *= ratio;
+UNROLLED
+    for (int k = n * (n + 1) * (n + 2) / 6; k < (n + 1) * (n + 2) * (n + 3) / 6; ++k) m[k] *= factor;
+    if constexpr (n < ORDER) scale<n + 1>(m, ratio, factor);
+}
+
+__device__ inline float inverse_root(float x) { return rsqrtf(x); }
+__device__ inline double inverse_root(double x) { return rsqrt(x); }
+
+struct alignas(4 * sizeof(Real)) Four {
+    Real a, b, c, d;
+};
+
+// The rows of the multipoles of a warp's sources, apart by an odd number of words.
+typedef Real Rows[LANES][PITCH + 1];
+
+// Copy the multipoles of the sources of the lanes, whole rows at a time.
+__device__ inline void copy_rows(const Tree &t, int source, int count, Rows &rows) {
+    constexpr int fours = PITCH / 4;
+    __syncwarp();
+    for (int k = lane(); k < LANES * fours; k += LANES) {
+        int row = k / fours, place = k % fours;
+        int from = __shfl_sync(ALL_LANES, source, row);
+        if (row >= count) continue;
+        Four four = ((const Four *)(t.multipole + (size_t)from * PITCH))[place];
+        Real *to = rows[row] + 4 * place;
+        to[0] = four.a, to[1] = four.b, to[2] = four.c, to[3] = four.d;
+    }
+    __syncwarp();
+}
+
+// Add what a distant source with multipoles m does to the sums of a lane.
+__device__ inline void translate(const Tree &t, const Point &centre, Real target_edge, int source,
+                                 Real *m, Real *sum) {
+    Point from = t.centre[source];
+    Real x = (Real)(centre.x - from.x), y = (Real)(centre.y - from.y), z = (Real)(centre.z - from.z);
+    Real inverse = inverse_root(x * x + y * y + z * z + (Real)t.eps2);
+    Real d[TERMS];
+    fill_derivatives(x * inverse, y * inverse, z * inverse, d);
+    scale<1>(m, -(Real)t.summary[(size_t)source * SUMMARY + EDGE] * inverse, 1);
+    contract(m, d, inverse, target_edge * inverse, sum);
+}
+
+// Sum 2 x half numbers of each lane over pairs of lanes, until each lane has the sum of one.
+template <int half>
+__device__ inline void halve(Real *value) {
+    bool upper = lane() & half;
+#pragma unroll
+    for (int k = 0; k < half; ++k) {
+        Real low = value[k], high = value[k + half];
+        Real given = upper ? low : high;
+        value[k] = (upper ? high : low) + __shfl_xor_sync(ALL_LANES, given, half);
+    }
+    if constexpr (half > 1) halve<half / 2>(value);
+}
+
+// Sum 32 numbers of each lane, from number FIRST on, over the lanes: lane k gets the sum of the k-th.
+template <int FIRST>
+__device__ inline Real sum_of_lane(const Real *sum) {
+    Real value[LANES];
+#pragma unroll
+    for (int k = 0; k < LANES; ++k) value[k] = FIRST + k < TERMS ? sum[FIRST + k] : 0;
+    halve<LANES / 2>(value);
+    return value[0];
+}
+
+// Store the sums over the lanes of the numbers from FIRST on.
+template <int FIRST>
+__device__ inline void store_sums(const Real *sum, double *local) {
+    Real total = sum_of_lane<FIRST>(sum);
+    if (FIRST + lane() < TERMS) local[FIRST + lane()] = total;
+    if constexpr (FIRST + LANES < TERMS) store_sums<FIRST + LANES>(sum, local);
+}
+
+extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(Tree t) {
+    __shared__ Rows rows[FAR_WARPS];
+    int cell = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
+    if (cell >= t.cells) return;
+    Point centre = t.centre[cell];
+    Real edge = edge_of(t, cell), sum[TERMS];
+UNROLLED
+    for (int k = 0; k < TERMS; ++k) sum[k] = 0;
+    for (int segment = t.distant[cell]; segment >= 0; segment = t.pool[segment]) {
+        int number = t.pool[segment + 1];
+#pragma unroll 1
+        for (int k = 0; k < number; k += LANES) {
+            int count = min(LANES, number - k);
+            int source = lane() < count ? t.pool[segment + 2 + k + lane()] : 0;
+            copy_rows(t, source, count, rows[warp]);
+            if (lane() < count) translate(t, centre, edge, source, rows[warp][lane()], sum);
+        }
+    }
+    __syncwarp();
+    store_sums<0>(sum, t.local + (size_t)cell * TERMS);
+}
+
+// Add the expansions of parents to those of the cells of a level.
+extern "C" __global__ void __launch_bounds__(WARPS *LANES)
+    shift_to_children(Tree t, int from, int to) {
+    __shared__ double locals[WARPS][TERMS], shifts[WARPS][TERMS];
+    __shared__ Powers all_powers[WARPS];
+    int warp = warp_of_block(), cell = from + warp_of_grid();
+    if (cell >= to) return;
+    int parent = t.parent[cell];
+    double *local = locals[warp], *shift = shifts[warp];
+    all_powers[warp].fill_between(t.centre[cell], t.centre[parent], 1 / edge_of(t, parent));
+    for (int k = lane(); k < TERMS; k += LANES) {
+        shift[k] = all_powers[warp].monomial(t.exponents + 4 * k) * t.inverse_factorial[k];
+        local[k] = t.local[(size_t)parent * TERMS + k];
+    }
+    __syncwarp();
+    for (int k = lane(); k < TERMS; k += LANES) {
+        double sum = 0;
+#pragma unroll 4
+        for (int term = t.down_start[k]; term < t.down_start[k + 1]; ++term)
+            sum += local[t.down_target[term]] * shift[t.down_power[term]];
+        t.local[(size_t)cell * TERMS + k] += ldexp(sum, -t.exponents[4 * k + 3]);
+    }
+}
+
+// Fill x^i y^j z^k / (i! j! k!).
+__device__ inline void fill_terms(double x, double y, double z, double *terms) {
+    terms[0] = 1;
+UNROLLED
+    for (int n = 1; n <= ORDER; ++n)
+UNROLLED
+        for (int i = n; i >= 0; --i)
+UNROLLED
+            for (int j = n - i; j >= 0; --j) {
+                int k = n - i - j;
+                double value = i   ? terms[index_of(i - 1, j, k)] * (x * (1.0 / i))
+                               : j ? terms[index_of(i, j - 1, k)] * (y * (1.0 / j))
+                                   : terms[index_of(i, j, k - 1)] * (z * (1.0 / k));
+                terms[index_of(i, j, k)] = value;
+            }
+}
+
+// Fill the sums of the bodies of leaves from the expansions about these.
+template <bool potentials>
+__device__ inline void evaluate(const Tree &t) {
+    int cell = warp_of_grid();
+    if (cell >= t.cells || !is_leaf(t, cell)) return;
+    Point centre = t.centre[cell];
+    double inverse = 1 / edge_of(t, cell), terms[TERMS];
+    const double *local = t.local + (size_t)cell * TERMS;
+    for (int body = t.first[cell] + lane(); body < t.last[cell]; body += LANES) {
+        Point p = t.at[body];
+        fill_terms((p.x - centre.x) * inverse, (p.y - centre.y) * inverse,
+                   (p.z - centre.z) * inverse, terms);
+        double sum[3] = {};
+        if (potentials) {
+UNROLLED
+            for (int k = 0; k < TERMS; ++k) sum[0] += local[k] * terms[k];
+            t.sums[body] = sum[0];
+            continue;
+        }
+UNROLLED
+        for (int n = 0; n < ORDER; ++n)
+UNROLLED
+            for (int i = n; i >= 0; --i)
+UNROLLED
+                for (int j = n - i; j >= 0; --j) {
+                    int k = n - i - j;
+                    double term = terms[index_of(i, j, k)];
+                    sum[0] += local[index_of(i + 1, j, k)] * term;
+                    sum[1] += local[index_of(i, j + 1, k)] * term;
+                    sum[2] += local[index_of(i, j, k + 1)] * term;
+                }
+        for (int axis = 0; axis < 3; ++axis) t.sums[3 * (size_t)body + axis] = sum[axis] * inverse;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_accelerations(Tree t) {
+    evaluate<false>(t);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_potentials(Tree t) {
+    evaluate<true>(t);
+}

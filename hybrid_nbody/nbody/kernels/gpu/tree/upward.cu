@@ -1,0 +1,185 @@
+// From the bodies to the multipoles of all cells, the leaves first; a warp takes a cell.
+
+#include "tree.cuh"
+
+struct Moments {
+    double total[TERMS];
+    Powers powers[LANES];
+};
+
+__device__ inline float rounded_up(double radius) { return (float)(radius * (1 + 0x1p-22)); }
+
+// Set a coordinate of the centre: that of the mass, or of the box where there is none.
+__device__ inline double centre_of(double mass, double moment, double lowest, double highest) {
+    double centre = mass > 0 ? moment / mass : (lowest + highest) / 2;
+    return fmin(fmax(centre, lowest), highest);  // rounding could leave the box
+}
+
+// Store the multipoles and their summary: the power of each order times its binomial coefficient.
+// The last power stands for those of the orders left out. It is not taken to be smaller than a
+// typical radius times the one before: those of odd orders vanish where bodies are symmetric.
+__device__ inline void store(const Tree &t, int cell, float radius, const double *total) {
+    for (int k = lane(); k < PITCH; k += LANES)
+        t.multipole[(size_t)cell * PITCH + k] = k < TERMS ? total[k] : 0;
+    float *summary = t.summary + (size_t)cell * SUMMARY;
+    double power = 0;
+    int n = lane();
+    if (n <= ORDER) {
+        for (int k = n * (n + 1) * (n + 2) / 6; k < (n + 1) * (n + 2) * (n + 3) / 6; ++k)
+            power += t.norm[k] * total[k] * total[k];
+        power = t.binomial[n] * sqrt(power);
+    }
+    double mass = __shfl_sync(ALL_LANES, power, 0), second = __shfl_sync(ALL_LANES, power, 2);
+    double before = __shfl_sync(ALL_LANES, power, ORDER - 1) / t.binomial[ORDER - 1];
+    if (n == ORDER && ORDER > 2 && mass > 0)
+        power = fmax(power, before * sqrt(second / (t.binomial[2] * mass)));
+    if (n < RADIUS) summary[n] = n <= ORDER ? power : 0;
+    if (n == RADIUS) summary[n] = radius;
+    if (n == EDGE) summary[n] = edge_of(t, cell);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(Tree t) {
+    __shared__ Moments memory[WARPS];
+    Moments &m = memory[warp_of_block()];
+    int cell = warp_of_grid();
+    if (cell >= t.cells || !is_leaf(t, cell)) return;
+    int first = t.first[cell], last = t.last[cell];
+    auto least = [](double a, double b) { return fmin(a, b); };
+    auto most = [](double a, double b) { return fmax(a, b); };
+    double mass = 0, moment[3] = {}, low[3], high[3], squares = 0;
+    for (int axis = 0; axis < 3; ++axis) low[axis] = INFINITY, high[axis] = -INFINITY;
+    for (int i = first + lane(); i < last; i += LANES) {
+        Point p = t.at[i];
+        double x[3] = {p.x, p.y, p.z};
+        mass += p.mass;
+        squares += t.acceleration[i] * t.acceleration[i];
+        for (int axis = 0; axis < 3; ++axis) {
+            moment[axis] += p.mass * x[axis];
+            low[axis] = fmin(low[axis], x[axis]), high[axis] = fmax(high[axis], x[axis]);
+        }
+    }
+    mass = sum_over_warp(mass);
+    double centre[3];
+    for (int axis = 0; axis < 3; ++axis) {
+        low[axis] = over_warp(low[axis], least), high[axis] = over_warp(high[axis], most);
+        centre[axis] = centre_of(mass, sum_over_warp(moment[axis]), low[axis], high[axis]);
+    }
+    squares = sum_over_warp(squares);
+    double inverse = 1 / edge_of(t, cell), radius2 = 0;
+    for (int k = lane(); k < TERMS; k += LANES) m.total[k] = 0;
+    for (int start = first; start < last; start += LANES) {
+        int i = start + lane(), count = min(LANES, last - start);
+        __syncwarp();
+        if (i < last) {
+            Point p = t.at[i];
+            double x = p.x - centre[0], y = p.y - centre[1], z = p.z - centre[2];
+            radius2 = fmax(radius2, x * x + y * y + z * z);
+            t.near[i] = {(Real)x, (Real)y, (Real)z, (Real)p.mass};
+            m.powers[lane()].fill(x * inverse, y * inverse, z * inverse);
+        }
+        __syncwarp();
+        for (int k = lane(); k < TERMS; k += LANES) {
+            double sum = 0;
+            for (int j = 0; j < count; ++j)
+                sum += t.at[start + j].mass * m.powers[j].monomial(t.exponents + 4 * k);
+            m.total[k] += sum;
+        }
+    }
+    for (int k = lane(); k < TERMS; k += LANES) m.total[k] *= t.inverse_factorial[k];
+    float radius = rounded_up(sqrt(over_warp(radius2, most)));
+    __syncwarp();
+    if (lane() == 0) {
+        t.centre[cell] = {centre[0], centre[1], centre[2], radius};
+        t.tolerance[cell] = sqrt(squares / (last - first));
+        for (int axis = 0; axis < 3; ++axis) {
+            t.box[6 * (size_t)cell + axis] = low[axis];
+            t.box[6 * (size_t)cell + 3 + axis] = high[axis];
+        }
+    }
+    store(t, cell, radius, m.total);
+}
+
+// What a parent takes of its children, a lane each.
+struct Family {
+    double mass, centre[3], low[3], high[3];
+    float radius, tolerance;
+};
+
+__device__ inline Family family_of(const Tree &t, int child, bool valid) {
+    Family f;
+    Point at = valid ? t.centre[child] : Point{0, 0, 0, 0};
+    double x[3] = {at.x, at.y, at.z}, corner2 = 0, offset2 = 0;
+    double weight = valid ? (double)t.multipole[(size_t)child * PITCH] : 0;
+    f.mass = sum_over_warp(weight);
+    for (int axis = 0; axis < 3; ++axis) {
+        const double *box = t.box + 6 * (size_t)child + axis;
+        f.low[axis] = over_warp(valid ? box[0] : INFINITY, [](double a, double b) { return fmin(a, b); });
+        f.high[axis] = over_warp(valid ? box[3] : -INFINITY, [](double a, double b) { return fmax(a, b); });
+        double moment = sum_over_warp(weight * x[axis]);
+        f.centre[axis] = centre_of(f.mass, moment, f.low[axis], f.high[axis]);
+        double farthest = fmax(f.high[axis] - f.centre[axis], f.centre[axis] - f.low[axis]);
+        corner2 += farthest * farthest;
+        offset2 += (x[axis] - f.centre[axis]) * (x[axis] - f.centre[axis]);
+    }
+    double radius = over_warp(valid ? sqrt(offset2) + at.mass : 0, [](double a, double b) { return fmax(a, b); });
+    f.radius = rounded_up(fmin(radius, sqrt(corner2)));
+    f.tolerance = over_warp(valid ? t.tolerance[child] : INFINITY, [](float a, float b) { return fminf(a, b); });
+    return f;
+}
+
+#define CHILDREN 8
+
+struct Shifts {
+    double total[CHILDREN][TERMS], moments[CHILDREN][TERMS], shift[CHILDREN][TERMS];
+    Powers powers[CHILDREN];
+};
+
+// Fill a child's multipoles about the centre of its parent.
+__device__ inline void shift_child(const Tree &t, int child, const Point &centre, double unit,
+                                   int number, Shifts &s) {
+    double *moments = s.moments[number], *shift = s.shift[number];
+    s.powers[number].fill_between(t.centre[child], centre, unit);
+    for (int k = lane(); k < TERMS; k += LANES) {
+        const unsigned char *exponents = t.exponents + 4 * k;
+        shift[k] = s.powers[number].monomial(exponents) * t.inverse_factorial[k];
+        moments[k] = ldexp((double)t.multipole[(size_t)child * PITCH + k], -exponents[3]);
+    }
+    __syncwarp();
+    for (int k = lane(); k < TERMS; k += LANES) {
+        double sum = 0;
+#pragma unroll 4
+        for (int term = t.up_start[k]; term < t.up_start[k + 1]; ++term)
+            sum += moments[t.up_source[term]] * shift[t.up_power[term]];
+        s.total[number][k] = sum;
+    }
+}
+
+// A block takes a parent, from `from` on, and a warp a child.
+extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
+    find_parent_multipoles(Tree t, int from) {
+    __shared__ Shifts s;
+    int cell = from + blockIdx.x, warp = warp_of_block();
+    if (is_leaf(t, cell)) return;
+    int first = t.child[cell], number = t.end[cell] - first;
+    bool valid = lane() < number;
+    Family f = family_of(t, first + (valid ? lane() : 0), valid);
+    Point centre = {f.centre[0], f.centre[1], f.centre[2], f.radius};
+    if (warp < number) shift_child(t, first + warp, centre, 1 / edge_of(t, cell), warp, s);
+    __syncthreads();
+    if (warp > 0) return;
+    for (int k = lane(); k < TERMS; k += LANES) {
+        double sum = 0;
+        for (int n = 0; n < number; ++n) sum += s.total[n][k];
+        s.total[0][k] = sum;
+    }
+    __syncwarp();
+    if (lane() == 0) {
+        t.centre[cell] = centre;
+        t.tolerance[cell] = f.tolerance;
+        for (int axis = 0; axis < 3; ++axis) {
+            t.box[6 * (size_t)cell + axis] = f.low[axis];
+            t.box[6 * (size_t)cell + 3 + axis] = f.high[axis];
+        }
+    }
+    store(t, cell, f.radius, s.total[0]);
+}

@@ -1,0 +1,141 @@
+// Each cell finds the sources that it can see as a whole; a warp takes a cell, a lane a source.
+//
+// A cell tests the sources that its parent could not accept. One that is accepted is distant; one
+// that is not is opened until it is no larger than the cell, and waits for the cell's children;
+// leaves that a leaf cannot accept are nearby. The order of a list follows from the tree alone.
+
+#include "tree.cuh"
+
+#define SEGMENT 256  // sources that are collected before they are written
+#define STACK 1024   // sources that wait for their test
+
+// A list of a cell's sources, written in segments.
+struct List {
+    int *some;         // SEGMENT sources that are not written yet
+    int *link;         // where the number of the next segment is written
+    int count = 0;
+
+    __device__ List(int *memory, int *head) : some(memory), link(head) {
+        if (lane() == 0) *link = -1;
+    }
+
+    // Append the sources of the lanes where `wanted`.
+    __device__ void append(const Tree &t, bool wanted, int source) {
+        unsigned mask = __ballot_sync(ALL_LANES, wanted);
+        int number = __popc(mask);
+        if (number == 0) return;
+        if (count + number > SEGMENT) write(t);
+        int before = __popc(mask & ((1u << lane()) - 1));
+        if (wanted) some[count + before] = source;
+        count += number;
+        __syncwarp();
+    }
+
+    // Write what is collected as a segment; nothing if the pool is full.
+    __device__ void write(const Tree &t) {
+        if (count == 0) return;
+        unsigned long long place = 0;
+        if (lane() == 0) place = atomicAdd(t.used, count + 2);
+        place = __shfl_sync(ALL_LANES, place, 0);
+        if (place + count + 2 <= t.words) {
+            int at = place;
+            for (int k = lane(); k < count; k += LANES) t.pool[at + 2 + k] = some[k];
+            if (lane() == 0) t.pool[at] = -1, t.pool[at + 1] = count, *link = at;
+            link = t.pool + at;
+        }
+        count = 0;
+        __syncwarp();
+    }
+};
+
+struct Target {
+    Point centre;
+    int cell, first, last, level;
+    float radius, error;
+    bool leaf;
+};
+
+// Return whether the expansion of a source is accurate enough for a target: Dehnen, Comput.
+// Astrophys. Cosmol. 1:1, 2014, eq. 13 and 15, with the softened distance.
+__device__ inline bool is_accepted(const Tree &t, const Target &target, int source) {
+    Point from = t.centre[source];
+    float x = (float)(target.centre.x - from.x), y = (float)(target.centre.y - from.y);
+    float z = (float)(target.centre.z - from.z);
+    float inverse = rsqrtf(x * x + y * y + z * z + (float)t.eps2);
+    const float4 *rows = (const float4 *)(t.summary + (size_t)source * SUMMARY);
+    float row[SUMMARY];
+    for (int k = 0; k < SUMMARY / 4; ++k) {
+        float4 four = rows[k];
+        row[4 * k] = four.x, row[4 * k + 1] = four.y;
+        row[4 * k + 2] = four.z, row[4 * k + 3] = four.w;
+    }
+    float own = target.radius * inverse, edge = row[EDGE] * inverse, scale = edge, total = row[0];
+    for (int k = 1; k <= ORDER; ++k) {
+        total = total * own + row[k] * scale;
+        scale *= edge;
+    }
+    float size = target.radius + row[RADIUS];
+    float estimate = 8 * fmaxf(target.radius, row[RADIUS]) * inverse * inverse * total;
+    bool is_far = size * inverse < (float)t.angle;
+    bool overlaps = t.first[source] < target.last && target.first < t.last[source];
+    return is_far && estimate <= target.error * size && !overlaps;
+}
+
+// Sort the lanes' sources: into the lists, or their children onto the stack; return its height.
+__device__ inline int test(const Tree &t, const Target &target, bool valid, int source, List &far,
+                           List &near, List &waits, int *stack, int height) {
+    bool accepted = valid && is_accepted(t, target, source);
+    bool leaf = valid && is_leaf(t, source);
+    bool small = valid && (leaf || t.level[source] > target.level);
+    bool opened = valid && !accepted && !leaf && (target.leaf || !small);
+    far.append(t, accepted, source);
+    near.append(t, valid && !accepted && leaf && target.leaf, source);
+    waits.append(t, valid && !accepted && small && !target.leaf, source);
+    int child = opened ? t.child[source] : 0, children = opened ? t.end[source] - child : 0;
+    int place = children;  // children of the lanes up to this one
+    for (int distance = 1; distance < LANES; distance *= 2) {
+        int other = __shfl_up_sync(ALL_LANES, place, distance);
+        if (lane() >= distance) place += other;
+    }
+    int added = __shfl_sync(ALL_LANES, place, LANES - 1);
+    place += height - children;
+    for (int k = 0; k < children; ++k) stack[place + k] = child + k;
+    __syncwarp();
+    return height + added;
+}
+
+// The cells of a level are from ... to - 1.
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(Tree t, int from, int to) {
+    __shared__ int stacks[WARPS][STACK], memory[WARPS][3][SEGMENT];
+    int warp = warp_of_block(), cell = from + warp_of_grid(), *stack = stacks[warp];
+    if (cell >= to) return;
+    Target target = {t.centre[cell], cell, t.first[cell], t.last[cell], t.level[cell]};
+    target.radius = target.centre.mass;
+    target.error = (float)(t.error * t.tolerance[cell]);
+    target.leaf = is_leaf(t, cell);
+    List far(memory[warp][0], t.distant + cell), near(memory[warp][1], t.nearby + cell);
+    List waits(memory[warp][2], t.waiting + cell);
+    int segment = cell ? t.waiting[t.parent[cell]] : -1, read = 0, height = 0;
+    if (cell == 0) stack[height++] = 0;
+    __syncwarp();
+    while (true) {
+        int count = height > STACK - 8 * LANES ? 1 : min(height, LANES);
+        bool valid = lane() < count;
+        int source = 0;
+        if (height == 0) {
+            if (segment < 0) break;
+            int left = t.pool[segment + 1] - read;
+            count = min(left, LANES);
+            valid = lane() < count;
+            if (valid) source = t.pool[segment + 2 + read + lane()];
+            read += count;
+            if (count == left) segment = t.pool[segment], read = 0;
+        } else {
+            if (valid) source = stack[height - count + lane()];
+            height -= count;
+        }
+        __syncwarp();
+        height = test(t, target, valid, source, far, near, waits, stack, height);
+    }
+    far.write(t), near.write(t), waits.write(t);
+}

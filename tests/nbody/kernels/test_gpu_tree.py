@@ -1,0 +1,210 @@
+"""Sums by a tree on a GPU, against all pairs in float64; its sources and tables without one."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from support.bodies import clustered, make_backend
+from support.nvrtc import assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+
+from hybrid_nbody.backends.launch import compile_options
+from hybrid_nbody.nbody.forces.tree.lone import LoneTree
+from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.kernels import expansion_of, make_whole_tree, reference
+from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.gpu.tree.kernels import (
+    FOLDER,
+    HEADER,
+    OPTIONS,
+    SOURCES,
+    defines,
+    tables,
+)
+from hybrid_nbody.nbody.kernels.multi_indices import indices_of
+from hybrid_nbody.nbody.step_timer import NullTimer
+
+ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+
+
+class Sums:
+    """Sums by a tree over bodies of given masses."""
+
+    def __init__(self, accuracy, mass, softening=0.01, precision="single"):
+        self.backend = make_backend("gpu")
+        self.mass = mass
+        self.expansion = expansion_of(self.backend, accuracy, precision)
+        tree = make_whole_tree(self.backend, self.expansion, softening**2, float(mass.sum()))
+        self.tree = LoneTree(tree, self.backend)
+
+    def __call__(self, position, last=None, potentials=False):
+        known = [] if last is None else [last]
+        bodies = self.backend.upload(np.column_stack([position, self.mass, *known]))
+        return self.backend.download(self.tree.sums(bodies, potentials, NullTimer()))
+
+    def accelerations(self, position):
+        """Return accelerations whose errors are compared with those of a first force."""
+        return self(position, np.linalg.norm(self(position), axis=1))
+
+
+def errors_of(found, true):
+    """Return the errors in units of the rms of the true vectors."""
+    return np.linalg.norm(found - true, axis=1) / np.sqrt(np.mean(np.sum(true**2, axis=1)))
+
+
+def rms(errors):
+    return np.sqrt(np.mean(errors**2))
+
+
+def disc(number, seed=4):
+    random = np.random.default_rng(seed)
+    radius = random.exponential(0.3, number)
+    angle = random.uniform(0, 2 * np.pi, number)
+    height = 0.01 * random.standard_normal(number)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height])
+
+
+def two_galaxies(number, seed=6):
+    bodies = plummer(number, seed).position
+    bodies[number // 2 :] += (100.0, 3.0, 0.0)
+    return bodies
+
+
+POSITIONS = {
+    "sphere": lambda number: plummer(number, seed=2).position,
+    "clumps": lambda number: clustered(number, clusters=64).position,
+    "disc": disc,
+    "galaxies": two_galaxies,
+}
+
+
+# ---- Without a GPU -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [3, 4, 8])
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_compile(name, order):
+    expansion = Expansion(order, 48, 1e-3, double=order == 8)
+    options = compile_options(defines(expansion, unsoftened=order == 3), OPTIONS)
+    source = (FOLDER / f"{name}.cu").read_text()
+    assert compile_to_cubin(source, options, oldest_and_newest()[-1])
+
+
+def test_sources_are_the_same_for_all_architectures():
+    assert_same_for_all_architectures(HEADER, *(FOLDER / f"{name}.cu" for name in SOURCES))
+
+
+@pytest.mark.parametrize("order", [1, 3, 6])
+def test_tables_of_a_shift_to_a_child_are_those_to_a_parent_turned_around(order):
+    indices = indices_of(order)
+    found = tables(indices)
+    up = {
+        (target, found["up_source"][k], found["up_power"][k])
+        for target in range(len(indices.all))
+        for k in range(found["up_start"][target], found["up_start"][target + 1])
+    }
+    down = {
+        (found["down_target"][k], source, found["down_power"][k])
+        for source in range(len(indices.all))
+        for k in range(found["down_start"][source], found["down_start"][source + 1])
+    }
+    assert up == down
+    for target, source, power in up:
+        parts = np.add(indices.all[source], indices.all[power])
+        assert tuple(parts) == indices.all[target]
+
+
+# ---- With one ------------------------------------------------------------------------------------
+
+
+@cache
+def unequal(kind):
+    """Return positions, masses over three decades, and accelerations."""
+    position = POSITIONS[kind](9000)
+    mass = 10.0 ** np.random.default_rng(1).uniform(-3, 0, len(position)) / len(position)
+    return position, mass, reference.accelerations(position, mass, 0.01)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("accuracy", ACCURACIES)
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_errors_are_within_the_accuracy(kind, accuracy):
+    position, mass, true = unequal(kind)
+    errors = errors_of(Sums(accuracy, mass).accelerations(position), true)
+    assert rms(errors) < accuracy
+    assert np.percentile(errors, 99.9) < 10 * accuracy
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_bodies_without_softening(precision):
+    position = plummer(5000, seed=2).position
+    mass = np.full(5000, 1 / 5000)
+    found = Sums(1e-4, mass, 0.0, precision).accelerations(position)
+    errors = errors_of(found, reference.accelerations(position, mass, 0.0))
+    assert rms(errors) < 1e-4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", [1, 2, 31, 48, 49, 63, 64, 65, 128, 129, 1000, 4097])
+def test_any_number_of_bodies(number):
+    position = plummer(number, seed=2).position if number > 1 else np.ones((1, 3))
+    mass = np.full(number, 1 / number)
+    found = Sums(1e-4, mass).accelerations(position)
+    true = reference.accelerations(position, mass, 0.01)
+    assert np.abs(found - true).max() <= 1e-3 * np.abs(true).max() + 1e-14
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-6])
+def test_potentials_leave_a_body_itself_out(accuracy):
+    position = plummer(5000, seed=3).position
+    mass = np.random.default_rng(1).uniform(0.5, 1.5, 5000) / 5000
+    sums = Sums(accuracy, mass)
+    last = np.linalg.norm(sums(position), axis=1)
+    found = sums(position, last, potentials=True)[:, 0]
+    true = -reference.potential(position, mass, 0.01)
+    assert rms(found / true - 1) < accuracy
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("softening", [0.0, 0.01])
+def test_many_bodies_at_one_place_and_one_far_away(softening):
+    position = plummer(3000, seed=3).position
+    position[:500] = position[0]
+    position[-1] = (1e9, 0, 0)
+    mass = np.full(3000, 1 / 3000)
+    mass[100:200] = 0
+    found = Sums(1e-4, mass, softening).accelerations(position)
+    # so close that bodies at one place do not attract each other there either
+    true = reference.accelerations(position, mass, max(softening, 1e-30))
+    assert rms(errors_of(found, true)) < 1e-4
+
+
+@pytest.mark.gpu
+def test_a_clump_that_exhausts_the_keys():
+    position = plummer(3000, seed=3).position
+    position[:1500] = position[0] + 1e-9 * plummer(1500, seed=5).position
+    mass = np.full(3000, 1 / 3000)
+    found = Sums(1e-4, mass).accelerations(position)
+    assert rms(errors_of(found, reference.accelerations(position, mass, 0.01))) < 1e-4
+
+
+@pytest.mark.gpu
+def test_bits_are_the_same_again_and_in_any_order_of_the_bodies():
+    position = plummer(20_000, seed=4).position
+    mass = np.full(20_000, 1 / 20_000)
+    sums = Sums(1e-4, mass)
+    last = np.linalg.norm(sums(position), axis=1)
+    first = sums(position, last)
+    for _ in range(3):
+        np.testing.assert_array_equal(sums(position, last), first)
+    shuffled = np.random.default_rng(0).permutation(20_000)
+    again = Sums(1e-4, mass)(position[shuffled], last[shuffled])
+    np.testing.assert_array_equal(again, first[shuffled])
+
+
+@pytest.mark.gpu
+def test_bodies_that_are_not_finite_give_nan_everywhere():
+    position = plummer(100, seed=3).position
+    position[3, 1] = np.inf
+    assert np.isnan(Sums(1e-3, np.full(100, 0.01))(position)).all()
