@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import InputError
@@ -28,6 +28,10 @@ REMEDY = (
 
 COMPILERS = 8
 """Sources that are compiled at the same time at most."""
+
+FINITE_BLOCK = 256
+FINITE_THREADS = 1 << 18
+"""Threads that look for numbers that are not finite: of a block, and at most."""
 
 MESSAGE_PRIORITY = -5
 """Priority of the stream of messages, the highest that GPUs know: beside long kernels, its kernels
@@ -148,17 +152,17 @@ class GpuBackend(Backend):
         """Return whether every number of an array of float64 is finite, found on the GPU."""
         if not isinstance(array, self.cupy.ndarray):
             return bool(np.isfinite(array).all())
-        with self.host_wait:
-            return bool(self._all_finite(array))
+        array = self.cupy.ascontiguousarray(array)
+        bad = self.zeros(1, "i4")
+        threads = min(array.size, FINITE_THREADS)
+        size = np.int64(array.size)
+        self._finite.launch("find_bad", threads, FINITE_BLOCK, size, array, bad)
+        return not self.download(bad)[0]
 
     @cached_property
-    def _all_finite(self) -> Callable[[Array], Array]:
-        """Return the kernel of `all_finite`."""
-        combined = ("isfinite(x)", "a && b", "all = a", "true")
-        kernel: Callable[[Array], Array] = self.cupy.ReductionKernel(
-            "float64 x", "bool all", *combined, "all_finite"
-        )
-        return kernel
+    def _finite(self) -> CudaModule:
+        """Return the kernel of `all_finite`; a reduction of CuPy would use a single block."""
+        return CudaModule(self, Path(__file__).with_name("finite.cu"), {})
 
     @contextmanager
     def on_host(self, array: Array, own: slice) -> Iterator[Array]:

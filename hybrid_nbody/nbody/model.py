@@ -174,6 +174,7 @@ class NBodyModel:
             index=self.exchange.own,
             host=lambda start, stop: array[start:stop].copy(),
             role=Role.STATIC,
+            finite=lambda: bool(np.isfinite(array).all()),
         )
 
     def scalars(self) -> dict[str, float]:

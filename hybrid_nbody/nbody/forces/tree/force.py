@@ -44,6 +44,8 @@ class TreeForce(Force):
     ----------
     state : State
         The arrays of this rank.
+    rows : (n, 5) array of float64
+        Its bodies as a tree takes them: positions, masses and lengths of the last accelerations.
     """
 
     def __init__(self, setup: ForceSetup) -> None:
@@ -56,6 +58,8 @@ class TreeForce(Force):
         self.bodies = DeviceBodies(self.state, kernels)
         self.expansion = expansion_of(setup.backend, setup.accuracy, setup.pair_force.precision)
         self.tree = _make_tree(setup, self.expansion)
+        self.rows = setup.backend.zeros((len(setup.own_mass), 5), "f8")
+        self.rows[:, 3] = self.state.mass / self.pair_force.units.mass
 
     @property
     def remark(self) -> str:
@@ -82,7 +86,7 @@ class TreeForce(Force):
     def _accelerate(self, bodies: Array, timer: Timer) -> None:
         """Set the accelerations from sums over all bodies."""
         sums = self.tree.sums(bodies, potentials=False, timer=timer)
-        self.state.acceleration[:] = self._unit * sums
+        self.backend.xp.multiply(sums, self._unit, out=self.state.acceleration)
 
     @property
     def _unit(self) -> float:
@@ -92,15 +96,18 @@ class TreeForce(Force):
     def _positions_and_masses(self) -> Array:
         """Return this rank's bodies in units of the kernels, (n, 4)."""
         units = self.pair_force.units
-        parts = [self.state.own_position / units.length, self.state.mass[:, None] / units.mass]
-        return self.backend.xp.concatenate(parts, axis=1)
+        xp = self.backend.xp
+        xp.divide(self.state.own_position, units.length, out=self.rows[:, :3])
+        return xp.ascontiguousarray(self.rows[:, :4])
 
     def _bodies(self) -> Array:
         """Return this rank's bodies, and the lengths of their last accelerations, (n, 5)."""
         xp = self.backend.xp
-        x, y, z = (self.state.acceleration[:, axis] for axis in range(3))
-        lengths = xp.sqrt(x * x + (y * y + z * z)) / self._unit
-        return xp.concatenate([self._positions_and_masses(), lengths[:, None]], axis=1)
+        xp.divide(self.state.own_position, self.pair_force.units.length, out=self.rows[:, :3])
+        squares = self.state.acceleration * self.state.acceleration
+        lengths = xp.sqrt(squares[:, 0] + (squares[:, 1] + squares[:, 2]))
+        xp.divide(lengths, self._unit, out=self.rows[:, 4])
+        return self.rows
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""

@@ -95,7 +95,8 @@ class WholeTree:
             name: CudaModule(backend, FOLDER / f"{name}.cu", macros, OPTIONS) for name in SOURCES
         }
         indices = indices_of(expansion.order)
-        self.tables = {name: backend.upload(table) for name, table in tables(indices).items()}
+        constants = {name: backend.upload(table) for name, table in tables(indices).items()}
+        self.memory = TreeMemory(backend, expansion, constants)
         self.words = 1 << 20
 
     def sums(self, bodies: Array, cube: Cube, potentials: bool) -> Array:
@@ -116,19 +117,19 @@ class WholeTree:
             return result
         keys = self._keys(bodies, cube)
         order = xp.argsort(keys, kind="stable")
-        memory, levels = self._cells(Sorted(bodies, keys[order], order), cube)
-        self._on_bodies("sort_bodies", number, memory.argument, np.int32(columns), bodies, order)
-        self._find_multipoles(memory.argument, levels)
+        levels = self._make_cells(Sorted(bodies, keys[order], order), cube)
+        self._on_bodies("sort_bodies", number, self.tree, np.int32(columns), bodies, order)
+        self._find_multipoles(levels)
         sums = xp.empty_like(result)
-        memory.set(sums=sums)
+        self.memory.set(sums=sums)
         name = "potentials" if potentials else "accelerations"
-        while (wanted := self._add_all(memory, levels, name)) > self.words:
+        while (wanted := self._add_all(levels, name)) > self.words:
             self.words = min(MOST_WORDS, wanted + wanted // 8)
         sizes = (np.int32(number), np.int32(result.shape[1]))
         self._on_bodies("unsort", number, *sizes, sums, order, result)
         return result
 
-    def _add_all(self, memory: TreeMemory, levels: NDArray[np.int64], name: str) -> int:
+    def _add_all(self, levels: NDArray[np.int64], name: str) -> int:
         """Fill the sums; return the words of the lists, for which there may not be enough memory.
 
         Raises
@@ -137,15 +138,13 @@ class WholeTree:
             If lists are longer than numbers of four bytes can tell.
         """
         self.words = max(self.words, min(MOST_WORDS, WORDS_OF_A_CELL * int(levels[-1])))
-        used = self.backend.zeros(1, "i8")
-        memory.set_pool(self.backend.xp.empty(self.words, "i4"), used)
-        tree = memory.argument
+        self.memory.fit_pool(self.words)
         for level in range(_deepest(levels) + 1):
-            self._on_level("walk", "find_sources", tree, levels, level)
-        self._add_far_field(tree, levels)
-        self._on_cells("far_field", f"evaluate_{name}", tree)
-        self._on_blocks("near_field", f"add_nearby_{name}", tree)
-        wanted = int(self.backend.download(used)[0])
+            self._on_level("walk", "find_sources", levels, level)
+        self._add_far_field(levels)
+        self._on_cells("far_field", f"evaluate_{name}")
+        self._on_blocks("near_field", f"add_nearby_{name}")
+        wanted = int(self.backend.download(self.memory.arrays["used"])[0])
         if wanted > MOST_WORDS:
             raise InputError("gravity.solver: fmm: too many bodies for one GPU; take fewer")
         return wanted
@@ -171,8 +170,8 @@ class WholeTree:
         self._on_bodies("find_keys", number, *sizes, bodies, *corner, scale, keys)
         return keys
 
-    def _cells(self, sorted_by: Sorted, cube: Cube) -> tuple[TreeMemory, NDArray[np.int64]]:
-        """Return the arrays of a tree with its cells, and the ends of its levels."""
+    def _make_cells(self, sorted_by: Sorted, cube: Cube) -> NDArray[np.int64]:
+        """Make the cells; return the ends of their levels."""
         xp = self.backend.xp
         bodies, keys, order = sorted_by
         number, columns = bodies.shape
@@ -189,12 +188,12 @@ class WholeTree:
         levels = np.cumsum(self.backend.download(histogram), dtype=np.int64)
         cells = int(levels[-1])
         place = self._numbers_of_cells(cells, offset, leaf)
-        memory = TreeMemory(self.backend, self.expansion, number, cells)
-        memory.set_numbers(cube.edge, self.eps2, *limits)
-        memory.set(keys=keys, **self.tables)
-        self._on_bodies("make_cells", number, memory.argument, offset, leaf, place)
-        self._on_bodies("link_cells", cells, memory.argument)
-        return memory, levels
+        self.memory.fit(number, cells)
+        self.memory.set_numbers(cube.edge, self.eps2, *limits)
+        self.memory.set(keys=keys)
+        self._on_bodies("make_cells", number, self.tree, offset, leaf, place)
+        self._on_bodies("link_cells", cells, self.tree)
+        return levels
 
     def _numbers_of_cells(self, cells: int, offset: Array, leaf: Array) -> Array:
         """Return the numbers, level by level, of cells in the order of the bodies they start at."""
@@ -214,55 +213,54 @@ class WholeTree:
 
     # ---- Expansions ------------------------------------------------------------------------------
 
-    def _find_multipoles(self, tree: NDArray[Any], levels: NDArray[np.int64]) -> None:
+    def _find_multipoles(self, levels: NDArray[np.int64]) -> None:
         """Find the multipoles of all cells."""
-        self._on_cells("upward", "find_leaf_multipoles", tree)
+        self._on_cells("upward", "find_leaf_multipoles")
+        threads = CHILDREN * LANES
         for level in reversed(range(_deepest(levels))):
-            first = np.int32(levels[level - 1] if level else 0)
-            threads = CHILDREN * LANES
-            number = int(levels[level] - first)
-            arguments = (tree, first)
-            self.modules["upward"].launch(
-                "find_parent_multipoles", threads * number, threads, *arguments
-            )
+            first, number = _bounds(levels, level)
+            arguments = (self.tree, np.int32(first))
+            name = "find_parent_multipoles"
+            self.modules["upward"].launch(name, threads * number, threads, *arguments)
 
-    def _add_far_field(self, tree: NDArray[Any], levels: NDArray[np.int64]) -> None:
+    def _add_far_field(self, levels: NDArray[np.int64]) -> None:
         """Find the expansions of distant sources about all cells."""
-        warps = far_warps(self.expansion)
-        self._on_cells("far_field", "add_far_field", tree, warps)
+        self._on_cells("far_field", "add_far_field", far_warps(self.expansion))
         for level in range(1, _deepest(levels) + 1):
-            self._on_level("far_field", "shift_to_children", tree, levels, level)
+            self._on_level("far_field", "shift_to_children", levels, level)
 
     # ---- Launches --------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> NDArray[Any]:
+        """Return what kernels take."""
+        return self.memory.argument
 
     def _on_bodies(self, name: str, number: int, *arguments: object) -> None:
         """Launch a thread for every body."""
         self.modules["cells"].launch(name, number, THREADS, *arguments)
 
-    def _on_cells(self, module: str, name: str, tree: NDArray[Any], warps: int = WARPS) -> None:
+    def _on_cells(self, module: str, name: str, warps: int = WARPS) -> None:
         """Launch a warp for every cell, `warps` of them a block."""
-        cells = int(tree["cells"][0])
-        self.modules[module].launch(name, LANES * cells, warps * LANES, tree)
+        threads = LANES * int(self.tree["cells"][0])
+        self.modules[module].launch(name, threads, warps * LANES, self.tree)
 
-    def _on_blocks(self, module: str, name: str, tree: NDArray[Any]) -> None:
+    def _on_blocks(self, module: str, name: str) -> None:
         """Launch a block for every cell."""
-        threads = WARPS * LANES
-        self.modules[module].launch(name, threads * int(tree["cells"][0]), threads, tree)
+        block = WARPS * LANES
+        self.modules[module].launch(name, block * int(self.tree["cells"][0]), block, self.tree)
 
-    def _on_level(
-        self,
-        module: str,
-        name: str,
-        tree: NDArray[Any],
-        levels: NDArray[np.int64],
-        level: int,
-    ) -> None:
+    def _on_level(self, module: str, name: str, levels: NDArray[np.int64], level: int) -> None:
         """Launch a warp for every cell of a level."""
-        first = int(levels[level - 1]) if level else 0
-        last = int(levels[level])
-        bounds = (np.int32(first), np.int32(last))
-        threads = LANES * (last - first)
-        self.modules[module].launch(name, threads, WARPS * LANES, tree, *bounds)
+        first, number = _bounds(levels, level)
+        bounds = (np.int32(first), np.int32(first + number))
+        self.modules[module].launch(name, LANES * number, WARPS * LANES, self.tree, *bounds)
+
+
+def _bounds(levels: NDArray[np.int64], level: int) -> tuple[int, int]:
+    """Return the first cell of a level and their number."""
+    first = int(levels[level - 1]) if level else 0
+    return first, int(levels[level]) - first
 
 
 def _deepest(levels: NDArray[np.int64]) -> int:

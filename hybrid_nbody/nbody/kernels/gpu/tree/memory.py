@@ -1,5 +1,6 @@
 """The arrays of a tree on a GPU, as its kernels take them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ LEVELS = 21
 
 SUMMARY = 16
 """Numbers of a cell's summary."""
+
+SLACK = 8
+"""A share of the cells, 1 / SLACK, by which arrays are longer: cells vary from force to force."""
 
 NUMBERS = ("edge", "eps2", "error", "angle")
 BODIES = ("keys", "at", "acceleration", "near")
@@ -47,12 +51,14 @@ def pitch_of(terms: int) -> int:
 class TreeMemory:
     """The arrays of a tree; those of bodies and cells are filled by kernels.
 
+    They stay from force to force, and are made anew where they are too short.
+
     Parameters
     ----------
     backend : GpuBackend
     expansion : Expansion
-    bodies, cells : int
-        Their numbers.
+    constants : dict of array
+        What does not change, by name.
 
     Attributes
     ----------
@@ -62,27 +68,49 @@ class TreeMemory:
         The arrays, by name.
     """
 
-    def __init__(self, backend: GpuBackend, expansion: Expansion, bodies: int, cells: int) -> None:
+    def __init__(
+        self, backend: GpuBackend, expansion: Expansion, constants: Mapping[str, Array]
+    ) -> None:
+        self.backend = backend
+        self.real = "f8" if expansion.double else "f4"
+        self.terms = number_of_terms(expansion.order)
         self.argument: NDArray[Any] = np.zeros(1, TREE)
+        self.arrays: dict[str, Array] = {}
+        self.bodies = 0
+        self.cells = 0
+        self.set(**constants)
+
+    def fit(self, bodies: int, cells: int) -> None:
+        """Provide for a number of bodies and of cells."""
         self.argument["bodies"] = bodies
         self.argument["cells"] = cells
-        self.arrays: dict[str, Array] = {}
-        xp = backend.xp
-        real = "f8" if expansion.double else "f4"
-        terms = number_of_terms(expansion.order)
+        if bodies > self.bodies:
+            self.bodies = bodies
+            self._make_bodies(bodies)
+        if cells > self.cells:
+            self.cells = cells + cells // SLACK
+            self._make_cells(self.cells)
+
+    def _make_bodies(self, number: int) -> None:
+        xp = self.backend.xp
         self.set(
-            at=xp.empty((bodies, 4), "f8"),
-            acceleration=xp.empty(bodies, "f8"),
-            near=xp.empty((bodies, 4), real),
-            **{name: xp.empty(cells, "i4") for name in CELLS[:-1]},
-            level=xp.empty(cells, "u1"),
-            centre=xp.empty((cells, 4), "f8"),
-            box=xp.empty((cells, 6), "f8"),
-            summary=xp.empty((cells, SUMMARY), "f4"),
-            multipole=xp.empty((cells, pitch_of(terms)), real),
-            local=xp.empty((cells, terms), "f8"),
-            tolerance=xp.empty(cells, "f4"),
-            **{name: xp.empty(cells, "i4") for name in LISTS},
+            at=xp.empty((number, 4), "f8"),
+            acceleration=xp.empty(number, "f8"),
+            near=xp.empty((number, 4), self.real),
+        )
+
+    def _make_cells(self, number: int) -> None:
+        xp = self.backend.xp
+        integers = {name: xp.empty(number, "i4") for name in (*CELLS[:-1], *LISTS)}
+        self.set(
+            level=xp.empty(number, "u1"),
+            centre=xp.empty((number, 4), "f8"),
+            box=xp.empty((number, 6), "f8"),
+            summary=xp.empty((number, SUMMARY), "f4"),
+            multipole=xp.empty((number, pitch_of(self.terms)), self.real),
+            local=xp.empty((number, self.terms), "f8"),
+            tolerance=xp.empty(number, "f4"),
+            **integers,
         )
 
     def set(self, **arrays: Array) -> None:
@@ -96,7 +124,11 @@ class TreeMemory:
         for name, value in zip(NUMBERS, (edge, eps2, error, angle), strict=True):
             self.argument[name] = value
 
-    def set_pool(self, pool: Array, used: Array) -> None:
-        """Set the memory of the lists, and the number of words of it that are taken."""
-        self.set(pool=pool, used=used)
-        self.argument["words"] = len(pool)
+    def fit_pool(self, words: int) -> None:
+        """Provide for lists of a length, and clear the number of words that are taken."""
+        if words > self.argument["words"][0]:
+            self.set(pool=self.backend.xp.empty(words, "i4"))
+            self.argument["words"] = words
+        if "used" not in self.arrays:
+            self.set(used=self.backend.zeros(1, "i8"))
+        self.arrays["used"].fill(0)
