@@ -53,8 +53,9 @@ extern "C" __global__ void find_keys(int number, int columns, const double *rows
 }
 
 // The first column of `rows` is x; the fifth, if there is one, the last acceleration.
-extern "C" __global__ void sort_bodies(Tree t, int columns, const double *rows,
+extern "C" __global__ void sort_bodies(const Tree *tree, int columns, const double *rows,
                                        const long long *order) {
+    const Tree t = *tree;
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= t.bodies) return;
     const double *row = rows + columns * order[i];
@@ -174,8 +175,9 @@ extern "C" __global__ void number_cells(int cells, const long long *order, int *
     if (k < cells) place[order[k]] = k;
 }
 
-extern "C" __global__ void make_cells(Tree t, const int *offset, const unsigned char *leaf,
+extern "C" __global__ void make_cells(const Tree *tree, const int *offset, const unsigned char *leaf,
                                       const int *place) {
+    const Tree t = *tree;
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= t.bodies) return;
     unsigned long long key = t.keys[i];
@@ -199,7 +201,8 @@ extern "C" __global__ void make_cells(Tree t, const int *offset, const unsigned 
 }
 
 // Tell parents of their first and last children.
-extern "C" __global__ void link_cells(Tree t) {
+extern "C" __global__ void link_cells(const Tree *tree) {
+    const Tree t = *tree;
     int cell = blockIdx.x * THREADS + threadIdx.x;
     if (cell == 0 || cell >= t.cells) return;
     int parent = t.parent[cell];

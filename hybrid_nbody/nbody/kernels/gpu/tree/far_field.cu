@@ -167,7 +167,8 @@ __device__ inline void store_sums(const Real *sum, double *local) {
     if constexpr (FIRST + LANES < TERMS) store_sums<FIRST + LANES>(sum, local);
 }
 
-extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(Tree t) {
+extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(const Tree *tree) {
+    const Tree t = *tree;
     __shared__ Rows rows[FAR_WARPS];
     int cell = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
     if (cell >= t.cells) return;
@@ -191,7 +192,8 @@ UNROLLED
 
 // Add the expansions of parents to those of the cells of a level.
 extern "C" __global__ void __launch_bounds__(WARPS *LANES)
-    shift_to_children(Tree t, int from, int to) {
+    shift_to_children(const Tree *tree, int from, int to) {
+    const Tree t = *tree;
     __shared__ double locals[WARPS][TERMS], shifts[WARPS][TERMS];
     __shared__ Powers all_powers[WARPS];
     int warp = warp_of_block(), cell = from + warp_of_grid();
@@ -265,10 +267,12 @@ UNROLLED
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_accelerations(Tree t) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_accelerations(const Tree *tree) {
+    const Tree t = *tree;
     evaluate<false>(t);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_potentials(Tree t) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_potentials(const Tree *tree) {
+    const Tree t = *tree;
     evaluate<true>(t);
 }

@@ -97,7 +97,6 @@ class WholeTree:
         indices = indices_of(expansion.order)
         constants = {name: backend.upload(table) for name, table in tables(indices).items()}
         self.memory = TreeMemory(backend, expansion, constants)
-        self.words = 1 << 20
 
     def sums(self, bodies: Array, cube: Cube, potentials: bool) -> Array:
         """Return the sums at all bodies: of m d / r^3, (N, 3), or of m / r, (N, 1).
@@ -120,11 +119,11 @@ class WholeTree:
         levels = self._make_cells(Sorted(bodies, keys[order], order), cube)
         self._on_bodies("sort_bodies", number, self.tree, np.int32(columns), bodies, order)
         self._find_multipoles(levels)
-        sums = xp.empty_like(result)
-        self.memory.set(sums=sums)
         name = "potentials" if potentials else "accelerations"
-        while (wanted := self._add_all(levels, name)) > self.words:
-            self.words = min(MOST_WORDS, wanted + wanted // 8)
+        while (wanted := self._add_all(levels, name)) > self.memory.words:
+            self.memory.fit_pool(min(MOST_WORDS, wanted + wanted // 8))
+            self.memory.send()
+        sums = self.memory.arrays["sums"]
         sizes = (np.int32(number), np.int32(result.shape[1]))
         self._on_bodies("unsort", number, *sizes, sums, order, result)
         return result
@@ -137,14 +136,14 @@ class WholeTree:
         InputError
             If lists are longer than numbers of four bytes can tell.
         """
-        self.words = max(self.words, min(MOST_WORDS, WORDS_OF_A_CELL * int(levels[-1])))
-        self.memory.fit_pool(self.words)
+        used = self.memory.arrays["used"]
+        used.fill(0)
         for level in range(_deepest(levels) + 1):
             self._on_level("walk", "find_sources", levels, level)
         self._add_far_field(levels)
         self._on_cells("far_field", f"evaluate_{name}")
         self._on_blocks("near_field", f"add_nearby_{name}")
-        wanted = int(self.backend.download(self.memory.arrays["used"])[0])
+        wanted = int(self.backend.download(used)[0])
         if wanted > MOST_WORDS:
             raise InputError("gravity.solver: fmm: too many bodies for one GPU; take fewer")
         return wanted
@@ -191,6 +190,8 @@ class WholeTree:
         self.memory.fit(number, cells)
         self.memory.set_numbers(cube.edge, self.eps2, *limits)
         self.memory.set(keys=keys)
+        self.memory.fit_pool(min(MOST_WORDS, WORDS_OF_A_CELL * cells))
+        self.memory.send()
         self._on_bodies("make_cells", number, self.tree, offset, leaf, place)
         self._on_bodies("link_cells", cells, self.tree)
         return levels
@@ -232,7 +233,7 @@ class WholeTree:
     # ---- Launches --------------------------------------------------------------------------------
 
     @property
-    def tree(self) -> NDArray[Any]:
+    def tree(self) -> Array:
         """Return what kernels take."""
         return self.memory.argument
 
@@ -242,13 +243,13 @@ class WholeTree:
 
     def _on_cells(self, module: str, name: str, warps: int = WARPS) -> None:
         """Launch a warp for every cell, `warps` of them a block."""
-        threads = LANES * int(self.tree["cells"][0])
+        threads = LANES * self.memory.number_of_cells
         self.modules[module].launch(name, threads, warps * LANES, self.tree)
 
     def _on_blocks(self, module: str, name: str) -> None:
         """Launch a block for every cell."""
         block = WARPS * LANES
-        self.modules[module].launch(name, block * int(self.tree["cells"][0]), block, self.tree)
+        self.modules[module].launch(name, block * self.memory.number_of_cells, block, self.tree)
 
     def _on_level(self, module: str, name: str, levels: NDArray[np.int64], level: int) -> None:
         """Launch a warp for every cell of a level."""

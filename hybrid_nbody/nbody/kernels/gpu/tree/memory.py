@@ -62,10 +62,16 @@ class TreeMemory:
 
     Attributes
     ----------
-    argument : (1,) array of `TREE`
-        What kernels take.
+    numbers : (1,) array of `TREE`
+        Numbers and addresses of arrays.
+    argument : array
+        The same on the device, as kernels take it; see `send`.
     arrays : dict
         The arrays, by name.
+    bodies, cells : int
+        Numbers for which there is memory.
+    number_of_cells : int
+        Those there are.
     """
 
     def __init__(
@@ -74,16 +80,19 @@ class TreeMemory:
         self.backend = backend
         self.real = "f8" if expansion.double else "f4"
         self.terms = number_of_terms(expansion.order)
-        self.argument: NDArray[Any] = np.zeros(1, TREE)
+        self.numbers: NDArray[Any] = np.zeros(1, TREE)
+        self.argument = backend.zeros(TREE.itemsize, "u1")
         self.arrays: dict[str, Array] = {}
         self.bodies = 0
         self.cells = 0
-        self.set(**constants)
+        self.number_of_cells = 0
+        self.set(used=backend.zeros(1, "i8"), **constants)
 
     def fit(self, bodies: int, cells: int) -> None:
         """Provide for a number of bodies and of cells."""
-        self.argument["bodies"] = bodies
-        self.argument["cells"] = cells
+        self.numbers["bodies"] = bodies
+        self.numbers["cells"] = cells
+        self.number_of_cells = cells
         if bodies > self.bodies:
             self.bodies = bodies
             self._make_bodies(bodies)
@@ -97,6 +106,7 @@ class TreeMemory:
             at=xp.empty((number, 4), "f8"),
             acceleration=xp.empty(number, "f8"),
             near=xp.empty((number, 4), self.real),
+            sums=xp.empty((number, 3), "f8"),
         )
 
     def _make_cells(self, number: int) -> None:
@@ -117,18 +127,24 @@ class TreeMemory:
         """Set arrays by their names."""
         self.arrays |= arrays
         for name, array in arrays.items():
-            self.argument[name] = array.data.ptr
+            self.numbers[name] = array.data.ptr
+
+    def send(self) -> None:
+        """Let the device know numbers and addresses as they are now."""
+        self.argument.set(self.numbers.view("u1"))
 
     def set_numbers(self, edge: float, eps2: float, error: float, angle: float) -> None:
         """Set the edge of the root, the softening, and when an expansion is accurate enough."""
         for name, value in zip(NUMBERS, (edge, eps2, error, angle), strict=True):
-            self.argument[name] = value
+            self.numbers[name] = value
+
+    @property
+    def words(self) -> int:
+        """Return the length of the memory for lists."""
+        return int(self.numbers["words"][0])
 
     def fit_pool(self, words: int) -> None:
-        """Provide for lists of a length, and clear the number of words that are taken."""
-        if words > self.argument["words"][0]:
+        """Provide for lists of a length."""
+        if words > self.words:
             self.set(pool=self.backend.xp.empty(words, "i4"))
-            self.argument["words"] = words
-        if "used" not in self.arrays:
-            self.set(used=self.backend.zeros(1, "i8"))
-        self.arrays["used"].fill(0)
+            self.numbers["words"] = words

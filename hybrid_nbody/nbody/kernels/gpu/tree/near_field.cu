@@ -105,10 +105,12 @@ __device__ inline void add_near_field(const Tree &t) {
     if (first < t.last[cell]) add_leaves<1, potentials>(t, cell, first, tile, totals);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_accelerations(Tree t) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_accelerations(const Tree *tree) {
+    const Tree t = *tree;
     add_near_field<false>(t);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_potentials(Tree t) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_potentials(const Tree *tree) {
+    const Tree t = *tree;
     add_near_field<true>(t);
 }

@@ -29,7 +29,8 @@ struct alignas(4 * sizeof(Real)) Near {
     Real x, y, z, mass;
 };
 
-// N bodies along the curve and C cells; arrays are on the device.
+// N bodies along the curve and C cells; arrays are on the device. So is this: as an argument it would
+// make a launch twice as long for the host.
 struct Tree {
     int bodies, cells;
     double edge, eps2, error, angle;  // of the root; of the law; of `Opening`

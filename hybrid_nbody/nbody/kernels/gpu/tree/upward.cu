@@ -38,7 +38,8 @@ __device__ inline void store(const Tree &t, int cell, float radius, const double
     if (n == EDGE) summary[n] = edge_of(t, cell);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(Tree t) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(const Tree *tree) {
+    const Tree t = *tree;
     __shared__ Moments memory[WARPS];
     Moments &m = memory[warp_of_block()];
     int cell = warp_of_grid();
@@ -156,7 +157,8 @@ __device__ inline void shift_child(const Tree &t, int child, const Point &centre
 
 // A block takes a parent, from `from` on, and a warp a child.
 extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
-    find_parent_multipoles(Tree t, int from) {
+    find_parent_multipoles(const Tree *tree, int from) {
+    const Tree t = *tree;
     __shared__ Shifts s;
     int cell = from + blockIdx.x, warp = warp_of_block();
     if (is_leaf(t, cell)) return;

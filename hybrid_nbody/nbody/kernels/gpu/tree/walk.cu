@@ -105,7 +105,8 @@ __device__ inline int test(const Tree &t, const Target &target, bool valid, int 
 }
 
 // The cells of a level are from ... to - 1.
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(Tree t, int from, int to) {
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tree *tree, int from, int to) {
+    const Tree t = *tree;
     __shared__ int stacks[WARPS][STACK], memory[WARPS][3][SEGMENT];
     int warp = warp_of_block(), cell = from + warp_of_grid(), *stack = stacks[warp];
     if (cell >= to) return;
