@@ -18,6 +18,7 @@ INPUTS = {
     "plummer": ["bodies.n=100", "time.dt=1e-2"],
     "six_bodies": ["time.dt=1e-2"],
     "flat": ["bodies.n=100"],
+    "collapse": ["bodies.n=100", "time.dt=1e-2"],
 }
 
 # What a unit of length and one of mass of an input become, and the gravitational constant there.
