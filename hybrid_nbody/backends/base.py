@@ -42,6 +42,8 @@ class Backend(ABC):
         How ranks can exchange this backend's arrays, the fastest first.
     shares_host_memory : bool
         Whether the arrays are in the memory of the host, which all ranks of a node share.
+    threads : int
+        CPU threads that compute.
     compiles_for_sizes : bool
         Whether kernels are compiled for the sizes of a problem: those of a small one serve no
         other.
@@ -52,6 +54,7 @@ class Backend(ABC):
     xp: ModuleType
     transports: tuple[str, ...]
     shares_host_memory: bool
+    threads = 1
     compiles_for_sizes = False
 
     @property

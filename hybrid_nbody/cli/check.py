@@ -14,7 +14,7 @@ from hybrid_nbody.progress import duration
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import resolved, told_by_the_guard
 from hybrid_nbody.simulation.model import Quantity
-from hybrid_nbody.simulation.plan import Memory, Plan
+from hybrid_nbody.simulation.plan import Memory, Plan, Workers
 
 TRAJECTORY_BYTES = 45_000
 """Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""
@@ -48,6 +48,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     )
     initial = communicator.only_on_root(builder.initial)
     placement = assign_device(config.compute.backend, config.compute.threads, communicator)
+    threads = sum(communicator.gather(placement.backend.threads))
     if not communicator.is_root:
         return ""
     plan = kind.plan(config, initial, communicator.size)
@@ -58,6 +59,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
         *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
+        *plan.on_devices(Workers(tuple(placement.backends), threads)),
         ("work", plan.work),
         *_output(config, plan, kind.quantities),
     ]

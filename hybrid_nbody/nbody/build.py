@@ -1,7 +1,7 @@
 """Builds the N-body model of a configuration."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -15,13 +15,16 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
+from hybrid_nbody.nbody.forces.choice import AUTO, DIRECT, FMM, Choice, chosen
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
+from hybrid_nbody.nbody.forces.tree.force import LAST_FORCE_BY_TREE
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units, measured
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.precision_range import check_range, warnings_of
+from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial, initial_bodies, on_all_ranks
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.parallel.communicator import Communicator
@@ -75,6 +78,8 @@ class NBodyBuilder:
     ----------
     least : int
         Rows that a rank has at least where shares follow the speed.
+    solver : Choice
+        The force, once devices are known.
     """
 
     least = 0
@@ -86,6 +91,7 @@ class NBodyBuilder:
         self.communicator = communicator
         self.devices = devices or Devices()
         self.warnings: list[str] = []
+        self.solver = Choice(config.gravity.solver)
 
     def check(self) -> None:
         """Check what can be checked before anything is made.
@@ -139,7 +145,7 @@ class NBodyBuilder:
     def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
         pair_force = self._saved_pair_force(saved)
-        placement, exchange = self._arrange(saved.number, pair_force)
+        placement, exchange = self._arrange(saved.number, pair_force, saved)
         return self._restored(saved, placement, exchange, pair_force)
 
     def busy_seconds(self, setup: RunSetup[NBodyModel]) -> float:
@@ -211,7 +217,8 @@ class NBodyBuilder:
         precision = f"{gravity.precision} precision, softening {gravity.softening:g}"
         return [
             f"{title}: {total}, {time.total_steps} steps of {time.dt:g}",
-            f"{time.integrator}, {gravity.solver} gravity, {precision}",
+            f"{time.integrator}, {self.solver.name} gravity, {precision}",
+            *([self.solver.line] if self.solver.reason else []),
             *placement_lines(self.config.compute, setup, _bodies_in_words),
             *self._remarks(setup),
             *(f"warning: {warning}" for warning in self.warnings),
@@ -226,14 +233,17 @@ class NBodyBuilder:
             [*lines, f"{self.config.gravity.precision} precision: {limited}"] if limited else lines
         )
 
-    def _arrange(self, number: int, pair_force: PairForce) -> tuple[Placement, BodyExchange]:
+    def _arrange(
+        self, number: int, pair_force: PairForce, saved: SavedState | None = None
+    ) -> tuple[Placement, BodyExchange]:
         """Choose devices, compile kernels, share the bodies out and connect the ranks."""
         compute = self.config.compute
         communicator = self.communicator
         placement = self.devices.assign(
             compute.backend, compute.threads, communicator, compute.cpu_share
         )
-        check_backends(self.config.gravity.solver, placement.backends)
+        self.solver = self._chosen(number, placement.backends, saved)
+        check_backends(self.solver.name, placement.backends)
         beforehand = placement.backend.compiled_beforehand
         communicator.first_on_node(lambda device: self._compile(device, pair_force), beforehand)
 
@@ -247,11 +257,19 @@ class NBodyBuilder:
         exchange = EXCHANGES[self._exchange_name(number, placement)]
         return placement, exchange(transport, partition, communicator.rank)
 
+    def _chosen(self, number: int, backends: Sequence[str], saved: SavedState | None) -> Choice:
+        """Return the force: that of the checkpoint, where the choice was left open."""
+        gravity = self.config.gravity
+        if gravity.solver == AUTO and saved is not None:
+            name = FMM if LAST_FORCE_BY_TREE in saved.scalars else DIRECT
+            return Choice(name, "the run began with it")
+        return chosen(wanted_of(self.config, number), backends)
+
     def _compile(self, device: Backend, pair_force: PairForce) -> None:
         """Compile the kernels that the run needs."""
         gravity = self.config.gravity
         compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks)
-        FORCES[gravity.solver].compile(device, pair_force, gravity.accuracy)
+        FORCES[self.solver.name].compile(device, pair_force, gravity.accuracy)
 
     def _calibrate(self, placement: Placement, number: int, pair_force: PairForce) -> list[float]:
         """Return the speed of each rank in bodies a second, measured briefly."""
@@ -279,7 +297,7 @@ class NBodyBuilder:
             On every rank, if a ring was asked for that hybrid ranks cannot join.
         """
         is_hybrid = "hybrid" in placement.backends
-        force = FORCES[self.config.gravity.solver]
+        force = FORCES[self.solver.name]
         if is_hybrid and self.config.compute.exchange == RING:
             raise InputError(
                 "compute.exchange: ring needs ranks that compute on one device; use allgather, or "
@@ -298,7 +316,7 @@ class NBodyBuilder:
     def _model(self, setup: ForceSetup, ids: np.ndarray) -> NBodyModel:
         """Return the model, its bodies not yet set."""
         time_axis = self.config.time
-        force = FORCES[self.config.gravity.solver].make(setup)
+        force = FORCES[self.solver.name].make(setup)
         steps = IntegratorSetup(
             backend=setup.backend,
             communicator=self.communicator,

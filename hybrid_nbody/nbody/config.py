@@ -19,7 +19,7 @@ from hybrid_nbody.config.values import (
     Registered,
     WholeNumber,
 )
-from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
 
@@ -41,7 +41,7 @@ Share = Annotated[
     Allowed("choice or number", "auto or a number from 0 to 1"),
 ]
 Precision = Literal["single", "mixed", "double"]
-Solver = Annotated[str, Strict(), Registered(FORCES)]
+Solver = Annotated[str, Strict(), Registered(SOLVERS)]
 IntegratorName = Annotated[str, Strict(), Registered(INTEGRATORS)]
 BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
 Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
@@ -199,7 +199,7 @@ class Gravity(Section):
         "direct",
         description="Algorithm of the forces. direct: sums over all pairs; fmm: a fast multipole "
         "method, whose time grows with the number of bodies rather than with its square, on CPUs "
-        "or one GPU.",
+        "or one GPU; auto: fmm from the number of bodies on where it is faster.",
     )
     precision: Precision = Field(
         "mixed",
@@ -212,8 +212,8 @@ class Gravity(Section):
 
     accuracy: Annotated[Positive, Ge(SMALLEST), Le(LARGEST)] = Field(
         ACCURACY_OF_FORCES,
-        description="Only for fmm: the rms error of all accelerations over their rms is at most "
-        "this, and the error of 99.9 % of the bodies at most ten times this.",
+        description="Only for fmm and auto: the rms error of all accelerations over their rms is "
+        "at most this, and the error of 99.9 % of the bodies at most ten times this.",
     )
 
     @model_validator(mode="before")
@@ -363,7 +363,7 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
             "use allgather or auto"
         )
         yield fault(("compute", "exchange"), "ring", text)
-    if not FORCES[config.gravity.solver].jerks:
+    if not any(kind.jerks for kind in candidates(config.gravity.solver)):
         text = (
             "needs the time derivatives of accelerations, which gravity.solver: "
             f"{config.gravity.solver} does not compute; use another integrator"
@@ -373,12 +373,12 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
 
 def _force_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
     solver = config.gravity.solver
-    kind = FORCES[solver]
-    if config.compute.exchange == "ring" and not kind.rings:
+    kinds = candidates(solver)
+    if config.compute.exchange == "ring" and not any(kind.rings for kind in kinds):
         text = f"is not for gravity.solver: {solver}; use allgather or auto"
         yield fault(("compute", "exchange"), "ring", text)
     accuracy = config.gravity.accuracy
-    if accuracy != ACCURACY_OF_FORCES and kind.all_pairs:
+    if accuracy != ACCURACY_OF_FORCES and all(kind.all_pairs for kind in kinds):
         text = (
             f"is for a solver that is not exact; leave it at {ACCURACY_OF_FORCES:g}, or take "
             "gravity.solver: fmm"

@@ -1,12 +1,15 @@
 """The plan of a run of bodies: its work, memory and files."""
 
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
-from hybrid_nbody.nbody.forces.registry import FORCES
+from hybrid_nbody.nbody.forces.choice import DIRECT, FMM, candidates, chosen
+from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.precision_range import warnings_of
+from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.simulation.plan import Plan, rows_per_rank
+from hybrid_nbody.progress import duration
+from hybrid_nbody.simulation.plan import Lines, Plan, Workers, rows_per_rank
 
 FRAME_BYTES_PER_BODY = 48
 """Position and velocity."""
@@ -16,6 +19,9 @@ CHECKPOINT_BYTES_PER_BODY = 69
 
 CHECKPOINT_BYTES_WITH_ACCELERATION = 88
 """The same with the last acceleration in the place of the order."""
+
+TREE_BYTES_PER_BODY = 1000
+"""Bodies, cells, expansions and lists of a tree, about."""
 
 TRAJECTORY_BYTES_PER_BODY = 16
 """Mass and identity, which a trajectory holds once."""
@@ -51,14 +57,35 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
         frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,
         checkpoint_bytes=number * _checkpoint_bytes(gravity.solver),
         static_bytes=number * TRAJECTORY_BYTES_PER_BODY,
+        on_devices=lambda workers: _method(config, number, workers),
     )
+
+
+def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
+    """Return the force that such devices take, how long steps take there, and its memory."""
+    wanted = wanted_of(config, number)
+    choice = chosen(wanted, workers.backends)
+    device = workers.backends[0]
+    if device not in SPEEDS or choice.name not in (DIRECT, FMM):
+        return [("method", choice.line)]
+    if choice.name == FMM:
+        force = SPEEDS[device].seconds_of_tree(number, wanted.accuracy, wanted.precision)
+        memory = f", {number * TREE_BYTES_PER_BODY / 1e9:.2g} GB of memory in all"
+    else:
+        force = SPEEDS[device].seconds_of_pairs(number, wanted.precision)
+        memory = ""
+    units = workers.threads if device == "cpu" else len(workers.backends)
+    forces = INTEGRATORS[config.time.integrator].forces_per_step
+    step = forces * force / units
+    whole = duration(step * config.time.total_steps)
+    return [("method", f"{choice.line}; about {step:.2g} s a step, {whole} in all{memory}")]
 
 
 def _work(config: NBodyConfig, number: int) -> str:
     """Return how many interactions there would be; adaptive substeps make them more."""
     integrator = INTEGRATORS[config.time.integrator]
     forces = config.time.total_steps * integrator.forces_per_step
-    if not FORCES[config.gravity.solver].all_pairs:
+    if not all(kind.all_pairs for kind in candidates(config.gravity.solver)):
         return f"{number * forces:.3g} accelerations"
     at_least = "at least " if integrator.adaptive else ""
     return f"{at_least}{number**2 * forces:.3g} interactions"
@@ -66,7 +93,7 @@ def _work(config: NBodyConfig, number: int) -> str:
 
 def _checkpoint_bytes(solver: str) -> int:
     """Return the bytes of a body in a checkpoint."""
-    if FORCES[solver].all_pairs:
+    if all(kind.all_pairs for kind in candidates(solver)):
         return CHECKPOINT_BYTES_PER_BODY
     return CHECKPOINT_BYTES_WITH_ACCELERATION
 

@@ -1,7 +1,8 @@
 """The plan of a run: its work, memory and files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,30 @@ class Memory:
     of: str = "cells"
 
 
+class Workers(NamedTuple):
+    """What computes a run.
+
+    Attributes
+    ----------
+    backends : tuple of str
+        Those of all ranks, by their names.
+    threads : int
+        CPU threads of all ranks together.
+    """
+
+    backends: tuple[str, ...]
+    threads: int
+
+
+Lines = Sequence[tuple[str, str]]
+"""Names and texts."""
+
+
+def no_lines(workers: Workers) -> Lines:
+    """Return nothing."""
+    return []
+
+
 @dataclass(frozen=True)
 class Plan:
     """The work, memory and files of a run.
@@ -37,14 +62,17 @@ class Plan:
         Bytes of the numbers in a frame, in a checkpoint, and in what a trajectory holds once.
     memory : Memory, optional
         What a rank holds, where that is known.
+    on_devices : callable
+        ``on_devices(workers)`` returns lines on what depends on the devices.
     """
 
-    problem: Sequence[tuple[str, str]]
+    problem: Lines
     work: str
     frame_bytes: int
     checkpoint_bytes: int
     static_bytes: int = 0
     memory: Memory | None = None
+    on_devices: Callable[[Workers], Lines] = no_lines
 
 
 def rows_per_rank(counts: Sequence[int], rows: str = "") -> str:

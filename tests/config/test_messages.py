@@ -111,7 +111,7 @@ MESSAGES = {
         "1: gravity.precision: must be one of single, mixed, double; did you mean 'double'? (got "
         "'duoble')"
     ),
-    "gravity: {solver: tree}": "1: gravity.solver: must be one of direct, fmm (got 'tree')",
+    "gravity: {solver: tree}": "1: gravity.solver: must be one of direct, fmm, auto (got 'tree')",
     ("compute: {backend: GPU}"): (
         f"1: compute.backend: must be {BACKENDS}; did you mean 'gpu'? (got 'GPU')"
     ),

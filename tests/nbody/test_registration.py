@@ -232,7 +232,7 @@ def test_registered_names_are_allowed_and_told():
 
 def test_what_is_not_registered_is_refused(monkeypatch):
     monkeypatch.delitem(FORCES, "tilted")
-    assert "gravity.solver: must be one of direct, fmm (got 'tilted')" in fault_of(
+    assert "gravity.solver: must be one of direct, fmm, auto (got 'tilted')" in fault_of(
         CONFIG, "seed", 2
     )
 

@@ -153,6 +153,18 @@ def test_a_device_on_which_it_does_not_run_is_refused(alone, monkeypatch):
         builder.fresh(builder.initial())
 
 
+@pytest.mark.parametrize(("number", "name"), [(200, "direct"), (12_000, "fmm")])
+def test_auto_says_what_it_takes_and_a_restart_takes_the_same(job, number, name, tmp_path):
+    settings = ["--set", "gravity.solver=auto", "--set", f"bodies.n={number}"]
+    settings += ["--set", "gravity.accuracy=1e-2", "--set", f"output.directory={tmp_path / 'out'}"]
+    plan = run("check", job, *settings).stdout
+    assert f"solver auto chose {name}: on such devices" in plan
+    assert "s a step" in plan
+    assert f"{name} gravity" in run("run", job, *settings).stdout
+    resumed = run("resume", tmp_path / "out", "--set", "time.steps=41").stdout
+    assert f"solver auto chose {name}: the run began with it" in resumed
+
+
 def test_gpus_take_one_rank():
     check_backends("fmm", ["gpu"])
     with pytest.raises(InputError, match="takes one rank on backend gpu, not 2; start one rank"):

@@ -25,6 +25,9 @@ from hybrid_nbody.simulation.model import Field, Role, Work
 
 Tree = DistributedTree | LoneTree
 
+LAST_FORCE_BY_TREE = "last_force_by_tree"
+"""A number of checkpoints of this force, by which they are known."""
+
 ACCELERATION = "gravity/acceleration"
 """The field of a checkpoint with the accelerations that the next errors are compared with."""
 
@@ -135,8 +138,8 @@ class TreeForce(Force):
         return rows
 
     def scalars(self) -> dict[str, float]:
-        """Return the units of the kernels."""
-        return self.pair_force.units.scalars()
+        """Return the units of the kernels, and that this is the force."""
+        return {**self.pair_force.units.scalars(), LAST_FORCE_BY_TREE: 1.0}
 
     def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Take the last accelerations back: they are those of the saved positions."""

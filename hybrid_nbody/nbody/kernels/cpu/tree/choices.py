@@ -6,7 +6,7 @@ CHOICES = Choices(
     rows=(
         Choice(3e-3, 3, 48, 1.0),
         Choice(3e-4, 4, 64, 1.0),
-        Choice(3e-5, 5, 64, 0.8),
+        Choice(3e-5, 5, 64, 0.7),
         Choice(3e-6, 6, 64, 0.5),
         Choice(0.0, 8, 96, 0.8),
     ),

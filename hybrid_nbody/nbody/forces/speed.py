@@ -1,0 +1,93 @@
+"""How fast forces are on a device, for the choice between them and for the plan of a run.
+
+Measured on one H200 and on a core of an AMD EPYC (Zen 4): whole forces on Plummer spheres with a
+softening of 0.01; rates with 131072 bodies and more (`docs/many-bodies.md`). Other devices are
+slower or faster, but hardly in other proportions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Rows = tuple[tuple[float, float], ...]
+"""Least accuracies, the largest first, and a number for each."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The speed of a device.
+
+    Attributes
+    ----------
+    pairs : mapping of str to float
+        Interactions a second of the direct sum, by its precision.
+    bodies : rows
+        Bodies a second of the fast multipole method in single precision, where they are many.
+    in_double : float
+        Share of these that is left in mixed and double precision.
+    fixed : float
+        Seconds that a tree takes however few bodies there are.
+    crossovers : mapping of str to rows
+        Bodies from which the fast multipole method is faster, by precision.
+    """
+
+    pairs: Mapping[str, float]
+    bodies: Rows
+    in_double: float
+    fixed: float
+    crossovers: Mapping[str, Rows]
+
+    def seconds_of_pairs(self, number: int, precision: str) -> float:
+        """Return the seconds of a direct sum."""
+        return number**2 / self.pairs[precision]
+
+    def seconds_of_tree(self, number: int, accuracy: float, precision: str) -> float:
+        """Return the seconds of a force by the fast multipole method."""
+        share = 1.0 if precision == "single" else self.in_double
+        return self.fixed + number / (share * _row(self.bodies, accuracy))
+
+    def crossover(self, accuracy: float, precision: str) -> int:
+        """Return the number of bodies from which the fast multipole method is faster."""
+        return int(_row(self.crossovers[precision], accuracy))
+
+
+def _row(rows: Rows, accuracy: float) -> float:
+    return next(number for least, number in rows if accuracy >= least)
+
+
+CORE = Speed(
+    pairs={"single": 4.9e9, "mixed": 2.1e9, "double": 1.7e9},
+    bodies=((3e-3, 1.3e6), (3e-4, 0.8e6), (3e-5, 0.4e6), (3e-6, 0.16e6), (0.0, 0.04e6)),
+    in_double=0.6,
+    fixed=1e-3,
+    crossovers={
+        "single": (
+            (3e-3, 9_500),
+            (3e-4, 11_000),
+            (3e-5, 17_000),
+            (3e-6, 32_000),
+            (3e-7, 77_000),
+            (0.0, 125_000),
+        ),
+        "mixed": ((3e-3, 4_500), (3e-4, 7_000), (3e-5, 11_000), (3e-6, 25_000), (0.0, 50_000)),
+        "double": ((3e-3, 3_500), (3e-4, 5_500), (3e-5, 9_000), (3e-6, 20_000), (0.0, 40_000)),
+    },
+)
+"""Of one core of a CPU: several share the work of both forces."""
+
+IN_DOUBLE_ON_A_GPU: Rows = ((3e-4, 1.5e5), (3e-5, 2.5e5), (3e-6, 5e5), (0.0, 4e6))
+"""Crossovers that were estimated, not measured."""
+
+GPU = Speed(
+    pairs={"single": 2.9e12, "mixed": 1.4e12, "double": 0.87e12},
+    bodies=((3e-4, 2.5e8), (3e-5, 1.4e8), (3e-6, 7e7), (3e-7, 3.6e7), (0.0, 6e5)),
+    in_double=0.3,
+    fixed=1e-3,
+    crossovers={
+        "single": ((3e-4, 65_000), (3e-5, 80_000), (3e-6, 110_000), (3e-7, 150_000), (0.0, 4e6)),
+        "mixed": IN_DOUBLE_ON_A_GPU,
+        "double": IN_DOUBLE_ON_A_GPU,
+    },
+)
+
+SPEEDS = {"cpu": CORE, "gpu": GPU}
+"""By the name of a backend."""
