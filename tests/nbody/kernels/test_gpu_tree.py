@@ -204,7 +204,9 @@ def test_bits_are_the_same_again_and_in_any_order_of_the_bodies():
 
 
 @pytest.mark.gpu
-def test_bodies_that_are_not_finite_give_nan_everywhere():
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("body", [0, 3, 99])
+def test_bodies_that_are_not_finite_give_nan_everywhere(value, body):
     position = plummer(100, seed=3).position
-    position[3, 1] = np.inf
+    position[body, 1] = value
     assert np.isnan(Sums(1e-3, np.full(100, 0.01))(position)).all()

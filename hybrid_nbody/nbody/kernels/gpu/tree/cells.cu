@@ -17,9 +17,9 @@ extern "C" __global__ void find_box(int number, int columns, const double *rows,
     for (int i = blockIdx.x * THREADS + threadIdx.x; i < number; i += gridDim.x * THREADS)
         for (int axis = 0; axis < 3; ++axis) {
             double x = rows[(size_t)columns * i + axis];
-            // a comparison with NaN is false: it is kept
-            low[axis] = low[axis] <= x ? low[axis] : x;
-            high[axis] = high[axis] >= x ? high[axis] : x;
+            // a comparison with NaN is false, so that it takes the place of any number and stays
+            low[axis] = low[axis] <= x || low[axis] != low[axis] ? low[axis] : x;
+            high[axis] = high[axis] >= x || high[axis] != high[axis] ? high[axis] : x;
         }
     for (int axis = 0; axis < 3; ++axis)
         all[axis][threadIdx.x] = low[axis], all[3 + axis][threadIdx.x] = high[axis];

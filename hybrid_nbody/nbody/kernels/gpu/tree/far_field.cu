@@ -7,7 +7,7 @@
 
 #include "tree.cuh"
 
-#if ORDER <= 7  // then the derivatives of a pair fit into registers
+#if UNROLL  // the derivatives of a pair fit into registers
 #define UNROLLED _Pragma("unroll")
 #else
 #define UNROLLED _Pragma("unroll 1")
