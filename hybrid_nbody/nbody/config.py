@@ -199,7 +199,7 @@ class Gravity(Section):
         "direct",
         description="Algorithm of the forces. direct: sums over all pairs; fmm: a fast multipole "
         "method, whose time grows with the number of bodies rather than with its square, on CPUs "
-        "or one GPU; auto: fmm from the number of bodies on where it is faster.",
+        "or GPUs; auto: fmm from the number of bodies on where it is faster.",
     )
     precision: Precision = Field(
         "mixed",

@@ -20,7 +20,7 @@ CHECKPOINT_BYTES_PER_BODY = 69
 CHECKPOINT_BYTES_WITH_ACCELERATION = 88
 """The same with the last acceleration in the place of the order."""
 
-TREE_BYTES_PER_BODY = 1000
+TREE_BYTES_PER_BODY = 600
 """Bodies, cells, expansions and lists of a tree, about."""
 
 TRAJECTORY_BYTES_PER_BODY = 16

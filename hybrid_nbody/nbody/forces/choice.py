@@ -72,7 +72,7 @@ def chosen(wanted: Wanted, backends: Sequence[str]) -> Choice:
     obstacle = _obstacle(wanted, backends)
     if obstacle:
         return Choice(DIRECT, obstacle)
-    least = SPEEDS[backends[0]].crossover(wanted.accuracy, wanted.precision)
+    least = SPEEDS[backends[0]].crossover(wanted.accuracy, wanted.precision, len(backends))
     name = FMM if wanted.number >= least else DIRECT
     size = f"{least} bodies at accuracy {wanted.accuracy:g}"
     return Choice(name, f"on such devices fmm is faster from about {size} on")
@@ -88,6 +88,6 @@ def _obstacle(wanted: Wanted, backends: Sequence[str]) -> str:
     others = sorted(set(backends) - set(fmm.backends))
     if others:
         return f"fmm does not run on backend {others[0]}"
-    if len(backends) > 1 and set(backends) & set(fmm.lone):
-        return "fmm takes one rank on a GPU"
+    if len(set(backends)) > 1 and not fmm.mixed:
+        return "fmm takes one backend on all ranks"
     return ""

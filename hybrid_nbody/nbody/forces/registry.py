@@ -41,8 +41,8 @@ class ForceKind:
         Whether it takes bodies that go around a ring of ranks.
     all_pairs : bool
         Whether it sums over all pairs, so that its work is the square of the bodies.
-    lone : tuple of str
-        Those of them on which it takes one rank that owns every body.
+    mixed : bool
+        Whether ranks may run on different backends.
     compile : callable
         ``compile(backend, pair_force, accuracy)`` compiles kernels of this force alone before time
         counts.
@@ -53,7 +53,7 @@ class ForceKind:
     backends: tuple[str, ...] = ("cpu", "gpu", "hybrid")
     rings: bool = True
     all_pairs: bool = True
-    lone: tuple[str, ...] = ()
+    mixed: bool = True
     compile: Callable[[Backend, PairForce, float], None] = compile_nothing
 
 
@@ -111,11 +111,11 @@ def check_backends(name: str, backends: Sequence[str]) -> None:
             f"gravity.solver: {name} does not run on backend {others[0]}; take "
             f"compute.backend: {' or '.join(allowed)}, or solver: direct"
         ).on_all_ranks()
-    alone = sorted(set(backends) & set(FORCES[name].lone))
-    if alone and len(backends) > 1:
+    found = sorted(set(backends))
+    if len(found) > 1 and not FORCES[name].mixed:
         raise InputError(
-            f"gravity.solver: {name} takes one rank on backend {alone[0]}, not {len(backends)}; "
-            "start one rank, or take compute.backend: cpu, or solver: direct"
+            f"gravity.solver: {name} takes one backend on all ranks, not {' and '.join(found)}; "
+            f"take compute.backend: {' or '.join(found)}, or solver: direct"
         ).on_all_ranks()
 
 
@@ -127,7 +127,7 @@ register(
         backends=("cpu", "gpu"),
         rings=False,
         all_pairs=False,
-        lone=("gpu",),
+        mixed=False,
         compile=compile_tree,
     ),
 )

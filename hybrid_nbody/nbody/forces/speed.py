@@ -28,6 +28,9 @@ class Speed:
         Seconds that a tree takes however few bodies there are.
     crossovers : mapping of str to rows
         Bodies from which the fast multipole method is faster, by precision.
+    crossovers_stay : bool
+        Whether these are the same for several devices. They are not where what a tree takes however
+        few its bodies are counts, which devices do not share.
     """
 
     pairs: Mapping[str, float]
@@ -35,6 +38,7 @@ class Speed:
     in_double: float
     fixed: float
     crossovers: Mapping[str, Rows]
+    crossovers_stay: bool
 
     def seconds_of_pairs(self, number: int, precision: str) -> float:
         """Return the seconds of a direct sum."""
@@ -45,9 +49,10 @@ class Speed:
         share = 1.0 if precision == "single" else self.in_double
         return self.fixed + number / (share * _row(self.bodies, accuracy))
 
-    def crossover(self, accuracy: float, precision: str) -> int:
+    def crossover(self, accuracy: float, precision: str, devices: int) -> int:
         """Return the number of bodies from which the fast multipole method is faster."""
-        return int(_row(self.crossovers[precision], accuracy))
+        number = int(_row(self.crossovers[precision], accuracy))
+        return number if self.crossovers_stay else number * devices
 
 
 def _row(rows: Rows, accuracy: float) -> float:
@@ -61,16 +66,17 @@ CORE = Speed(
     fixed=1e-3,
     crossovers={
         "single": (
-            (3e-3, 9_500),
-            (3e-4, 11_000),
-            (3e-5, 17_000),
-            (3e-6, 32_000),
-            (3e-7, 77_000),
-            (0.0, 125_000),
+            (3e-3, 10_000),
+            (3e-4, 12_500),
+            (3e-5, 19_000),
+            (3e-6, 33_000),
+            (3e-7, 80_000),
+            (0.0, 130_000),
         ),
-        "mixed": ((3e-3, 4_500), (3e-4, 7_000), (3e-5, 11_000), (3e-6, 25_000), (0.0, 50_000)),
+        "mixed": ((3e-3, 5_000), (3e-4, 8_000), (3e-5, 13_000), (3e-6, 25_000), (0.0, 50_000)),
         "double": ((3e-3, 3_500), (3e-4, 5_500), (3e-5, 9_000), (3e-6, 20_000), (0.0, 40_000)),
     },
+    crossovers_stay=True,
 )
 """Of one core of a CPU: several share the work of both forces."""
 
@@ -87,6 +93,7 @@ GPU = Speed(
         "mixed": IN_DOUBLE_ON_A_GPU,
         "double": IN_DOUBLE_ON_A_GPU,
     },
+    crossovers_stay=False,
 )
 
 SPEEDS = {"cpu": CORE, "gpu": GPU}

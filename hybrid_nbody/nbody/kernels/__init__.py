@@ -14,18 +14,18 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
     from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums as CpuTreeSums
+    from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
     from hybrid_nbody.nbody.kernels.expansions import Expansion
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
-    from hybrid_nbody.nbody.kernels.gpu.tree.kernels import WholeTree as GpuWholeTree
+    from hybrid_nbody.nbody.kernels.gpu.tree.kernels import DeviceTree as GpuTree
     from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
-    from hybrid_nbody.nbody.kernels.whole_tree import WholeTree
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
     TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
-    WHOLE_TREES: tuple[type[WholeTree], ...] = (GpuWholeTree,)
+    DEVICE_TREES: tuple[type[DeviceTree], ...] = (GpuTree,)
     SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
     COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
@@ -87,15 +87,12 @@ def make_tree_sums(
     return sums
 
 
-def make_whole_tree(
+def make_device_tree(
     backend: "Backend", expansion: "Expansion", eps2: float, mass: float
-) -> "WholeTree":
-    """Return the sums by a tree of a backend on a rank that owns every body.
-
-    Parameters are those of `make_tree_sums`.
-    """
+) -> "DeviceTree":
+    """Return the tree of a backend with memory of its own; parameters as in `make_tree_sums`."""
     module = backend.kernels(__name__, "tree.kernels")
-    tree: WholeTree = module.WholeTree(backend, expansion, eps2, mass)
+    tree: DeviceTree = module.DeviceTree(backend, expansion, eps2, mass)
     return tree
 
 

@@ -56,8 +56,8 @@ class Routes:
         """Return the rows received in exchange for those sent."""
         width = rows.dtype.itemsize * int(np.prod(rows.shape[1:], dtype=int))
         result = self.backend.zeros((sum(received), width), "u1")
-        outgoing = _pieces(rows.reshape(-1).view("u1").reshape(len(rows), width), sent)
-        incoming = _pieces(result, received)
+        outgoing = pieces(rows.reshape(-1).view("u1").reshape(len(rows), width), sent)
+        incoming = pieces(result, received)
         incoming[self.rank][:] = outgoing[self.rank]
         others = [rank for rank in range(len(sent)) if rank != self.rank]
         self.transport.send_receive(
@@ -68,7 +68,7 @@ class Routes:
         return result.reshape(-1).view(rows.dtype).reshape(-1, *rows.shape[1:])
 
 
-def _pieces(rows: Array, counts: Sequence[int]) -> list[Array]:
+def pieces(rows: Array, counts: Sequence[int]) -> list[Array]:
     """Return consecutive pieces of rows."""
     ends = np.cumsum(counts).tolist()
     return [rows[end - count : end] for end, count in zip(ends, counts, strict=True)]

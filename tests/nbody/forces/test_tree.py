@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import configs
-from support.bodies import make_model, whole
+from support.bodies import clustered, make_backend, make_model, whole
 from support.runs import assert_same_run, contents, run
 
 from hybrid_nbody.errors import InputError
@@ -53,20 +53,47 @@ def moved(bodies, communicator, **options):
     return model
 
 
-@pytest.mark.mpi
-@pytest.mark.parametrize("weights", ["equal", "uneven", "one rank has none"])
-def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
-    bodies = plummer(700, seed=3)
-    shares = {
+WEIGHTS = ("equal", "uneven", "one rank has none")
+
+
+def shares_of(weights, ranks):
+    """Return the shares of ranks, or None for equal ones."""
+    return {
         "equal": None,
-        "uneven": [1.0 + 2 * rank for rank in range(communicator.size)],
-        "one rank has none": [1.0] * (communicator.size - 1) + [float(communicator.size == 1)],
+        "uneven": [1.0 + 2 * rank for rank in range(ranks)],
+        "one rank has none": [1.0] * (ranks - 1) + [float(ranks == 1)],
     }[weights]
-    one = moved(bodies, alone)
-    several = moved(bodies, communicator, weights=shares)
+
+
+def assert_same_bits(bodies, communicator, alone, weights, **options):
+    """Assert that a model on several ranks has the bits of one on one rank."""
+    one = moved(bodies, alone, **options)
+    shares = shares_of(weights, communicator.size)
+    several = moved(bodies, communicator, weights=shares, **options)
     for name in ("bodies/position", "bodies/velocity", "gravity/acceleration"):
         np.testing.assert_array_equal(whole(several, name), whole(one, name), err_msg=name)
     assert several.diagnostics() == one.diagnostics()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
+    assert_same_bits(plummer(700, seed=3), communicator, alone, weights)
+
+
+@pytest.mark.gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("set_of_bodies", ["a few", "many", "clumps", "crowded"])
+def test_bits_do_not_depend_on_the_ranks_of_gpus(communicator, alone, weights, set_of_bodies):
+    bodies = {
+        "a few": lambda: plummer(3, seed=3),
+        "many": lambda: plummer(9000, seed=3),
+        "clumps": lambda: clustered(9000, clusters=5),
+        "crowded": lambda: Bodies(np.zeros((500, 3)), np.zeros((500, 3)), np.full(500, 1 / 500)),
+    }[set_of_bodies]()
+    backend = make_backend("gpu")
+    assert_same_bits(bodies, communicator, alone, weights, backend=backend)
 
 
 @pytest.mark.mpi
@@ -165,9 +192,9 @@ def test_auto_says_what_it_takes_and_a_restart_takes_the_same(job, number, name,
     assert f"solver auto chose {name}: the run began with it" in resumed
 
 
-def test_gpus_take_one_rank():
-    check_backends("fmm", ["gpu"])
-    with pytest.raises(InputError, match="takes one rank on backend gpu, not 2; start one rank"):
+def test_all_ranks_take_one_backend():
+    check_backends("fmm", ["gpu", "gpu"])
+    with pytest.raises(InputError, match="takes one backend on all ranks, not cpu and gpu"):
         check_backends("fmm", ["cpu", "gpu"])
 
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from support.bodies import clustered, make_backend
 from support.nvrtc import assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+from support.tree import NoExchange, OneRank
 
 from hybrid_nbody.backends.launch import compile_options
-from hybrid_nbody.nbody.forces.tree.lone import LoneTree
+from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.initial_conditions import plummer
-from hybrid_nbody.nbody.kernels import expansion_of, make_whole_tree, reference
+from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, reference
 from hybrid_nbody.nbody.kernels.expansions import Expansion
-from hybrid_nbody.nbody.kernels.gpu.tree.kernels import (
+from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     FOLDER,
     HEADER,
     OPTIONS,
@@ -33,8 +34,9 @@ class Sums:
         self.backend = make_backend("gpu")
         self.mass = mass
         self.expansion = expansion_of(self.backend, accuracy, precision)
-        tree = make_whole_tree(self.backend, self.expansion, softening**2, float(mass.sum()))
-        self.tree = LoneTree(tree, self.backend)
+        tree = make_device_tree(self.backend, self.expansion, softening**2, float(mass.sum()))
+        ranks = (self.backend, OneRank(), NoExchange(len(mass)))
+        self.tree = TreeOnDevices(tree, self.expansion.capacity, *ranks)
 
     def __call__(self, position, last=None, potentials=False):
         known = [] if last is None else [last]

@@ -4,7 +4,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.forces.tree.parts import PartFinder
-from hybrid_nbody.nbody.kernels import expansion_of, make_tree_sums, make_whole_tree
+from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, make_tree_sums
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.cube import cube_around
 from hybrid_nbody.parallel.partition import Partition
@@ -25,7 +25,7 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     """
     expansion = expansion_of(backend, accuracy, pair_force.precision)
     if not backend.shares_host_memory:  # its kernels are compiled as they are made
-        make_whole_tree(backend, expansion, pair_force.eps2, 1.0)
+        make_device_tree(backend, expansion, pair_force.eps2, 1.0)
         return
     tree = make_tree_sums(backend, expansion, pair_force.eps2, 1.0)
     sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
@@ -33,9 +33,9 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     bodies = backend.upload(sample)
     cube = cube_around(sample[:, :3].min(axis=0), sample[:, :3].max(axis=0))
     curve = tree.curve(bodies[:, :3], cube, 1)
-    finder = PartFinder(tree, curve, lambda counts: counts)
+    finder = PartFinder(tree, curve, backend, lambda counts: counts)
     finder.find(expansion.capacity)
-    parts, _ = finder.shared_out(np.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
+    parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
     tree.plant(bodies[curve.order], curve, cube, parts, 0)
     tree.set_parts(tree.part_rows())
     tree.sums(potentials=False)

@@ -1,18 +1,14 @@
 """A tree over the bodies of all ranks, of which each holds its parts and what these need.
 
-Bodies stay with the ranks that own their rows. For a force their positions travel along the curve
-to the rank that sums the forces on their part, and the forces travel back. Parts, cells and the
-order of all sums follow from the positions alone: neither the number of ranks nor who sums the
-forces on which part changes a bit.
+Parts, cells and the order of all sums follow from the positions alone: neither the number of ranks
+nor who sums the forces on which part changes a bit.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.nbody.forces.tree.parts import PartFinder
+from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels.contract import TreeSums
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.parts import Essential, Parts
@@ -23,7 +19,7 @@ from hybrid_nbody.parallel.exchange.routes import Routes
 
 
 class DistributedTree:
-    """Sums over the bodies of all ranks; every method is collective.
+    """Sums over the bodies of all ranks on CPUs; every method is collective.
 
     Parameters
     ----------
@@ -39,8 +35,8 @@ class DistributedTree:
 
     Attributes
     ----------
-    costs : (n,) array of int64
-        The work that each of this rank's bodies took last.
+    travels : Travels
+        The way of bodies to the ranks that sum the forces on them.
     """
 
     def __init__(
@@ -52,12 +48,10 @@ class DistributedTree:
         exchange: Exchange,
     ) -> None:
         self.tree = tree
-        self.capacity = capacity
         self.backend = backend
         self.communicator = communicator
         self.exchange = exchange
-        self.costs = np.ones(exchange.own.stop - exchange.own.start, np.int64)
-        self.words = 1
+        self.travels = Travels(tree, capacity, backend, communicator, exchange)
 
     @property
     def alone(self) -> bool:
@@ -80,7 +74,7 @@ class DistributedTree:
         if self.communicator.any(not finite):  # the guard names the body
             return np.full((len(bodies), 1 if potentials else 3), np.nan)
         cube = self._cube(bodies[:, :3])
-        travel = self._sent(bodies, cube)
+        travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
         own = travel.rows[travel.curve.order]
         self.tree.plant(own, travel.curve, cube, travel.parts, self.communicator.rank)
@@ -92,10 +86,10 @@ class DistributedTree:
         sums, work = self._walked(potentials)
         timer.record("force")
         costs = self._costs(travel.parts, work)
-        results = self._returned(np.column_stack([sums, costs]), travel)
-        self.costs = results[:, -1].astype(np.int64)
+        order = travel.curve.order
+        results = self.travels.returned(_unsorted(sums, order), _unsorted(costs, order), travel)
         timer.record("exchange")
-        return results[:, :-1]
+        return results
 
     def _cube(self, position: Array) -> Cube:
         """Return a cube around the bodies of all ranks."""
@@ -104,48 +98,10 @@ class DistributedTree:
         minimum, maximum = self.communicator.minimum, self.communicator.maximum
         return cube_around(minimum(lowest), maximum(highest))
 
-    # ---- There and back --------------------------------------------------------------------------
-
-    def _sent(self, bodies: Array, cube: Cube) -> "Travel":
-        """Send the bodies to the owners of their parts.
-
-        A second word of the keys is used if it is needed and only then: what is tried first, one
-        word or two, does not matter.
-        """
-        while True:
-            travel = self._sent_by_keys(bodies, cube)
-            crowded = self.tree.is_crowded(travel.curve, travel.parts)
-            words = 1 + self.communicator.any(crowded)
-            if words == self.words:
-                return travel
-            self.words = words
-
-    def _sent_by_keys(self, bodies: Array, cube: Cube) -> "Travel":
-        """Send the bodies in the order of keys of some words."""
-        curve = self.tree.curve(bodies[:, :3], cube, self.words)
-        finder = PartFinder(self.tree, curve, self.communicator.sum)
-        finder.find(self.capacity)
-        parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
-        if self.alone:
-            return Travel(parts, None, curve.order, bodies, curve)
-        routes = Routes(self.backend, self.exchange.transport, self.communicator, taken)
-        rows = routes.there(bodies[curve.order])
-        return Travel(parts, routes, curve.order, rows, self.tree.curve(rows, cube, self.words))
-
-    def _returned(self, results: Array, travel: "Travel") -> Array:
-        """Return the results at this rank's own bodies."""
-        unsorted = np.empty_like(results)
-        unsorted[travel.curve.order] = results
-        if travel.routes is None:
-            return unsorted
-        back = np.empty((len(travel.order), results.shape[1]))
-        back[travel.order] = travel.routes.back(unsorted)
-        return back
-
     def _costs(self, parts: Parts, work: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the work for each body of this rank's parts, at least 1."""
+        """Return the work for each body along the curve, at least 1: (m, 1)."""
         sizes = parts.cells["size"][parts.of(self.communicator.rank)]
-        return np.repeat(np.ceil((work + 1) / sizes), sizes)
+        return np.repeat(np.ceil((work + 1) / sizes), sizes)[:, None]
 
     # ---- What ranks tell each other --------------------------------------------------------------
 
@@ -191,24 +147,8 @@ class DistributedTree:
         return result
 
 
-class Travel(NamedTuple):
-    """Bodies on the ranks that sum the forces on their parts.
-
-    Attributes
-    ----------
-    parts : Parts
-    routes : Routes or None
-        The way from the owners of rows; None where there is one rank.
-    order : (n,) array of int32
-        The bodies of this rank's rows along the curve, as they were sent.
-    rows : (m, …) array of float64
-        The bodies of this rank's parts, as they arrived.
-    curve
-        Their order along the curve; see `TreeSums.curve`.
-    """
-
-    parts: Parts
-    routes: Routes | None
-    order: Array
-    rows: Array
-    curve: Any
+def _unsorted(rows: Array, order: Array) -> Array:
+    """Return rows along the curve in the order that bodies came in."""
+    result = np.empty_like(rows)
+    result[order] = rows
+    return result

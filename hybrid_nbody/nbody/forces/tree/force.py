@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
+from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
-from hybrid_nbody.nbody.forces.tree.lone import LoneTree
 from hybrid_nbody.nbody.kernels import (
     expansion_of,
+    make_device_tree,
     make_kernels,
     make_tree_sums,
-    make_whole_tree,
 )
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.state import make_state
@@ -23,7 +23,7 @@ from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 from hybrid_nbody.parallel.sums import reproducible_sum
 from hybrid_nbody.simulation.model import Field, Role, Work
 
-Tree = DistributedTree | LoneTree
+Tree = DistributedTree | TreeOnDevices
 
 LAST_FORCE_BY_TREE = "last_force_by_tree"
 """A number of checkpoints of this force, by which they are known."""
@@ -147,13 +147,14 @@ class TreeForce(Force):
 
 
 def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
-    """Return the tree of all ranks; on a device with memory of its own there is one rank."""
+    """Return the tree of all ranks."""
     backend = setup.backend
     law = setup.pair_force
     terms = setup.own_mass / law.units.mass
     mass = float(reproducible_sum(terms, setup.number, setup.communicator))
-    if not backend.shares_host_memory:
-        return LoneTree(make_whole_tree(backend, expansion, law.eps2, mass), backend)
-    sums = make_tree_sums(backend, expansion, law.eps2, mass)
-    ranks = (setup.communicator, setup.exchange)
-    return DistributedTree(sums, expansion.capacity, backend, *ranks)
+    ranks = (backend, setup.communicator, setup.exchange)
+    if backend.shares_host_memory:
+        sums = make_tree_sums(backend, expansion, law.eps2, mass)
+        return DistributedTree(sums, expansion.capacity, *ranks)
+    tree = make_device_tree(backend, expansion, law.eps2, mass)
+    return TreeOnDevices(tree, expansion.capacity, *ranks)

@@ -1,12 +1,12 @@
 """The parts of a tree: found by all ranks together, and shared out by the work that they take."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.nbody.kernels.contract import TreeSums
+from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.kernels.parts import CELL, Parts
 from hybrid_nbody.parallel.partition import Partition
 
@@ -18,22 +18,36 @@ Totals = Callable[[Integers], Integers]
 """Returns the element-wise sums over all ranks."""
 
 
+class Divider(Protocol):
+    """Divides bodies among the eighths of cells."""
+
+    def deepest_level(self, curve: Any) -> int:
+        """Return the level below the root on which a cell may hold any number of bodies."""
+
+    def eighths(
+        self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
+    ) -> NDArray[np.int32]:
+        """Return where the eighths of C cells of a level begin, and where they end, (C, 9)."""
+
+
 class PartFinder:
     """Finds the cells from the root to the parts, level by level, by the bodies of all ranks.
 
     Parameters
     ----------
-    tree : TreeSums
-        Divides this rank's bodies among the eighths of cells.
+    divider : Divider
     curve
         This rank's bodies along the curve; see `TreeSums.curve`.
+    backend : Backend
+        Their device.
     totals : callable
         Every rank calls together.
     """
 
-    def __init__(self, tree: TreeSums, curve: Any, totals: Totals) -> None:
-        self.tree = tree
+    def __init__(self, divider: Divider, curve: Any, backend: Backend, totals: Totals) -> None:
+        self.divider = divider
         self.curve = curve
+        self.backend = backend
         self.totals = totals
         own = len(curve.order)
         self.first = np.zeros(1, np.int32)
@@ -50,7 +64,7 @@ class PartFinder:
             Most bodies of a leaf.
         """
         most = max(capacity, int(self.cells["size"][0]) // PARTS)
-        for level in range(self.tree.deepest_level(self.curve)):
+        for level in range(self.divider.deepest_level(self.curve)):
             is_large = (self.cells["level"] == level) & (self.cells["size"] > most)
             large = np.flatnonzero(is_large)
             if not len(large):
@@ -59,7 +73,7 @@ class PartFinder:
 
     def _divide(self, large: Integers, level: int) -> None:
         """Append the children of some cells of a level."""
-        bounds = self.tree.eighths(self.curve, self.first[large], self.last[large], level)
+        bounds = self.divider.eighths(self.curve, self.first[large], self.last[large], level)
         sizes = self.totals(np.diff(bounds, axis=1).astype(np.int64))
         filled = sizes > 0
         counts = filled.sum(axis=1)
@@ -74,24 +88,32 @@ class PartFinder:
         self.first = np.append(self.first, bounds[:, :8][filled])
         self.last = np.append(self.last, bounds[:, 1:][filled])
 
-    def shared_out(self, costs: Integers, partition: Partition) -> tuple[Parts, list[int]]:
+    def shared_out(self, costs: Array, partition: Partition) -> tuple[Parts, list[int]]:
         """Return the parts and their owners, and how many of this rank's bodies each rank takes.
 
         Parameters
         ----------
         costs : (n,) array of int64
-            Work for each of this rank's bodies, along the curve.
+            Work for each of this rank's bodies, along the curve, on the device.
         partition : Partition
             Ranks get work in proportion to its shares.
         """
         leaves = np.flatnonzero(self.cells["children"] == 0)
         parts = leaves[np.argsort(self.cells["start"][leaves])]
-        before = np.append(0, np.cumsum(costs))
-        work = self.totals(before[self.last[parts]] - before[self.first[parts]])
+        work = self.totals(self._sums(costs, parts))
         owners = owners_of(work, partition)
         counts = (self.last - self.first)[parts]
         taken = np.bincount(owners, weights=counts, minlength=partition.size)
         return Parts(self.cells, parts, owners), taken.astype(int).tolist()
+
+    def _sums(self, costs: Array, parts: Integers) -> Integers:
+        """Return the sum of the costs of this rank's bodies in each part."""
+        before = self.backend.zeros(len(costs) + 1, "i8")
+        self.backend.xp.cumsum(costs, out=before[1:])
+        bounds = self.backend.upload(np.stack([self.first[parts], self.last[parts]]))
+        first, last = self.backend.download(before[bounds])
+        sums: Integers = last - first
+        return sums
 
 
 def owners_of(work: Integers, partition: Partition) -> Integers:

@@ -102,11 +102,12 @@ __device__ inline int leaf_level(const unsigned long long *keys, const unsigned 
 // starts[i]: the number of cells that start at body i; leaf[i]: the level of its leaf.
 //
 // Whatever cell is not crowded has at most CAPACITY bodies, which a window of CAPACITY bodies to each
-// side holds. `reach` is that of `wanted_level`; 0: any width will do.
+// side holds. `reach` is that of `wanted_level`; 0: any width will do. Cells that other ranks share
+// are crowded: part[i] is the level of the part that holds body i, and `shared` that of `Tree`.
 extern "C" __global__ void find_levels(int number, const unsigned long long *keys,
                                        const double *rows, int columns, const long long *order,
-                                       double reach, int *starts, unsigned char *leaf,
-                                       int *histogram) {
+                                       double reach, const unsigned char *part, int shared,
+                                       int *starts, unsigned char *leaf, int *histogram) {
     __shared__ unsigned long long some[THREADS + 2 * CAPACITY];
     __shared__ unsigned char wanted[THREADS + 2 * CAPACITY];
     __shared__ signed char crowded[THREADS + CAPACITY];
@@ -129,8 +130,8 @@ extern "C" __global__ void find_levels(int number, const unsigned long long *key
     if (i < number) {
         int deepest = -1;
         for (int k = 0; k <= CAPACITY; ++k) deepest = max(deepest, (int)crowded[threadIdx.x + k]);
-        int here = threadIdx.x + CAPACITY, level = min(LEVELS, deepest + 1);
-        int above = i ? shared_digits(some[here - 1], some[here]) : -1;
+        int here = threadIdx.x + CAPACITY, level = min(LEVELS, max(deepest + 1, (int)part[i]));
+        int above = i ? shared_digits(some[here - 1], some[here]) : shared;
         int lowest = max(here - CAPACITY, -origin);
         int highest = min(here + CAPACITY, number - 1 - origin);
         level = leaf_level(some, wanted, here, lowest, highest, level);
@@ -169,43 +170,58 @@ extern "C" __global__ void list_levels(int bodies, const int *offset, const unsi
     for (int k = offset[i]; k < offset[i + 1]; ++k) levels[k] = leaf[i] - (offset[i + 1] - 1 - k);
 }
 
-// `order` sorts cells by levels; place[k] becomes the number of cell k.
-extern "C" __global__ void number_cells(int cells, const long long *order, int *place) {
+// `order` sorts the cells that start here by levels; number[k] becomes that of cell k.
+extern "C" __global__ void number_cells(const Tree *tree, int cells, const unsigned char *levels,
+                                        const long long *order, int *number) {
     int k = blockIdx.x * THREADS + threadIdx.x;
-    if (k < cells) place[order[k]] = k;
+    if (k < cells) number[order[k]] = k + tree->shift[levels[order[k]]];
 }
 
 extern "C" __global__ void make_cells(const Tree *tree, const int *offset, const unsigned char *leaf,
-                                      const int *place) {
+                                      const int *number) {
     const Tree t = *tree;
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= t.bodies) return;
     unsigned long long key = t.keys[i];
     int behind = t.bodies, highest = leaf[i] - (offset[i + 1] - offset[i]) + 1;
     for (int l = highest; l <= leaf[i]; ++l) {
-        int k = offset[i + 1] - 1 - (leaf[i] - l), cell = place[k];
+        int k = offset[i + 1] - 1 - (leaf[i] - l), cell = number[k];
         behind = bound(t.keys, i, behind, key | below(l), true);
-        t.first[cell] = i;
-        t.last[cell] = behind;
+        t.first[cell] = t.origin + i;
+        t.last[cell] = behind == t.bodies ? tree->ends[l] : t.origin + behind;
+        t.place[cell] = i;
         t.level[cell] = l;
         t.child[cell] = t.end[cell] = 0;
         if (l > highest) {
-            t.parent[cell] = place[k - 1];
+            t.parent[cell] = number[k - 1];
         } else if (l > 0) {
             int start = bound(t.keys, 0, i, key & ~below(l - 1), false);
-            t.parent[cell] = place[offset[start + 1] - 1 - (leaf[start] - (l - 1))];
+            bool started_before = start == 0 && l - 1 <= t.shared;
+            t.parent[cell] = started_before ? tree->own_first[l - 1]
+                                            : number[offset[start + 1] - 1 - (leaf[start] - (l - 1))];
         } else {
             t.parent[cell] = -1;
         }
     }
 }
 
-// Tell parents of their first and last children.
+// Tell the parent of a cell if this is its first or last child.
+__device__ inline void link(const Tree &t, int cell) {
+    int parent = t.parent[cell];
+    if (parent < 0) return;
+    if (t.first[cell] == t.first[parent]) t.child[parent] = cell;
+    if (t.last[cell] == t.last[parent]) t.end[parent] = cell + 1;
+}
+
 extern "C" __global__ void link_cells(const Tree *tree) {
     const Tree t = *tree;
     int cell = blockIdx.x * THREADS + threadIdx.x;
-    if (cell == 0 || cell >= t.cells) return;
-    int parent = t.parent[cell];
-    if (t.first[cell] == t.first[parent]) t.child[parent] = cell;
-    if (t.last[cell] == t.last[parent]) t.end[parent] = cell + 1;
+    if (cell < t.cells) link(t, cell);
+}
+
+// The same for cells of a level from `from` on, those that are this rank's alone.
+extern "C" __global__ void link_whole_cells(const Tree *tree, int from, int number) {
+    const Tree t = *tree;
+    int k = blockIdx.x * THREADS + threadIdx.x;
+    if (k < number && is_whole(t, from + k)) link(t, from + k);
 }

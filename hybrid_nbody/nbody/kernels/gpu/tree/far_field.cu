@@ -170,8 +170,9 @@ __device__ inline void store_sums(const Real *sum, double *local) {
 extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(const Tree *tree) {
     const Tree t = *tree;
     __shared__ Rows rows[FAR_WARPS];
-    int cell = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
-    if (cell >= t.cells) return;
+    int own = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
+    if (own >= t.own) return;
+    int cell = own_cell(tree, own);
     Point centre = t.centre[cell];
     Real edge = edge_of(t, cell), sum[TERMS];
 UNROLLED
@@ -187,7 +188,7 @@ UNROLLED
         }
     }
     __syncwarp();
-    store_sums<0>(sum, t.local + (size_t)cell * TERMS);
+    store_sums<0>(sum, t.local + (size_t)own * TERMS);
 }
 
 // Add the expansions of parents to those of the cells of a level.
@@ -198,12 +199,14 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     __shared__ Powers all_powers[WARPS];
     int warp = warp_of_block(), cell = from + warp_of_grid();
     if (cell >= to) return;
-    int parent = t.parent[cell];
+    int parent = t.parent[cell], level = t.level[cell];
+    const double *above = t.local + (size_t)own_number(tree, parent, level - 1) * TERMS;
+    double *here = t.local + (size_t)own_number(tree, cell, level) * TERMS;
     double *local = locals[warp], *shift = shifts[warp];
     all_powers[warp].fill_between(t.centre[cell], t.centre[parent], 1 / edge_of(t, parent));
     for (int k = lane(); k < TERMS; k += LANES) {
         shift[k] = all_powers[warp].monomial(t.exponents + 4 * k) * t.inverse_factorial[k];
-        local[k] = t.local[(size_t)parent * TERMS + k];
+        local[k] = above[k];
     }
     __syncwarp();
     for (int k = lane(); k < TERMS; k += LANES) {
@@ -211,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
 #pragma unroll 4
         for (int term = t.down_start[k]; term < t.down_start[k + 1]; ++term)
             sum += local[t.down_target[term]] * shift[t.down_power[term]];
-        t.local[(size_t)cell * TERMS + k] += ldexp(sum, -t.exponents[4 * k + 3]);
+        here[k] += ldexp(sum, -t.exponents[4 * k + 3]);
     }
 }
 
@@ -234,13 +237,17 @@ UNROLLED
 
 // Fill the sums of the bodies of leaves from the expansions about these.
 template <bool potentials>
-__device__ inline void evaluate(const Tree &t) {
-    int cell = warp_of_grid();
-    if (cell >= t.cells || !is_leaf(t, cell)) return;
+__device__ inline void evaluate(const Tree *tree) {
+    const Tree t = *tree;
+    int own = warp_of_grid();
+    if (own >= t.own) return;
+    int cell = own_cell(tree, own);
+    if (!is_leaf(t, cell)) return;
     Point centre = t.centre[cell];
     double inverse = 1 / edge_of(t, cell), terms[TERMS];
-    const double *local = t.local + (size_t)cell * TERMS;
-    for (int body = t.first[cell] + lane(); body < t.last[cell]; body += LANES) {
+    const double *local = t.local + (size_t)own * TERMS;
+    int last = t.place[cell] + t.last[cell] - t.first[cell];
+    for (int body = t.place[cell] + lane(); body < last; body += LANES) {
         Point p = t.at[body];
         fill_terms((p.x - centre.x) * inverse, (p.y - centre.y) * inverse,
                    (p.z - centre.z) * inverse, terms);
@@ -268,11 +275,9 @@ UNROLLED
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_accelerations(const Tree *tree) {
-    const Tree t = *tree;
-    evaluate<false>(t);
+    evaluate<false>(tree);
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *LANES) evaluate_potentials(const Tree *tree) {
-    const Tree t = *tree;
-    evaluate<true>(t);
+    evaluate<true>(tree);
 }

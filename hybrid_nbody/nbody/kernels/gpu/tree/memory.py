@@ -10,6 +10,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.multi_indices import number_of_terms
+from hybrid_nbody.nbody.kernels.share import Numbering
 
 LEVELS = 21
 """Levels below the root: a cell on the last may hold any number of bodies."""
@@ -20,27 +21,45 @@ SUMMARY = 16
 SLACK = 8
 """A share of the cells, 1 / SLACK, by which arrays are longer: cells vary from force to force."""
 
+SIZES = ("bodies", "cells", "own", "origin", "shared")
+
 NUMBERS = ("edge", "eps2", "error", "angle")
 BODIES = ("keys", "at", "acceleration", "near")
-CELLS = ("first", "last", "child", "end", "parent", "level")
+CELLS = ("first", "last", "child", "end", "parent", "place", "level")
 EXPANSIONS = ("centre", "box", "summary", "multipole", "local", "tolerance")
 POOL = ("pool", "used")
 LISTS = ("distant", "nearby", "waiting")
 TABLES = ("exponents", "inverse_factorial", "norm", "binomial")
 SHIFTS = ("down_start", "down_target", "down_power", "up_start", "up_source", "up_power")
+BY_LEVEL = ("own_first", "own_before", "shift", "ends")
 
 TREE = np.dtype(
     [
-        ("bodies", "i4"),
-        ("cells", "i4"),
+        *((name, "i4") for name in SIZES),
         *((name, "f8") for name in NUMBERS),
         *((name, "u8") for name in (*BODIES, *CELLS, *EXPANSIONS, *POOL)),
         ("words", "i4"),
         *((name, "u8") for name in (*LISTS, *TABLES, *SHIFTS, "sums")),
+        *((name, "i4", LEVELS + 1 + (name == "own_before")) for name in BY_LEVEL),
     ],
     align=True,
 )
 """``Tree`` of ``tree.cuh``: numbers, and addresses of arrays."""
+
+
+def row_type(expansion: Expansion) -> np.dtype[Any]:
+    """Return ``Row`` of ``sharing.cu``: a cell as other ranks get it."""
+    real = "f8" if expansion.double else "f4"
+    integers = ("cell", "first", "last", "parent", "level")
+    columns: list[Any] = [
+        ("centre", "f8", 4),
+        ("box", "f8", 6),
+        ("summary", "f4", SUMMARY),
+        ("multipole", real, pitch_of(number_of_terms(expansion.order))),
+        *((name, "i4") for name in integers),
+        ("tolerance", "f4"),
+    ]
+    return np.dtype(columns, align=True)
 
 
 def pitch_of(terms: int) -> int:
@@ -68,10 +87,11 @@ class TreeMemory:
         The same on the device, as kernels take it; see `send`.
     arrays : dict
         The arrays, by name.
-    bodies, cells : int
-        Numbers for which there is memory.
-    number_of_cells : int
-        Those there are.
+    bodies, near, cells, locals : int
+        Numbers of this rank's bodies, of those among `near`, of cells, and of local expansions for
+        which there is memory.
+    own : int
+        This rank's cells.
     """
 
     def __init__(
@@ -84,24 +104,36 @@ class TreeMemory:
         self.argument = backend.zeros(TREE.itemsize, "u1")
         self.arrays: dict[str, Array] = {}
         self.bodies = 0
+        self.near = 0
         self.cells = 0
-        self.number_of_cells = 0
+        self.locals = 0
+        self.own = 0
         self.set(used=backend.zeros(1, "i8"), **constants)
+        self._make_bodies(0)
 
-    def fit(self, bodies: int, cells: int) -> None:
-        """Provide for a number of bodies and of cells."""
-        self.numbers["bodies"] = bodies
-        self.numbers["cells"] = cells
-        self.number_of_cells = cells
-        if bodies > self.bodies:
-            self.bodies = bodies
-            self._make_bodies(bodies)
-        if cells > self.cells:
-            self.cells = cells + cells // SLACK
+    def fit(self, numbering: Numbering) -> None:
+        """Provide for the bodies and cells of a share, and set their numbers."""
+        share = numbering.share
+        self.own = int(numbering.own_before[-1])
+        numbers = (share.number, numbering.total, self.own, share.first, share.shared[share.rank])
+        for name, value in zip(SIZES, numbers, strict=True):
+            self.numbers[name] = value
+        for name in BY_LEVEL[:-1]:
+            self.numbers[name] = getattr(numbering, name)
+        self.numbers["ends"] = share.ends
+        if share.number > self.bodies:
+            self.bodies = share.number
+            self._make_bodies(share.number)
+        if numbering.total > self.cells:
+            self.cells = numbering.total + numbering.total // SLACK
             self._make_cells(self.cells)
+        if self.own > self.locals:
+            self.locals = self.own + self.own // SLACK
+            self.set(local=self.backend.xp.empty((self.locals, self.terms), "f8"))
 
     def _make_bodies(self, number: int) -> None:
         xp = self.backend.xp
+        self.near = number
         self.set(
             at=xp.empty((number, 4), "f8"),
             acceleration=xp.empty(number, "f8"),
@@ -118,10 +150,19 @@ class TreeMemory:
             box=xp.empty((number, 6), "f8"),
             summary=xp.empty((number, SUMMARY), "f4"),
             multipole=xp.empty((number, pitch_of(self.terms)), self.real),
-            local=xp.empty((number, self.terms), "f8"),
             tolerance=xp.empty(number, "f4"),
             **integers,
         )
+
+    def fit_near(self, others: int) -> None:
+        """Provide for bodies of other ranks behind this rank's; these stay."""
+        own = int(self.numbers["bodies"][0])
+        if own + others <= self.near:
+            return
+        self.near = own + others + others // SLACK
+        near = self.backend.xp.empty((self.near, 4), self.real)
+        near[:own] = self.arrays["near"][:own]
+        self.set(near=near)
 
     def set(self, **arrays: Array) -> None:
         """Set arrays by their names."""

@@ -5,6 +5,7 @@
 #include "tree.cuh"
 
 #define TARGETS 2  // bodies of a lane
+#define BLOCKS (sizeof(Real) == 4 ? 8 : 4)  // of a multiprocessor: some work while others wait
 
 __device__ inline float inverse_root(float x) { return rsqrtf(x); }
 __device__ inline double inverse_root(double x) { return rsqrt(x); }
@@ -47,8 +48,9 @@ __device__ inline void add_leaf(const Tree &t, const Point &centre, int leaf, in
     Point from = t.centre[leaf];
     Real dx = (Real)(from.x - centre.x), dy = (Real)(from.y - centre.y);
     Real dz = (Real)(from.z - centre.z);
-    for (int start = t.first[leaf]; start < t.last[leaf]; start += LANES) {
-        int count = min(LANES, t.last[leaf] - start);
+    int begin = t.place[leaf], end = begin + t.last[leaf] - t.first[leaf];
+    for (int start = begin; start < end; start += LANES) {
+        int count = min(LANES, end - start);
         __syncwarp();
         if (lane() < count) {
             Near s = t.near[start + lane()];
@@ -63,9 +65,10 @@ typedef double Totals[WARPS][TARGETS * LANES][3];
 
 // Add the forces of all nearby leaves at the bodies of one from `first` on, N for each lane.
 template <int N, bool potentials>
-__device__ inline void add_leaves(const Tree &t, int cell, int first, Near *tile, Totals &totals) {
+__device__ inline void add_leaves(const Tree &t, int cell, int first, int last, Near *tile,
+                                  Totals &totals) {
     Point centre = t.centre[cell];
-    int last = t.last[cell], turn = 0;
+    int turn = 0;
     Real x[N][3];
     double total[N][3] = {};
 #pragma unroll
@@ -93,24 +96,23 @@ __device__ inline void add_leaves(const Tree &t, int cell, int first, Near *tile
 }
 
 template <bool potentials>
-__device__ inline void add_near_field(const Tree &t) {
+__device__ inline void add_near_field(const Tree *tree) {
+    const Tree t = *tree;
     __shared__ Near tiles[WARPS][LANES];
     __shared__ Totals totals;
-    int cell = blockIdx.x;
+    int cell = own_cell(tree, blockIdx.x);
     if (!is_leaf(t, cell)) return;
     Near *tile = tiles[warp_of_block()];
-    int first = t.first[cell];
-    for (; t.last[cell] - first > LANES; first += TARGETS * LANES)
-        add_leaves<TARGETS, potentials>(t, cell, first, tile, totals);
-    if (first < t.last[cell]) add_leaves<1, potentials>(t, cell, first, tile, totals);
+    int first = t.place[cell], last = first + t.last[cell] - t.first[cell];
+    for (; last - first > LANES; first += TARGETS * LANES)
+        add_leaves<TARGETS, potentials>(t, cell, first, last, tile, totals);
+    if (first < last) add_leaves<1, potentials>(t, cell, first, last, tile, totals);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_accelerations(const Tree *tree) {
-    const Tree t = *tree;
-    add_near_field<false>(t);
+extern "C" __global__ void __launch_bounds__(WARPS *LANES, BLOCKS) add_nearby_accelerations(const Tree *tree) {
+    add_near_field<false>(tree);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) add_nearby_potentials(const Tree *tree) {
-    const Tree t = *tree;
-    add_near_field<true>(t);
+extern "C" __global__ void __launch_bounds__(WARPS *LANES, BLOCKS) add_nearby_potentials(const Tree *tree) {
+    add_near_field<true>(tree);
 }

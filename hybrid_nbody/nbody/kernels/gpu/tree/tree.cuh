@@ -6,7 +6,8 @@
 // the terms of expansions are unrolled).
 //
 // Cells are numbered level by level, and along the curve on each: the children of a cell follow one
-// another.
+// another, and so do those cells of a level that hold bodies of this rank, its own cells. Bodies are
+// numbered along the curve through those of all ranks.
 
 typedef REAL Real;
 
@@ -30,27 +31,31 @@ struct alignas(4 * sizeof(Real)) Near {
     Real x, y, z, mass;
 };
 
-// N bodies along the curve and C cells; arrays are on the device. So is this: as an argument it would
-// make a launch twice as long for the host.
+// N bodies of this rank along the curve, and the C cells of all ranks; arrays are on the device. So is
+// this: as an argument it would make a launch twice as long for the host.
 struct Tree {
     int bodies, cells;
+    int own;     // cells that hold bodies of this rank
+    int origin;  // number of this rank's first body
+    int shared;  // deepest level of a cell that holds it and bodies of ranks before; -1: none
     double edge, eps2, error, angle;  // of the root; of the law; of `Opening`
     // bodies
     const unsigned long long *keys;
     Point *at;             // position and mass
     double *acceleration;  // length of the last one
-    Near *near;            // position about the centre of the leaf, and mass
+    Near *near;            // position about the centre of the leaf, and mass; behind them other ranks'
     // cells
     int *first, *last;  // bodies first ... last - 1
     int *child, *end;   // children child ... end - 1; both are 0 for a leaf
     int *parent;
+    int *place;  // of a leaf's bodies among `near`, and this rank's among all of its bodies
     unsigned char *level;
     // expansions
     Point *centre;     // of mass; the radius in place of the mass
     double *box;       // (C, 6) lowest and highest coordinates of the bodies
     float *summary;    // (C, SUMMARY) weighted powers of the orders; radius and edge
     Real *multipole;   // (C, PITCH)
-    double *local;     // (C, TERMS)
+    double *local;     // (TERMS) for each of this rank's cells
     float *tolerance;  // smallest acceleration of its leaves
     // lists of sources, in segments of `pool`: number of the next one (-1: none), length, sources
     int *pool;
@@ -64,12 +69,37 @@ struct Tree {
     const int *down_start, *down_target, *down_power;  // of a shift to a child, by the term of the child
     const int *up_start, *up_source, *up_power;        // of a shift to a parent, by its term
     double *sums;  // (N, 3) or (N, 1)
+    // by levels
+    int own_first[LEVELS + 1];   // this rank's first cell
+    int own_before[LEVELS + 2];  // number of its cells on higher levels
+    int shift[LEVELS + 1];       // from the place among cells that start here to their numbers
+    int ends[LEVELS + 1];        // the body behind the cell that holds this rank's last one
 };
 
 __device__ inline bool is_leaf(const Tree &t, int cell) { return t.end[cell] == 0; }
+
+// Whether all bodies of a cell are this rank's.
+__device__ inline bool is_whole(const Tree &t, int cell) {
+    return t.first[cell] >= t.origin && t.last[cell] <= t.origin + t.bodies;
+}
+
+// The number of a cell among this rank's. Levels are looked up in the tree on the device: in a copy they
+// would take local memory.
+__device__ inline int own_number(const Tree *tree, int cell, int level) {
+    return tree->own_before[level] + cell - tree->own_first[level];
+}
+
 __device__ inline int warp_of_grid() { return blockIdx.x * WARPS + threadIdx.x / LANES; }
 __device__ inline int warp_of_block() { return threadIdx.x / LANES; }
 __device__ inline int lane() { return threadIdx.x % LANES; }
+
+// This rank's k-th cell, the same for all lanes; each of them looks at a level.
+__device__ inline int own_cell(const Tree *tree, int k) {
+    int level = min(lane(), LEVELS);
+    int first = tree->own_first[level], before = tree->own_before[level];
+    unsigned above = __ballot_sync(ALL_LANES, lane() <= LEVELS && before <= k);
+    return k + __shfl_sync(ALL_LANES, first - before, __popc(above) - 1);
+}
 __device__ inline double edge_of(const Tree &t, int cell) { return ldexp(t.edge, -t.level[cell]); }
 
 // Combine a number of each lane, in all lanes, always in the same order.

@@ -42,9 +42,10 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(
     const Tree t = *tree;
     __shared__ Moments memory[WARPS];
     Moments &m = memory[warp_of_block()];
-    int cell = warp_of_grid();
-    if (cell >= t.cells || !is_leaf(t, cell)) return;
-    int first = t.first[cell], last = t.last[cell];
+    if (warp_of_grid() >= t.own) return;
+    int cell = own_cell(tree, warp_of_grid());
+    if (!is_leaf(t, cell) || !is_whole(t, cell)) return;
+    int first = t.place[cell], last = first + t.last[cell] - t.first[cell];
     auto least = [](double a, double b) { return fmin(a, b); };
     auto most = [](double a, double b) { return fmax(a, b); };
     double mass = 0, moment[3] = {}, low[3], high[3], squares = 0;
@@ -155,13 +156,9 @@ __device__ inline void shift_child(const Tree &t, int child, const Point &centre
     }
 }
 
-// A block takes a parent, from `from` on, and a warp a child.
-extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
-    find_parent_multipoles(const Tree *tree, int from) {
-    const Tree t = *tree;
-    __shared__ Shifts s;
-    int cell = from + blockIdx.x, warp = warp_of_block();
-    if (is_leaf(t, cell)) return;
+// A block takes a parent, and a warp a child.
+__device__ inline void add_children(const Tree &t, int cell, Shifts &s) {
+    int warp = warp_of_block();
     int first = t.child[cell], number = t.end[cell] - first;
     bool valid = lane() < number;
     Family f = family_of(t, first + (valid ? lane() : 0), valid);
@@ -184,4 +181,21 @@ extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
         }
     }
     store(t, cell, f.radius, s.total[0]);
+}
+
+// The cells of a level from `from` on that are this rank's alone.
+extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
+    find_parent_multipoles(const Tree *tree, int from) {
+    const Tree t = *tree;
+    __shared__ Shifts s;
+    int cell = from + blockIdx.x;
+    if (!is_leaf(t, cell) && is_whole(t, cell)) add_children(t, cell, s);
+}
+
+// Cells of a level that several ranks share.
+extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
+    find_shared_multipoles(const Tree *tree, const int *cells) {
+    const Tree t = *tree;
+    __shared__ Shifts s;
+    add_children(t, cells[blockIdx.x], s);
 }

@@ -1,0 +1,158 @@
+"""A tree over the bodies of all ranks on their devices.
+
+Every rank makes the cells that start at bodies of its parts and tells the others of them, so that
+all know all cells: some tens of bytes for a body, of the five hundred or so that its owner has.
+The bodies of others that a rank needs follow from its lists of sources: those of nearby leaves,
+which travel while it computes the far field.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
+from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
+from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
+from hybrid_nbody.nbody.kernels.share import share_of, whole_share
+from hybrid_nbody.nbody.step_timer import Timer
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange.base import Exchange
+from hybrid_nbody.parallel.exchange.routes import Routes, pieces
+from hybrid_nbody.parallel.transport.base import Messages
+
+
+class TreeOnDevices:
+    """Sums over the bodies of all ranks, each with a device; every method is collective.
+
+    Parameters
+    ----------
+    tree : DeviceTree
+        The tree on this rank's device.
+    capacity : int
+        Most bodies of a leaf.
+    backend : Backend
+        The device.
+    communicator : Communicator
+    exchange : Exchange
+        Its partition says which rank owns which rows, and how work is shared out.
+    """
+
+    def __init__(
+        self,
+        tree: DeviceTree,
+        capacity: int,
+        backend: Backend,
+        communicator: Communicator,
+        exchange: Exchange,
+    ) -> None:
+        self.tree = tree
+        self.backend = backend
+        self.communicator = communicator
+        self.exchange = exchange
+        self.travels = Travels(tree, capacity, backend, communicator, exchange)
+        self.whole = whole_share(exchange.partition.total, tree.levels)
+
+    def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
+        """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
+        lowest, highest = self._box(bodies)
+        if not np.isfinite(highest - lowest).all():  # the guard names the body
+            return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)
+        cube = cube_around(lowest, highest)
+        if self.communicator.size == 1:
+            return self._sums_alone(bodies, cube, potentials, timer)
+        travel = self.travels.sent(bodies, cube)
+        timer.record("exchange")
+        self._find_far_field(travel, cube, potentials, timer)
+        sums = self.tree.sums(potentials)
+        work = self.tree.work()
+        timer.record("force")
+        results = self.travels.returned(sums, work, travel)
+        timer.record("exchange")
+        return results
+
+    def _find_far_field(self, travel: Travel, cube: Cube, potentials: bool, timer: Timer) -> None:
+        """Find the far field at the bodies of this rank's parts, and bring nearby bodies here."""
+        self._make_cells(travel, cube)
+        timer.record("force")
+        self._tell_cells()
+        timer.record("exchange")
+        self._find_sources()
+        timer.record("force")
+        bodies_of_others = self._begin_bodies()
+        timer.record("exchange")
+        self.tree.add_far_field(potentials)
+        timer.record("force")
+        bodies_of_others.finish()
+        timer.record("exchange")
+
+    def _sums_alone(self, bodies: Array, cube: Cube, potentials: bool, timer: Timer) -> Array:
+        """Return the sums where there is no other rank."""
+        tree = self.tree
+        curve = tree.curve(bodies, cube, words=1)
+        tree.make_cells(tree.count_cells(bodies, curve, cube, self.whole)[None])
+        while True:
+            tree.find_sources()
+            tree.add_far_field(potentials)
+            sums = tree.sums(potentials)
+            if tree.found_all():
+                break
+        timer.record("force")
+        return sums
+
+    def _find_sources(self) -> None:
+        """Find the sources of this rank's cells."""
+        self.tree.find_sources()
+        while not self.tree.found_all():
+            self.tree.find_sources()
+
+    def _box(self, bodies: Array) -> NDArray[np.float64]:
+        """Return the lowest and highest coordinates of the bodies of all ranks, (2, 3)."""
+        box = np.array([[np.inf] * 3, [-np.inf] * 3])
+        if len(bodies):
+            box = self.tree.box(bodies)
+        if self.communicator.size == 1:
+            return box
+        signed = np.stack([box[0], -box[1]])
+        broken = np.isnan(signed)  # how MPI compares NaN is not defined
+        least = self.communicator.minimum(np.where(broken, -np.inf, signed))
+        return np.stack([least[0], -least[1]])
+
+    def _make_cells(self, travel: Travel, cube: Cube) -> None:
+        """Make the cells of this rank, with numbers that follow from those of all ranks."""
+        size = self.communicator.size
+        share = share_of(travel.parts, self.communicator.rank, size, self.tree.levels)
+        counts = self.tree.count_cells(travel.rows, travel.curve, cube, share)
+        self.tree.make_cells(self.communicator.gather_integers(*map(int, counts)))
+
+    def _tell_cells(self) -> None:
+        """Let all ranks know all cells."""
+        rows = self.tree.cell_rows()
+        counts = self.communicator.gather_integers(len(rows))[:, 0].copy()
+        counts[self.communicator.rank] = 0
+        received = self.backend.xp.empty((int(counts.sum()), rows.shape[1]), "u1")
+        self._begin([rows] * len(counts), pieces(received, counts.tolist())).finish()
+        self.tree.add_cells(received)
+
+    def _begin_bodies(self) -> Messages:
+        """Begin to send the bodies that other ranks want, and to receive those wanted here."""
+        rank = self.communicator.rank
+        wanted = self.tree.wanted()
+        table = self.communicator.gather_integers(*map(int, wanted.bodies))
+        routes = Routes(
+            self.backend, self.exchange.transport, self.communicator, wanted.counts.tolist()
+        )
+        asked = routes.there(wanted.leaves)
+        sent = self.tree.bodies_of(asked, int(table[:, rank].sum()))
+        place = self.tree.place_for(wanted.leaves, int(table[rank].sum()))
+        return self._begin(
+            pieces(sent, table[:, rank].tolist()), pieces(place, table[rank].tolist())
+        )
+
+    def _begin(self, sent: list[Array], received: list[Array]) -> Messages:
+        """Begin to exchange rows with all other ranks, those of each rank in its turn."""
+        others = [rank for rank in range(len(sent)) if rank != self.communicator.rank]
+        return self.exchange.transport.begin(
+            [(rank, sent[rank]) for rank in others if len(sent[rank])],
+            [(rank, received[rank]) for rank in others if len(received[rank])],
+            "an exchange of cells between all ranks",
+        )

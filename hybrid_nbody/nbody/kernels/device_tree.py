@@ -1,0 +1,109 @@
+"""What a tree on devices offers: every rank knows all cells, and its own and nearby bodies."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.parts import Parts
+from hybrid_nbody.nbody.kernels.share import Share
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Leaves of other ranks whose bodies a rank needs.
+
+    Attributes
+    ----------
+    leaves : (K,) array of int32
+        Their numbers along the curve, on the device.
+    counts : (S,) array of int64
+        How many of them are on each rank.
+    bodies : (S,) array of int64
+        How many bodies they hold there.
+    """
+
+    leaves: Array
+    counts: NDArray[np.int64]
+    bodies: NDArray[np.int64]
+
+
+class DeviceTree(Protocol):
+    """Sums over all bodies by a tree of cells, on the device of each rank, in units of the kernels.
+
+    A rank sums the forces on the bodies of its share. The methods from `count_cells` on are called
+    in the order of their definition for each force, those between `make_cells` and `find_sources`
+    and between it and `add_far_field` only where there are other ranks; none talks to these.
+    """
+
+    levels: int
+    """Levels of cells, that of the root included."""
+
+    def box(self, bodies: Array) -> NDArray[np.float64]:
+        """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host.
+
+        They are not finite if one of the coordinates is not.
+        """
+
+    def curve(self, bodies: Array, cube: Cube, words: int) -> Any:
+        """Return the order of bodies along the curve; see `contract.TreeSums.curve`."""
+
+    def deepest_level(self, curve: Any) -> int:
+        """Return the level below the root on which a cell may hold any number of bodies."""
+
+    def eighths(
+        self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
+    ) -> NDArray[np.int32]:
+        """Return where the eighths of cells begin; see `contract.TreeSums.eighths`."""
+
+    def is_crowded(self, curve: Any, parts: Parts) -> bool:
+        """Return whether keys of two words are needed."""
+
+    def count_cells(self, bodies: Array, curve: Any, cube: Cube, share: Share) -> NDArray[np.int64]:
+        """Return how many cells of each level start at the bodies of a share, (L,).
+
+        `bodies` are positions and masses, (n, 4), and the lengths of their last accelerations in a
+        fifth column once there are any, in any order; `curve` sorts them.
+        """
+
+    def make_cells(self, counts: NDArray[np.int64]) -> None:
+        """Make this rank's cells; `counts` are those of `count_cells` on all ranks, (S, L)."""
+
+    def cell_rows(self) -> Array:
+        """Return the cells that start on this rank, a row of bytes each."""
+
+    def add_cells(self, rows: Array) -> None:
+        """Take the rows of all other ranks."""
+
+    def find_sources(self) -> None:
+        """Find the distant and the nearby sources of this rank's cells.
+
+        What follows is of use only if `found_all` says so; else the sources are to be found again.
+        """
+
+    def found_all(self) -> bool:
+        """Return whether there was memory for all sources; provide it if not."""
+
+    def wanted(self) -> Wanted:
+        """Return the leaves of other ranks whose bodies are nearby."""
+
+    def bodies_of(self, leaves: Array, number: int) -> Array:
+        """Return the bodies of leaves of this rank, `number` rows, one leaf after another."""
+
+    def place_for(self, leaves: Array, number: int) -> Array:
+        """Return where the bodies of leaves of other ranks have to be put, `number` rows."""
+
+    def add_far_field(self, potentials: bool) -> None:
+        """Find the sums over distant sources."""
+
+    def sums(self, potentials: bool) -> Array:
+        """Add those over nearby bodies, and return the sums in the order that bodies came in.
+
+        They are those of m d / r^3, (n, 3), or of m / r, (n, 1).
+        """
+
+    def work(self) -> Array:
+        """Return the work for each body, (n, 1), in the same order."""

@@ -1,0 +1,137 @@
+"""The kernels of the tree on a GPU, and how they are launched."""
+
+import math
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
+from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pitch_of
+from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of, number_of_terms
+from hybrid_nbody.nbody.kernels.share import Numbering
+
+FOLDER = Path(__file__).parent
+HEADER = FOLDER / "tree.cuh"
+OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
+SOURCES = ("cells", "upward", "walk", "far_field", "near_field", "sharing")
+
+LANES = 32
+WARPS = 4
+"""Warps of a block: each takes a cell of its own."""
+
+CHILDREN = 8
+"""Most children of a cell."""
+
+THREADS = 256
+"""Threads of a block that take a body each."""
+
+BLOCK_MEMORY = 48 << 10
+"""Bytes of shared memory that a block has without being asked."""
+
+
+def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
+    """Return the macros of the sources."""
+    return {
+        "CAPACITY": expansion.capacity,
+        "ORDER": expansion.order,
+        "REAL": "double" if expansion.double else "float",
+        "UNROLL": int(expansion.order <= (6 if expansion.double else 7)),
+        "UNSOFTENED": str(unsoftened).lower(),
+        "WARPS": WARPS,
+        "FAR_WARPS": far_warps(expansion),
+        "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
+    }
+
+
+def far_warps(expansion: Expansion) -> int:
+    """Return the warps of a block that holds the multipoles of their sources."""
+    row = pitch_of(number_of_terms(expansion.order)) + 1
+    size = LANES * row * (8 if expansion.double else 4)
+    return max(1, min(WARPS, BLOCK_MEMORY // size))
+
+
+class Launches:
+    """Launches of the kernels; most take a tree first.
+
+    Parameters
+    ----------
+    backend : GpuBackend
+    expansion : Expansion
+    unsoftened : bool
+        Whether the softening length is 0.
+
+    Attributes
+    ----------
+    memory : TreeMemory
+        The tree.
+    """
+
+    def __init__(self, backend: GpuBackend, expansion: Expansion, unsoftened: bool) -> None:
+        macros = defines(expansion, unsoftened)
+        self.modules = {
+            name: CudaModule(backend, FOLDER / f"{name}.cu", macros, OPTIONS) for name in SOURCES
+        }
+        self.far_warps = far_warps(expansion)
+        indices = indices_of(expansion.order)
+        constants = {name: backend.upload(table) for name, table in tables(indices).items()}
+        self.memory = TreeMemory(backend, expansion, constants)
+
+    def on_bodies(self, name: str, number: int, *arguments: object, module: str = "cells") -> None:
+        """Launch a thread for each of a number of bodies, or cells."""
+        self.modules[module].launch(name, number, THREADS, *arguments)
+
+    def on_rows(self, name: str, number: int, *arguments: object) -> None:
+        """Launch a warp for each of a number of cells that ranks share."""
+        self.modules["sharing"].launch(name, LANES * number, WARPS * LANES, *arguments)
+
+    def on_own_cells(self, module: str, name: str, *arguments: object) -> None:
+        """Launch a warp for each of this rank's cells."""
+        warps = self.far_warps if name == "add_far_field" else WARPS
+        threads = LANES * self.memory.own
+        self.modules[module].launch(name, threads, warps * LANES, self.memory.argument, *arguments)
+
+    def on_blocks(self, module: str, name: str) -> None:
+        """Launch a block for each of this rank's cells."""
+        block = WARPS * LANES
+        self.modules[module].launch(name, block * self.memory.own, block, self.memory.argument)
+
+    def on_level(self, module: str, name: str, numbering: Numbering, level: int) -> None:
+        """Launch a warp for each of this rank's cells of a level."""
+        first = int(numbering.own_first[level])
+        number = int(numbering.own_counts[level])
+        bounds = (np.int32(first), np.int32(first + number))
+        block = WARPS * LANES
+        self.modules[module].launch(name, LANES * number, block, self.memory.argument, *bounds)
+
+    def on_parents(self, name: str, number: int, cells: object) -> None:
+        """Launch a block for each of a number of cells with children."""
+        block = CHILDREN * LANES
+        arguments = (self.memory.argument, cells)
+        self.modules["upward"].launch(name, block * number, block, *arguments)
+
+
+def tables(indices: Indices) -> dict[str, NDArray[Any]]:
+    """Return the tables of an order as the kernels read them."""
+    shift = indices.shift
+    number = len(indices.all)
+    targets = np.repeat(np.arange(number), np.diff(shift.starts))
+    by_source = np.argsort(shift.source, kind="stable")
+    starts = np.searchsorted(shift.source[by_source], np.arange(number + 1))
+    order = indices.order
+    return {
+        "exponents": np.column_stack([indices.all, indices.orders]).astype(np.uint8),
+        "inverse_factorial": 1 / indices.factorials,
+        "norm": indices.norms,
+        "binomial": np.array([math.comb(order, k) for k in range(order + 1)], float),
+        "down_start": starts.astype(np.int32),
+        "down_target": targets[by_source].astype(np.int32),
+        "down_power": shift.power[by_source],
+        "up_start": shift.starts,
+        "up_source": shift.source,
+        "up_power": shift.power,
+    }
