@@ -35,8 +35,10 @@ ALTERNATIVES = {
     "steps": "end",
     "every_steps": "every_time",
     "every_time": "every_steps",
+    "every_body": "ids",
+    "ids": "every_body",
 }
-"""Keys of which exactly one is given, each with the other one, for `--set`."""
+"""Keys of which no two are given, each with the other one, for `--set`."""
 
 MOST_THREADS = 1024
 """CPU threads of a rank, at most: of some thousands a run would never end, or crash."""

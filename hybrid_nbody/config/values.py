@@ -87,6 +87,17 @@ _DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0)
 
 
+def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse an empty list, and what is listed twice."""
+    if not values or len(set(values)) < len(values):
+        raise ValueError()
+    return values
+
+
+SomeOnce = AfterValidator(_some_once)
+"""For a list of some different values."""
+
+
 def _seconds(value: Any) -> Any:
     """Turn ``2h30m`` into 9000.0; a bare number counts seconds."""
     if not isinstance(value, str):

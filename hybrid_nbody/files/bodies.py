@@ -32,6 +32,7 @@ from hybrid_nbody.files.stored_bodies import (
     StoredBodies,
     columns_of,
 )
+from hybrid_nbody.files.thinning import chosen_bodies
 from hybrid_nbody.files.untrusted import check_unpacked
 
 
@@ -209,10 +210,31 @@ def _read_last_frame(path: Path, opened: ExitStack) -> StoredBodies:
         raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
     if not run.number_of_frames:
         raise InputError(f"{path}: no complete frame in this trajectory")
+    _check_frames_are_whole(path, run)
     with open_hdf5(path) as file:
         _check_packed(path, file, run.number_of_frames)
     last = run.number_of_frames - 1
     return StoredBodies(path, _columns_of_frame(run, last), partial(_reopened_frame, frame=last))
+
+
+def _check_frames_are_whole(path: Path, run: Run) -> None:
+    """Refuse frames that hold some bodies or fields: a run would start from others than it means.
+
+    Raises
+    ------
+    InputError
+        They do.
+    """
+    faults = [
+        f"no {name}" for name in ("position", "velocity") if f"bodies/{name}" not in run.fields
+    ]
+    if chosen := chosen_bodies(run.config):
+        faults.append(f"not all bodies ({chosen})")
+    if faults:
+        raise InputError(
+            f"{path}: its frames hold {faults[0]}, as output.trajectory of that run says; take one "
+            "of its checkpoints, which hold everything"
+        )
 
 
 def _reopened_frame(path: Path, opened: ExitStack, frame: int) -> Columns:

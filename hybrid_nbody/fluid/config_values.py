@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BeforeValidator
 
-from hybrid_nbody.config.values import Allowed, InOneMessage, Number, WholeNumber
+from hybrid_nbody.config.values import Allowed, InOneMessage, Number, SomeOnce, WholeNumber
 
 FEWEST_CELLS = 3
 MOST_CELLS = 4096
@@ -30,13 +30,6 @@ def _ascending(values: tuple[int, int]) -> tuple[int, int]:
 def _not_empty(values: tuple[int, int]) -> tuple[int, int]:
     """Refuse a half-open range without cells."""
     if values[0] >= values[1]:
-        raise ValueError()
-    return values
-
-
-def _some_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse an empty list, and what is listed twice."""
-    if not values or len(set(values)) < len(values):
         raise ValueError()
     return values
 
@@ -101,13 +94,13 @@ Box = Annotated[
 ]
 FieldNames = Annotated[
     tuple[FieldName, ...],
-    AfterValidator(_some_once),
+    SomeOnce,
     InOneMessage,
     Allowed("list", "a list of density and velocity, or of one of them"),
 ]
 Planes = Annotated[
     tuple[Count, ...],
-    AfterValidator(_some_once),
+    SomeOnce,
     InOneMessage,
     Allowed("list", "a list of different whole numbers from 0"),
 ]

@@ -18,6 +18,7 @@ from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
 from hybrid_nbody.nbody.forces.choice import AUTO, DIRECT, FMM, Choice, chosen
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.forces.tree.force import LAST_FORCE_BY_TREE
+from hybrid_nbody.nbody.frames import Shown, frames_of
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -326,8 +327,7 @@ class NBodyBuilder:
             timings=setup.timings,
         )
         integrator = INTEGRATORS[time_axis.integrator].make(steps)
-        shown = self._shown(setup.backend, setup.number)
-        return NBodyModel(setup, ids, force, integrator, time_axis.dt, shown)
+        return NBodyModel(setup, ids, force, integrator, time_axis.dt, self._shown(setup, ids))
 
     def _force_setup(
         self,
@@ -353,8 +353,15 @@ class NBodyBuilder:
             accuracy=self.config.gravity.accuracy,
         )
 
-    def _shown(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
-        """Return what is written with the frames beside the bodies."""
+    def _shown(self, setup: ForceSetup, ids: NDArray[np.int64]) -> Shown:
+        """Return what is written with the frames; all ranks call together."""
+        section = self.config.output.trajectory
+        own = setup.exchange.own
+        frames = frames_of(section, ids, own, setup.number, self.communicator, setup.backend)
+        return Shown(frames, self._maps(setup.backend, setup.number))
+
+    def _maps(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
+        """Return the maps that are written with the frames."""
         section = self.config.activity_map
         if section is None:
             return ()

@@ -7,7 +7,7 @@ from annotated_types import Ge, Le, Lt
 from pydantic import Field, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from hybrid_nbody.config.sections import Compute, ModelConfig, Output, Section, Time, fault
+from hybrid_nbody.config.sections import Compute, ModelConfig, Section, Time, fault
 from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
@@ -19,6 +19,7 @@ from hybrid_nbody.config.values import (
     Registered,
     WholeNumber,
 )
+from hybrid_nbody.nbody.config_output import NBodyOutput, frame_faults
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
@@ -338,14 +339,14 @@ class NBodyConfig(ModelConfig):
         description="A map of the bodies in the unit square, written with each frame. null: none.",
     )
     compute: NBodyCompute = Field(NBodyCompute(), description="Devices of the ranks.")
-    output: Output = Field(Output(), description="Files of the run.")
+    output: NBodyOutput = Field(NBodyOutput(), description="Files of the run.")
 
     @model_validator(mode="wrap")
     @classmethod
     def _check_integrator(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
-        """Refuse what the integrator cannot do, or what the force cannot do for it."""
+        """Refuse what the integrator or the force cannot do, and ids that no body has."""
         config = handler(data)
-        if faults := list(_integrator_faults(config)):
+        if faults := [*_integrator_faults(config), *frame_faults(config)]:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config
 

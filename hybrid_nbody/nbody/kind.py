@@ -102,7 +102,12 @@ class NBodyKind:
 
     def facts_of_run(self, run: "Run") -> "Facts":
         """Say how many bodies a run has."""
-        return [("bodies", str(run.number_of_bodies))] if run.number_of_bodies else []
+        from hybrid_nbody.files.thinning import chosen_bodies
+
+        if not run.number_of_bodies:
+            return []
+        facts = (str(run.number_of_bodies), chosen_bodies(run.config))
+        return [("bodies", ", ".join(fact for fact in facts if fact))]
 
     def facts_of_checkpoint(self, file: "h5py.File") -> "Facts":
         """Say how many bodies a checkpoint holds."""

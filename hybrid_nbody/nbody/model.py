@@ -1,6 +1,7 @@
 """The N-body model: bodies under a force, advanced step by step by an integrator."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,9 +9,9 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody import diagnostics
-from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
+from hybrid_nbody.nbody.frames import EVERYTHING, Shown
 from hybrid_nbody.nbody.integrators.base import Integrator
 from hybrid_nbody.simulation.model import Field, Model, Role, Work
 
@@ -31,8 +32,8 @@ class NBodyModel:
         Takes the steps.
     dt : float
         Length of a step, in units of time.
-    shown : sequence of ActivityMap, optional
-        What follows from the positions and is written with the frames.
+    shown : Shown, optional
+        What is written with the frames, and not in checkpoints.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class NBodyModel:
         force: Force,
         integrator: Integrator[Any],
         dt: float,
-        shown: Sequence[ActivityMap] = (),
+        shown: Shown = EVERYTHING,
     ) -> None:
         self.backend = setup.backend
         self.communicator = setup.communicator
@@ -69,7 +70,7 @@ class NBodyModel:
         self.bodies = force.bodies
         self.integrator = integrator
         self.dt = dt
-        self.shown = tuple(shown)
+        self.shown = shown
         self.step = 0
         self.initial_energy: float | None = None
 
@@ -106,7 +107,7 @@ class NBodyModel:
 
     def _update_shown(self) -> None:
         """Update what is shown of the positions, here where all ranks call together."""
-        for shown in self.shown:
+        for shown in self.shown.maps:
             shown.update(self.bodies.position)
 
     def advance(self, steps: int) -> None:
@@ -144,9 +145,27 @@ class NBodyModel:
                 self._vector(name, "", array, Role.INTERNAL)
                 for name, array in self.integrator.arrays().items()
             ),
-            *(shown.field() for shown in self.shown),
+            *(shown.field() for shown in self.shown.maps),
         )
-        return {field.name: field for field in fields}
+        return self._with_frames({field.name: field for field in fields})
+
+    def _with_frames(self, fields: dict[str, Field]) -> dict[str, Field]:
+        """Return fields where frames hold some bodies: those of the state are not in frames then.
+
+        Those of the frames have the same names, and come by keys of their own.
+        """
+        frames = self.shown.frames
+        if frames is None:
+            return fields
+        moving = {"position": self.bodies.position, "velocity": self.bodies.velocity}
+        constant = {"mass": self.own_mass, "id": self.ids}
+        state = {name: fields[f"bodies/{name}"] for name in (*moving, *constant)}
+        inner = {field.name: replace(field, role=Role.INTERNAL) for field in state.values()}
+        shown = {f"frame/{name}": frames.shown(state[name], moving[name]) for name in frames.names}
+        once = {
+            f"frame/{name}": frames.shown_once(state[name], constant[name]) for name in constant
+        }
+        return fields | inner | shown | once
 
     def _vector(self, name: str, units: str, array: Array, role: Role) -> Field:
         """Return a field of three components on the device."""

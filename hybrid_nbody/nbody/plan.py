@@ -1,6 +1,7 @@
 """The plan of a run of bodies: its work, memory and files."""
 
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
+from hybrid_nbody.nbody.config_output import BodyFrames
 from hybrid_nbody.nbody.forces.choice import DIRECT, FMM, candidates, chosen
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
@@ -11,8 +12,11 @@ from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.progress import duration
 from hybrid_nbody.simulation.plan import Lines, Plan, Workers, rows_per_rank
 
-FRAME_BYTES_PER_BODY = 48
-"""Position and velocity."""
+COMPONENTS = 3
+"""Numbers of a body in a field of a frame."""
+
+FRAME_BYTES = {"float32": 4, "float64": 8}
+"""Bytes of one of them."""
 
 CHECKPOINT_BYTES_PER_BODY = 69
 """The same, mass, identity, and the order in which forces are summed."""
@@ -42,6 +46,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
     counts = planned_counts(config.compute.balance, number, ranks)
     gravity = config.gravity
     map_bytes = _map_bytes(config.activity_map)
+    frames = config.output.trajectory or BodyFrames(every_steps=1)
     return Plan(
         problem=[
             ("bodies", f"{number} ({config.bodies.kind}), {rows_per_rank(counts)}"),
@@ -54,9 +59,9 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
             *(("warning", text) for text in warnings_of(initial.sample(), gravity)),
         ],
         work=_work(config, number),
-        frame_bytes=number * FRAME_BYTES_PER_BODY + map_bytes,
+        frame_bytes=_frame_bytes(frames, number) + map_bytes,
         checkpoint_bytes=number * _checkpoint_bytes(gravity.solver),
-        static_bytes=number * TRAJECTORY_BYTES_PER_BODY,
+        static_bytes=frames.number_of(number) * TRAJECTORY_BYTES_PER_BODY,
         on_devices=lambda workers: _method(config, number, workers),
     )
 
@@ -96,6 +101,12 @@ def _checkpoint_bytes(solver: str) -> int:
     if all(kind.all_pairs for kind in candidates(solver)):
         return CHECKPOINT_BYTES_PER_BODY
     return CHECKPOINT_BYTES_WITH_ACCELERATION
+
+
+def _frame_bytes(frames: BodyFrames, number: int) -> int:
+    """Return the bytes of the bodies in a frame."""
+    numbers = frames.number_of(number) * len(frames.fields) * COMPONENTS
+    return numbers * FRAME_BYTES[frames.precision]
 
 
 def _map_bytes(activity_map: ActivityMap | None) -> int:

@@ -48,6 +48,9 @@ NAME = TRAJECTORY_FILE
 FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 """Roles of the fields that make up a frame."""
 
+SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
+"""Roles of the fields that all frames share."""
+
 
 class Trajectory:
     """The frames and diagnostics of one run.
@@ -98,7 +101,7 @@ class Trajectory:
         self._begin(model, listing, joined([earlier.rows], columns_of(listing.variables)))
 
     def _begin(self, model: Model, listing: Listing, rows: Table | None = None) -> None:
-        fields = fields_of(model, Role.STATIC)
+        fields = fields_of(model, *SHARED_ROLES)
         pieces = {field.name: all_on_root(field, self.communicator).rows() for field in fields}
         self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
 
@@ -311,7 +314,7 @@ def _clock(model: Model) -> Values:
 def variables_of(model: Model) -> Variables:
     """Return what the trajectory of a model holds."""
     return Variables(
-        shared=tuple(_variable(field) for field in fields_of(model, Role.STATIC)),
+        shared=tuple(_variable(field) for field in fields_of(model, *SHARED_ROLES)),
         frames=tuple(_variable(field) for field in fields_of(model, *FRAME_ROLES)),
         diagnostics=tuple(_columns(model)),
     )

@@ -14,14 +14,17 @@ from hybrid_nbody.run.job import Job, when
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.simulation.schedule import Clock
 
-WHEN_AND_WHERE = {"directory", "trajectory", "diagnostics", "checkpoint"}
-"""Keys of ``output`` that do not change what a frame holds."""
+WHERE = {"directory", "trajectory", "diagnostics", "checkpoint"}
+"""Keys of ``output`` that do not change what a frame holds; of ``trajectory`` some keys do."""
+
+WHEN = {"every_steps", "every_time"}
+"""Keys of ``output.trajectory`` that do not."""
 
 
 def continue_trajectory(job: Job, saved: ModelConfig) -> None:
     """Cut the trajectory back to the checkpoint.
 
-    One with frames of other fields or cells is kept, as is a damaged one, and a new one begun.
+    One with frames of other contents is kept, as is a damaged one, and a new one begun.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _holds_other_frames(path: Path, config: ModelConfig) -> bool:
-    """Return whether the frames of a file hold other fields or cells than those of a run will."""
+    """Return whether the frames of a file hold other contents than those of a run will."""
     try:
         with open_run(path) as run:
             text = str(run.attributes.get("config", ""))
@@ -99,7 +102,10 @@ def _holds_other_frames(path: Path, config: ModelConfig) -> bool:
 
 
 def _contents_of_frames(config: ModelConfig) -> dict[str, Any]:
-    return config.output.model_dump(exclude=WHEN_AND_WHERE)
+    """Return the keys that say what a frame holds; without frames, their defaults."""
+    output = config.output
+    frames = output.trajectory or type(output).model_fields["trajectory"].default
+    return output.model_dump(exclude=WHERE) | frames.model_dump(exclude=WHEN)
 
 
 def _begin_other_frames(job: Job, without: list[str]) -> None:
@@ -110,7 +116,7 @@ def _begin_other_frames(job: Job, without: list[str]) -> None:
     until = path.with_name(f"{path.stem}.until-{step:010d}{path.suffix}")
     aside = job.communicator.on_root(lambda: directory.copy_aside(path, until))
     job.log.say(
-        f"frames hold other fields or cells from here on: {path.name} begins anew, "
+        f"frames hold other contents from here on: {path.name} begins anew, "
         f"and those so far are kept as {aside.name}"
     )
     job.trajectory.begin_series(job.model, job.header, earlier)

@@ -13,6 +13,10 @@ ENERGY_ERROR = "relative_energy_error"
 """The diagnostic by which a run knows that its energy has run away; not every model has it."""
 
 
+NOT_GUARDED = (Role.SHOWN, Role.SHOWN_ONCE)
+"""Roles of fields that follow from others, at which the guard looks."""
+
+
 class ModelHolder(Protocol):
     """Has the model that runs now: a `Simulation`, whose events may put another in its place."""
 
@@ -63,7 +67,8 @@ class Guard:
         NumericalError
             On every rank, naming the step and the first bad row.
         """
-        fields = [field for field in self.model.fields().values() if field.role is not Role.SHOWN]
+        every = self.model.fields().values()
+        fields = [field for field in every if field.role not in NOT_GUARDED]
         own = np.array([_first_bad_row(field) for field in fields], dtype=np.int64)
         first = self.communicator.minimum(own)
         for field, row in zip(fields, first.tolist(), strict=True):

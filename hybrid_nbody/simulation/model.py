@@ -19,11 +19,12 @@ RowIndex = slice | NDArray[np.int64]
 
 
 class Role(Enum):
-    """The files of a field: every field but a shown or a watched one is in checkpoints."""
+    """The files of a field: all but those shown or watched are in checkpoints."""
 
     FRAME = "one row a frame of the trajectory"
     SHOWN = "the same, and not in checkpoints: it follows from the others"
     STATIC = "once in the trajectory"
+    SHOWN_ONCE = "once in the trajectory, and not in checkpoints: it follows from the others"
     INTERNAL = "in checkpoints alone"
     WATCHED = "nowhere: it follows from the others, and only the guard looks at it"
 
@@ -236,7 +237,7 @@ class Model(Protocol):
         """Return the global quantities of the present state, the same on every rank."""
 
     def fields(self) -> dict[str, Field]:
-        """Return every distributed array of the state, by name."""
+        """Return every distributed array of the state and of frames, each by a key of its own."""
 
     def scalars(self) -> dict[str, float]:
         """Return the rest of the state: numbers that all ranks share.

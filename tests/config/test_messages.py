@@ -94,8 +94,32 @@ MESSAGES = {
         "(got null)"
     ),
     "output: {trajectory: 5}": (
-        "1: output.trajectory: must be a mapping of the keys every_steps, every_time, or null "
-        "(got 5)"
+        "1: output.trajectory: must be a mapping of the keys every_steps, every_time, fields, "
+        "precision, every_body, ids, or null (got 5)"
+    ),
+    "output: {trajectory: {every_steps: 1, fields: [mass]}}": (
+        "1: output.trajectory.fields: must be a list of position and velocity, or of one of them "
+        "(got ['mass'])"
+    ),
+    "output: {trajectory: {every_steps: 1, fields: []}}": (
+        "1: output.trajectory.fields: must be a list of position and velocity, or of one of them "
+        "(got [])"
+    ),
+    "output: {trajectory: {every_steps: 1, precision: half}}": (
+        "1: output.trajectory.precision: must be one of float32, float64 (got 'half')"
+    ),
+    "output: {trajectory: {every_steps: 1, every_body: 0}}": (
+        "1: output.trajectory.every_body: must be at least 1 (got 0)"
+    ),
+    "output: {trajectory: {every_steps: 1, ids: [1, 1]}}": (
+        "1: output.trajectory.ids: must be a list of different whole numbers, or null (got [1, 1])"
+    ),
+    "output: {trajectory: {every_steps: 1, ids: [3, 8, 9]}}": (
+        "1: output.trajectory.ids[1]: no body has this id; the 8 bodies have the ids 0 to 7 (got 8)"
+    ),
+    "output: {trajectory: {every_steps: 1, ids: [1], every_body: 2}}": (
+        "1: output.trajectory.every_body: cannot be given together with ids; "
+        "give at most one of every_body and ids"
     ),
     "title: 2026": f"1: title: must be {A_LINE} (got 2026)",
     'title: "two\\nlines"': f"1: title: must be {A_LINE} (got 'two\\nlines')",

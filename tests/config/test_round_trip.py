@@ -36,6 +36,13 @@ def every(**keys):
     )
 
 
+what = {
+    "fields": st.sampled_from([["position"], ["velocity"], ["velocity", "position"]]),
+    "precision": st.sampled_from(["float32", "float64"]),
+}
+frames = every(**what, every_body=counts) | every(**what, ids=st.just([0]))
+
+
 def kind(name, required=None, **optional):
     return st.fixed_dictionaries({"kind": st.just(name), **(required or {})}, optional=optional)
 
@@ -90,7 +97,7 @@ sections = {
         transport=st.sampled_from(["auto", "host", "nccl"]),
     ),
     "output": mappings(
-        directory=names, trajectory=every(), diagnostics=every(), checkpoint=every(keep=counts)
+        directory=names, trajectory=frames, diagnostics=every(), checkpoint=every(keep=counts)
     ),
 }
 configs = st.fixed_dictionaries(
@@ -122,7 +129,10 @@ compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_shar
 exchange: auto}
 output:
   directory: output/run
-  trajectory: {every_steps: 100}
+  trajectory:
+    every_steps: 100
+    fields: [position, velocity]
+    precision: float64
   diagnostics: null
   checkpoint: {every_steps: 500, keep: 2}
 """

@@ -3,8 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from hybrid_nbody.config.sections import Every, Output, Time
+from hybrid_nbody.config.sections import Every, Time
 from hybrid_nbody.nbody.config import NBodyConfig, NBodyTime, PlummerBodies, TwoBodies
+from hybrid_nbody.nbody.config_output import BodyFrames, NBodyOutput
 
 
 def test_defaults(config_of):
@@ -112,7 +113,7 @@ def test_python_code_builds_a_configuration_under_the_same_rules():
         model="nbody",
         bodies=PlummerBodies(kind="plummer", n=4),
         time=NBodyTime(dt=0.1, steps=2),
-        output=Output(trajectory=Every(every_time=0.5)),
+        output=NBodyOutput(trajectory=BodyFrames(every_time=0.5)),
     )
     assert config.output.trajectory.every_time == 0.5
     with pytest.raises(ValidationError, match="exactly one of end and steps"):
