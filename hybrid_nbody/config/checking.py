@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from hybrid_nbody.config.faults import Fault, KeyPath, did_you_mean, error_of, nearest, shown
 from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.config.values import LIST, ONE
 from hybrid_nbody.config.wording import (
     allowed,
     allowed_section,
@@ -21,6 +22,7 @@ from hybrid_nbody.config.wording import (
     limits,
     one_of,
     sections,
+    takes_list,
 )
 from hybrid_nbody.config.yaml_text import Tree
 
@@ -123,10 +125,22 @@ def _path(finding: ErrorDetails, root: type[ModelConfig]) -> KeyPath:
     path = finding["loc"]
     field = root.model_fields.get(str(path[0])) if path else None
     if field is not None and kinds(field.annotation):
-        path = path[:1] + path[2:]
+        path = (path[0], *_without_tags(path[1:], field.annotation))
     if finding["type"].startswith("union_tag"):
         return (*path, "kind")
     return path[:-1] if _is_short_list(finding) else path
+
+
+def _without_tags(path: KeyPath, annotation: Any) -> KeyPath:
+    """Return a path without the form of a section, one or a list of them, and without its kind."""
+    rest = list(path)
+    if takes_list(annotation) and rest[:1] in ([ONE], [LIST]):
+        del rest[0]
+    place = rest[:1] if rest and isinstance(rest[0], int) else []
+    rest = rest[len(place) :]
+    if rest and rest[0] in kinds(annotation):
+        del rest[0]
+    return (*place, *rest)
 
 
 def _is_short_list(finding: ErrorDetails) -> bool:
@@ -168,12 +182,16 @@ def _section(root: type[ModelConfig], path: KeyPath, data: Any) -> type[BaseMode
     Where a kind decides, it is that of the kind that was given.
     """
     section: type[BaseModel] = root
+    annotation: Any = None
     for key in path:
         data = data[key]
         if isinstance(key, str):  # a number is an entry of a list: all have the same schema
             annotation = section.model_fields[key].annotation
-            known = kinds(annotation)
-            section = known[data["kind"]] if known else sections(annotation)[0]
+        known = kinds(annotation)
+        if not known:
+            section = sections(annotation)[0]
+        elif isinstance(data, dict):
+            section = known[data["kind"]]
     return section
 
 

@@ -145,6 +145,11 @@ def _anchored(section: Any, tree: Tree, folder: str, path: KeyPath = ()) -> Any:
         if isinstance(value, Section):
             inner = _anchored(value, tree, folder, inner_path)
             changes |= {key: inner} if inner is not value else {}
+        elif isinstance(value, tuple) and all(isinstance(entry, Section) for entry in value):
+            changes[key] = tuple(
+                _anchored(entry, tree, folder, (*inner_path, place))
+                for place, entry in enumerate(value)
+            )
         elif value is not None and is_input_file(fields[key]):
             start = "" if tree.location(inner_path).override else folder
             changes[key] = os.path.abspath(os.path.join(start, value))

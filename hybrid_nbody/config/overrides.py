@@ -1,11 +1,16 @@
 """Overrides of single keys, ``time.dt=1e-4``, grafted onto the values of a file."""
 
-from collections.abc import Sequence
+import re
 from typing import Any
 
 from hybrid_nbody.config.faults import Fault, KeyPath, Location, dotted
 from hybrid_nbody.config.sections import ALTERNATIVES
 from hybrid_nbody.config.yaml_text import MAX_LEVELS, Tree, read
+
+PART = re.compile(r"(?P<key>[^\[\]]+)(?P<places>(?:\[\d{1,9}\])*)")
+"""A key and the places in the lists that it holds, ``bodies[0]``."""
+
+PLACE = re.compile(r"\d+")
 
 
 def apply(tree: Tree, number: int, override: str) -> None:
@@ -26,44 +31,66 @@ def apply(tree: Tree, number: int, override: str) -> None:
     """
     location = Location.in_override(number, override)
     name, separator, text = override.partition("=")
-    path = name.strip().split(".")
-    if not separator or not all(path) or len(path) > MAX_LEVELS:
+    path = _keys(name.strip())
+    if not separator or path is None or len(path) > MAX_LEVELS:
         tree.faults.append(Fault(location, (), "must be KEY=VALUE, such as time.dt=1e-3"))
         return
-    value = read(text, lambda line: location, tuple(path))
+    value = read(text, lambda line: location, path)
     section = _section(tree, path, location)
     if section is not None:
         _drop_alternative(tree, section, path, value.data)
         _graft(tree, section, path, value)
 
 
-def _section(tree: Tree, path: Sequence[str], location: Location) -> dict[str, Any] | None:
-    """Return the mapping that holds a key, made where the file has none.
+def _keys(name: str) -> KeyPath | None:
+    """Return ``("bodies", 0, "n")`` for ``bodies[0].n``; None for what names no key."""
+    path: list[str | int] = []
+    for part in name.split("."):
+        found = PART.fullmatch(part)
+        if found is None:
+            return None
+        path += [found["key"], *map(int, PLACE.findall(found["places"]))]
+    return tuple(path)
+
+
+def _section(tree: Tree, path: KeyPath, location: Location) -> Any:
+    """Return the mapping or list that holds a key, a mapping made where the file has none.
 
     It is None where another value stands in its place.
     """
-    section: dict[str, Any] = tree.data
+    section = tree.data
     for depth, key in enumerate(path[:-1], start=1):
-        here = tuple(path[:depth])
-        if section.get(key) is None:
+        here = path[:depth]
+        if isinstance(section, dict) and section.get(key) is None:
             section[key] = {}
             _forget(tree, here)
             tree.locations[here] = location
-        inner = section[key]
-        if not isinstance(inner, dict):
-            text = f"there are no keys below {dotted(here)}, which holds one value"
-            tree.faults.append(Fault(location, tuple(path), text))
+        section = section[key]
+        if text := _no_place(section, path[depth], here):
+            tree.faults.append(Fault(location, path, text))
             return None
-        section = inner
     return section
 
 
-def _drop_alternative(tree: Tree, section: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def _no_place(section: Any, key: str | int, path: KeyPath) -> str:
+    """Return why the value at a path has no place for a key; empty if it has."""
+    name = dotted(path)
+    if isinstance(section, list):
+        if isinstance(key, int):
+            entries = len(section)
+            return "" if key < entries else f"{name} has {entries} entries, counted from 0"
+        return f"{name} is a list; name one of its entries, such as {name}[0].{key}"
+    if isinstance(section, dict):
+        return "" if isinstance(key, str) else f"{name} is not a list"
+    return f"there are no keys below {name}, which holds one value"
+
+
+def _drop_alternative(tree: Tree, section: Any, path: KeyPath, value: Any) -> None:
     """Take the key that excludes this one out of the values of the file.
 
     Where another override gave it, both stay, and the schema finds the fault.
     """
-    other = ALTERNATIVES.get(path[-1])
+    other = ALTERNATIVES.get(str(path[-1]))
     if value is None or other is None or other not in section:
         return
     beside = (*path[:-1], other)
@@ -72,9 +99,9 @@ def _drop_alternative(tree: Tree, section: dict[str, Any], path: Sequence[str], 
         _forget(tree, beside)
 
 
-def _graft(tree: Tree, section: dict[str, Any], path: Sequence[str], value: Tree) -> None:
+def _graft(tree: Tree, section: Any, path: KeyPath, value: Tree) -> None:
     """Put a value with its locations and faults where an older one may have stood."""
-    _forget(tree, tuple(path))
+    _forget(tree, path)
     section[path[-1]] = value.data
     tree.locations.update(value.locations)
     tree.faults.extend(value.faults)

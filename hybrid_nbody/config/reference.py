@@ -1,7 +1,7 @@
 """The page that explains every key, made from the schemas of the models."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pydantic import BaseModel
@@ -85,22 +85,44 @@ def _model(name: str, model: DocumentedModel) -> Iterator[str]:
 
 def _section(name: str, field: FieldInfo) -> Iterator[str]:
     yield f"### {name}\n\n{field.description}\n"
-    if kinds(field.annotation):
-        yield f"`{name}.kind` says which; each kind has its own keys.\n"
-        yield f"| `{name}.kind` | Meaning |\n|---|---|"
-        for kind, section in kinds(field.annotation).items():
-            yield f"| `{kind}` | {section.model_fields['kind'].description} |"
-        yield ""
-        for kind, section in kinds(field.annotation).items():
-            yield from _kind(name, kind, section)
+    known = kinds(field.annotation)
+    if known:
+        yield from _known_kinds(name, known)
+        shared = _shared_keys(known)
+        if shared:
+            yield "Every kind has these keys as well:\n"
+            yield from _table(next(iter(known.values())), f"{name}.", shared)
+        for kind, section in known.items():
+            yield from _kind(name, kind, section, shared)
     else:
         section = sections(field.annotation)[0]
         yield from _table(section, f"{name}.", list(section.model_fields))
 
 
-def _kind(name: str, kind: str, section: type[BaseModel]) -> Iterator[str]:
+def _known_kinds(name: str, known: Mapping[str, type[BaseModel]]) -> Iterator[str]:
+    yield f"`{name}.kind` says which; each kind has its own keys.\n"
+    yield f"| `{name}.kind` | Meaning |\n|---|---|"
+    for kind, section in known.items():
+        yield f"| `{kind}` | {section.model_fields['kind'].description} |"
+    yield ""
+
+
+def _shared_keys(known: Mapping[str, type[BaseModel]]) -> list[str]:
+    """Return the keys but `kind` that mean the same in every kind."""
+    first, *others = known.values()
+    return [
+        key
+        for key, field in first.model_fields.items()
+        if all(
+            key in other.model_fields and other.model_fields[key].description == field.description
+            for other in others
+        )
+    ]
+
+
+def _kind(name: str, kind: str, section: type[BaseModel], shared: Sequence[str]) -> Iterator[str]:
     yield f"#### {name}: {kind}\n\n{' '.join((inspect.getdoc(section) or '').split())}\n"
-    keys = [key for key in section.model_fields if key != "kind"]
+    keys = [key for key in section.model_fields if key != "kind" and key not in shared]
     if keys:
         yield from _table(section, f"{name}.", keys)
     else:

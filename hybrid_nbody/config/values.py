@@ -174,6 +174,15 @@ InputFile = Annotated[FileName, InputFileMark()]
 """The name of a file to be read; the stored configuration names it by its whole path."""
 
 
+ONE = "one"
+LIST = "list"
+
+
+def form(value: Any) -> str:
+    """Return the form of a key that takes one section or a list of them, as pydantic tags it."""
+    return LIST if isinstance(value, list | tuple) else ONE
+
+
 def _some_weight(values: tuple[float, ...]) -> tuple[float, ...]:
     """Refuse weights that share nothing out."""
     if not 0 < sum(values) < math.inf:

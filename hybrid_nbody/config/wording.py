@@ -1,7 +1,7 @@
 """Descriptions of what a key accepts, for messages and documentation alike."""
 
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -96,14 +96,31 @@ def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     )
 
 
+def takes_list(annotation: Any) -> bool:
+    """Return whether a key takes either one section or a list of them."""
+    return any(get_origin(part) is tuple for part in _whole_parts(annotation))
+
+
 def allowed_section(annotation: Any) -> str:
     """Return what a section, or an entry of a list of sections, holds; empty for other values."""
     if kinds(annotation):
-        return "a mapping with the key kind and the keys of that kind"
+        several = ", or a list of such mappings" if takes_list(annotation) else ""
+        return f"a mapping with the key kind and the keys of that kind{several}"
     return "".join(
         f"a mapping of the keys {', '.join(section.model_fields)}"
         for section in sections(annotation)
     )
+
+
+def _whole_parts(annotation: Any) -> Iterator[Any]:
+    """Yield the members of a union, each without what stands beside it in ``Annotated``."""
+    if get_origin(annotation) is Annotated:
+        yield from _whole_parts(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, types.UnionType):
+        for part in get_args(annotation):
+            yield from _whole_parts(part)
+    else:
+        yield annotation
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

@@ -91,6 +91,19 @@ def check_is_in_plane(
         raise InputError(f"{path}: body {first + body}, counted from 0, has {found}; {advice}")
 
 
+class BodySource(Protocol):
+    """All bodies at the start of a run, of which each rank asks for the rows that it wants."""
+
+    def __len__(self) -> int:
+        """Return the number of all bodies."""
+
+    def rows(self, first: int, last: int) -> Bodies:
+        """Return the bodies first … last - 1; every rank calls together, each for its own."""
+
+    def masses(self) -> NDArray[np.float64]:
+        """Return the masses of all bodies, for a force that sums over all; collective as well."""
+
+
 class LocalBodies(Protocol):
     """The n bodies of a rank on its device, which integrators and forces change in place.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Le
 from pydantic import Field, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
@@ -12,19 +12,19 @@ from hybrid_nbody.config.values import (
     Allowed,
     AtLeastOne,
     InOneMessage,
-    InputFile,
     Line,
     NonNegative,
     Positive,
     Registered,
-    WholeNumber,
+    Switch,
 )
+from hybrid_nbody.nbody.config_bodies import AllBodies, Kind
 from hybrid_nbody.nbody.config_output import NBodyOutput, frame_faults
+from hybrid_nbody.nbody.config_placement import Seed
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
 
-MOST_BODIES = 10**9
 MOST_MAP_CELLS = 4096
 
 ACCURACY = 0.01
@@ -44,143 +44,6 @@ Share = Annotated[
 Precision = Literal["single", "mixed", "double"]
 Solver = Annotated[str, Strict(), Registered(SOLVERS)]
 IntegratorName = Annotated[str, Strict(), Registered(INTEGRATORS)]
-BodyCount = Annotated[AtLeastOne, Le(MOST_BODIES)]
-Dimensions = Annotated[Literal[2, 3], InOneMessage, Allowed("choice", "2 or 3")]
-TwoMasses = Annotated[
-    tuple[Positive, Positive], Allowed("list", "a list of two numbers, each greater than 0")
-]
-
-
-class PlummerBodies(Section):
-    """A Plummer sphere in virial equilibrium, in standard units: total mass 1, total energy -1/4,
-    scale length 3 pi / 16 (G = 1), centred and at rest as a whole."""
-
-    kind: Literal["plummer"] = Field(
-        description="A Plummer sphere, the standard model of a star cluster."
-    )
-    n: BodyCount = Field(description="Number of bodies.")
-
-
-class UniformSphereBodies(Section):
-    """A sphere of constant density with random velocities that fit a given virial ratio."""
-
-    kind: Literal["uniform-sphere"] = Field(description="A uniform sphere with random velocities.")
-    n: BodyCount = Field(description="Number of bodies.")
-    mass: Positive = Field(
-        1.0, description="Total mass of the sphere; each body has the same share."
-    )
-    radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
-    virial_ratio: NonNegative = Field(
-        1.0,
-        description="Twice the kinetic over the absolute potential energy, 2K/|W|: 1 is virial "
-        "equilibrium, less than 1 contracts at first, more than 1 expands.",
-    )
-
-
-class ColdSphereBodies(Section):
-    """A sphere of constant density at rest.
-
-    It collapses within one free-fall time, 1.1107 sqrt(R^3 / (G M)).
-    """
-
-    kind: Literal["cold-sphere"] = Field(description="A uniform sphere at rest, for cold collapse.")
-    n: BodyCount = Field(description="Number of bodies.")
-    mass: Positive = Field(
-        1.0, description="Total mass of the sphere; each body has the same share."
-    )
-    radius: Positive = Field(1.0, description="Radius of the sphere, in units of length.")
-
-
-class RandomBoxBodies(Section):
-    """Bodies scattered evenly in a cube around the origin, the usual set for measuring speed."""
-
-    kind: Literal["random-box"] = Field(description="Bodies scattered evenly in a cube.")
-    n: BodyCount = Field(description="Number of bodies.")
-    half_width: Positive = Field(
-        1.0, description="Half the edge of the cube: coordinates lie within plus and minus this."
-    )
-    mass: Positive = Field(1.0, description="Mass of each body (not of all together).")
-
-
-class RandomSquareBodies(Section):
-    """Bodies at rest, scattered evenly in the unit square [0, 1]^2 of the plane z = 0.
-
-    Their total mass is 1.
-    """
-
-    kind: Literal["random-square"] = Field(
-        description="Bodies scattered evenly in the unit square, at rest."
-    )
-    n: BodyCount = Field(description="Number of bodies; each has the mass 1/n.")
-    dimensions: Annotated[Literal[2], InOneMessage, Allowed("choice", "2")] = Field(
-        2, description="2: these bodies stay in the plane z = 0."
-    )
-
-
-class TwoBodies(Section):
-    """Two bodies on a Kepler orbit around their common centre of mass.
-
-    For comparison with the exact solution.
-    """
-
-    kind: Literal["two-body"] = Field(description="Two bodies on a Kepler orbit.")
-    masses: TwoMasses = Field((1.0, 1.0), description="The two masses.")
-    semi_major_axis: Positive = Field(
-        1.0, description="Semi-major axis of the relative orbit, in units of length."
-    )
-    eccentricity: Annotated[NonNegative, Lt(1)] = Field(
-        0.0,
-        description="0 is a circle; towards 1 the ellipse grows longer and needs a smaller "
-        "time.dt.",
-    )
-
-
-class FigureEightBodies(Section):
-    """Three equal masses that chase one another along a figure eight.
-
-    Each is back after 6.3259 units of time (G = 1).
-    """
-
-    kind: Literal["figure-eight"] = Field(description="Three bodies on the figure-eight orbit.")
-
-
-class LagrangeTriangleBodies(Section):
-    """Three equal masses at the corners of an equilateral triangle that turns as a rigid body."""
-
-    kind: Literal["lagrange-triangle"] = Field(
-        description="Three bodies on a turning equilateral triangle."
-    )
-    side: Positive = Field(1.0, description="Side of the triangle, in units of length.")
-    mass: Positive = Field(1.0, description="Mass of each of the three bodies.")
-
-
-class FileBodies(Section):
-    """Bodies read from a file: CSV with the header row `x,y,z,vx,vy,vz,m`, CSV of bodies in a
-    plane, `x,y,vx,vy,m`, a trajectory or checkpoint of this program (HDF5), or NumPy npz."""
-
-    kind: Literal["file"] = Field(description="Bodies read from a file.")
-    path: InputFile = Field(
-        description="The file. In a YAML file, a relative path starts at the folder of that YAML "
-        "file; with --set, at the folder in which the command runs."
-    )
-    dimensions: Dimensions = Field(
-        3,
-        description="2: every body must lie in the plane z = 0 and move within it, where it then "
-        "stays exactly; a file with others is refused.",
-    )
-
-
-Bodies = (
-    PlummerBodies
-    | UniformSphereBodies
-    | ColdSphereBodies
-    | RandomBoxBodies
-    | RandomSquareBodies
-    | TwoBodies
-    | FigureEightBodies
-    | LagrangeTriangleBodies
-    | FileBodies
-)
 
 
 class Gravity(Section):
@@ -326,12 +189,20 @@ class NBodyConfig(ModelConfig):
         description="Physics of the run. nbody: gravity between bodies."
     )
     title: Line = Field("", description="A name for pictures and summaries.")
-    seed: Annotated[WholeNumber, Ge(0)] = Field(
+    seed: Seed = Field(
         1,
         description="Seed of the random numbers: the same seed makes the same bodies on any number "
         "of ranks.",
     )
-    bodies: Bodies = Field(discriminator="kind", description="The bodies at time 0.")
+    bodies: AllBodies = Field(
+        description="The bodies at time 0: one kind of them, or a list of components, each of one "
+        "kind."
+    )
+    centred: Switch = Field(
+        False,
+        description="Whether the centre of mass of all bodies together is put at rest at the "
+        "origin. Spheres are centred each by itself before they are placed.",
+    )
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
     time: NBodyTime = Field(description="Time step, integrator and end of the run.")
     activity_map: ActivityMap | None = Field(
@@ -340,6 +211,11 @@ class NBodyConfig(ModelConfig):
     )
     compute: NBodyCompute = Field(NBodyCompute(), description="Devices of the ranks.")
     output: NBodyOutput = Field(NBodyOutput(), description="Files of the run.")
+
+    @property
+    def components(self) -> tuple[Kind, ...]:
+        """Return the kinds of bodies, one or several."""
+        return self.bodies if isinstance(self.bodies, tuple) else (self.bodies,)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -353,6 +229,7 @@ class NBodyConfig(ModelConfig):
 
 def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
     name = config.time.integrator
+    yield from _name_faults(config)
     yield from _force_faults(config)
     if name == "hermite4":
         yield from _accuracy_faults(config)
@@ -370,6 +247,15 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
             f"{config.gravity.solver} does not compute; use another integrator"
         )
         yield fault(("time", "integrator"), name, text)
+
+
+def _name_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
+    taken: dict[str, int] = {}
+    for place, bodies in enumerate(config.components):
+        first = taken.setdefault(bodies.name, place)
+        if bodies.name and first != place:
+            text = f"is the name of bodies[{first}] already; give each component its own"
+            yield fault(("bodies", place, "name"), bodies.name, text)
 
 
 def _force_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:

@@ -80,7 +80,7 @@ class _Configured(Protocol):
     """The part of the configuration on which ids depend."""
 
     @property
-    def bodies(self) -> Any: ...
+    def components(self) -> tuple[Any, ...]: ...
 
     @property
     def output(self) -> NBodyOutput: ...
@@ -89,9 +89,10 @@ class _Configured(Protocol):
 def frame_faults(config: _Configured) -> Iterator[InitErrorDetails]:
     """Yield a fault for an id that no body has, where the ids are known beforehand."""
     frames = config.output.trajectory
-    number = getattr(config.bodies, "n", NUMBER_OF_KIND.get(config.bodies.kind))
-    if frames is None or frames.ids is None or number is None:
+    numbers = [getattr(part, "n", NUMBER_OF_KIND.get(part.kind)) for part in config.components]
+    if frames is None or frames.ids is None or None in numbers:
         return
+    number = sum(known for known in numbers if known is not None)
     for place, body in enumerate(frames.ids):
         if not 0 <= body < number:
             text = f"no body has this id; the {number} bodies have the ids 0 to {number - 1}"

@@ -87,14 +87,14 @@ class DrawnBodies:
         own = Partition.equal(self._blocks, communicator.size).share(communicator.rank)
         if self._centred:
             terms = self._terms_of_the_centre(own.start, own.stop)
-            self._centre = _exact_sums(communicator.concatenate(terms))
+            self._centre = exact_sums(communicator.concatenate(terms))
 
     @cached_property
     def _centre(self) -> Floats:
         """Position and velocity of the centre of mass, (2, 3), as one process finds them."""
         if not self._centred:
             return np.zeros((2, 3))
-        return _exact_sums(self._terms_of_the_centre(0, self._blocks))
+        return exact_sums(self._terms_of_the_centre(0, self._blocks))
 
     def _terms_of_the_centre(self, first: int, last: int) -> Floats:
         """Return what each of the blocks first … last - 1 adds to the centre, (n, 2, 3)."""
@@ -131,7 +131,7 @@ class DrawnBodies:
         return Bodies(both[0], both[1], np.full(number, self.mass), identity)
 
 
-def _exact_sums(terms: Floats) -> Floats:
+def exact_sums(terms: Floats) -> Floats:
     """Return the sum of (n, …) terms over n, rounded once; NaN where one is not finite."""
     rows = terms.reshape(len(terms), -1)
     sums = [math.fsum(column) if np.isfinite(column).all() else math.nan for column in rows.T]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.nbody.bodies import Bodies, centred
 from hybrid_nbody.nbody.drawn import BLOCK, DrawnBodies
 
-PLUMMER_SCALE = 3 * np.pi / 16
+PLUMMER_SCALE = float(3 * np.pi / 16)
 """Scale radius of a Plummer sphere in standard units: M = 1, E = -1/4 at G = 1 (Heggie & Mathieu
 1986)."""
 
@@ -23,22 +23,26 @@ PLUMMER_MASS_WITHIN = 0.999
 # --- drawn at random, as far as they are asked for ------------------------------------------------
 
 
-def drawn_plummer(n: int, seed: int, G: float = 1.0) -> DrawnBodies:
-    """Return a Plummer sphere of total mass 1 in standard units, centred, in virial equilibrium.
+def drawn_plummer(
+    n: int, seed: int, mass: float = 1.0, scale: float = PLUMMER_SCALE, G: float = 1.0
+) -> DrawnBodies:
+    """Return a Plummer sphere, centred, in virial equilibrium; by default in standard units.
 
     Radii and speeds are drawn as in Aarseth, Hénon & Wielen, Astron. Astrophys. 37, 183 (1974);
-    speeds scale with ``sqrt(G)``.
+    speeds scale with ``sqrt(G mass / scale)``.
     """
-    return DrawnBodies(n, seed, 1 / n, partial(_plummer_block, G=G), centred=True)
+    speed = float(np.sqrt(G * mass / scale))
+    draw = partial(_plummer_block, scale=scale, speed=speed)
+    return DrawnBodies(n, seed, mass / n, draw, centred=True)
 
 
-def _plummer_block(random: np.random.Generator, G: float) -> NDArray[np.float64]:
+def _plummer_block(random: np.random.Generator, scale: float, speed: float) -> NDArray[np.float64]:
     enclosed = random.uniform(0, PLUMMER_MASS_WITHIN, BLOCK)
     radius = 1 / np.sqrt(enclosed ** (-2 / 3) - 1)
     escape_speed = np.sqrt(2) * (1 + radius**2) ** -0.25
     position = radius[:, None] * isotropic(random, BLOCK)
     velocity = (escape_speed * _plummer_speeds(random, BLOCK))[:, None] * isotropic(random, BLOCK)
-    return np.stack([PLUMMER_SCALE * position, np.sqrt(G / PLUMMER_SCALE) * velocity])
+    return np.stack([scale * position, speed * velocity])
 
 
 def _plummer_speeds(random: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -118,8 +122,8 @@ DRAWN: dict[str, Callable[..., DrawnBodies]] = {
 
 
 def plummer(n: int, seed: int, G: float = 1.0) -> Bodies:
-    """Return all bodies of `drawn_plummer`."""
-    return drawn_plummer(n, seed, G).all()
+    """Return all bodies of `drawn_plummer` in standard units."""
+    return drawn_plummer(n, seed, G=G).all()
 
 
 def uniform_sphere(

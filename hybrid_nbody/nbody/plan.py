@@ -37,8 +37,8 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
     Parameters
     ----------
     config : NBodyConfig
-    initial : Bodies, DrawnBodies or ExaminedFile
-        All bodies, what draws them, or a file that holds them.
+    initial : Bodies, DrawnBodies, ExaminedFile or Composed
+        All bodies, what draws them, or files that hold them.
     ranks : int
         Ranks of the run.
     """
@@ -49,7 +49,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
     frames = config.output.trajectory or BodyFrames(every_steps=1)
     return Plan(
         problem=[
-            ("bodies", f"{number} ({config.bodies.kind}), {rows_per_rank(counts)}"),
+            ("bodies", f"{number} ({_kinds(config)}), {rows_per_rank(counts)}"),
             (
                 "force",
                 f"{gravity.solver}, {gravity.precision} precision, "
@@ -64,6 +64,11 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
         static_bytes=frames.number_of(number) * TRAJECTORY_BYTES_PER_BODY,
         on_devices=lambda workers: _method(config, number, workers),
     )
+
+
+def _kinds(config: NBodyConfig) -> str:
+    """Return the kinds of the components, each once."""
+    return ", ".join(dict.fromkeys(bodies.kind for bodies in config.components))
 
 
 def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:

@@ -1,9 +1,9 @@
 """The bodies that a run starts from: each rank gets its own rows of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,11 @@ from hybrid_nbody.files.bodies import BodiesFile, open_bodies
 from hybrid_nbody.files.memory import available_memory
 from hybrid_nbody.files.stored_bodies import PIECE, BodiesTable, StoredBodies
 from hybrid_nbody.nbody import initial_conditions
-from hybrid_nbody.nbody.bodies import Bodies, check_is_in_plane, joined
-from hybrid_nbody.nbody.config import FileBodies, NBodyConfig
+from hybrid_nbody.nbody.bodies import Bodies, BodySource, check_is_in_plane, joined
+from hybrid_nbody.nbody.composed import Composed, ComposedSource, Composition, Placement
+from hybrid_nbody.nbody.config import NBodyConfig
+from hybrid_nbody.nbody.config_bodies import FileBodies, Kind
+from hybrid_nbody.nbody.config_placement import PlacedBodies
 from hybrid_nbody.nbody.drawn import SAMPLE, DrawnBodies
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import broadcast_array, redistribute
@@ -22,7 +25,7 @@ from hybrid_nbody.parallel.rows import broadcast_array, redistribute
 TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
 """Initial conditions whose velocities depend on the gravitational constant."""
 
-NOT_ARGUMENTS = ("kind", "dimensions")
+NOT_ARGUMENTS = (*PlacedBodies.model_fields, "dimensions")
 """Keys of a section of bodies that the function which makes them does not take."""
 
 MIN_BYTES_PER_BODY = 150
@@ -53,21 +56,11 @@ class ExaminedFile:
         return self.some
 
 
-Initial = Bodies | DrawnBodies | ExaminedFile
-"""What the root finds: bodies that it holds, or what each rank can draw or read by itself."""
+Part = Bodies | DrawnBodies | ExaminedFile
+"""Bodies of one kind: those that the root holds, or what each rank can draw or read by itself."""
 
-
-class BodySource(Protocol):
-    """All bodies at the start of a run, of which each rank asks for the rows that it wants."""
-
-    def __len__(self) -> int:
-        """Return the number of all bodies."""
-
-    def rows(self, first: int, last: int) -> Bodies:
-        """Return the bodies first … last - 1; every rank calls together, each for its own."""
-
-    def masses(self) -> NDArray[np.float64]:
-        """Return the masses of all bodies, for a force that sums over all; collective as well."""
+Initial = Part | Composed[Part]
+"""What the root finds: bodies of one kind, or of several together."""
 
 
 def on_all_ranks(initial: Initial | None, communicator: Communicator) -> BodySource:
@@ -75,12 +68,16 @@ def on_all_ranks(initial: Initial | None, communicator: Communicator) -> BodySou
 
     Parameters
     ----------
-    initial : Bodies, DrawnBodies or ExaminedFile
+    initial : Bodies, DrawnBodies, ExaminedFile or Composed
         Of the root; other ranks pass None.
     communicator : Communicator
         Every rank calls together.
     """
     found = communicator.broadcast(_sent(initial))
+    if isinstance(found, Composition):
+        parts = initial.parts if isinstance(initial, Composed) else [None] * len(found.placements)
+        sources = [on_all_ranks(part, communicator) for part in parts]
+        return ComposedSource(sources, found, communicator)
     if isinstance(found, BodiesFile):
         return BodiesOfFile(found, communicator)
     if found is None:
@@ -90,8 +87,10 @@ def on_all_ranks(initial: Initial | None, communicator: Communicator) -> BodySou
     return found
 
 
-def _sent(initial: Initial | None) -> DrawnBodies | BodiesFile | None:
+def _sent(initial: Initial | None) -> DrawnBodies | BodiesFile | Composition | None:
     """Return what other ranks need to make their own rows; None if the root holds these."""
+    if isinstance(initial, Composed):
+        return initial.composition
     if isinstance(initial, ExaminedFile):
         return initial.file
     return initial if isinstance(initial, DrawnBodies) else None
@@ -226,23 +225,36 @@ def initial_bodies(config: NBodyConfig, part: float = 1.0) -> Initial:
     InputError
         If a file of bodies is missing or wrong, or the bodies do not fit into memory.
     """
-    choice = config.bodies
+    _check_memory(config.components, part)
+    parts: list[Part] = []
+    placements: list[Placement] = []
+    for place, choice in enumerate(config.components):
+        seed = config.seed + place if choice.seed is None else choice.seed
+        found = _made(choice, seed, config.gravity.G)
+        placements.append(Placement(choice.rotation, choice.offset, choice.velocity))
+        parts.append(found)
+    if len(parts) == 1 and placements[0] == Placement() and not config.centred:
+        return parts[0]
+    return Composed(tuple(parts), Composition(tuple(placements), config.centred))
+
+
+def _made(choice: Kind, seed: int, G: float) -> Part:
+    """Return the bodies of one kind, around the origin."""
     if isinstance(choice, FileBodies):
-        return _bodies_of_file(choice, config.seed)
+        return _bodies_of_file(choice, seed)
     arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
     if choice.kind in TAKES_G:
-        arguments["G"] = config.gravity.G
+        arguments["G"] = G
     if choice.kind in initial_conditions.DRAWN:
-        _check_memory(math.ceil(part * arguments["n"]))
-        drawn = initial_conditions.DRAWN[choice.kind]
-        return drawn(seed=config.seed, **arguments)
+        return initial_conditions.DRAWN[choice.kind](seed=seed, **arguments)
     make = getattr(initial_conditions, choice.kind.replace("-", "_"))
     bodies: Bodies = make(**arguments)
     return bodies
 
 
-def _check_memory(number: int) -> None:
+def _check_memory(choices: Sequence[Kind], part: float) -> None:
     """Refuse more bodies than fit into memory: the system would end a process without a word."""
+    number = sum(math.ceil(part * getattr(choice, "n", 0)) for choice in choices)
     needed = number * MIN_BYTES_PER_BODY
     free = available_memory()
     if needed > free:

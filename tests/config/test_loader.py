@@ -69,8 +69,8 @@ def test_another_failure_to_read_keeps_its_reason(in_folder):
 def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
     keys = (
-        "model, title, seed, bodies, gravity, time, activity_map, compute, output, grid, fluid, "
-        "solver, sources"
+        "model, title, seed, bodies, centred, gravity, time, activity_map, compute, output, grid, "
+        "fluid, solver, sources"
     )
     assert (
         message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
@@ -177,6 +177,38 @@ def test_an_override_makes_the_sections_it_needs(config_of):
     assert config.gravity.softening == 0.1
 
 
+TWO_COMPONENTS = "bodies: [{kind: plummer, n: 2}, {kind: file, path: b.csv}]"
+
+
+def test_an_override_names_an_entry_of_a_list_by_its_place(config_of, in_folder):
+    bodies = config_of(TWO_COMPONENTS, "bodies[0].n=5", "bodies[1]={kind: figure-eight}").bodies
+    assert bodies[0].n == 5
+    assert bodies[1].kind == "figure-eight"
+
+
+def test_files_of_components_start_at_the_folder_of_the_yaml_file(in_folder):
+    (in_folder / "input").mkdir()
+    (in_folder / "input" / "x.yaml").write_text(
+        MINIMAL.replace("bodies: {kind: plummer, n: 8}", TWO_COMPONENTS)
+    )
+    assert load("input/x.yaml").bodies[1].path == str(in_folder / "input" / "b.csv")
+    other = load("input/x.yaml", ["bodies[1].path=c.csv"]).bodies[1].path
+    assert other == str(in_folder / "c.csv")
+
+
+PLACES = {
+    "bodies.n=3": "bodies.n: bodies is a list; name one of its entries, such as bodies[0].n",
+    "bodies[2].n=3": "bodies[2].n: bodies has 2 entries, counted from 0",
+    "time[0]=3": "time[0]: time is not a list",
+    "bodies[a].n=3": "must be KEY=VALUE, such as time.dt=1e-3",
+}
+
+
+@pytest.mark.parametrize("override", PLACES)
+def test_a_place_that_is_not_in_a_list_is_refused(faults_of, override):
+    assert faults_of(TWO_COMPONENTS, override) == [f"--set {override}: {PLACES[override]}"]
+
+
 def test_an_override_of_the_end_replaces_the_steps_of_the_file(config_of):
     time = config_of("time: {dt: 0.5, steps: 7}", "time.end=2").time
     assert (time.end, time.steps, time.total_steps) == (2, None, 4)
@@ -208,7 +240,7 @@ OVERRIDE_MESSAGES = {
     "time.dtt=1": "time.dtt: unknown key; did you mean 'dt'? "
     "allowed: dt, end, steps, wall_limit, integrator, accuracy, max_energy_error",
     "tiem.dt=1": "tiem: unknown key; did you mean 'time'? "
-    "allowed: model, title, seed, bodies, gravity, time, activity_map, compute, output",
+    "allowed: model, title, seed, bodies, centred, gravity, time, activity_map, compute, output",
     "time.dt": "must be KEY=VALUE, such as time.dt=1e-3",
     "=3": "must be KEY=VALUE, such as time.dt=1e-3",
     "time..dt=3": "must be KEY=VALUE, such as time.dt=1e-3",
@@ -245,7 +277,8 @@ def test_a_section_that_an_override_opens_lacks_its_keys_there(faults_of):
 
 def test_an_override_of_the_kind_leaves_the_faults_of_the_file_in_their_lines(faults_of):
     assert faults_of("bodies: {kind: plummer, n: 2}", "bodies.kind=two-body") == [
-        "x.yaml:1: bodies.n: unknown key; allowed: kind, masses, semi_major_axis, eccentricity"
+        "x.yaml:1: bodies.n: unknown key; allowed: kind, name, seed, rotation, offset, velocity, "
+        "masses, semi_major_axis, eccentricity"
     ]
 
 

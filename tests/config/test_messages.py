@@ -9,7 +9,7 @@ KINDS = (
     "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, "
     "lagrange-triangle, file"
 )
-KEYS = "model, title, seed, bodies, gravity, time, activity_map, compute, output"
+KEYS = "model, title, seed, bodies, centred, gravity, time, activity_map, compute, output"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
 BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one per rank"
 WEIGHTS = "auto, equal, measured or a list of numbers, each at least 0 and not all 0"
@@ -52,6 +52,37 @@ MESSAGES = {
     ("output: {diagnostics: {every_time: 0.0}}"): (
         "1: output.diagnostics.every_time: must be greater than 0 (got 0.0)"
     ),
+    # components
+    "bodies: [{kind: plummer, n: 2, mass: -1}]": (
+        "1: bodies[0].mass: must be greater than 0 (got -1)"
+    ),
+    "bodies: [{kind: figure-eight}, {kind: plummer}]": (
+        "1: bodies[1].n: is missing; must be a whole number, at least 1 and at most 1e9"
+    ),
+    "bodies: [{kind: figure-eight, name: a}, {kind: two-body, name: a}]": (
+        "1: bodies[1].name: is the name of bodies[0] already; give each component its own (got 'a')"
+    ),
+    "bodies: [{kind: two-body, masses: [1, 0]}]": (
+        "1: bodies[0].masses[1]: must be greater than 0 (got 0)"
+    ),
+    "bodies: [{kind: two-body, offset: [1, 2]}]": (
+        "1: bodies[0].offset: must be a list of three numbers (got [1, 2])"
+    ),
+    "bodies: [{kind: two-body, velocity: [1, 2, fast]}]": (
+        "1: bodies[0].velocity[2]: must be a number (got 'fast')"
+    ),
+    "bodies: [{kind: two-body, rotatoin: [1, 2, 3]}]": (
+        "1: bodies[0].rotatoin: unknown key; did you mean 'rotation'? allowed: kind, name, seed, "
+        "rotation, offset, velocity, masses, semi_major_axis, eccentricity"
+    ),
+    "bodies: [{kind: figure-eight}, {kind: plumer, n: 1}]": (
+        f"1: bodies[1].kind: must be one of {KINDS}; did you mean 'plummer'? (got 'plumer')"
+    ),
+    "bodies: [{n: 1}]": f"1: bodies[0].kind: is missing; must be one of {KINDS}",
+    "bodies: []": (
+        "1: bodies: must be a mapping with the key kind and the keys of that kind, or a list of "
+        "such mappings (got [])"
+    ),
     # numbers that are none
     "gravity: {G: .inf}": "1: gravity.G: must be a number, greater than 0 (got inf)",
     "gravity: {G: 1e999}": "1: gravity.G: must be a number, greater than 0 (got inf)",
@@ -83,7 +114,8 @@ MESSAGES = {
         "1: bodies.masses[1]: must be a number (got 'two')"
     ),
     "bodies: [plummer]": (
-        "1: bodies: must be a mapping with the key kind and the keys of that kind (got ['plummer'])"
+        "1: bodies[0]: must be a mapping with the key kind and the keys of that kind, or a list of "
+        "such mappings (got 'plummer')"
     ),
     ("gravity: 9.81"): (
         "1: gravity: must be a mapping of the keys G, softening, solver, precision, accuracy "
@@ -235,7 +267,9 @@ MESSAGES = {
         "1: compute.gpu_share: unknown key; did you mean 'cpu_share'? allowed: backend, threads, "
         "balance, transport, cpu_share, exchange"
     ),
-    "bodies: {kind: figure-eight, n: 3}": "1: bodies.n: unknown key; allowed: kind",
+    "bodies: {kind: figure-eight, n: 3}": (
+        "1: bodies.n: unknown key; allowed: kind, name, seed, rotation, offset, velocity"
+    ),
     "'a\\nb': 1": f"1: a\\nb: unknown key; allowed: {KEYS}",
     "12: 1": f"1: 12: unknown key; allowed: {KEYS}",
     "time: {end: 1}": "1: time.dt: is missing; must be a number, greater than 0",
@@ -276,7 +310,7 @@ def test_missing_sections_are_reported_at_the_head_of_the_file():
         "x.yaml:2: model: is missing; must be one of nbody, fluid",
         (
             "x.yaml:2: bodies: is missing; must be a mapping with the key kind and the keys of "
-            "that kind"
+            "that kind, or a list of such mappings"
         ),
         f"x.yaml:2: time: is missing; must be a mapping of the keys {TIME_KEYS}",
     ]

@@ -42,13 +42,19 @@ what = {
 }
 frames = every(**what, every_body=counts) | every(**what, ids=st.just([0]))
 
+vectors = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
+placement = {"seed": st.none() | st.integers(0, 2**70)}
+placement |= {"rotation": vectors, "offset": vectors, "velocity": vectors}
+
 
 def kind(name, required=None, **optional):
-    return st.fixed_dictionaries({"kind": st.just(name), **(required or {})}, optional=optional)
+    return st.fixed_dictionaries(
+        {"kind": st.just(name), **(required or {})}, optional=optional | placement
+    )
 
 
 bodies = st.one_of(
-    kind("plummer", {"n": counts}),
+    kind("plummer", {"n": counts}, mass=positive, scale=positive),
     kind(
         "uniform-sphere", {"n": counts}, mass=positive, radius=positive, virial_ratio=not_negative
     ),
@@ -65,6 +71,7 @@ bodies = st.one_of(
     kind("random-square", {"n": counts}, dimensions=st.just(2)),
     kind("file", {"path": names}, dimensions=st.sampled_from([2, 3])),
 )
+several = st.lists(bodies, min_size=1, max_size=3)
 hermite = st.fixed_dictionaries({"integrator": st.just("hermite4"), "accuracy": st.floats(1e-3, 1)})
 time = st.builds(
     lambda section, dt, end: {**section, "dt": dt, **end},
@@ -101,7 +108,7 @@ sections = {
     ),
 }
 configs = st.fixed_dictionaries(
-    {"model": st.just("nbody"), "bodies": bodies, "time": time}, optional=sections
+    {"model": st.just("nbody"), "bodies": bodies | several, "time": time}, optional=sections
 )
 
 
@@ -120,7 +127,17 @@ def test_every_default_is_written_out(config_of):
 model: nbody
 title: 1 body
 seed: 1
-bodies: {kind: plummer, n: 8}
+bodies:
+  kind: plummer
+  name: ''
+  seed: null
+  rotation: [0.0, 0.0, 0.0]
+  offset: [0.0, 0.0, 0.0]
+  velocity: [0.0, 0.0, 0.0]
+  n: 8
+  mass: 1.0
+  scale: 0.5890486225480862
+centred: false
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, accuracy: 0.0001}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
 max_energy_error: 10.0}

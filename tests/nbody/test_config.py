@@ -1,10 +1,13 @@
 """The configuration of bodies: defaults, the number of steps, durations, values from Python."""
 
+import math
+
 import pytest
 from pydantic import ValidationError
 
 from hybrid_nbody.config.sections import Every, Time
-from hybrid_nbody.nbody.config import NBodyConfig, NBodyTime, PlummerBodies, TwoBodies
+from hybrid_nbody.nbody.config import NBodyConfig, NBodyTime
+from hybrid_nbody.nbody.config_bodies import PlummerBodies, TwoBodies
 from hybrid_nbody.nbody.config_output import BodyFrames, NBodyOutput
 
 
@@ -30,7 +33,10 @@ def test_defaults(config_of):
     assert (config.output.checkpoint.every_steps, config.output.checkpoint.keep) == (500, 2)
 
 
+NOWHERE = (0.0, 0.0, 0.0)
+PLACE = {"name": "", "seed": None, "rotation": NOWHERE, "offset": NOWHERE, "velocity": NOWHERE}
 BODIES = {
+    "plummer, n: 4": {"n": 4, "mass": 1.0, "scale": 3 * math.pi / 16},
     "uniform-sphere, n: 4": {"n": 4, "mass": 1.0, "radius": 1.0, "virial_ratio": 1.0},
     "cold-sphere, n: 1": {"n": 1, "mass": 1.0, "radius": 1.0},
     "random-box, n: 1e3": {"n": 1000, "half_width": 1.0, "mass": 1.0},
@@ -45,7 +51,7 @@ BODIES = {
 @pytest.mark.parametrize("text", BODIES)
 def test_each_kind_of_bodies_has_its_keys_and_defaults(config_of, text):
     bodies = config_of(f"bodies: {{kind: {text}}}").bodies
-    assert bodies.model_dump() == {"kind": text.split(",")[0], **BODIES[text]}
+    assert bodies.model_dump() == {"kind": text.split(",")[0], **PLACE, **BODIES[text]}
 
 
 def test_null_switches_an_output_off(config_of):

@@ -66,8 +66,9 @@ def no_activity(run: Run) -> str:
 
 
 def _is_planar(run: Run) -> bool:
+    """Return whether bodies lie in the plane z = 0; several components may leave it."""
     bodies = run.config.get("bodies")
-    if not isinstance(bodies, dict):
+    if not isinstance(bodies, dict) or any(bodies.get("rotation", ())):
         return False
     return bodies.get("kind") == "random-square" or bodies.get("dimensions") == 2
 
