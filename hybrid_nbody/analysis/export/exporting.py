@@ -32,6 +32,8 @@ class Format:
         Whether it can hold many frames.
     maps : bool
         Whether it can hold maps, which belong neither to bodies nor to cells.
+    needed : tuple of str
+        Fields of bodies without which it cannot hold them.
     """
 
     write: Callable[[Source, Path], None]
@@ -40,14 +42,23 @@ class Format:
     grids: bool = False
     many: bool = False
     maps: bool = False
+    needed: tuple[str, ...] = ("position", "velocity")
 
 
 FORMATS = {
     "gadget": Format(gadget.write, gadget.size, (".hdf5", ".hdf")),
-    "vtkhdf": Format(vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), grids=True, many=True),
+    "vtkhdf": Format(
+        vtkhdf.write, vtkhdf.size, (".vtkhdf", ".hdf"), grids=True, many=True, needed=("position",)
+    ),
     "csv": Format(tables.write_csv, tables.size_of_csv, (".csv",)),
     "npz": Format(
-        tables.write_npz, tables.size_of_npz, (".npz",), grids=True, many=True, maps=True
+        tables.write_npz,
+        tables.size_of_npz,
+        (".npz",),
+        grids=True,
+        many=True,
+        maps=True,
+        needed=(),
     ),
 }
 """The formats by name."""
@@ -136,6 +147,11 @@ def _check_holds(name: str, source: Source, frame: int | Literal["all"]) -> None
         fit = ", ".join(other for other in FORMATS if FORMATS[other].grids)
         raise InputError(
             f"{source.path}: fields on a grid, and {name} holds bodies alone; export them as {fit}"
+        )
+    missing = [field for field in FORMATS[name].needed if field not in source.fields]
+    if source.of_bodies and missing:
+        raise InputError(
+            f"{source.path}: the frames hold no {missing[0]}, which {name} needs; take npz"
         )
     if frame == "all" and not FORMATS[name].many:
         fit = ", ".join(other for other in FORMATS if FORMATS[other].many)

@@ -69,12 +69,14 @@ def _write_bodies(source: Source, file: h5py.File) -> None:
     write_vertices(group, count)
     points = group.create_group("PointData")
     _write_rows(source, source.fields["position"], group, "Points")
-    _write_rows(source, source.fields["velocity"], points, "velocity")
+    moving = {name: count for name in source.fields if name != "position"}
+    for name in moving:
+        _write_rows(source, source.fields[name], points, name)
     for name, values in source.constants.items():
         points[name] = values
     times = source.time[list(source.frames)]
     if len(times) > 1:
-        _write_steps(group, times, count, {"velocity": count, "mass": 0, "id": 0})
+        _write_steps(group, times, count, moving | dict.fromkeys(source.constants, 0))
     else:
         write_time(group, times[0])
 

@@ -20,6 +20,7 @@ from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.sample import counted_bodies
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
@@ -92,7 +93,7 @@ def snapshot_figure(run: Run, frame: int = -1) -> Figure:
         drawn = draw_bodies(axes, points, view, plane, norm)
         few_ticks(axes)
     _colour_bar(figure, drawn, panels[-1], view)
-    figure.suptitle(title(run, frame, _bodies_shown(points, view)))
+    figure.suptitle(title(run, frame, _bodies_shown(run, points, view)))
     return figure
 
 
@@ -177,13 +178,13 @@ def _draw_main_plane(figure: SubFigure, run: Run, frame: int) -> str:
     view = view_of(points, units)
     drawn = draw_bodies(axes, points, view, PLANES[0], density_norm(points, view, PLANES[:1]))
     _colour_bar(figure, drawn, axes, view)
-    return title(run, frame, _bodies_shown(points, view))
+    return title(run, frame, _bodies_shown(run, points, view))
 
 
-def _bodies_shown(points: Array, view: View) -> str:
-    """Return in words how many bodies there are, and how many of them are out of view."""
+def _bodies_shown(run: Run, points: Array, view: View) -> str:
+    """Return in words how many bodies there are, and how many of those drawn are out of view."""
     outside = len(points) - int(view.contains(points).sum())
-    return f"{len(points)} bodies" + (f", {outside} outside the picture" if outside else "")
+    return counted_bodies(run) + (f", {outside} outside the picture" if outside else "")
 
 
 def _colour_bar(figure: Figure | SubFigure, drawn: Any, axes: Axes, view: View) -> None:

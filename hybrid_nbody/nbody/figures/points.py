@@ -12,6 +12,7 @@ from hybrid_nbody.analysis.scenes import samples_of
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.sample import positions_of, stride_of
 from hybrid_nbody.progress import Step, counted, no_step
 
 FRAMES = 60
@@ -46,8 +47,9 @@ def points_data(run: Run, step: Step = no_step) -> dict[str, Any]:
     """
     frames = frames_of_points(run)
     number = run.number_of_bodies
-    chosen = np.sort(np.random.default_rng(0).permutation(number)[:POINTS])
-    tracks = np.stack([run.positions(frame)[chosen] for frame in counted(frames, step)])
+    drawn = -(-number // stride_of(run))
+    chosen = np.sort(np.random.default_rng(0).permutation(drawn)[:POINTS])
+    tracks = np.stack([positions_of(run, frame)[chosen] for frame in counted(frames, step)])
     view = _view_of_tracks(tracks, number, run.units("bodies/position"))
     return {
         "geometry": "points",

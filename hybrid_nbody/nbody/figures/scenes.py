@@ -24,7 +24,9 @@ from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP, label, scaled_units
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.sample import positions_of, stride_of
 from hybrid_nbody.nbody.figures.structure import ACTIVITY, draw_activity
+from hybrid_nbody.nbody.figures.tracks import no_bodies
 
 SAMPLED = 200_000
 """Positions in all sampled frames together from which the scales follow."""
@@ -96,7 +98,7 @@ class ManyMoreBodies(ManyBodies):
         return [self.image]
 
     def show(self, frame: int) -> None:
-        counts, _, _ = surface_density(self.run.positions(frame), self.view, XY)
+        counts, _, _ = surface_density(positions_of(self.run, frame), self.view, XY)
         self.image.set_data(np.ma.masked_less_equal(counts, 0).T)
 
 
@@ -106,7 +108,7 @@ class Activity(Scene):
     def build(self, samples: Sequence[int]) -> list[Any]:
         maps = [self.run.field(ACTIVITY, frame) for frame in samples]
         norm = colour_norm(maps)
-        points = self.run.positions(samples[0])
+        points = positions_of(self.run, samples[0])
         self.image, self.dots = draw_activity(
             self.axes, maps[0], points, self.run.units("bodies/position"), norm
         )
@@ -132,7 +134,7 @@ def bodies_scene(run: Run, frames: Sequence[int]) -> Scene:
 
 def has_bodies(run: Run) -> bool:
     """Return whether there is a frame of bodies."""
-    return bool(run.number_of_frames and run.number_of_bodies)
+    return not no_bodies(run)
 
 
 def has_activity(run: Run) -> bool:
@@ -142,14 +144,15 @@ def has_activity(run: Run) -> bool:
 
 def _view(run: Run, samples: Sequence[int]) -> View:
     """Return the cube that shows the bodies in all the samples, from a part of them."""
-    stride = max(1, run.number_of_bodies * len(samples) // SAMPLED)
+    drawn = run.number_of_bodies // stride_of(run)
+    stride = max(1, drawn * len(samples) // SAMPLED)
     # copies, because a view would keep all bodies in memory
-    points = np.concatenate([run.positions(frame)[::stride].copy() for frame in samples])
+    points = np.concatenate([positions_of(run, frame)[::stride].copy() for frame in samples])
     return view_of(points, run.units("bodies/position"))
 
 
 def _common_norm(run: Run, view: View, samples: Sequence[int]) -> LogNorm:
-    norms = [density_norm(run.positions(frame), view, (XY,)) for frame in samples]
+    norms = [density_norm(positions_of(run, frame), view, (XY,)) for frame in samples]
     limits = [limits_of(norm) for norm in norms if norm is not None]
     if not limits:
         return LogNorm(1.0, 100.0)

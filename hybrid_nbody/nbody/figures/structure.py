@@ -29,11 +29,21 @@ from hybrid_nbody.nbody.figures.profiles import (
     lagrangian_radii,
     profile_of,
 )
+from hybrid_nbody.nbody.figures.sample import (
+    counted_bodies,
+    masses_of,
+    positions_of,
+    stride_of,
+    velocities_of,
+)
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 from hybrid_nbody.progress import Step, counted, no_step
 
 ACTIVITY = "activity/map"
 """The data set of the activity map: (T, D, D), rows along y of the unit square."""
+
+VELOCITY = "bodies/velocity"
+"""The data set of the velocities."""
 
 RADII_FRAMES = 400
 """Most frames of Lagrangian radii: more points of a curve cannot be seen."""
@@ -56,7 +66,8 @@ def no_radii(run: Run) -> str:
 def no_profiles(run: Run) -> str:
     """Return why there are no profiles; empty if there are."""
     planar = "the bodies lie in a plane" if _is_planar(run) else ""
-    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or planar
+    still = "" if VELOCITY in run.fields else "the frames hold no velocities"
+    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or planar or still
 
 
 def no_activity(run: Run) -> str:
@@ -124,9 +135,9 @@ def lagrangian_figure(run: Run, frame: int = -1, step: Step = no_step) -> Figure
     """
     _require(run, "lagrangian", no_radii(run))
     frames = frames_of_radii(run)
-    mass = run.mass
+    mass = masses_of(run)
     radii = np.array(
-        [lagrangian_radii(run.positions(index), mass) for index in counted(frames, step)]
+        [lagrangian_radii(positions_of(run, index), mass) for index in counted(frames, step)]
     )
     figure = new_figure(3.4)
     _draw_radii(figure.subplots(), run, run.time[frames], radii)
@@ -174,7 +185,8 @@ def profiles_figure(run: Run, frame: int = -1) -> Figure:
     """
     _require(run, "profiles", no_profiles(run))
     points = points_of(run, frame)
-    found = profile_of(points, run.velocities(frame), run.mass)
+    weight = masses_of(run) * stride_of(run)  # of those that are not taken too
+    found = profile_of(points, velocities_of(run, frame), weight)
     figure = new_figure(3.0)
     left, right = figure.subplots(1, 2)
     units = run.units("bodies/position")
@@ -184,7 +196,8 @@ def profiles_figure(run: Run, frame: int = -1) -> Figure:
     left.set_ylabel(label("density", volume))
     _draw_profile(right, found.radius, found.dispersion, BLUE, units)
     right.set_ylabel(label("velocity dispersion", run.units("bodies/velocity")))
-    figure.suptitle(title(run, frame, f"{len(points)} bodies in {len(found.radius)} shells"))
+    shells = f"{len(found.radius)} shells"
+    figure.suptitle(title(run, frame, f"{counted_bodies(run)} in {shells}"))
     return figure
 
 
@@ -222,7 +235,7 @@ def activity_figure(run: Run, frame: int = -1) -> Figure:
     drawn, _ = draw_activity(axes, run.field(ACTIVITY, frame), points, run.units("bodies/position"))
     figure.colorbar(drawn, ax=axes, label=label("activity", run.units(ACTIVITY)))
     cells = " x ".join(map(str, run.shape(ACTIVITY)[1:]))
-    figure.suptitle(title(run, frame, f"{len(points)} bodies", f"{cells} cells"))
+    figure.suptitle(title(run, frame, counted_bodies(run), f"{cells} cells"))
     return figure
 
 

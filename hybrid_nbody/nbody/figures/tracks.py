@@ -6,14 +6,21 @@ from hybrid_nbody.analysis.panels import FEW_BODIES
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.sample import positions_of
 
 TRACK_POINTS = 20_000
 """Most frames of a track: more cannot be seen, and those of a long run may not fit in memory."""
 
 
+POSITION = "bodies/position"
+"""The data set of the positions."""
+
+
 def no_bodies(run: Run) -> str:
     """Return why there is no frame of bodies; empty if there is."""
-    return "" if run.number_of_frames and run.number_of_bodies else "no frames of bodies"
+    if not (run.number_of_frames and run.number_of_bodies):
+        return "no frames of bodies"
+    return "" if POSITION in run.fields else "the frames hold no positions"
 
 
 def too_many(run: Run) -> str:
@@ -25,7 +32,7 @@ def too_many(run: Run) -> str:
 
 
 def points_of(run: Run, frame: int) -> Array:
-    """Return the positions of the bodies in a frame: (N, 3) float64.
+    """Return the positions in a frame of the bodies that figures take: (M, 3).
 
     Raises
     ------
@@ -34,8 +41,10 @@ def points_of(run: Run, frame: int) -> Array:
     """
     if not run.number_of_bodies:
         raise InputError(f"{run.path}: a run of model '{run.model}' has no bodies to draw")
+    if POSITION not in run.fields:
+        raise InputError(f"{run.path}: {no_bodies(run)}, of which figures of bodies are drawn")
     try:
-        return run.positions(frame)
+        return positions_of(run, frame)
     except IndexError as error:
         raise InputError(str(error)) from error
 

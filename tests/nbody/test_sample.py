@@ -1,0 +1,107 @@
+"""Figures of very many bodies take some of them, in memory that does not grow with their number."""
+
+import tracemalloc
+
+import h5py
+import numpy as np
+import pytest
+from support.presented import export_run, figure_of, make_movie, plot_run
+from support.written_runs import in_folder, write_run
+
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import open_run
+from hybrid_nbody.nbody.figures import sample
+
+__all__ = ["in_folder", "write_run"]
+
+NUMBER = 1003
+
+
+@pytest.fixture
+def folder(write_run):
+    """A run of 1003 bodies."""
+    return write_run(positions=np.random.default_rng(2).normal(size=(3, NUMBER, 3)))
+
+
+@pytest.mark.parametrize(("most", "stride"), [(NUMBER, 1), (NUMBER - 1, 2), (100, 11), (1, NUMBER)])
+@pytest.mark.parametrize("rows", [1, 50, 5000])
+def test_every_nth_body_is_taken_in_pieces_of_any_length(folder, monkeypatch, most, stride, rows):
+    monkeypatch.setattr(sample, "MOST", most)
+    monkeypatch.setattr(sample, "ROWS", rows)
+    with open_run(folder) as run:
+        assert sample.stride_of(run) == stride
+        np.testing.assert_array_equal(sample.positions_of(run, 1), run.positions(1)[::stride])
+        np.testing.assert_array_equal(sample.velocities_of(run, -1), run.velocities(-1)[::stride])
+        np.testing.assert_array_equal(sample.masses_of(run), run.mass[::stride])
+
+
+def test_figures_say_how_many_are_drawn(folder, monkeypatch):
+    with open_run(folder) as run:
+        assert "1003 bodies in" in figure_of("nbody", "profiles")(run).get_suptitle()
+        monkeypatch.setattr(sample, "MOST", 600)
+        for kind in ("profiles", "snapshot", "overview"):
+            title = figure_of("nbody", kind)(run).get_suptitle()
+            assert "1003 bodies, 1 of 2 drawn" in title
+
+
+def test_profiles_of_some_bodies_are_those_of_all(folder, monkeypatch):
+    def densities():
+        with open_run(folder) as run:
+            (line,) = figure_of("nbody", "profiles")(run).axes[0].lines
+            return np.interp([0.8, 1.2, 1.6], *line.get_data())
+
+    everything = densities()
+    monkeypatch.setattr(sample, "MOST", 600)
+    np.testing.assert_allclose(densities(), everything, rtol=0.5)
+
+
+def test_memory_of_figures_does_not_grow_with_the_bodies(write_run, monkeypatch):
+    monkeypatch.setattr(sample, "MOST", 1000)
+    monkeypatch.setattr(sample, "ROWS", 1000)
+
+    def peak(number):
+        folder = write_run(f"{number}", positions=np.linspace(-1, 1, 6 * number).reshape(2, -1, 3))
+        tracemalloc.start()
+        try:
+            with open_run(folder) as run:
+                for kind in ("snapshot", "lagrangian", "profiles"):
+                    figure_of("nbody", kind)(run)
+            make_movie(folder, f"{number}.gif")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(60_000)  # what is imported and kept stays
+    assert peak(300_000) < peak(60_000) + 2e6  # the masses alone are 2.4e6, a frame 7.2e6
+
+
+# ---- Frames without some fields ------------------------------------------------------------------
+
+
+def without(folder, name):
+    """Take a field out of a run."""
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        del file[f"bodies/{name}"]
+
+
+def test_exports_of_positions_alone(folder):
+    with open_run(folder) as run:
+        positions = run.positions(slice(None))
+    without(folder, "velocity")
+    with h5py.File(export_run(folder, "vtkhdf", "all.vtkhdf", "all")) as file:
+        np.testing.assert_array_equal(file["VTKHDF/Points"][:], positions.reshape(-1, 3))
+        assert set(file["VTKHDF/PointData"]) == {"mass", "id"}
+    with np.load(export_run(folder, "npz", "all.npz", "all")) as found:
+        assert "velocity" not in found
+    with pytest.raises(InputError, match="hold no velocity, which csv needs; take npz"):
+        export_run(folder, "csv", "bodies.csv", 1)
+
+
+def test_figures_need_what_they_show(folder):
+    without(folder, "velocity")
+    with open_run(folder) as run, pytest.raises(InputError, match="frames hold no velocities"):
+        figure_of("nbody", "profiles")(run)
+    without(folder, "position")
+    with open_run(folder) as run, pytest.raises(InputError, match="frames hold no positions"):
+        figure_of("nbody", "snapshot")(run)
+    assert [path.name for path in plot_run(folder)] == ["energies.png"]
