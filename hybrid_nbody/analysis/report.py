@@ -21,7 +21,7 @@ from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is
 from hybrid_nbody.analysis.presentation import Figures, Picture, PresentedModel, Say, presented
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.files.atomic import output_path, write_whole
-from hybrid_nbody.files.log import read_log
+from hybrid_nbody.files.log import Log, read_log
 from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.progress import OnProgress, Step, counted, counter
 
@@ -90,11 +90,13 @@ def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | Non
     found = reasons(run, figures.pictures)
     chosen = [figures.pictures[kind] for kind in drawable(found)]
     step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
+    log = read_log(run.path.parent / "log.txt")
     sections = [
+        ("Warnings", _items(log.warnings)),
         ("3D view", _view(run, figures, say, step)),
         ("Diagnostics", _diagnostics(run, model.highlights, say)),
         ("Pictures", _pictures(run, chosen, found, say, step)),
-        *_of_the_log(run, say),
+        *_of_the_log(run, log, say),
         (
             "Configuration",
             f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>",
@@ -180,9 +182,14 @@ def _picture(figure: Figure, caption: str) -> str:
     return f"<figure>{image}<figcaption>{text}</figcaption></figure>"
 
 
-def _of_the_log(run: Run, say: Say) -> list[tuple[str, str]]:
+def _items(texts: Sequence[str]) -> str:
+    """Return texts as an HTML list; empty without any."""
+    items = "\n".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<ul>\n{items}\n</ul>" if texts else ""
+
+
+def _of_the_log(run: Run, log: Log, say: Say) -> list[tuple[str, str]]:
     """Return the sections on the machine and on the time, from the last start in the log."""
-    log = read_log(run.path.parent / "log.txt")
     if not log.shares:
         reason = log.reason or "the log has none; the run is still running, or was killed"
         say(f"no table of where the time went: {reason}")

@@ -8,6 +8,7 @@ STAMP = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ")
 RANK = re.compile(r"^ {2}ranks? +\d")
 SHARE = re.compile(r"^ {2}(\w+) +(\d+\.\d+) s +\d+\.\d+%$")
 HEADING = "where the time went"
+WARNING = "warning: "
 
 MOST_LINES = 64
 """Lines about ranks that are kept, at most."""
@@ -26,12 +27,15 @@ class Log:
         Lines on backend and ranks, from the last start of the run.
     shares : list of (str, float)
         Seconds of each part of the last table of times; empty without one.
+    warnings : list of str
+        What the run warned of, each once, without the word.
     reason : str
         Why nothing was found, in words.
     """
 
     machine: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     reason: str = ""
 
 
@@ -48,7 +52,7 @@ def read_log(path: str | Path) -> Log:
     except OSError as error:
         return Log(reason=f"{path}: {error.strerror or error}")
     lines = [STAMP.sub("", line) for line in text.splitlines()]
-    return Log(_machine(lines), _shares(lines))
+    return Log(_machine(lines), _shares(lines), _warnings(lines))
 
 
 def _end_of(path: Path) -> str:
@@ -56,6 +60,12 @@ def _end_of(path: Path) -> str:
     with open(path, "rb") as file:
         file.seek(max(0, path.stat().st_size - MOST_BYTES))
         return file.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def _warnings(lines: list[str]) -> list[str]:
+    """Return the texts of all warnings, each once."""
+    found = (line.removeprefix(WARNING) for line in lines if line.startswith(WARNING))
+    return list(dict.fromkeys(found))
 
 
 def _machine(lines: list[str]) -> list[str]:

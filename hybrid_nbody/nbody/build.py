@@ -28,6 +28,7 @@ from hybrid_nbody.nbody.precision_range import check_range, warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial, initial_bodies, on_all_ranks
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
+from hybrid_nbody.nbody.time_scales import warnings_of_steps
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
@@ -140,7 +141,10 @@ class NBodyBuilder:
     def _examined(self, initial: Initial) -> Units:
         """Return the units of the initial bodies, and note what a person is warned of."""
         sample = initial.sample()
-        self.warnings = warnings_of(sample, self.config.gravity)
+        self.warnings = [
+            *warnings_of(sample, self.config.gravity),
+            *warnings_of_steps(sample, len(initial), self.config),
+        ]
         return self._units(sample)
 
     def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:

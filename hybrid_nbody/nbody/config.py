@@ -124,7 +124,7 @@ class NBodyTime(Time):
         "Below 1e-3, gravity.precision must be double, at least 1e-9.",
     )
     max_energy_error: Positive | None = Field(
-        10.0,
+        0.1,
         description="The run stops as a runaway when the absolute relative energy error exceeds "
         "this. null switches the check off.",
     )

@@ -14,7 +14,13 @@ QUANTITIES = {
         "mass length^2 / time^2", "sum of m phi / 2, softened, each pair once"
     ),
     "total_energy": Quantity("mass length^2 / time^2", "kinetic plus potential energy"),
-    "relative_energy_error": Quantity("1", "(E - E0) / |E0|, E0 the energy of the initial state"),
+    "relative_energy_error": Quantity(
+        "1",
+        "(E - E0) / |E0|, E0 the energy of the initial state",
+        limit=1e-3,
+        advice="do not trust its orbits; halve time.dt until it is smaller, or take a larger "
+        "gravity.softening or time.integrator: hermite4",
+    ),
     "momentum": Quantity("mass length / time", "sum of m v", 3),
     "angular_momentum": Quantity("mass length^2 / time", "sum of m x cross v", 3),
     "center_of_mass": Quantity("length", "sum of m x / sum of m", 3),

@@ -8,6 +8,7 @@ from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.precision_range import warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial
+from hybrid_nbody.nbody.time_scales import warnings_of_steps
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.progress import duration
 from hybrid_nbody.simulation.plan import Lines, Plan, Workers, rows_per_rank
@@ -56,7 +57,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
                 f"softening {gravity.softening:g}, G = {gravity.G:g}",
             ),
             ("integrator", config.time.integrator),
-            *(("warning", text) for text in warnings_of(initial.sample(), gravity)),
+            *_warnings(config, initial),
         ],
         work=_work(config, number),
         frame_bytes=_frame_bytes(frames, number) + map_bytes,
@@ -69,6 +70,16 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
 def _kinds(config: NBodyConfig) -> str:
     """Return the kinds of the components, each once."""
     return ", ".join(dict.fromkeys(bodies.kind for bodies in config.components))
+
+
+def _warnings(config: NBodyConfig, initial: Initial) -> Lines:
+    """Return what a run would warn of before its first step."""
+    sample = initial.sample()
+    found = [
+        *warnings_of(sample, config.gravity),
+        *warnings_of_steps(sample, len(initial), config),
+    ]
+    return [("warning", text) for text in found]
 
 
 def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:

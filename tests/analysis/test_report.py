@@ -33,6 +33,8 @@ LOG = """\
 2026-01-02 03:05:05  backend auto chose cpu: no GPU can be used
 2026-01-02 03:05:05    rank 0    <node>               CPU, 1 thread                2 bodies
 2026-01-02 03:05:05    rank 1    <node>               CPU, 1 thread                2 bodies
+2026-01-02 03:05:05  warning: dt is <long>
+2026-01-02 03:05:06  warning: dt is <long>
 2026-01-02 03:05:06  where the time went
   force             3.000 s   75.0%
   rest              1.000 s   25.0%
@@ -74,6 +76,7 @@ def test_a_page_holds_the_run_and_loads_nothing(write_run):
         '<td>force</td><td class="number">3.000 s</td><td class="number">75.0%',
     ):
         assert text in page
+    assert page.count("<h2>Warnings</h2>\n<ul>\n<li>dt is &lt;long&gt;</li>\n</ul>") == 1
     assert "8.000 s" not in page  # of the part before the last
     assert [line.split(":")[0] for line in lines] == ["no lagrangian", "no profiles", "no activity"]
 
@@ -85,6 +88,7 @@ def test_what_is_missing_is_left_out_with_the_reason(write_run):
     assert lines[-1].startswith("no table of where the time went: ")
     assert lines[-1].endswith("out/log.txt: No such file or directory")
     assert "<canvas" not in page
+    assert "<h2>Warnings" not in page
     assert "<h2>Diagnostics</h2>" in page
 
 

@@ -140,7 +140,7 @@ bodies:
 centred: false
 gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, accuracy: 0.0001}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
-max_energy_error: 10.0}
+max_energy_error: 0.1}
 activity_map: null
 compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, \
 exchange: auto}

@@ -24,7 +24,7 @@ def test_defaults(config_of):
     assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == (
         "leapfrog",
         None,
-        10.0,
+        0.1,
     )
     assert set(config.compute.model_dump().values()) == {"auto"}
     assert config.output.directory == "output/run"
