@@ -80,18 +80,21 @@ CORE = Speed(
 )
 """Of one core of a CPU: several share the work of both forces."""
 
-IN_DOUBLE_ON_A_GPU: Rows = ((3e-4, 1.5e5), (3e-5, 2.5e5), (3e-6, 5e5), (0.0, 4e6))
-"""Crossovers that were estimated, not measured."""
-
 GPU = Speed(
     pairs={"single": 2.9e12, "mixed": 1.4e12, "double": 0.87e12},
-    bodies=((3e-4, 2.5e8), (3e-5, 1.4e8), (3e-6, 7e7), (3e-7, 3.6e7), (0.0, 6e5)),
-    in_double=0.3,
+    bodies=((3e-4, 2.5e8), (3e-5, 1.4e8), (3e-6, 7e7), (3e-7, 3.6e7), (0.0, 6e6)),
+    in_double=0.6,
     fixed=1e-3,
     crossovers={
-        "single": ((3e-4, 65_000), (3e-5, 80_000), (3e-6, 110_000), (3e-7, 150_000), (0.0, 4e6)),
-        "mixed": IN_DOUBLE_ON_A_GPU,
-        "double": IN_DOUBLE_ON_A_GPU,
+        "single": (
+            (3e-4, 65_000),
+            (3e-5, 80_000),
+            (3e-6, 110_000),
+            (3e-7, 150_000),
+            (0.0, 480_000),
+        ),
+        "mixed": ((3e-4, 46_000), (3e-5, 62_000), (3e-6, 85_000), (3e-7, 1.45e5), (0.0, 2.6e5)),
+        "double": ((3e-4, 35_000), (3e-5, 47_000), (3e-6, 62_000), (3e-7, 95_000), (0.0, 1.7e5)),
     },
     crossovers_stay=False,
 )

@@ -82,10 +82,10 @@ POSITIONS = {
 # ---- Without a GPU -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [3, 4, 8])
+@pytest.mark.parametrize("order", [3, 4, 7])
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_compile(name, order):
-    expansion = Expansion(order, 48, 1e-3, double=order == 8)
+    expansion = Expansion(order, 48, 1e-3, double=order == 7)
     options = compile_options(defines(expansion, unsoftened=order == 3), OPTIONS)
     source = (FOLDER / f"{name}.cu").read_text()
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])

@@ -7,12 +7,6 @@
 
 #include "tree.cuh"
 
-#if UNROLL  // the derivatives of a pair fit into registers
-#define UNROLLED _Pragma("unroll")
-#else
-#define UNROLLED _Pragma("unroll 1")
-#endif
-
 // The number of the multi-index (i, j, k) and, in loops over all, where those of an order begin.
 __device__ constexpr int index_of(int i, int j, int k) {
     int n = i + j + k, s = j + k;
@@ -49,11 +43,11 @@ __device__ inline Real derivative(int i, int j, int k, Real x, Real y, Real z, c
 // Turn the derivatives with m + 1 into those with m, the highest orders first, down to m = 0.
 template <int m>
 __device__ inline void lower(Real x, Real y, Real z, Real *d) {
-UNROLLED
+#pragma unroll
     for (int n = ORDER - m; n > 0; --n)
-UNROLLED
+#pragma unroll
         for (int i = 0; i <= n; ++i)
-UNROLLED
+#pragma unroll
             for (int j = 0; j <= n - i; ++j)
                 d[index_of(i, j, n - i - j)] = derivative(i, j, n - i - j, x, y, z, d);
     d[0] = Start<m>::value;
@@ -69,18 +63,18 @@ __device__ inline void fill_derivatives(Real x, Real y, Real z, Real *d) {
 // Add the expansion of a source, m (-ratio)^|b|, to that of the target: each term a of order n gets
 // sum_b m_b d_(a + b), times scale edge^n.
 __device__ inline void contract(const Real *m, const Real *d, Real scale, Real edge, Real *sum) {
-UNROLLED
+#pragma unroll
     for (int n = 0; n <= ORDER; ++n) {
-UNROLLED
+#pragma unroll
         for (int i = n; i >= 0; --i)
-UNROLLED
+#pragma unroll
             for (int j = n - i; j >= 0; --j) {
                 Real total = 0;
-UNROLLED
+#pragma unroll
                 for (int order = 0; order <= ORDER - n; ++order)
-UNROLLED
+#pragma unroll
                     for (int a = order; a >= 0; --a)
-UNROLLED
+#pragma unroll
                         for (int b = order - a; b >= 0; --b)
                             total += m[index_of(a, b, order - a - b)] *
                                      d[index_of(i + a, j + b, n - i - j + order - a - b)];
@@ -94,7 +88,7 @@ UNROLLED
 template <int n>
 __device__ inline void scale(Real *m, Real ratio, Real factor) {
     factor *= ratio;
-UNROLLED
+#pragma unroll
     for (int k = n * (n + 1) * (n + 2) / 6; k < (n + 1) * (n + 2) * (n + 3) / 6; ++k) m[k] *= factor;
     if constexpr (n < ORDER) scale<n + 1>(m, ratio, factor);
 }
@@ -175,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(con
     int cell = own_cell(tree, own);
     Point centre = t.centre[cell];
     Real edge = edge_of(t, cell), sum[TERMS];
-UNROLLED
+#pragma unroll
     for (int k = 0; k < TERMS; ++k) sum[k] = 0;
     for (int segment = t.distant[cell]; segment >= 0; segment = t.pool[segment]) {
         int number = t.pool[segment + 1];
@@ -221,11 +215,11 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
 // Fill x^i y^j z^k / (i! j! k!).
 __device__ inline void fill_terms(double x, double y, double z, double *terms) {
     terms[0] = 1;
-UNROLLED
+#pragma unroll
     for (int n = 1; n <= ORDER; ++n)
-UNROLLED
+#pragma unroll
         for (int i = n; i >= 0; --i)
-UNROLLED
+#pragma unroll
             for (int j = n - i; j >= 0; --j) {
                 int k = n - i - j;
                 double value = i   ? terms[index_of(i - 1, j, k)] * (x * (1.0 / i))
@@ -253,16 +247,16 @@ __device__ inline void evaluate(const Tree *tree) {
                    (p.z - centre.z) * inverse, terms);
         double sum[3] = {};
         if (potentials) {
-UNROLLED
+#pragma unroll
             for (int k = 0; k < TERMS; ++k) sum[0] += local[k] * terms[k];
             t.sums[body] = sum[0];
             continue;
         }
-UNROLLED
+#pragma unroll
         for (int n = 0; n < ORDER; ++n)
-UNROLLED
+#pragma unroll
             for (int i = n; i >= 0; --i)
-UNROLLED
+#pragma unroll
                 for (int j = n - i; j >= 0; --j) {
                     int k = n - i - j;
                     double term = terms[index_of(i, j, k)];

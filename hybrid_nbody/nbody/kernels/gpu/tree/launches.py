@@ -40,7 +40,6 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
         "CAPACITY": expansion.capacity,
         "ORDER": expansion.order,
         "REAL": "double" if expansion.double else "float",
-        "UNROLL": int(expansion.order <= (6 if expansion.double else 7)),
         "UNSOFTENED": str(unsoftened).lower(),
         "WARPS": WARPS,
         "FAR_WARPS": far_warps(expansion),
