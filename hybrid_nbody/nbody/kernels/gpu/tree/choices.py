@@ -9,7 +9,7 @@ CHOICES = Choices(
         Choice(3e-5, 5, 64, 0.5),
         Choice(3e-6, 6, 64, 0.5),
         Choice(3e-7, 7, 96, 0.5),
-        Choice(0.0, 7, 96, 0.35),
+        Choice(0.0, 7, 96, 0.3),
     ),
     least_of_float32=3e-7,
 )
