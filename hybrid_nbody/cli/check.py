@@ -119,7 +119,7 @@ def _output(
     found = [("output", f"{folder}: {files}")]
     saved = _event_count(output.checkpoint, config.time) or 1
     found += _writing(folder, trajectory + saved * plan.checkpoint_bytes)
-    if directory.files_of_a_run(folder):
+    if directory.files_of_a_run(folder) and not directory.failed_at_its_start(folder):
         resume = "resume it, or " if checkpoint.checkpoints(folder) else ""
         found.append(("note", f"{folder} holds a run already: {resume}run with --overwrite"))
     return found

@@ -9,6 +9,7 @@ RANK = re.compile(r"^ {2}ranks? +\d")
 SHARE = re.compile(r"^ {2}(\w+) +(\d+\.\d+) s +\d+\.\d+%$")
 HEADING = "where the time went"
 WARNING = "warning: "
+ERROR = "error: "
 
 MOST_LINES = 64
 """Lines about ranks that are kept, at most."""
@@ -29,6 +30,8 @@ class Log:
         Seconds of each part of the last table of times; empty without one.
     warnings : list of str
         What the run warned of, each once, without the word.
+    error : str
+        The error that ended the run; empty without one.
     reason : str
         Why nothing was found, in words.
     """
@@ -36,6 +39,7 @@ class Log:
     machine: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    error: str = ""
     reason: str = ""
 
 
@@ -52,7 +56,7 @@ def read_log(path: str | Path) -> Log:
     except OSError as error:
         return Log(reason=f"{path}: {error.strerror or error}")
     lines = [STAMP.sub("", line) for line in text.splitlines()]
-    return Log(_machine(lines), _shares(lines), _warnings(lines))
+    return Log(_machine(lines), _shares(lines), _warnings(lines), _error(lines))
 
 
 def _end_of(path: Path) -> str:
@@ -66,6 +70,12 @@ def _warnings(lines: list[str]) -> list[str]:
     """Return the texts of all warnings, each once."""
     found = (line.removeprefix(WARNING) for line in lines if line.startswith(WARNING))
     return list(dict.fromkeys(found))
+
+
+def _error(lines: list[str]) -> str:
+    """Return the last error."""
+    found = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
+    return found[-1] if found else ""
 
 
 def _machine(lines: list[str]) -> list[str]:

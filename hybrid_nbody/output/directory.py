@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.atomic import file_errors, write_whole
 from hybrid_nbody.files.checkpoint import checkpoints
+from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.names import CHECKPOINT_FILES, STATE_FILES, TRAJECTORY_FILE
 from hybrid_nbody.files.parts import PARTS_FOLDER
+from hybrid_nbody.files.run import open_run
 
 CONFIG = "config.yaml"
 """Name of the configuration in the directory of a run."""
@@ -76,6 +78,7 @@ def existing_part(folder: Path) -> Path:
 def _check_contents(folder: Path, overwrite: bool) -> None:
     """Check that nothing in a folder would be lost."""
     if files_of_a_run(folder):
+        overwrite = overwrite or failed_at_its_start(folder)
         if not overwrite and not checkpoints(folder):
             raise InputError(
                 f"output.directory: {folder} holds a run that ended before its first checkpoint, "
@@ -95,6 +98,17 @@ def _check_contents(folder: Path, overwrite: bool) -> None:
                 f"output.directory: {folder} holds no run but {path}, which would be replaced; "
                 "choose another directory"
             )
+
+
+def failed_at_its_start(folder: Path) -> bool:
+    """Return whether a run ended with an error and left nothing but its initial state."""
+    if checkpoints(folder) or not read_log(folder / LOG).error:
+        return False
+    try:
+        with open_run(folder) as run:
+            return not run.step.any() and not run.diagnostics.step.any()
+    except HybridNBodyError:
+        return False  # what is damaged may hold more
 
 
 def lock(folder: Path) -> None:

@@ -176,12 +176,26 @@ class Job:
     def _when(self, every: Every | None) -> list[Schedule]:
         return when(every, self.config.time.dt)
 
-    def run(self, saved_step: int | None) -> int:
+    def begin(self, saved_step: int | None) -> None:
+        """Check the state to start from; nothing is written.
+
+        Parameters
+        ----------
+        saved_step : int or None
+            The step of the checkpoint from which the run is resumed.
+
+        Raises
+        ------
+        NumericalError
+            On every rank.
+        """
+        self.recorder.begin(saved_step)
+
+    def run(self) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
         if self.model.step == self.last_step:
             advice = "to continue, raise time.steps or time.end with --set"
             self.log.say(f"the run is complete at step {self.last_step}; {advice}")
-        self.recorder.begin(saved_step)
         self.communicator.only_on_root(
             lambda: directory.write_config(self.folder, self.header["config"])
         )
@@ -195,6 +209,13 @@ class Job:
                 self._end_trajectory(error)
             with suppress(FileError):
                 self.log.note(f"error: {error}")
+            raise
+        except KeyboardInterrupt:  # whoever called may go on: no thread must write any more
+            self.recorder.progress.close()
+            with suppress(FileError):
+                self.trajectory.abandon()
+            with suppress(FileError):
+                self.log.note("error: stopped at once by a second Ctrl-C")
             raise
         seconds = time.perf_counter() - start
         self.recorder.close()

@@ -141,14 +141,15 @@ def run(
             setup = builder.fresh(communicator.only_on_root(builder.initial))
             setup.placement.backend.finish_compiling()
         introduce(builder, setup, log)
-        communicator.only_on_root(lambda: directory.lock(folder))
-        communicator.only_on_root(lambda: directory.claim(folder, overwrite))
         context = RunContext(folder, communicator, log, started, signals)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
+        job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
+        communicator.only_on_root(lambda: directory.lock(folder))
+        communicator.only_on_root(lambda: directory.claim(folder, overwrite))
         job.trajectory.create(job.model, job.header)
         log.open(folder / directory.LOG)
-        return job.run(saved_step=None)
+        return job.run()
 
 
 def build(
@@ -232,8 +233,9 @@ def resume(
         at = f"step {job.model.step}, t = {job.model.time:g}"
         log.say(f"resuming {folder} at {at}, from {saved.path.name}")
         log.open(folder / directory.LOG)
+        job.begin(saved_step=job.model.step)
         continue_trajectory(job, before)
-        return job.run(saved_step=job.model.step)
+        return job.run()
 
 
 def _saved_run(

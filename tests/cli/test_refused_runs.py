@@ -2,6 +2,7 @@
 
 import pytest
 from support.command import call, refused
+from support.ranks import run_python
 
 GOOD = """\
 model: nbody
@@ -25,10 +26,37 @@ def test_a_softening_beyond_the_range_is_refused(folder):
     assert message.startswith("gravity.softening: must be at most 1e150 (got 1e+200)")
 
 
-def test_a_run_that_failed_before_its_first_checkpoint_is_not_to_be_resumed(folder):
+def contents(folder):
+    """Return what every file of a folder holds."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_that_fails_at_step_0_writes_nothing_and_costs_no_earlier_run(folder):
     (folder / "b.csv").write_text("x,y,z,vx,vy,vz,m\n1,0,0,0,0,0,1\n1,0,0,0,0,0,1\n")
-    options = ["--set", "bodies={kind: file, path: b.csv}", "--set", "gravity.softening=0"]
-    assert call(folder, "job.yaml", *options).returncode == 3
+    collision = ["--set", "bodies={kind: file, path: b.csv}", "--set", "gravity.softening=0"]
+    assert call(folder, "job.yaml", *collision).returncode == 3
+    assert not (folder / "out").exists()
+    assert call(folder, "job.yaml").returncode == 0
+    before = contents(folder)
+    assert call(folder, "job.yaml", *collision, "--overwrite").returncode == 3
+    assert contents(folder) == before
+
+
+def test_a_run_that_left_its_initial_state_alone_does_not_block_the_next(folder):
+    pair = "--set=bodies={kind: two-body}"
+    too_long = ["--set=time.dt=10", "--set=output.diagnostics={every_steps: 1}"]
+    failed = call(folder, "job.yaml", pair, *too_long)
+    assert "step 1 (t = 10): the energy ran away" in failed.stderr
+    assert (folder / "out" / "trajectory.h5").exists()
+    assert "--overwrite" not in call(folder, "check", "job.yaml").stdout
+    assert call(folder, "job.yaml").returncode == 0
+    assert "holds a run already" in refused(folder, "job.yaml")
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_is_not_to_be_resumed(folder):
+    assert call(folder, "job.yaml").returncode == 0
+    for path in (folder / "out").glob("checkpoint-*"):
+        path.unlink()
     message = refused(folder, "job.yaml")
     assert "holds a run that ended before its first checkpoint, which cannot be resumed" in message
     assert "resume out" not in message
@@ -36,3 +64,26 @@ def test_a_run_that_failed_before_its_first_checkpoint_is_not_to_be_resumed(fold
     assert "start it again: hybrid-nbody run FILE --overwrite" in message
     assert "resume it" not in call(folder, "check", "job.yaml").stdout
     assert call(folder, "job.yaml", "--overwrite").returncode == 0
+
+
+INTERRUPTED = """
+import sys, threading
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.nbody.model import NBodyModel
+
+def interrupted(model, steps):
+    raise KeyboardInterrupt
+
+NBodyModel.advance = interrupted
+code = main(["run", sys.argv[1], "--set", f"output.directory={sys.argv[2]}"])
+print(code, [thread.name for thread in threading.enumerate()])
+"""
+
+
+def test_a_script_whose_run_is_interrupted_at_once_has_no_thread_that_writes(folder):
+    """Such a thread could hold HDF5's lock when Python ends, which then waits for ever."""
+    result = run_python(INTERRUPTED, folder / "job.yaml", folder / "out")
+    assert "75 ['MainThread'" in result.stdout
+    assert "part writer" not in result.stdout
+    assert "error: stopped at once by a second Ctrl-C" in (folder / "out/log.txt").read_text()
+    assert call(folder, "job.yaml").returncode == 0
