@@ -15,6 +15,15 @@ from hybrid_nbody.config.values import (
     Positive,
     form,
 )
+from hybrid_nbody.nbody.config_galaxies import (
+    BinariesBodies,
+    GalaxyBodies,
+    HernquistBodies,
+    KingBodies,
+    NFWBodies,
+    PythonBodies,
+    SolarSystemBodies,
+)
 from hybrid_nbody.nbody.config_placement import BodyCount, PlacedBodies
 
 STANDARD_SCALE = 0.5890486225480862
@@ -162,7 +171,14 @@ Kind = Annotated[
     | TwoBodies
     | FigureEightBodies
     | LagrangeTriangleBodies
-    | FileBodies,
+    | HernquistBodies
+    | NFWBodies
+    | KingBodies
+    | GalaxyBodies
+    | BinariesBodies
+    | SolarSystemBodies
+    | FileBodies
+    | PythonBodies,
     Field(discriminator="kind"),
 ]
 

@@ -13,7 +13,7 @@ from hybrid_nbody.config.values import Allowed, AtLeastOne, InOneMessage, SomeOn
 FieldName = Literal["position", "velocity"]
 """A field that a frame can hold."""
 
-NUMBER_OF_KIND = {"two-body": 2, "figure-eight": 3, "lagrange-triangle": 3}
+NUMBER_OF_KIND = {"two-body": 2, "figure-eight": 3, "lagrange-triangle": 3, "solar-system": 9}
 """Bodies of the kinds that have no key for it."""
 
 MOST_ID = 2**63 - 1

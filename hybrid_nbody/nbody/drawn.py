@@ -17,6 +17,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 
 Floats = NDArray[np.float64]
+Seed = int | tuple[int, ...]
 
 BLOCK = 4096
 """Bodies of a block: another number would give a seed other bodies."""
@@ -35,7 +36,7 @@ class DrawnBodies:
     ----------
     number : int
         Bodies in all.
-    seed : int
+    seed : int or sequence of int
         The same seed gives the same bodies, not negative.
     mass : float
         Mass of each body.
@@ -43,16 +44,25 @@ class DrawnBodies:
         Draws a block; a function of a module or a partial one, so that ranks can send it.
     centred : bool
         Whether the centre of mass is put at rest at the origin.
+    in_place : bool
+        Whether bodies that are centred are so put at rest only: a few far out would move a cusp.
     """
 
     def __init__(
-        self, number: int, seed: int, mass: float, draw: Draw, centred: bool = False
+        self,
+        number: int,
+        seed: Seed,
+        mass: float,
+        draw: Draw,
+        centred: bool = False,
+        in_place: bool = False,
     ) -> None:
         self.number = number
         self.mass = mass
         self._key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._draw = draw
         self._centred = centred
+        self._in_place = in_place
 
     def __len__(self) -> int:
         """Return the number of bodies."""
@@ -87,14 +97,21 @@ class DrawnBodies:
         own = Partition.equal(self._blocks, communicator.size).share(communicator.rank)
         if self._centred:
             terms = self._terms_of_the_centre(own.start, own.stop)
-            self._centre = exact_sums(communicator.concatenate(terms))
+            self._centre = self._centre_of(communicator.concatenate(terms))
 
     @cached_property
     def _centre(self) -> Floats:
         """Position and velocity of the centre of mass, (2, 3), as one process finds them."""
         if not self._centred:
             return np.zeros((2, 3))
-        return exact_sums(self._terms_of_the_centre(0, self._blocks))
+        return self._centre_of(self._terms_of_the_centre(0, self._blocks))
+
+    def _centre_of(self, terms: Floats) -> Floats:
+        """Return what is taken off positions and velocities, (2, 3)."""
+        centre = exact_sums(terms)
+        if self._in_place:
+            centre[0] = 0
+        return centre
 
     def _terms_of_the_centre(self, first: int, last: int) -> Floats:
         """Return what each of the blocks first … last - 1 adds to the centre, (n, 2, 3)."""

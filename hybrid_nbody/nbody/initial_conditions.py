@@ -32,11 +32,12 @@ def drawn_plummer(
     speeds scale with ``sqrt(G mass / scale)``.
     """
     speed = float(np.sqrt(G * mass / scale))
-    draw = partial(_plummer_block, scale=scale, speed=speed)
+    draw = partial(plummer_block, scale=scale, speed=speed)
     return DrawnBodies(n, seed, mass / n, draw, centred=True)
 
 
-def _plummer_block(random: np.random.Generator, scale: float, speed: float) -> NDArray[np.float64]:
+def plummer_block(random: np.random.Generator, scale: float, speed: float) -> NDArray[np.float64]:
+    """Draw positions and velocities of a block, in these units of length and of velocity."""
     enclosed = random.uniform(0, PLUMMER_MASS_WITHIN, BLOCK)
     radius = 1 / np.sqrt(enclosed ** (-2 / 3) - 1)
     escape_speed = np.sqrt(2) * (1 + radius**2) ** -0.25

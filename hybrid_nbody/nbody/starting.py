@@ -12,18 +12,17 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.bodies import BodiesFile, open_bodies
 from hybrid_nbody.files.memory import available_memory
 from hybrid_nbody.files.stored_bodies import PIECE, BodiesTable, StoredBodies
-from hybrid_nbody.nbody import initial_conditions
 from hybrid_nbody.nbody.bodies import Bodies, BodySource, check_is_in_plane, joined
 from hybrid_nbody.nbody.composed import Composed, ComposedSource, Composition, Placement
 from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.config_bodies import FileBodies, Kind
+from hybrid_nbody.nbody.config_galaxies import PythonBodies
 from hybrid_nbody.nbody.config_placement import PlacedBodies
 from hybrid_nbody.nbody.drawn import SAMPLE, DrawnBodies
+from hybrid_nbody.nbody.initial.kinds import made
+from hybrid_nbody.nbody.initial.own import bodies_of_function
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import broadcast_array, redistribute
-
-TAKES_G = ("plummer", "uniform-sphere", "two-body", "figure-eight", "lagrange-triangle")
-"""Initial conditions whose velocities depend on the gravitational constant."""
 
 NOT_ARGUMENTS = (*PlacedBodies.model_fields, "dimensions")
 """Keys of a section of bodies that the function which makes them does not take."""
@@ -230,26 +229,22 @@ def initial_bodies(config: NBodyConfig, part: float = 1.0) -> Initial:
     placements: list[Placement] = []
     for place, choice in enumerate(config.components):
         seed = config.seed + place if choice.seed is None else choice.seed
-        found = _made(choice, seed, config.gravity.G)
-        placements.append(Placement(choice.rotation, choice.offset, choice.velocity))
-        parts.append(found)
+        found = _parts_of(choice, seed, config.gravity.G)
+        parts += found
+        placements += [Placement(choice.rotation, choice.offset, choice.velocity)] * len(found)
     if len(parts) == 1 and placements[0] == Placement() and not config.centred:
         return parts[0]
     return Composed(tuple(parts), Composition(tuple(placements), config.centred))
 
 
-def _made(choice: Kind, seed: int, G: float) -> Part:
-    """Return the bodies of one kind, around the origin."""
+def _parts_of(choice: Kind, seed: int, G: float) -> list[Part]:
+    """Return the bodies of one kind, around the origin, in one or several parts."""
     if isinstance(choice, FileBodies):
-        return _bodies_of_file(choice, seed)
-    arguments = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
-    if choice.kind in TAKES_G:
-        arguments["G"] = G
-    if choice.kind in initial_conditions.DRAWN:
-        return initial_conditions.DRAWN[choice.kind](seed=seed, **arguments)
-    make = getattr(initial_conditions, choice.kind.replace("-", "_"))
-    bodies: Bodies = make(**arguments)
-    return bodies
+        return [_bodies_of_file(choice, seed)]
+    if isinstance(choice, PythonBodies):
+        return [bodies_of_function(choice.path, choice.function, choice.n, seed)]
+    keys = {name: value for name, value in choice if name not in NOT_ARGUMENTS}
+    return [*made(choice.kind, keys, seed, G).values()]
 
 
 def _check_memory(choices: Sequence[Kind], part: float) -> None:

@@ -7,7 +7,7 @@ from hybrid_nbody.config.loader import ConfigError
 
 KINDS = (
     "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, "
-    "lagrange-triangle, file"
+    "lagrange-triangle, hernquist, nfw, king, galaxy, binaries, solar-system, file, python"
 )
 KEYS = "model, title, seed, bodies, centred, gravity, time, activity_map, compute, output"
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
@@ -82,6 +82,19 @@ MESSAGES = {
     "bodies: []": (
         "1: bodies: must be a mapping with the key kind and the keys of that kind, or a list of "
         "such mappings (got [])"
+    ),
+    "bodies: {kind: galaxy, n: 1}": "1: bodies.n: must be at least 2 (got 1)",
+    "bodies: {kind: galaxy, n: 9, disc_mass: 1}": (
+        "1: bodies.disc_mass: must be less than 1 (got 1)"
+    ),
+    "bodies: {kind: king, n: 9, central_potential: 16}": (
+        "1: bodies.central_potential: must be at most 15 (got 16)"
+    ),
+    "bodies: {kind: binaries, n: 3, semi_major_axes: [1, 2]}": (
+        "1: bodies.n: must be even, two for each binary (got 3)"
+    ),
+    "bodies: {kind: binaries, n: 4, semi_major_axes: [2, 1]}": (
+        "1: bodies.semi_major_axes: must be the smaller one first, then the larger one (got [2, 1])"
     ),
     # numbers that are none
     "gravity: {G: .inf}": "1: gravity.G: must be a number, greater than 0 (got inf)",

@@ -42,6 +42,7 @@ what = {
 }
 frames = every(**what, every_body=counts) | every(**what, ids=st.just([0]))
 
+shares = st.floats(0, 1, exclude_min=True, exclude_max=True)
 vectors = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
 placement = {"seed": st.none() | st.integers(0, 2**70)}
 placement |= {"rotation": vectors, "offset": vectors, "velocity": vectors}
@@ -69,6 +70,13 @@ bodies = st.one_of(
     kind("figure-eight"),
     kind("lagrange-triangle", side=positive, mass=positive),
     kind("random-square", {"n": counts}, dimensions=st.just(2)),
+    kind("hernquist", {"n": counts}, mass=positive, scale=positive),
+    kind("nfw", {"n": counts}, concentration=st.floats(1, 1000)),
+    kind("king", {"n": counts}, central_potential=st.floats(0.1, 15)),
+    kind("galaxy", {"n": st.integers(2, 10**9)}, disc_mass=shares, disc_bodies=shares),
+    kind("binaries", {"n": st.just(4), "semi_major_axes": st.just([1, 2])}),
+    kind("solar-system"),
+    kind("python", {"path": names, "n": counts}, function=lines),
     kind("file", {"path": names}, dimensions=st.sampled_from([2, 3])),
 )
 several = st.lists(bodies, min_size=1, max_size=3)

@@ -119,6 +119,33 @@ def test_ranks_get_the_bodies_of_one(alone, size, centred):
             np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[own])
 
 
+KINDS = (
+    "hernquist, n: {n}",
+    "nfw, n: {n}",
+    "king, n: {n}",
+    "galaxy, n: {n}",
+    "binaries, n: {n}, semi_major_axes: [1e-3, 1e-2]",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranks_draw_the_bodies_of_one(alone, kind):
+    """Each kind, of more than a block, by 3 ranks with shares in the ratio 0 : 1 : 2."""
+    config = config_of(f"kind: {kind.format(n=NUMBER)}")
+    whole = all_of(config, alone)
+    assert len(np.unique(whole.position[:, 0])) == NUMBER
+    shares = Partition.weighted(NUMBER, [0, 1, 2])
+
+    def own_rows(rank):
+        source = on_all_ranks(initial_bodies(config) if rank.is_root else None, rank)
+        own = shares.share(rank.rank)
+        return own, source.rows(own.start, own.stop)
+
+    for own, found in on_threads(3, own_rows):
+        for name in NAMES:
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[own])
+
+
 @pytest.mark.mpi
 def test_ranks_share_components_that_the_root_holds(communicator, alone):
     """A few bodies by formulas beside drawn ones; the last rank asks for all, others for theirs."""

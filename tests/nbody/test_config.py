@@ -44,6 +44,11 @@ BODIES = {
     "figure-eight": {},
     "lagrange-triangle": {"side": 1.0, "mass": 1.0},
     "random-square, n: 8": {"n": 8, "dimensions": 2},
+    "hernquist, n: 4": {"n": 4, "mass": 1.0, "scale": 1.0},
+    "nfw, n: 4": {"n": 4, "mass": 1.0, "scale": 1.0, "concentration": 10.0},
+    "king, n: 4": {"n": 4, "mass": 1.0, "scale": 1.0, "central_potential": 6.0},
+    "solar-system": {},
+    "python, path: /a.py, n: 4": {"path": "/a.py", "function": "bodies", "n": 4},
     "file, path: /a.csv": {"path": "/a.csv", "dimensions": 3},
 }
 
