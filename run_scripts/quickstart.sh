@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh machine to a picture: sets up an environment, runs input/plummer.yaml and plots the result.
-#     ./run_scripts/quickstart.sh             4 ranks; RANKS=2 ./run_scripts/quickstart.sh for 2
+#     ./run_scripts/quickstart.sh             a rank on each core, 8 at most; RANKS=2 ./run_scripts/quickstart.sh for 2
 # Needs only Python 3.11 or newer. Uses the active environment, or else creates .venv.
 set -euo pipefail
 # shellcheck source=run_scripts/common.sh
@@ -8,14 +8,16 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 RUN=output/plummer # the output directory in input/plummer.yaml
 
-[[ "${RANKS:-4}" =~ ^[1-9][0-9]*$ ]] || fail "RANKS must be a whole number, at least 1 (got '$RANKS')"
+CORES="$(nproc)" # those that this process may use
+RANKS="${RANKS:-$((CORES < 8 ? CORES : 8))}" # more have too few of its 8192 bodies each
+[[ "$RANKS" =~ ^[1-9][0-9]*$ ]] || fail "RANKS must be a whole number, at least 1 (got '$RANKS')"
 [ $# = 0 ] || fail "quickstart.sh takes no arguments; run a file of your own with hybrid-nbody FILE.yaml"
 cd "$ROOT"
 # shellcheck disable=SC2119
 use_environment
 
-heading "Running input/plummer.yaml on ${RANKS:-4} ranks"
-"${MPIRUN[@]}" -n "${RANKS:-4}" "$PYTHON" -m hybrid_nbody input/plummer.yaml --overwrite
+heading "Running input/plummer.yaml on $(counted "$RANKS" rank)"
+"${MPIRUN[@]}" -n "$RANKS" "$PYTHON" -m hybrid_nbody input/plummer.yaml --overwrite
 
 heading "Contents of $RUN"
 "$PYTHON" -m hybrid_nbody info "$RUN"

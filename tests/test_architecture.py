@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from hybrid_nbody.cli import main as cli
+from hybrid_nbody.cli.arguments import NAMES
+from hybrid_nbody.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("hybrid_nbody", "tests", "run_scripts", "input", "docs", ".ci")
@@ -157,17 +159,18 @@ def fault_of_script(words):
 def fault_of_ours(arguments):
     """Ask the program's own parser what is wrong with a command, and look for its input files."""
     name = next(iter(arguments), "")
-    if not name.startswith("-") and name not in cli.NAMES:
+    if not name.startswith("-") and name not in NAMES:
         if not name.endswith(".yaml"):
             return f"no such command: {name}"
         arguments = ["run", *arguments]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
-            cli.parser().parse_args(arguments)
-        except SystemExit as ended:  # --help ends with 0
-            if ended.code:
-                return said.getvalue().strip().splitlines()[-1]
+            cli.parse(arguments)
+        except InputError as error:
+            return str(error)
+        except SystemExit as ended:  # --help
+            assert not ended.code
     missing = [
         word for word in arguments if word.startswith("input/") and not (ROOT / word).exists()
     ]

@@ -8,6 +8,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 
 from hybrid_nbody.cli.early import interrupted_afterwards
 from hybrid_nbody.errors import FileError
@@ -25,8 +26,10 @@ STARTED = time.monotonic()
 def command_run(arguments: Namespace, communicator: "Communicator") -> int:
     """Run a configuration."""
     with interrupted_afterwards():
+        from hybrid_nbody.cli.kinds import require_configuration
         from hybrid_nbody.run.start import run
 
+    communicator.only_on_root(lambda: require_configuration(Path(arguments.file)))
     return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
 
 
@@ -42,7 +45,9 @@ def command_check(arguments: Namespace, communicator: "Communicator") -> int:
     """Check a configuration and say what it would do."""
     with interrupted_afterwards():
         from hybrid_nbody.cli.check import check
+        from hybrid_nbody.cli.kinds import require_configuration
 
+    communicator.only_on_root(lambda: require_configuration(Path(arguments.file)))
     print_on_root(communicator, check(arguments.file, arguments.overrides, communicator))
     return 0
 
@@ -68,7 +73,9 @@ def command_info(arguments: Namespace) -> int:
 def command_plot(arguments: Namespace) -> int:
     """Draw pictures of a run."""
     from hybrid_nbody.analysis.plots import PictureOptions, plot_run
+    from hybrid_nbody.cli.kinds import require_run
 
+    require_run(arguments.path)
     options = PictureOptions(arguments.kind, arguments.frame)
     with progress_of("part") as progress:
         targets = plot_run(
@@ -81,7 +88,9 @@ def command_plot(arguments: Namespace) -> int:
 def command_movie(arguments: Namespace) -> int:
     """Make a movie of a run."""
     from hybrid_nbody.analysis.movie import MovieOptions, make_movie
+    from hybrid_nbody.cli.kinds import require_run
 
+    require_run(arguments.path)
     options = MovieOptions(arguments.kind, arguments.fps, arguments.every)
     with progress_of("frame") as progress:
         target = make_movie(arguments.path, arguments.output, options, progress, models=MODELS)
@@ -92,7 +101,9 @@ def command_movie(arguments: Namespace) -> int:
 def command_report(arguments: Namespace) -> int:
     """Write the report of a run."""
     from hybrid_nbody.analysis.report import make_report
+    from hybrid_nbody.cli.kinds import require_run
 
+    require_run(arguments.path)
     with progress_of("part") as progress:
         target = make_report(arguments.path, arguments.output, print_aside, progress, models=MODELS)
     print(target)
@@ -103,7 +114,10 @@ def command_compare(arguments: Namespace) -> int:
     """Compare two runs."""
     from hybrid_nbody.analysis.compare import table_of
     from hybrid_nbody.analysis.plots import plot_comparison
+    from hybrid_nbody.cli.kinds import require_run
 
+    require_run(arguments.first)
+    require_run(arguments.second)
     with progress_of("frame") as progress:
         found, target = plot_comparison(
             arguments.first, arguments.second, arguments.output, progress=progress
@@ -115,7 +129,9 @@ def command_compare(arguments: Namespace) -> int:
 def command_export(arguments: Namespace) -> int:
     """Write frames of a run for other programs."""
     from hybrid_nbody.analysis.export import ExportOptions, export_run
+    from hybrid_nbody.cli.kinds import CHECKPOINT, require_run
 
+    require_run(arguments.path, CHECKPOINT)
     options = ExportOptions(arguments.frame, arguments.overwrite)
     path = arguments.path
     with progress_of("part") as progress:

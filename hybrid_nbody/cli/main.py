@@ -6,11 +6,12 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hybrid_nbody import __version__
-from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS, NAMES
+from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS
 from hybrid_nbody.cli.commands import COMMANDS, Command
+from hybrid_nbody.cli.words import PROGRAM, Parser, check_overrides, explained, in_order
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 from hybrid_nbody.parallel.launchers import promised_ranks
 from hybrid_nbody.run.models import MODELS
@@ -33,13 +34,14 @@ examples:
   hybrid-nbody plot output/plummer                     draw energies, bodies and more
   mpirun -n 4 hybrid-nbody input/smoke.yaml            run rising smoke
   hybrid-nbody bench ladder                            measure the gain of each optimisation
+  hybrid-nbody help plot                               say what a command takes
 
 exit codes: 0 done; 1 internal error; 2 bad input; 3 numerical failure; 4 input/output failed;
             75 stopped early: a run with a checkpoint written (resume it)
 """
 
 
-def parser(word: str | None = None) -> argparse.ArgumentParser:
+def parser(word: str | None = None) -> Parser:
     """Return the parser of all commands.
 
     Parameters
@@ -48,8 +50,8 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         The first word of the command line. Only the command of this name is given its arguments,
         since others would delay it; by default every one is.
     """
-    top = argparse.ArgumentParser(
-        prog="hybrid-nbody",
+    top = Parser(
+        prog=PROGRAM,
         description=_description(),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -66,6 +68,7 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         sub.set_defaults(carried_out_by=command, mpi=command.alone is None)
         if word is None or word in (command.name, *ALIASES.get(command.name, ())):
             ARGUMENTS[command.name](sub)
+            sub.set_defaults(options=sub.options)
     return top
 
 
@@ -81,8 +84,10 @@ def main(arguments: list[str] | None = None) -> int:
     _open_streams()
     warnings.showwarning = _tell
     try:
-        words = _with_command(sys.argv[1:] if arguments is None else arguments)
-        parsed = parser(word=words[0] if words else "").parse_args(words)
+        try:
+            parsed = parse(sys.argv[1:] if arguments is None else arguments)
+        except InputError as error:
+            return _complain(error)
         command: Command = parsed.carried_out_by
         if parsed.mpi and command.on_ranks is not None:
             return _with_mpi(command, parsed, early)
@@ -93,6 +98,17 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
         print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
         return STOPPED_EARLY
+
+
+def parse(typed: list[str]) -> Namespace:
+    """Return the arguments of a command line; raises `InputError`."""
+    words = in_order(typed)
+    parsed, extra = parser(word=words[0] if words else "").parse_known_args(words)
+    if "overrides" in parsed:
+        check_overrides(words)
+    if extra:
+        raise InputError(explained(extra, words[0], parsed.options))
+    return parsed
 
 
 def _tell(message: Warning | str, *_: object, **__: object) -> None:
@@ -122,19 +138,6 @@ def _note_signals() -> "EarlySignals":
     from hybrid_nbody.cli.early import EarlySignals
 
     return EarlySignals().__enter__()
-
-
-def _with_command(words: Sequence[str]) -> list[str]:
-    """Return the words with ``run`` before a file.
-
-    A misspelt command is left for the parser to refuse.
-    """
-    if not words or words[0] in NAMES or words[0].startswith("-"):
-        return list(words)
-    import difflib
-
-    misspelt = not os.path.exists(words[0]) and difflib.get_close_matches(words[0], NAMES)
-    return list(words) if misspelt else ["run", *words]
 
 
 def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:

@@ -18,8 +18,8 @@ QUANTITIES = {
         "density that diffusion and advection have made (lost: less than 0) since the start of the "
         "run, relative to that of each step; NaN where it is not summed",
         limit=0.01,
-        advice="diffusion and advection made or lost this part of the density; with fluid.conserve "
-        "it was taken back; more cells or a smaller time.dt reduce it",
+        advice="diffusion and advection made or lost this part of the density; fluid.conserve "
+        "takes it back; more cells or a smaller time.dt reduce it",
     ),
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
@@ -46,11 +46,22 @@ QUANTITIES = {
 }
 
 
-_ANY_RESIDUAL = replace(QUANTITIES["poisson_residual"], limit=math.inf)
+def quantities_of(projection: str, conserve: bool) -> dict[str, Quantity]:
+    """Return the quantities with the limits that hold for a fluid.
 
-OF_PROJECTION = {"exact": QUANTITIES, "course": QUANTITIES | {"poisson_residual": _ANY_RESIDUAL}}
-"""For each projection the quantities; that of the course leaves the divergence as it is, however
-the pressure is solved."""
+    Parameters
+    ----------
+    projection : {"exact", "course"}
+        That of the course leaves the divergence as it is, however the pressure is solved.
+    conserve : bool
+        Whether what advection makes or loses is taken back.
+    """
+    found = dict(QUANTITIES)
+    if projection == "course":
+        found["poisson_residual"] = replace(found["poisson_residual"], limit=math.inf)
+    if conserve:
+        found["advection_error"] = replace(found["advection_error"], limit=math.inf)
+    return found
 
 
 class Ranks(Protocol):

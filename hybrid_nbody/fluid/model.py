@@ -77,7 +77,7 @@ class FluidModel:
         self.physics = physics
         self.sources = sources
         self.frames = frames
-        self.quantities = diagnostics.OF_PROJECTION[physics.projection]
+        self.quantities = diagnostics.quantities_of(physics.projection, physics.conserve)
         self.step = 0
         self.last_projection = {"divergence_before": 0.0, "poisson_residual": 0.0}
         self.earlier_counts = {"solves": 0, "iterations": 0, "early": 0}

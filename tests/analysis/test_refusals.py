@@ -57,10 +57,11 @@ def test_what_is_no_run_is_refused(bad, in_folder, capsys, command):
 def test_a_checkpoint_is_no_run(write_checkpoint, capsys):
     path = write_checkpoint()
     for command in ("plot", "movie", "report"):
-        assert main([command, path.name]) == 4
+        assert main([command, path.name]) == 2
         assert (
             capsys.readouterr().err
-            == f"hybrid_nbody: error: {path.name}: a checkpoint, not a trajectory\n"
+            == f"hybrid_nbody: error: {path.name}: a checkpoint, not a run; give the directory of "
+            "a run\n"
         )
 
 
