@@ -9,12 +9,10 @@ from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.sections import Every, Output, fault
 from hybrid_nbody.config.values import Allowed, AtLeastOne, InOneMessage, SomeOnce, WholeNumber
+from hybrid_nbody.nbody.components import NUMBER_OF_KIND
 
 FieldName = Literal["position", "velocity"]
 """A field that a frame can hold."""
-
-NUMBER_OF_KIND = {"two-body": 2, "figure-eight": 3, "lagrange-triangle": 3, "solar-system": 9}
-"""Bodies of the kinds that have no key for it."""
 
 MOST_ID = 2**63 - 1
 

@@ -5,6 +5,9 @@ import pytest
 from support import configs
 from support.ranks import on_threads
 
+from hybrid_nbody.config.loader import plain_values
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.components import components_of
 from hybrid_nbody.nbody.composed import Composed, Placement
 from hybrid_nbody.nbody.drawn import BLOCK
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -161,3 +164,34 @@ def test_ranks_share_components_that_the_root_holds(communicator, alone):
     expected = all_of(config, alone)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name)[first:])
+
+
+# ---- Names ---------------------------------------------------------------------------------------
+
+
+def test_ids_of_components_by_their_names(alone):
+    """They are those of the bodies that were made, told apart by their masses."""
+    config = config_of(
+        "kind: galaxy, name: left, n: 100, disc_bodies: 0.3",
+        "kind: solar-system, name: planets",
+        "kind: plummer, n: 50, mass: 7",
+    )
+    bodies = all_of(config, alone)
+    found = components_of(plain_values(config.bodies), len(bodies))
+    numbers = {"left/disc": 30, "left/halo": 70, "planets": 9, "2 plummer": 50}
+    assert {name: len(ids) for name, ids in found.items()} == numbers
+    of_name = {name: bodies.mass[ids.start : ids.stop] for name, ids in found.items()}
+    assert of_name["left/disc"].sum() == pytest.approx(0.1, rel=1e-12, abs=0)
+    assert of_name["left/halo"].sum() == pytest.approx(0.9, rel=1e-12, abs=0)
+    assert of_name["planets"].max() == 1
+    assert of_name["2 plummer"].sum() == pytest.approx(7, rel=1e-12, abs=0)
+
+
+def test_a_file_has_the_bodies_that_are_left():
+    file = {"kind": "file", "path": "a.csv"}
+    sphere = {"kind": "plummer", "n": 10, "name": "sphere"}
+    found = components_of([file, sphere], 25)
+    assert found == {"0 file": range(15), "sphere": range(15, 25)}
+    assert components_of(file, 25) == {"0 file": range(25)}
+    with pytest.raises(InputError, match="more than one component is a file"):
+        components_of([file, file], 25)

@@ -18,6 +18,8 @@ INPUTS = {
     "plummer": ["bodies.n=100", "time.dt=1e-2"],
     "six_bodies": ["time.dt=1e-2"],
     "flat": ["bodies.n=100"],
+    "two_galaxies": ["bodies[0].n=50", "bodies[1].n=50"],
+    "merger": ["bodies[0].n=50", "bodies[1].n=50", "time.dt=1e-2"],
     "collapse": ["bodies.n=100", "time.dt=1e-2"],
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import i0e, i1e, k0e, k1e
 
+from hybrid_nbody.nbody.components import number_in_disc
 from hybrid_nbody.nbody.drawn import BLOCK, DrawnBodies
 from hybrid_nbody.nbody.initial.models import (
     HERNQUIST_MASS_WITHIN,
@@ -157,7 +158,7 @@ def drawn_galaxy(
     """
     galaxy = Galaxy(**shape)
     units = (scale, float(np.sqrt(G * mass / scale)))
-    in_disc = min(max(round(disc_bodies * n), 1), n - 1)
+    in_disc = number_in_disc(n, disc_bodies)
     in_halo = n - in_disc
     draw = partial(_disc_block, height=galaxy.height, motion=DiscMotion.of(galaxy), units=units)
     mass_in_disc = galaxy.disc_mass * mass
