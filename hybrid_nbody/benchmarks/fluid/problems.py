@@ -14,6 +14,7 @@ from hybrid_nbody.benchmarks.harness import measure
 from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, Times, timed
 from hybrid_nbody.benchmarks.harness.record import Task
+from hybrid_nbody.benchmarks.harness.runs import OneRank
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
@@ -157,20 +158,6 @@ def per(taken: Times, number: int) -> Times:
     """Return the times of one of `number` things that were timed in a row."""
     seconds = tuple(one / number for one in taken.seconds)
     return replace(taken, seconds=seconds, calls=taken.calls * number)
-
-
-class OneRank:
-    """The ranks of a benchmark: this process alone, without MPI."""
-
-    rank = 0
-    size = 1
-    is_root = True
-
-    def gather(self, value: Any) -> list:
-        return [value]
-
-    def concatenate(self, rows: NDArray) -> NDArray:
-        return rows
 
 
 def make_grid(backend: Backend, cells: Cells, dtype: str = DTYPE) -> tuple[Any, FullGrid]:

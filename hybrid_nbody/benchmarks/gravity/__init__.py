@@ -10,6 +10,11 @@ ROLES = Option(
     ("gpu", "cpu"),
 )
 PRECISIONS = Option("--precisions P,P", "single, mixed, double", "single")
+PRECISION = Option("--precision", "of the pair force", "single", ("single", "mixed", "double"))
+ACCURACIES = Option("--accuracies A,A,…", "rms errors to ask for", "1e-3,1e-4,1e-5,1e-6")
+DISTRIBUTIONS = Option(
+    "--distributions D,D,…", "where the bodies are", "sphere,clumps,galaxies,disc"
+)
 DRY_RUN = Option("--dry-run", "measure and choose, but keep nothing for later runs")
 
 BENCHMARKS = (
@@ -19,6 +24,13 @@ BENCHMARKS = (
         "the kernels of a run against the number of bodies, in every precision",
         (SIZES, options.BACKEND, REPEATS),
         keys=("device", "precision", "bodies"),
+    ),
+    Benchmark(
+        "fmm",
+        "gravity.fmm.run",
+        "the fast multipole method: rate against error, beside the direct sum",
+        (SIZES, DISTRIBUTIONS, ACCURACIES, PRECISION, options.BACKEND, REPEATS),
+        keys=("device", "distribution", "bodies", "method"),
     ),
     Benchmark(
         "limits",

@@ -2,8 +2,11 @@
 
 Beside them stand accelerations with plain atomic adds, which show what a fixed order of the sums
 costs. Their last bits differ from call to call, so that no run uses them.
+
+Of a tree there are the pairs of nearby bodies, and the translations from one cell to another.
 """
 
+import math
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +23,12 @@ from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
+from hybrid_nbody.benchmarks.harness.runs import (
+    ProductionRun,
+    massive_box,
+    plummer_sphere,
+    tree_force,
+)
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
@@ -38,6 +46,13 @@ ATOMIC = "atomic adds"
 PACK = "pack"
 KERNELS = (ACCELERATIONS, EQUAL, POTENTIAL, JERKS, ATOMIC, PACK)
 
+NEAR = "near field"
+FAR = "far field"
+TREE_KERNELS = (NEAR, FAR)
+ACCURACIES = ("1e-3", "1e-4", "1e-5")
+TREE_SIZE = 1048576
+"""Of trees: what is measured in single precision, and bodies by default."""
+
 INSTRUCTIONS = {
     "single": {ACCELERATIONS: 13, EQUAL: 12, POTENTIAL: 8, JERKS: 27},
     "mixed": {ACCELERATIONS: 19, EQUAL: 18, POTENTIAL: 14, JERKS: 33},
@@ -53,6 +68,7 @@ COLUMNS = (
     measure.PRECISION,
     measure.BODIES.shown("Bodies"),
     Column("kernel", "what was computed", "kernel"),
+    Column("each", "interactions for a body of a tree; of the far field, translations", rank=2),
     Column("times_a_pair", "1: a pair is computed for both bodies; 2: for each", "a pair", rank=1),
     Column("targets", "targets of a lane", "targets\nof a lane", rank=1),
     *measure.timing_columns(figures=4),
@@ -84,9 +100,11 @@ def run(arguments: Namespace) -> int:
     repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
     devices = machine.find_devices("gpu")
-    machine.check_memory(devices, asked or [SIZE])
+    machine.check_memory(devices, asked or [SIZE, TREE_SIZE])
     limits = Limits(devices, repeats)
     tasks = [limits.task(*row) for row in chosen(sorted(asked))]
+    trees = product(sorted(asked) or [TREE_SIZE], ACCURACIES, TREE_KERNELS)
+    tasks += [limits.tree_task(*row) for row in trees]
     return carry_out(Plan("limits", COLUMNS, tasks, draw, limits.conclude), devices, arguments)
 
 
@@ -134,6 +152,43 @@ class Limits:
             "share_of_ceiling": rate / most,
         }
 
+    def tree_task(self, number: int, accuracy: str, kernel: str) -> Task:
+        section = "trees: Plummer spheres, single precision; of the far field, translations"
+        head = {"precision": "single", "bodies": number, "kernel": f"{kernel}, {accuracy}"}
+        measured = partial(self._tree_row, head, kernel, float(accuracy))
+        return Task(section, f"{number} bodies, {head['kernel']}", measured)
+
+    def _tree_row(
+        self, head: Row, kernel: str, accuracy: float, rows: list[Row], stop: Stop
+    ) -> Row:
+        """Time a kernel of a tree whose lists are there; its sums are of no use afterwards."""
+        problem = plummer_sphere(head["bodies"])
+        force = tree_force(self.backend, problem, "single", accuracy)
+        tree: Any = force.tree.tree
+        if kernel == NEAR:
+            number = pairs_of(tree)
+            action = partial(tree.launches.on_blocks, "near_field", "add_nearby_accelerations")
+            least = INSTRUCTIONS["single"][ACCELERATIONS]
+        else:
+            number = translations_of(tree)
+            action = partial(tree.launches.on_own_cells, "far_field", "add_far_field")
+            least = instructions_of_translation(force.expansion.order)
+        taken = timed(self.backend, action, self.repeats, stop)
+        most = self.peak().ceiling(least)
+        rate = number / taken.median
+        return (
+            head
+            | taken.columns
+            | {
+                "each": number / head["bodies"],
+                "interactions_per_s": rate,
+                "instructions": least,
+                "ceiling": most,
+                "limited_by": "instructions",
+                "share_of_ceiling": rate / most,
+            }
+        )
+
     def conclude(self, rows: Sequence[Row]) -> list[str]:
         """Return the peak of the GPU, what a fixed order costs and what pack takes, in words."""
         if not rows:
@@ -151,6 +206,36 @@ def ceiling(peak: machine.Peak, precision: str, kernel: str) -> tuple[float, str
     slots = peak.double if precision == "double" else peak.single
     allowed = slots / INSTRUCTIONS[precision][kernel]
     return min((allowed, "instructions"), (peak.roots, "reciprocal roots"))
+
+
+def pairs_of(tree: Any) -> float:
+    """Return the pairs of bodies in nearby leaves of a tree, each body with itself included."""
+    work = tree.backend.zeros(tree.numbering.share.number, "f8")
+    tree.launches.on_own_cells("sharing", "count_work", np.float64(0), work)
+    return float((work - 1).sum())
+
+
+def translations_of(tree: Any) -> int:
+    """Return the distant sources of all cells of a tree."""
+    arrays = tree.memory.arrays
+    pool = arrays["pool"]
+    segments = arrays["distant"][: tree.numbering.total]
+    number = 0
+    while len(segments := segments[segments >= 0]):  # the next segment, and the length of this one
+        number += int(pool[segments + 1].sum())
+        segments = pool[segments]
+    return number
+
+
+def instructions_of_translation(order: int) -> int:
+    """Return the least instructions that take an expansion of an order to another cell.
+
+    One for each product of a multipole and a derivative, and one for each derivative of each step
+    of their recursion.
+    """
+    products = math.comb(order + 6, 6)
+    derivatives = sum(math.comb(k + 3, 3) - 1 for k in range(1, order + 1))
+    return products + derivatives
 
 
 def costs(head: str, fixed: float | None, atomic: float | None, pack: float | None) -> list[str]:

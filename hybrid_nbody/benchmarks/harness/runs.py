@@ -10,19 +10,33 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, targets_within, timed
-from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.forces.base import ForceSetup
+from hybrid_nbody.nbody.forces.tree.force import TreeForce
+from hybrid_nbody.nbody.initial_conditions import isotropic, plummer, random_box
 from hybrid_nbody.nbody.kernels import make_kernels, make_symmetric_kernels, reference
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.sources import given_order, spatial_order
 from hybrid_nbody.nbody.state import make_state, set_order
+from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.simulation.timings import Timings
 
 OPERATIONS = 20
 """Floating-point operations counted for an interaction."""
 
 POSITION_TOLERANCE = 0.005
 """Largest difference of a coordinate after a step at which it still agrees with the reference."""
+
+CLUMPS = 64
+CLUMP_RADIUS = 1e-3
+APART = (100.0, 3.0, 0.0)
+"""From one of the two galaxies to the other."""
+
+THICKNESS = 0.03
+"""Of the disc, over the scale of its radii."""
 
 FIRST = 32
 SPREAD = 96
@@ -95,9 +109,58 @@ def plummer_sphere(number: int) -> Problem:
     return as_problem(plummer(number, seed=1), 0.01, 0.01)
 
 
+def clumps(number: int) -> Problem:
+    """Return clumps in a box of edge 2, each a cusp, far smaller than their distances."""
+    random = np.random.default_rng(1)
+    centres = random.uniform(-1, 1, (CLUMPS, 3))
+    radius = CLUMP_RADIUS * random.uniform(0, 1, number) ** 1.5
+    offset = radius[:, None] * isotropic(random, number)
+    return at_rest(centres[random.integers(0, CLUMPS, number)] + offset)
+
+
+def galaxies(number: int) -> Problem:
+    """Return two Plummer spheres far from each other."""
+    sphere = plummer_sphere(number)
+    position = sphere.position.astype("f8")
+    position[number // 2 :] += APART
+    return at_rest(position)
+
+
+def disc(number: int) -> Problem:
+    """Return a thin exponential disc."""
+    random = np.random.default_rng(1)
+    radius = random.exponential(1 / 3, number)
+    angle = random.uniform(0, 2 * np.pi, number)
+    height = THICKNESS / 3 * random.standard_normal(number)
+    return at_rest(np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height]))
+
+
+def at_rest(position: NDArray) -> Problem:
+    """Return bodies of equal masses, softening 0.01."""
+    number = len(position)
+    bodies = Bodies(position, np.zeros_like(position), np.full(number, 1 / number))
+    return as_problem(bodies, 0.01, 0.01)
+
+
 def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Problem:
     """Return a problem of bodies, with the gravitational constant in their masses."""
     return Problem(bodies.position.astype("f4"), (G * bodies.mass).astype("f4"), softening, dt)
+
+
+class OneRank:
+    """The ranks of a benchmark: this process alone, without MPI."""
+
+    rank = 0
+    size = 1
+    is_root = True
+
+    def gather(self, value: Any) -> list:
+        return [value]
+
+    def same(self, value: Any) -> Any:
+        return value
+
+    any = concatenate = minimum = maximum = sum = same
 
 
 class BodyRun:
@@ -187,6 +250,29 @@ class ProductionRun(BodyRun):
     def result(self) -> tuple[NDArray, NDArray]:
         download = self.backend.download
         return download(self.state.position), download(self.state.velocity)
+
+
+def tree_force(backend: Backend, problem: Problem, precision: str, accuracy: float) -> TreeForce:
+    """Return the force of a run on one rank, after two forces; the last one took the first's."""
+    alone: Any = OneRank()
+    nothing: Any = None
+    mass = problem.mass.astype("f8")
+    setup = ForceSetup(
+        backend=backend,
+        communicator=alone,
+        exchange=AllgatherExchange(nothing, Partition.equal(problem.number, 1), 0),
+        own_mass=mass,
+        all_masses=lambda: mass,
+        pair_force=PairForce(precision, problem.softening),
+        backends=(backend.name,),
+        ring_order=False,
+        timings=Timings(),
+        accuracy=accuracy,
+    )
+    force = TreeForce(setup)
+    force.state.position[:] = backend.upload(problem.position.astype("f8"))
+    force.start()
+    return force
 
 
 def check(run: BodyRun, targets: int, stop: Stop) -> Row:

@@ -20,10 +20,13 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import Communicator, library_name
 from hybrid_nbody.parallel.placement import free_cores
 
-SIZES = {"gpu": {"bodies": [131072], "cells": [256]}, "cpu": {"bodies": [8192], "cells": [64]}}
+SIZES = {
+    "gpu": {"bodies": [131072], "bodies of a tree": [4194304], "cells": [256]},
+    "cpu": {"bodies": [8192], "bodies of a tree": [65536], "cells": [64]},
+}
 """Default sizes, by the device of a rank."""
 
-REHEARSED = {"bodies": [64], "cells": [8]}
+REHEARSED = {"bodies": [64], "bodies of a tree": [64], "cells": [8]}
 """Sizes of the short runs that find out, before anything is written, whether all ranks can do what
 is asked for."""
 
@@ -38,7 +41,7 @@ def most_ms(seconds: Sequence[float]) -> str:
 
 COLUMNS = (
     Column("ranks", "ranks that took part", "Ranks"),
-    Column("model", "gravity or fluid"),
+    Column("model", "gravity, fmm or fluid"),
     Column("kind", "strong: one problem on more ranks; weak: as much work a rank"),
     Column("exchange", "how ranks see each other's data"),
     Column("transport", "what carries it"),
@@ -51,9 +54,11 @@ COLUMNS = (
     Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", "2 ms", 4),
     Column("repeats", "timings"),
     Column("calls", "steps in a row of a timing; the same on all numbers of ranks"),
-    Column("work", "interactions or cells of a step, of all ranks"),
+    Column("work", "interactions, bodies or cells of a step, of all ranks"),
     Column("largest_share", "the same of the rank that has most"),
-    Column("rate", "interactions or cells a second, of all ranks", "a second", rate_text, 2),
+    Column(
+        "rate", "interactions, bodies or cells a second, of all ranks", "a second", rate_text, 2
+    ),
     Column("efficiency", "rate of a rank over that on fewest ranks", "effi-\nciency", ".1%"),
     Column("watched_s", "the parts of the slowest rank, in s", "watched\nms", "3 ms", 2),
     Column("compute_s", "of each rank by itself in s", "compute\nms", "3 ms"),

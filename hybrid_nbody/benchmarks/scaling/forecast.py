@@ -31,7 +31,7 @@ from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
 RANKS = (64, 512, 4096)
-UNITS = {"gravity": "interactions", "fluid": "cells"}
+UNITS = {"gravity": "interactions", "fmm": "bodies", "fluid": "cells"}
 BYTES_OF_A_BODY = 24
 """A position in float64: what ranks exchange, where it could not be counted."""
 
@@ -118,8 +118,11 @@ SCHEMES = {
     ),
     "ring": (Scheme("ring, behind computation", lambda ranks: ranks - 1, hidden),),
     "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
+    "tree": (),
 }
-"""Exchanges of a run, as a network may do them; messages of halos are counted, not derived."""
+"""Exchanges of a run, as a network may do them; messages of halos are counted, not derived.
+
+What the ranks of a tree need of each other depends on the bodies: nothing is predicted."""
 
 
 class Forecast(NamedTuple):

@@ -56,6 +56,8 @@ def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Concl
 def _name(row: Row) -> str:
     if row["model"] == "gravity":
         return f"gravity, {row['size']} bodies, {row['exchange']}"
+    if row["model"] == "fmm":
+        return f"fmm, {row['size']} bodies"
     return f"fluid, {row['size']}³ cells"
 
 

@@ -19,10 +19,19 @@ of another rank."""
 
 STRONG = "strong"
 WEAK = "weak"
-MODELS = ("gravity", "fluid")
+MODELS = ("gravity", "fmm", "fluid")
 KINDS = (STRONG, WEAK)
 EXCHANGES = ("allgather", "ring")
-ONLY_FOR = {"bodies": "gravity", "exchange": "gravity", "cells": "fluid", "sweeps": "fluid"}
+ONLY_FOR = {
+    "bodies": ("gravity", "fmm"),
+    "exchange": ("gravity",),
+    "cells": ("fluid",),
+    "sweeps": ("fluid",),
+}
+"""The models that an option is for."""
+
+ACCURACY = 1e-4
+"""Of the fast multipole method."""
 
 SMALLEST = 4
 MOST_CELLS = 4096
@@ -130,13 +139,45 @@ class Fluid:
         }
 
 
-Series = Gravity | Fluid
+@dataclass(frozen=True)
+class Tree(Gravity):
+    """The same by the fast multipole method. Weak: bodies grow with the ranks."""
+
+    exchange: str = "tree"
+
+    model: ClassVar[str] = "fmm"
+
+    def bodies(self, ranks: int) -> int:
+        return self.size if self.kind == STRONG else self.size * ranks
+
+    def work(self, ranks: int) -> float:
+        """Return the bodies."""
+        return float(self.bodies(ranks))
+
+    def share(self, ranks: int) -> float:
+        """Return an equal share of them: trees share out the work that they take."""
+        return self.work(ranks) / ranks
+
+    @property
+    def title(self) -> str:
+        each = "" if self.kind == STRONG else " a rank"
+        return f"fmm, {self.kind} scaling, accuracy {ACCURACY:g}: {self.size} bodies{each}"
+
+    def config(self, ranks: int) -> dict[str, Any]:
+        config = super().config(ranks)
+        config["gravity"] |= {"solver": "fmm", "accuracy": ACCURACY}
+        return config
+
+
+Series = Gravity | Tree | Fluid
 
 
 def problem_of(row: Row) -> Series:
     """Return the problem that a row is about."""
     if row["model"] == "gravity":
         return Gravity(row["kind"], row["size"], row["exchange"])
+    if row["model"] == "fmm":
+        return Tree(row["kind"], row["size"])
     return Fluid(row["kind"], row["size"], row["sweeps"])
 
 
@@ -175,13 +216,16 @@ class Settings(NamedTuple):
             if model == "gravity":
                 sizes = product(self.exchanges, self.bodies or default["bodies"])
                 found += [Gravity(kind, size, exchange) for exchange, size in sizes]
+            elif model == "fmm":
+                found += [Tree(kind, size) for size in self.bodies or default["bodies of a tree"]]
             else:
                 found += [Fluid(kind, size, self.sweeps) for size in self.cells or default["cells"]]
         return found
 
     def values(self, series: Series, ranks: int) -> dict[str, Any]:
         """Return the configuration of a problem on some ranks."""
-        return series.config(ranks) | {"compute": self.compute | {"exchange": series.exchange}}
+        exchange = {} if series.model == "fmm" else {"exchange": series.exchange}
+        return series.config(ranks) | {"compute": self.compute | exchange}
 
 
 def read(arguments: Namespace, size: int) -> Settings:
@@ -205,9 +249,10 @@ def read(arguments: Namespace, size: int) -> Settings:
 def _models(arguments: Namespace) -> list[str]:
     """Return the models; raise `InputError` if another option is for a model left out."""
     models = options.words("--models", arguments.models, MODELS)
-    for name, model in ONLY_FOR.items():
-        if getattr(arguments, name) is not None and model not in models:
-            raise InputError(f"--{name}: is for {model} alone (got --models {arguments.models})")
+    for name, users in ONLY_FOR.items():
+        if getattr(arguments, name) is not None and not set(users) & set(models):
+            alone = f"{' and '.join(users)} alone"
+            raise InputError(f"--{name}: is for {alone} (got --models {arguments.models})")
     return models
 
 

@@ -23,6 +23,8 @@ from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.precision import PRECISIONS
 
 PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
+PAIRS = 40
+TRANSLATIONS = 6
 SECONDS = {"pack": 2e-5, "combine": 1e-5, "pack_moving": 3e-5}
 SUM = 1e-3
 
@@ -30,6 +32,27 @@ SUM = 1e-3
 def paper_seconds(name, macros, arguments):
     """Return what a kernel takes: the same for every sum, little for the others."""
     return SECONDS.get(name, SUM)
+
+
+def paper_tree(backend, problem, precision, accuracy):
+    """Return a force by a tree of four cells on paper: lists of distant cells in segments."""
+    number = problem.number
+
+    def launch(module, name, *arguments):
+        backend.clock += SUM
+        if name == "count_work":
+            arguments[1][:] = 1 + PAIRS
+
+    pool = np.array([5, 3, 1, 2, 3, -1, 1, 0, -1, 2, 1, 1])
+    tree = SimpleNamespace(
+        backend=backend,
+        launches=SimpleNamespace(on_blocks=launch, on_own_cells=launch),
+        numbering=SimpleNamespace(total=3, share=SimpleNamespace(number=number)),
+        memory=SimpleNamespace(arrays={"pool": pool, "distant": np.array([0, -1, 8, 0])}),
+    )
+    return SimpleNamespace(
+        tree=SimpleNamespace(tree=tree), expansion=SimpleNamespace(order=round(-np.log10(accuracy)))
+    )
 
 
 @pytest.fixture
@@ -40,6 +63,7 @@ def rows(tmp_path, monkeypatch):
         devices = Devices(SimpleNamespace(threads=1), PaperGpu(paper_seconds))
         monkeypatch.setattr(machine, "find_devices", lambda asked: devices)
         monkeypatch.setattr(machine, "measure_peak", lambda backend: PEAK)
+        monkeypatch.setattr(limits, "tree_force", paper_tree)
         assert (
             limits.run(
                 SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)
@@ -56,7 +80,7 @@ def test_every_kernel_against_its_ceiling(rows, capsys):
     found = {(row["precision"], row["kernel"]): row for row in rows("512")}
     assert set(found) == {
         (precision, kernel) for precision in PRECISIONS for kernel in limits.KERNELS
-    }
+    } | {("single", f"{k}, {a}") for k in ("near field", "far field") for a in limits.ACCURACIES}
     row = found["double", limits.EQUAL]
     assert row["interactions_per_s"] == pytest.approx(512**2 / (SUM + SECONDS["combine"]))
     assert row["ceiling"] == pytest.approx(15e12 / 15)
@@ -70,6 +94,19 @@ def test_every_kernel_against_its_ceiling(rows, capsys):
     assert PEAK.description in text
     assert "single, 512 bodies: a fixed order of the sums costs +1.0% over atomic adds" in text
     assert "mixed, 512 bodies: pack takes 2.0% of the time of the accelerations" in text
+
+
+def test_the_fields_of_a_tree_against_their_ceilings(rows):
+    found = {row["kernel"]: row for row in rows("512")}
+    near = found["near field, 1e-3"]
+    assert near["each"] == PAIRS
+    assert near["interactions_per_s"] == pytest.approx(PAIRS * 512 / SUM)
+    assert near["ceiling"] == pytest.approx(30e12 / 13)
+    far = found["far field, 1e-3"]
+    assert far["each"] == TRANSLATIONS / 512
+    assert far["interactions_per_s"] == pytest.approx(TRANSLATIONS / SUM)
+    assert far["instructions"] == 84 + 3 + 9 + 19
+    assert far["share_of_ceiling"] == pytest.approx(TRANSLATIONS / SUM * 115 / 30e12)
 
 
 def test_the_sizes_by_default():

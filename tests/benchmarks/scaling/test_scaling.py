@@ -18,7 +18,7 @@ from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.scaling.experiment import SIZES, check, check_threads
 from hybrid_nbody.benchmarks.scaling.forecast import points_of
 from hybrid_nbody.benchmarks.scaling.pictures import draw
-from hybrid_nbody.benchmarks.scaling.problems import Network, read
+from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of, read
 from hybrid_nbody.errors import InputError
 
 SETTINGS = {"PYTHONPATH": ROOT, "CUDA_VISIBLE_DEVICES": ""}
@@ -199,7 +199,7 @@ def settings(*words, size=1):
     [
         (
             ["--models", "gas"],
-            "--models: allowed are gravity, fluid, separated by commas (got 'gas')",
+            "--models: allowed are gravity, fmm, fluid, separated by commas (got 'gas')",
         ),
         (
             ["--kinds", "mild"],
@@ -216,11 +216,15 @@ def settings(*words, size=1):
         ),
         (
             ["--models", "fluid", "--bodies", "64"],
-            "--bodies: is for gravity alone (got --models fluid)",
+            "--bodies: is for gravity and fmm alone (got --models fluid)",
         ),
         (
             ["--models", "fluid", "--exchange", "ring"],
             "--exchange: is for gravity alone (got --models fluid)",
+        ),
+        (
+            ["--models", "fmm", "--exchange", "ring"],
+            "--exchange: is for gravity alone (got --models fmm)",
         ),
         (
             ["--models", "gravity", "--cells", "8"],
@@ -239,6 +243,25 @@ def test_refusals(arguments, message):
     with pytest.raises(InputError) as error:
         settings(*arguments)
     assert str(error.value) == message
+
+
+def test_trees_share_bodies_or_grow_with_the_ranks():
+    asked = settings("--models", "fmm", "--bodies", "1000", size=4)
+    strong, weak = asked.series(SIZES["cpu"])
+    assert [strong.bodies(4), weak.bodies(4)] == [1000, 4000]
+    assert [strong.share(4), weak.share(4)] == [250, 1000]
+    assert weak.work(4) == 4000.0
+    values = asked.values(weak, 4)
+    assert values["bodies"]["n"] == 4000
+    assert values["gravity"]["solver"] == "fmm"
+    assert "exchange" not in values["compute"]
+    row = {"model": "fmm", "kind": "weak", "size": 1000, "exchange": "tree"}
+    assert problem_of(row) == weak
+
+
+def test_trees_have_a_size_of_their_own():
+    (one,) = settings("--models", "fmm", "--kinds", "strong").series(SIZES["gpu"])
+    assert one.size == 4194304
 
 
 def test_threads_are_refused_where_none_compute():

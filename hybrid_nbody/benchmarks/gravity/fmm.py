@@ -1,0 +1,400 @@
+"""``bench fmm``: the fast multipole method, its rate against its error, beside the direct sum.
+
+The tree is that of a run on one rank, sorted and grown anew for each force. Errors are those of
+some bodies against a sum in float64, relative to the rms of the accelerations.
+"""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from hybrid_nbody.analysis.style import BLACK, BODY_COLOURS, new_figure
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, alike
+from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
+from hybrid_nbody.benchmarks.harness.runs import (
+    Problem,
+    ProductionRun,
+    clumps,
+    disc,
+    galaxies,
+    plummer_sphere,
+    tree_force,
+)
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.forces.speed import SPEEDS
+from hybrid_nbody.nbody.forces.tree.force import TreeForce
+from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
+from hybrid_nbody.nbody.step_timer import NullTimer
+from hybrid_nbody.progress import duration
+
+SIZES = {"cpu": (4096, 16384, 65536), "gpu": (32768, 131072, 1048576, 4194304)}
+SPHERE = "sphere"
+CHECKED = 512
+MOST_ERRORS = 99.9
+PROMISED = 10.0
+"""Bodies that are checked; the per cent of them, and how many times the accuracy bounds these."""
+
+ROW_SECONDS = 1.5
+FEWEST = 3
+LONGEST_ROW = 60.0
+"""Seconds that the timings of a row may take, the fewest of a slow one, and seconds from which a
+direct sum is left out."""
+
+ERRORS = ("error_rms", "error_most")
+WATCHED = 3
+"""Forces that tell what each phase takes."""
+
+DIRECT = "direct"
+REST = "rest"
+ON_DEVICE = {
+    "box": "sort",
+    "curve": "sort",
+    "count_cells": "tree",
+    "make_cells": "tree",
+    "find_sources": "lists",
+    "add_far_field": "far",
+    "sums": "near",
+}
+ON_HOST = {
+    "curve": "sort",
+    "eighths": "tree",
+    "plant": "tree",
+    "set_parts": "tree",
+    "sums": "sums",
+}
+"""The phase that a method of a tree belongs to. On a CPU each cell finds its sources and adds up
+far and near field in one go."""
+
+PHASES = ("sort", "tree", "lists", "far", "near", "sums", REST)
+
+COLUMNS = (
+    measure.DEVICE,
+    Column("distribution", "where the bodies are"),
+    measure.BODIES.shown("Bodies", note="note"),
+    Column("note", "why a row was not measured"),
+    Column("method", "direct, or fmm and its accuracy", "method"),
+    Column("accuracy", "asked for: rms error over the rms acceleration"),
+    Column("order", "of the expansions", "order", rank=2),
+    Column("capacity", "most bodies of a leaf", "leaf", rank=3),
+    *measure.timing_columns(" of a force", "forces")[:-1],
+    Column("rate", "bodies/s at the median", "M bodies\n/s", "3 M"),
+    Column("against_direct", "speed over the direct sum", "×\ndirect", "3"),
+    Column("error_rms", "rms error over the rms acceleration", "rms\nerror", ".1e"),
+    Column("error_most", "the same at 99.9 % of the bodies at most", "\n99.9 %", ".1e", 1),
+    *(Column(f"{phase}_s", f"{phase} in s", f"{phase}\nms", "3 ms", rank=1) for phase in PHASES),
+    Column("bytes_per_body", "kept from force to force", "bytes a\nbody", "3"),
+)
+
+
+DISTRIBUTIONS: dict[str, Callable[[int], Problem]] = {
+    SPHERE: plummer_sphere,
+    "clumps": clumps,
+    "galaxies": galaxies,
+    "disc": disc,
+}
+
+
+class Case(NamedTuple):
+    """Bodies of a distribution on a device, and true accelerations of some of them."""
+
+    problem: Problem
+    checked: NDArray
+    truth: NDArray
+
+    @classmethod
+    def of(cls, backend: Backend, distribution: str, number: int) -> "Case":
+        problem = DISTRIBUTIONS[distribution](number)
+        count = min(number, CHECKED)
+        checked = np.random.default_rng(0).choice(number, count, replace=False)
+        return cls(problem, checked, true_accelerations(backend, problem, checked))
+
+    def errors(self, backend: Backend, acceleration: Array) -> Row:
+        """Return the errors of accelerations of all bodies."""
+        found = backend.download(acceleration[backend.upload(self.checked)])
+        scale = np.sqrt(np.mean(np.sum(self.truth**2, axis=1)))
+        error = np.linalg.norm(found - self.truth, axis=1) / scale
+        most = float(np.percentile(error, MOST_ERRORS))
+        return {"error_rms": float(np.sqrt(np.mean(error**2))), "error_most": most}
+
+
+def true_accelerations(backend: Backend, problem: Problem, targets: NDArray) -> NDArray:
+    """Return accelerations in float64, summed on the device, (len(targets), 3)."""
+    position = backend.upload(problem.position.astype("f8"))
+    mass = backend.upload(problem.mass.astype("f8"))
+    result = backend.zeros((len(targets), 3), "f8")
+    for k, target in enumerate(targets):
+        difference = position - position[target]
+        square = (difference * difference).sum(axis=1) + problem.softening**2
+        result[k] = (mass / (square * backend.xp.sqrt(square))) @ difference
+    return np.asarray(backend.download(result))
+
+
+def run(arguments: Namespace) -> int:
+    """Carry out ``bench fmm`` and return the exit code."""
+    repeats = options.repeats(arguments)
+    names = options.words("--distributions", arguments.distributions, tuple(DISTRIBUTIONS))
+    accuracies = read_accuracies(arguments.accuracies)
+    asked = options.sizes(arguments)
+    devices = machine.find_devices(arguments.backend)
+    sweep = Sweep(arguments.precision, repeats, accuracies)
+    wanted = filter(None, (devices.cpu, devices.gpu))
+    backends = [one for one in wanted if arguments.backend in ("auto", one.name)]
+    sizes = {one.name: sorted(asked or SIZES[one.name]) for one in backends}
+    machine.check_memory(devices, [max(some) for some in sizes.values()])
+    tasks = [
+        task
+        for backend, name in product(backends, names)
+        for task in sweep.tasks(backend, name, sizes[backend.name])
+    ]
+    plan = Plan("fmm", COLUMNS, tasks, draw, conclude, summarise=summary)
+    return carry_out(plan, devices, arguments)
+
+
+def read_accuracies(text: str) -> list[float]:
+    """Return the accuracies of a list such as ``1e-3,1e-5``, the largest first."""
+    try:
+        found = sorted({float(word) for word in text.split(",")}, reverse=True)
+    except ValueError:
+        found = []
+    if not found or not SMALLEST <= found[-1] <= found[0] <= LARGEST:
+        allowed = f"from {LARGEST:g} to {SMALLEST:g}"
+        raise InputError(
+            f"--accuracies: must be numbers {allowed}, separated by commas (got '{text}')"
+        )
+    return found
+
+
+def method_of(accuracy: float) -> str:
+    """Return what a row calls a tree."""
+    return f"fmm {np.format_float_scientific(accuracy, trim='-', exp_digits=1)}"
+
+
+class Sweep:
+    """All rows: for each size the direct sum, and trees of every accuracy."""
+
+    def __init__(self, precision: str, repeats: int, accuracies: Sequence[float]):
+        self.precision = precision
+        self.repeats = repeats
+        self.accuracies = accuracies
+        self.case = lru_cache(maxsize=1)(Case.of)
+
+    def tasks(self, backend: Backend, name: str, sizes: Sequence[int]) -> Iterator[Task]:
+        section = f"{name} on {backend.description}: a force, {self.precision} precision"
+        for number in sizes:
+            head: Row = {"device": backend.name, "distribution": name, "bodies": number}
+            direct = head | {"method": DIRECT}
+            yield Task(section, f"{number} bodies, direct", partial(self._direct, direct, backend))
+            for accuracy in self.accuracies:
+                tree = head | {"method": method_of(accuracy), "accuracy": accuracy}
+                label = f"{number} bodies, {tree['method']}"
+                yield Task(section, label, partial(self._tree, tree, backend))
+
+    def _direct(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
+        """Measure the direct sum once for each size: it takes the same wherever the bodies are."""
+        same = alike(rows, head, "device", "bodies", "method")
+        if same:
+            return same[0] | head | dict.fromkeys(ERRORS)
+        expected = expected_seconds(head, rows, self.precision)
+        if expected > LONGEST_ROW:
+            return head | {"note": f"left out: about {duration(expected)}"}
+        case = self.case(backend, head["distribution"], head["bodies"])
+        run = ProductionRun(backend, self.precision, case.problem)
+        row = head | self._times(backend, run.force, head["bodies"], stop)
+        return row | case.errors(backend, run.state.acceleration)
+
+    def _tree(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
+        number = head["bodies"]
+        case = self.case(backend, head["distribution"], number)
+        stop()
+        force = tree_force(backend, case.problem, self.precision, head["accuracy"])
+        action = partial(force.accelerations, NullTimer())
+        row = head | self._times(backend, action, number, stop)
+        row |= {"order": force.expansion.order, "capacity": force.expansion.capacity}
+        row |= case.errors(backend, force.state.acceleration)
+        row["bytes_per_body"] = bytes_of(force, set()) / number
+        direct = pictures.having(alike(rows, head | {"method": DIRECT}, *SAME_BODIES), "median_s")
+        if direct:
+            row["against_direct"] = direct[-1]["median_s"] / row["median_s"]
+        stop()
+        return row | phases_of(backend, force)
+
+    def _times(self, backend: Backend, action: Callable[[], None], number: int, stop: Stop) -> Row:
+        """Return the times and the rate of a force, which the host launches."""
+        action()
+        stop()
+        seconds = measure.seconds_of(backend, action)
+        repeats = measure.affordable(self.repeats, seconds, ROW_SECONDS, FEWEST)
+        taken = measure.timings(backend, action, repeats, stop)
+        return taken.columns | {"rate": number / taken.median}
+
+
+SAME_BODIES = ("device", "bodies", "method")
+
+
+def expected_seconds(head: Row, rows: Sequence[Row], precision: str) -> float:
+    """Return how long the timings of a direct sum take, by one of fewer bodies if there is one."""
+    number = head["bodies"]
+    seconds = SPEEDS[head["device"]].seconds_of_pairs(number, precision)
+    earlier = pictures.having(alike(rows, head, "device", "method"), "median_s")
+    if earlier:
+        nearest = max(earlier, key=lambda row: row["bodies"])
+        seconds = nearest["median_s"] * (number / nearest["bodies"]) ** 2
+    return (FEWEST + 2) * seconds
+
+
+def phases_of(backend: Backend, force: TreeForce) -> Row:
+    """Return what each phase of a force takes, the mean of some; the rest is beside the tree."""
+    phases = ON_HOST if backend.shares_host_memory else ON_DEVICE
+    spans: list[tuple[str, Any, Any]] = []
+
+    def watched(phase: str, method: Callable) -> Callable:
+        def call(*arguments: Any, **named: Any) -> Any:
+            start = backend.mark()
+            result = method(*arguments, **named)
+            spans.append((phase, start, backend.mark()))
+            return result
+
+        return call
+
+    tree = force.tree.tree
+    for name, phase in phases.items():
+        setattr(tree, name, watched(phase, getattr(tree, name)))
+    start = backend.mark()
+    for _ in range(WATCHED):
+        force.accelerations(NullTimer())
+    total = backend.elapsed(start, backend.mark())
+    seconds = dict.fromkeys((*phases.values(), REST), 0.0)
+    for phase, begin, end in spans:
+        seconds[phase] += backend.elapsed(begin, end)
+    seconds[REST] = max(0.0, total - sum(seconds.values()))
+    return {f"{phase}_s": taken / WATCHED for phase, taken in seconds.items()}
+
+
+def bytes_of(thing: Any, seen: set[int]) -> int:
+    """Return the bytes of all arrays that a force holds; `seen` has what was counted before."""
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if hasattr(thing, "nbytes"):
+        return int(thing.nbytes)
+    parts: list[Any] = []
+    if isinstance(thing, dict):
+        parts = list(thing.values())
+    elif isinstance(thing, tuple | list):
+        parts = list(thing)
+    elif type(thing).__module__.startswith("hybrid_nbody.nbody."):
+        parts = list(vars(thing).values())
+    return sum(bytes_of(part, seen) for part in parts)
+
+
+def lines_of(rows: Sequence[Row]) -> list[tuple[tuple, list[Row]]]:
+    """Return (device, distribution, method) and the measured rows of each, by size."""
+    keys = ("device", "distribution", "method")
+    rows = pictures.having(rows, "rate")
+    heads = dict.fromkeys(tuple(row[key] for key in keys) for row in rows)
+    return [(head, alike(rows, dict(zip(keys, head, strict=True)), *keys)) for head in heads]
+
+
+def crossovers(rows: Sequence[Row]) -> list[Row]:
+    """Return the bodies from which each tree is faster than the direct sum, where they cross."""
+    seconds = {
+        head: {row["bodies"]: row["median_s"] for row in own} for head, own in lines_of(rows)
+    }
+    found = []
+    for (device, distribution, method), tree in seconds.items():
+        direct = seconds.get((device, distribution, DIRECT), {})
+        least = faster_from(tree, direct)
+        if method != DIRECT and least:
+            head = {"device": device, "distribution": distribution, "method": method}
+            found.append(head | {"bodies": least})
+    return found
+
+
+def faster_from(tree: dict[int, float], direct: dict[int, float]) -> int | None:
+    """Return the bodies from which a tree is faster, given the seconds of both by bodies."""
+    sizes = sorted(tree.keys() & direct.keys())
+    if sizes and tree[sizes[0]] <= direct[sizes[0]]:
+        return sizes[0]
+    crossing = measure.crossing(tree, direct)
+    return round(crossing[0]) if crossing else None
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the crossovers, for the JSON."""
+    return {"crossovers": crossovers(rows)}
+
+
+def conclude(rows: Sequence[Row]) -> list[str]:
+    """Return in words where trees become faster than the direct sum, and what is less exact."""
+    lines = []
+    for (device, distribution), own in pictures.groups(crossovers(rows), "device", "distribution"):
+        points = ", ".join(f"{row['method']} from {row['bodies']} bodies" for row in own)
+        lines.append(f"{distribution}, {device.upper()}: faster than direct: {points}")
+    trees = pictures.having(rows, "accuracy")
+    kept = [row for row in trees if keeps_promise(row)]
+    lines.append(f"{len(kept)} of {len(trees)} trees are as exact as promised")
+    for row in trees:
+        if not keeps_promise(row):
+            error = f"{row['error_rms']:.1e}, {row['error_most']:.1e} at 99.9 %"
+            where = f"{row['distribution']}, {row['bodies']} bodies, {row['method']}"
+            lines.append(f"  LESS exact than promised: {where}: {error}")
+    return lines
+
+
+def keeps_promise(row: Row) -> bool:
+    """Return whether a tree's errors are within what ``gravity.accuracy`` promises."""
+    accuracy = row["accuracy"]
+    return bool(row["error_rms"] <= accuracy and row["error_most"] <= PROMISED * accuracy)
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw the rate against bodies for the first distribution, and against errors for all."""
+    figure = new_figure(3.8)
+    left, right = figure.subplots(1, 2, sharey=True)
+    rows = pictures.having(rows, "rate")
+    if rows:
+        device = rows[-1]["device"]
+        rows = [row for row in rows if row["device"] == device]
+        _draw_sizes(left, [row for row in rows if row["distribution"] == rows[0]["distribution"]])
+        _draw_errors(right, pictures.having(rows, "accuracy"))
+        figure.suptitle(pictures.machine_title(facts, device))
+    return figure
+
+
+def _draw_sizes(axes: Axes, rows: list[Row]) -> None:
+    """Draw the rate against bodies, a line for the direct sum and for each accuracy."""
+    for ((_, _, method), own), colour in zip(lines_of(rows), (BLACK, *BODY_COLOURS), strict=False):
+        look = {"color": colour, "markersize": 3.5, "label": method}
+        pictures.draw_line(axes, own, "bodies", "rate", "o-", **look)
+    pictures.size_axis(axes, {row["bodies"] for row in rows}, base=2)
+    axes.tick_params(axis="x", labelsize=6)
+    axes.set_yscale("log")
+    pictures.decades(axes.yaxis)
+    axes.set_title(rows[0]["distribution"], loc="left")
+    axes.set_xlabel("bodies")
+    axes.set_ylabel("bodies/s")
+    axes.legend(fontsize=7)
+
+
+def _draw_errors(axes: Axes, rows: list[Row]) -> None:
+    """Draw the rate against the error at the largest size, a line for each distribution."""
+    largest = max((row["bodies"] for row in rows), default=0)
+    rows = [row for row in rows if row["bodies"] == largest]
+    lines = pictures.groups(rows, "distribution")
+    for ((name,), own), colour in zip(lines, BODY_COLOURS, strict=False):
+        look = {"color": colour, "markersize": 3.5, "label": name}
+        pictures.draw_line(axes, own, "error_rms", "rate", "o-", **look)
+    axes.set_xscale("log")
+    pictures.decades(axes.xaxis, "{:.0e}".format)
+    axes.set_title(f"{largest} bodies", loc="left")
+    axes.set_xlabel("rms error over the rms acceleration")
+    axes.legend(fontsize=7)

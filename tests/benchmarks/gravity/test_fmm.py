@@ -1,0 +1,145 @@
+"""``bench fmm`` on a CPU, its errors, its phases and its conclusions."""
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+
+from hybrid_nbody.benchmarks import add_arguments, run
+from hybrid_nbody.benchmarks.gravity import fmm
+from hybrid_nbody.benchmarks.gravity.fmm import Case, Sweep, conclude, crossovers, read_accuracies
+from hybrid_nbody.benchmarks.harness.runs import clumps, disc, galaxies, plummer_sphere
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.kernels import reference
+
+
+def arguments(folder, *words):
+    parser = ArgumentParser()
+    add_arguments(parser, Path)
+    return parser.parse_args(["fmm", "--output", str(folder), *words])
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """The JSON of two distributions and sizes, of trees that other tests compile, too."""
+    folder = tmp_path_factory.mktemp("fmm") / "out"
+    few = "--sizes 300,3000 --distributions sphere,disc --accuracies 1e-2 --precision double"
+    asked = arguments(folder, *few.split(), "--backend", "cpu", "--repeats", "2")
+    assert run(asked, None) == 0
+    assert (folder / "fmm.png").read_bytes().startswith(b"\x89PNG")
+    return json.loads((folder / "fmm.json").read_text())
+
+
+def test_each_size_has_the_direct_sum_and_its_trees(content):
+    found = [(row["distribution"], row["bodies"], row["method"]) for row in content["rows"]]
+    assert found == [
+        (distribution, number, method)
+        for distribution in ("sphere", "disc")
+        for number in (300, 3000)
+        for method in ("direct", "fmm 1e-2")
+    ]
+
+
+def test_trees_are_as_exact_as_promised_and_no_more(content):
+    for row in content["rows"]:
+        if row["method"] == "direct" and row["distribution"] == "disc":
+            assert row["error_most"] is None  # the time is that of the sphere
+        elif row["method"] == "direct":
+            assert row["error_most"] < 1e-12
+        else:
+            assert row["error_rms"] <= 1e-2
+            assert (row["error_rms"] > 1e-4) == (row["bodies"] == 3000)
+            assert row["error_rms"] <= row["error_most"] <= 1e-1
+
+
+def test_the_direct_sum_is_measured_once_for_each_size(content):
+    direct = [row for row in content["rows"] if row["method"] == "direct"]
+    assert [row["median_s"] for row in direct[:2]] == [row["median_s"] for row in direct[2:]]
+
+
+def test_a_tree_has_a_rate_and_its_phases(content):
+    row = content["rows"][-1]
+    assert row["rate"] == pytest.approx(3000 / row["median_s"], rel=1e-12)
+    assert row["against_direct"] == pytest.approx(
+        content["rows"][-2]["median_s"] / row["median_s"], rel=1e-12
+    )
+    assert all(row[f"{phase}_s"] > 0 for phase in ("sort", "tree", "sums"))
+    assert "far_s" not in row  # a CPU adds up both fields in one go
+    assert row["bytes_per_body"] > 5 * 8
+
+
+def test_true_accelerations_are_those_of_the_reference():
+    case = Case.of(make_backend("cpu"), "disc", 50)
+    position = case.problem.position.astype(float)
+    mass = case.problem.mass.astype(float)
+    expected = reference.accelerations(position, mass, 0.01, targets=list(case.checked))
+    np.testing.assert_allclose(case.truth, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_errors_are_relative_to_the_rms_acceleration():
+    backend = make_backend("cpu")
+    case = Case.of(backend, "sphere", 20)
+    acceleration = np.zeros((20, 3))
+    acceleration[case.checked] = 1.5 * case.truth
+    assert case.errors(backend, acceleration)["error_rms"] == pytest.approx(0.5, rel=1e-12)
+
+
+def test_distributions_are_what_they_are_called():
+    near = np.linalg.norm(clumps(500).position[:, None] - clumps(500).position, axis=2)
+    assert np.all(np.sort(near, axis=1)[:, 1] < 2.1e-3)
+    assert near.max() > 1
+    first, second = np.split(galaxies(500).position, 2)
+    apart = np.median(second, axis=0) - np.median(first, axis=0)
+    np.testing.assert_allclose(apart, [100, 3, 0], rtol=0, atol=0.3)
+    flat = disc(500).position
+    assert 10 * flat[:, 2].std() < flat[:, 0].std()
+    assert len(plummer_sphere(500).position) == 500
+
+
+def row_of(method, bodies, seconds, error=1e-4, most=1e-3):
+    head = {"device": "cpu", "distribution": "disc", "method": method, "bodies": bodies}
+    row = head | {"median_s": seconds, "rate": bodies / seconds}
+    errors = {"error_rms": error, "error_most": most, "accuracy": 1e-3}
+    return row if method == "direct" else row | errors
+
+
+def test_the_crossover_is_where_both_take_as_long():
+    direct = [row_of("direct", n, (n / 1000) ** 2) for n in (1000, 4000)]
+    trees = [row_of("fmm 1e-3", n, n / 500) for n in (1000, 4000)]
+    assert crossovers([*direct, *trees]) == [
+        {"device": "cpu", "distribution": "disc", "method": "fmm 1e-3", "bodies": 2000}
+    ]
+    assert crossovers(trees) == []
+    assert fmm.faster_from({1000: 1.0, 4000: 2.0}, {1000: 2.0, 4000: 9.0}) == 1000
+    assert fmm.faster_from({1000: 3.0}, {1000: 2.0}) is None
+    assert conclude([*direct, *trees]) == [
+        "disc, CPU: faster than direct: fmm 1e-3 from 2000 bodies",
+        "2 of 2 trees are as exact as promised",
+    ]
+
+
+@pytest.mark.parametrize(("error", "most"), [(1.1e-3, 2e-3), (9e-4, 1.1e-2)])
+def test_a_broken_promise_is_told(error, most):
+    lines = conclude([row_of("fmm 1e-3", 1000, 1.0, error, most)])
+    assert lines[0] == "0 of 1 trees are as exact as promised"
+    assert "LESS exact than promised: disc, 1000 bodies, fmm 1e-3" in lines[1]
+
+
+def test_a_direct_sum_of_minutes_is_left_out():
+    sweep = Sweep("single", 5, [1e-3])
+    earlier = [row_of("direct", 1000, 1.0)]
+    head = {"device": "cpu", "distribution": "disc", "method": "direct", "bodies": 8000}
+    row = sweep._direct(head, None, earlier, lambda: None)
+    assert row["note"].startswith("left out: about ")
+    assert fmm.expected_seconds(head, earlier, "single") == pytest.approx(5 * 64, rel=1e-12)
+    assert fmm.expected_seconds(head, [], "single") == pytest.approx(5 * 8000**2 / 4.9e9, rel=1e-9)
+
+
+def test_accuracies():
+    assert read_accuracies("1e-5,1e-3,0.001") == [1e-3, 1e-5]
+    for wrong in ("1e-1", "1e-8", "few", "", "nan"):
+        with pytest.raises(InputError, match=r"^--accuracies: must be numbers from 0\.01 to 1e-07"):
+            read_accuracies(wrong)
