@@ -78,6 +78,13 @@ def _terms(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:
             0.5 * mass * potential,
             mass[:, None] * own.position,
             mass[:, None] * own.velocity,
-            mass[:, None] * np.cross(own.position, own.velocity),
+            mass[:, None] * _cross(own.position, own.velocity),
         ]
     )
+
+
+def _cross(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cross products of rows; NumPy's own takes five times as long for few."""
+    after = np.array([1, 2, 0])
+    before = np.array([2, 0, 1])
+    return first[:, after] * second[:, before] - first[:, before] * second[:, after]

@@ -134,6 +134,8 @@ class Communicator:
 
     def _reduce(self, values: NDArray[Any], operation: Any) -> NDArray[Any]:
         values = np.asarray(values, order="C")
+        if self.size == 1:
+            return values.copy()
         result = np.empty_like(values)
         wait(self.comm.Iallreduce(values, result, op=operation), "a reduction")
         return result

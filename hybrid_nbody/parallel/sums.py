@@ -103,6 +103,8 @@ def reproducible_median(
     patterns = np.abs(values[order]).view(np.int64)
     grid = np.rint(np.ldexp(weights[order], _bits(number) - np.frexp(heaviest)[1])).astype(np.int64)
     reached = np.concatenate([[0], np.cumsum(grid)])
+    if communicator.size == 1 and np.isfinite(largest):
+        return _median_of_one_rank(values[order], reached[1:])
     low = -1
     high = int(largest.view(np.int64))
     half = None
@@ -115,3 +117,9 @@ def reproducible_median(
         low = int(thresholds[found])
         high = int(thresholds[found + 1])
     return float(np.int64(high).view(np.float64))
+
+
+def _median_of_one_rank(values: Floats, reached: Integers) -> float:
+    """Return the first of the values in order at which the weights reach half of all."""
+    half = (int(reached[-1]) + 1) // 2
+    return abs(float(values[reached.searchsorted(half)]))

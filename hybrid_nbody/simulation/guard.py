@@ -110,6 +110,8 @@ def _first_bad_row(field: Field) -> int:
 
     It is the number of all rows if there is none.
     """
+    if field.dtype.kind in "iu":
+        return field.shape[0]
     if field.finite is not None and field.finite():
         return field.shape[0]
     rows = (field.check or field.host)(0, field.rows)
