@@ -12,8 +12,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.nbody import drawn
 from hybrid_nbody.nbody.bodies import Bodies, BodySource, joined
-from hybrid_nbody.nbody.drawn import BLOCK, exact_sums
+from hybrid_nbody.nbody.drawn import BLOCK, DrawnBodies, exact_sums
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 
@@ -115,11 +116,22 @@ class Composed(Generic[Part]):
 
     def sample(self) -> Bodies:
         """Return bodies that stand for all; not centred as a whole, which would need all."""
-        samples = [part.sample() for part in self.parts]
-        placements = self.composition.placements
-        pairs = zip(placements, samples, strict=True)
-        whole = joined([placement.placed(sample) for placement, sample in pairs])
-        return Bodies(whole.position, whole.velocity, whole.mass)
+        placed = []
+        first = 0
+        for part, placement in zip(self.parts, self.composition.placements, strict=True):
+            found = placement.placed(self._sample_of(part))
+            identity = found.id + first
+            placed.append(Bodies(found.position, found.velocity, found.mass, identity))
+            first += len(part)
+        return joined(placed)
+
+    def _sample_of(self, part: Part) -> Bodies:
+        """Return bodies of a part, of those drawn at random the same share as of others."""
+        sample = part.sample()
+        if not isinstance(part, DrawnBodies):
+            return sample
+        most = math.ceil(drawn.SAMPLE * len(part) / len(self))
+        return sample.share(slice(0, most))
 
 
 class ComposedSource:

@@ -7,6 +7,7 @@ from support.ranks import on_threads
 
 from hybrid_nbody.config.loader import plain_values
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody import drawn
 from hybrid_nbody.nbody.components import components_of
 from hybrid_nbody.nbody.composed import Composed, Placement
 from hybrid_nbody.nbody.drawn import BLOCK
@@ -164,6 +165,36 @@ def test_ranks_share_components_that_the_root_holds(communicator, alone):
     expected = all_of(config, alone)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name)[first:])
+
+
+def test_what_stands_for_all_bodies_has_the_same_share_of_each(alone, monkeypatch):
+    config = config_of("kind: plummer, n: 3000", "kind: two-body", "kind: random-box, n: 1000")
+    monkeypatch.setattr(drawn, "SAMPLE", 400)
+    found = initial_bodies(config).sample()
+    numbers = [np.sum(found.id < 3000), np.sum(found.id < 3002), len(found)]
+    assert numbers == [300, 302, 402]
+    whole = all_of(config, alone)
+    np.testing.assert_array_equal(found.mass, whole.mass[found.id])
+
+
+OWN = """
+import numpy as np
+
+def ring(n, seed):
+    angle = 2 * np.pi * np.arange(n) / n
+    return np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1), np.zeros((n, 3)), np.ones(n)
+"""
+
+
+def test_a_function_of_ones_own_beside_the_yaml_file(alone, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    own = "kind: python, path: own.py, function: ring, n: 4, offset: [5, 0, 0]"
+    text = f"{HEAD}bodies:\n  - {{kind: two-body}}\n  - {{{own}}}\n"
+    (tmp_path / "run.yaml").write_text(text)
+    bodies = all_of(configs.load(tmp_path / "run.yaml"), alone)
+    expected = [[6, 0, 0], [5, 1, 0], [4, 0, 0], [5, -1, 0]]
+    np.testing.assert_allclose(bodies.position[2:], expected, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(bodies.id, np.arange(6))
 
 
 # ---- Names ---------------------------------------------------------------------------------------
