@@ -134,7 +134,8 @@ def true_accelerations(backend: Backend, problem: Problem, targets: NDArray) -> 
     for k, target in enumerate(targets):
         difference = position - position[target]
         square = (difference * difference).sum(axis=1) + problem.softening**2
-        result[k] = (mass / (square * backend.xp.sqrt(square))) @ difference
+        weight = mass / (square * backend.xp.sqrt(square))
+        result[k] = (weight[:, None] * difference).sum(axis=0)
     return np.asarray(backend.download(result))
 
 
@@ -155,6 +156,7 @@ def run(arguments: Namespace) -> int:
         for backend, name in product(backends, names)
         for task in sweep.tasks(backend, name, sizes[backend.name])
     ]
+    summary = lambda rows: {"crossovers": crossovers(rows)}  # noqa: E731
     plan = Plan("fmm", COLUMNS, tasks, draw, conclude, summarise=summary)
     return carry_out(plan, devices, arguments)
 
@@ -326,11 +328,6 @@ def faster_from(tree: dict[int, float], direct: dict[int, float]) -> int | None:
         return sizes[0]
     crossing = measure.crossing(tree, direct)
     return round(crossing[0]) if crossing else None
-
-
-def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the crossovers, for the JSON."""
-    return {"crossovers": crossovers(rows)}
 
 
 def conclude(rows: Sequence[Row]) -> list[str]:

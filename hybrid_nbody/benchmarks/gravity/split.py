@@ -1,16 +1,24 @@
-"""``bench split``: a force that a GPU and CPU threads share, against the share of the CPU."""
+"""``bench split``: a force that a GPU and CPU threads share, against the share of the CPU.
+
+The verdict on the best share is given in words and in a picture.
+"""
 
 import statistics
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, PercentFormatter
+
+from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.benchmarks.gravity import verdict
-from hybrid_nbody.benchmarks.gravity.verdict import draw
-from hybrid_nbody.benchmarks.harness import measure, options
+from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, Times
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
@@ -18,6 +26,19 @@ from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.hybrid.kernels import FORCE_ALONE
 from hybrid_nbody.nbody.precision import PRECISIONS
+
+ALONE = "alone"
+NEAR = "near"
+EVERYWHERE = "everywhere"
+AUTO = "auto"
+"""The meaning of a row: a device alone, a multiple of the predicted optimum, a given share, or the
+program's own choice."""
+
+CLAIMED = 0.1
+"""The share of experiment E, which it calls hardly worthwhile."""
+
+PROMISED = 0.98
+"""Of the speed of the better device alone: what the choice of auto reaches at least."""
 
 SIZES = {"gpu": [16384, 131072], "cpu": [4096]}
 
@@ -66,8 +87,8 @@ def run(arguments: Namespace) -> int:
         for number in sizes
         for task in Problem(main, helper, precision, number, repeats).tasks()
     ]
-    summary = lambda rows: {"conclusions": verdict.conclusions(rows)}  # noqa: E731
-    plan = Plan("split", COLUMNS, tasks, draw, verdict.words, summarise=summary)
+    summary = lambda rows: {"conclusions": conclusions(rows)}  # noqa: E731
+    plan = Plan("split", COLUMNS, tasks, draw, words, summarise=summary)
     return carry_out(plan, Devices(helper, devices.gpu, devices.no_gpu), arguments)
 
 
@@ -104,13 +125,13 @@ class Problem:
 
     def tasks(self) -> Iterator[Task]:
         """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
-        yield self._task(verdict.ALONE, NAMES[self.main.name], partial(fixed, 0.0))
-        yield self._task(verdict.ALONE, "CPU alone", partial(fixed, 1.0))
+        yield self._task(ALONE, NAMES[self.main.name], partial(fixed, 0.0))
+        yield self._task(ALONE, "CPU alone", partial(fixed, 1.0))
         for multiple in MULTIPLES:
-            yield self._task(verdict.NEAR, f"{multiple:g} × optimum", partial(near, multiple))
+            yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))
         for share in SHARES:
-            yield self._task(verdict.EVERYWHERE, f"{share:.0%}", partial(fixed, share))
-        yield Task(self.section, verdict.AUTO, self._auto)
+            yield self._task(EVERYWHERE, f"{share:.0%}", partial(fixed, share))
+        yield Task(self.section, AUTO, self._auto)
 
     def _task(self, kind: str, label: str, share_of: Callable[[list[Row]], float]) -> Task:
         head = self.head | {"kind": kind, "label": label}
@@ -124,23 +145,23 @@ class Problem:
             return head | {"note": "more than all"}
         taken = self.force().timed(share, stop)
         row = head | self._columns(share, taken)
-        if head["kind"] == verdict.ALONE:
+        if head["kind"] == ALONE:
             return row
-        seconds = verdict.alone(own)
-        row["expected_s"] = verdict.expected(share, *seconds)
+        seconds = alone(own)
+        row["expected_s"] = expected(share, *seconds)
         return row | {"against_alone": min(seconds) / taken.median}
 
     def _auto(self, rows: list[Row], stop: Stop) -> Row:
         """Let the program choose, and compare its choice with the better device alone."""
         force = self.force()
-        main, cpu = verdict.alone(self._own(rows))
+        main, cpu = alone(self._own(rows))
         stop()
         choice = force.kernels.choose(force.state)
         better, taken = force.in_turn(0.0 if main <= cpu else 1.0, choice.share, stop)
-        row = self.head | {"kind": verdict.AUTO, "label": verdict.AUTO}
+        row = self.head | {"kind": AUTO, "label": AUTO}
         return row | {
             **self._columns(choice.share, taken),
-            "expected_s": verdict.expected(choice.share, main, cpu),
+            "expected_s": expected(choice.share, main, cpu),
             "against_alone": ratio(better, taken),
             "better_s": better.median,
             "predicted_share": choice.rates.predicted,
@@ -163,7 +184,7 @@ def fixed(share: float, own: list[Row]) -> float:
 
 def near(multiple: float, own: list[Row]) -> float:
     """Return a multiple of the predicted optimum; `own` are the rows of the problem so far."""
-    return multiple * verdict.optimum(*verdict.alone(own))
+    return multiple * optimum(*alone(own))
 
 
 class SharedForce:
@@ -215,3 +236,146 @@ def ratio(first: Times, second: Times) -> float:
     """Return the speed of the second over that of the first, timed in turn: a median over turns."""
     turns = zip(first.seconds, second.seconds, strict=True)
     return statistics.median(one / other for one, other in turns)
+
+
+def alone(rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the seconds of a force on the main device alone and on the CPU alone."""
+    seconds = {row["share"]: row["median_s"] for row in rows if row["kind"] == ALONE}
+    return seconds[0.0], seconds[1.0]
+
+
+def optimum(main: float, cpu: float) -> float:
+    """Return the share at which both devices take equally long, given their times alone."""
+    return main / (main + cpu)
+
+
+def expected(share: float, main: float, cpu: float) -> float:
+    """Return the seconds of a force if both devices work at the same time, each at its own rate."""
+    return max((1 - share) * main, share * cpu)
+
+
+def problems(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each precision and size whose devices were both measured alone."""
+    found = [group for _, group in pictures.groups(rows, "precision", "bodies")]
+    return [group for group in found if sum(row["kind"] == ALONE for row in group) == 2]
+
+
+def conclusions(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what the rows say of each problem."""
+    return [_conclusion(group) for group in problems(rows)]
+
+
+def _conclusion(rows: list[Row]) -> dict[str, Any]:
+    """Return predicted and measured optimum, what the claimed share gives, and auto's choice."""
+    main, cpu = alone(rows)
+    bodies = rows[0]["bodies"]
+    share = optimum(main, cpu)
+    measured = [row for row in pictures.having(rows, "median_s") if row["kind"] != AUTO]
+    best = min(measured, key=lambda row: row["median_s"])
+    found = {
+        "precision": rows[0]["precision"],
+        "bodies": bodies,
+        "main_rate": bodies**2 / main,
+        "cpu_rate": bodies**2 / cpu,
+        "predicted_share": share,
+        "predicted_s": expected(share, main, cpu),
+        "best_share": best["share"],
+        "best_s": best["median_s"],
+        "best_against_alone": min(main, cpu) / best["median_s"],
+    }
+    claimed = next((row for row in measured if row["share"] == CLAIMED), None)
+    if claimed:
+        found["claimed_share"] = CLAIMED
+        found["claimed_against_main"] = main / claimed["median_s"]
+    auto = next((row for row in rows if row["kind"] == AUTO), None)
+    if auto:
+        found["auto_share"] = auto["share"]
+        found["auto_s"] = auto["median_s"]
+        found["auto_against_alone"] = auto["against_alone"]
+        found["auto_keeps_promise"] = auto["against_alone"] >= PROMISED
+    return found
+
+
+def words(rows: Sequence[Row]) -> list[str]:
+    """Return the conclusions in words."""
+    return [line for found in conclusions(rows) for line in _lines(found)]
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"{found['bodies']} bodies, {found['precision']}: alone {found['main_rate'] * 1e-9:.4g} "
+        f"and {found['cpu_rate'] * 1e-9:.4g} (CPU) G interactions/s; predicted optimum "
+        f"{found['predicted_share']:.2%} on the CPU, {found['predicted_s'] * 1e3:.4g} ms"
+    )
+    yield (
+        f"  best measured {found['best_share']:.2%}, {found['best_s'] * 1e3:.4g} ms: "
+        f"{found['best_against_alone']:.3f} of the speed of the better device alone"
+    )
+    if "auto_share" in found:
+        kept = found["auto_keeps_promise"]
+        yield (
+            f"  auto took {found['auto_share']:.2%}, {found['auto_s'] * 1e3:.4g} ms: "
+            f"{found['auto_against_alone']:.3f} of the better device alone"
+            + ("" if kept else f", LESS than the {PROMISED} that are promised")
+        )
+    if "claimed_share" in found:
+        speed = f"{found['claimed_against_main']:.3f} of the speed without"
+        yield f"  with {found['claimed_share']:.0%} on the CPU: {speed}"
+
+
+POINTS = 200
+NEARBY = 3.5
+"""The panel on the right ends at this multiple of the predicted optimum."""
+
+RING: pictures.Look = {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": ""}
+STAR: pictures.Look = {"marker": "*", "color": BLACK, "markersize": 10, "ls": ""}
+MARKS = {"best": RING | {"label": "best measured"}, "auto": STAR | {"label": "chosen by auto"}}
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw two panels a problem: the time of a force against the share, and near the optimum."""
+    found = problems(pictures.having(rows, "median_s"))
+    count = max(len(found), 1)
+    figure = new_figure(1.0 + 2.5 * count)
+    for panels, own in zip(figure.subplots(count, 2, squeeze=False), found, strict=False):
+        _draw_problem(panels[0], panels[1], own)
+    if found:
+        labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*labels, loc="outside lower center", ncols=3)
+    figure.suptitle(pictures.machine_title(facts))
+    return figure
+
+
+def _draw_problem(whole: Axes, near: Axes, rows: list[Row]) -> None:
+    edge = min(1.0, NEARBY * optimum(*alone(rows)))
+    whole.set_yscale("log")
+    for axes, end in ((whole, 1.0), (near, edge)):
+        _draw_times(axes, rows, end)
+        _mark(axes, _conclusion(rows), end)
+        axes.set_xlim(-0.02 * end, 1.02 * end)
+        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0 if end > 0.2 else 1))
+        pictures.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e3:g}")
+        axes.set_xlabel("share of the CPU")
+    whole.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
+    whole.set_ylabel("ms a force")
+    whole.set_title(f"{rows[0]['bodies']} bodies, {rows[0]['precision']}", loc="left")
+    near.set_title("near the optimum", loc="left")
+
+
+def _draw_times(axes: Axes, rows: list[Row], end: float) -> None:
+    """Draw what was expected and measured up to a share."""
+    shares = np.linspace(0, end, POINTS)
+    seconds = [expected(share, *alone(rows)) for share in shares]
+    axes.plot(shares, seconds, "--", color=GREY, linewidth=1.1, label="expected")
+    fixed = [row for row in rows if row["kind"] != AUTO and row["share"] <= end]
+    points = sorted((row["share"], row["median_s"]) for row in fixed)
+    axes.plot(*zip(*points, strict=True), "o-", color=BLUE, markersize=3.5, label="measured")
+
+
+def _mark(axes: Axes, found: dict[str, Any], end: float) -> None:
+    axes.axvline(found["predicted_share"], color=ORANGE, linewidth=1.2, label="predicted optimum")
+    better = min(found["bodies"] ** 2 / found[rate] for rate in ("main_rate", "cpu_rate"))
+    axes.axhline(better, color=GREEN, linewidth=1, linestyle=":", label="the better device alone")
+    for name, style in MARKS.items():
+        if found.get(f"{name}_share", 2.0) <= end:
+            axes.plot(found[f"{name}_share"], found[f"{name}_s"], **style)

@@ -14,11 +14,15 @@ from hybrid_nbody.benchmarks.gravity.split import (
     MULTIPLES,
     SHARES,
     Problem,
+    conclusions,
+    draw,
+    expected,
     find,
+    optimum,
     ratio,
     read_threads,
+    words,
 )
-from hybrid_nbody.benchmarks.gravity.verdict import conclusions, draw, expected, optimum, words
 from hybrid_nbody.benchmarks.harness.measure import Times
 from hybrid_nbody.errors import InputError
 
