@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from hybrid_nbody.benchmarks.gravity.fmm import Case, Sweep, conclude, crossover
 from hybrid_nbody.benchmarks.harness.runs import clumps, disc, galaxies, plummer_sphere
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.kernels.contract import TreeSums
+from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
 
 
 def arguments(folder, *words):
@@ -69,6 +73,39 @@ def test_a_tree_has_a_rate_and_its_phases(content):
     assert all(row[f"{phase}_s"] > 0 for phase in ("sort", "tree", "sums"))
     assert "far_s" not in row  # a CPU adds up both fields in one go
     assert row["bytes_per_body"] > 5 * 8
+
+
+@pytest.mark.parametrize(
+    ("phases", "contract"), [(fmm.ON_HOST, TreeSums), (fmm.ON_DEVICE, DeviceTree)]
+)
+def test_phases_are_methods_of_trees(phases, contract):
+    assert all(callable(getattr(contract, name)) for name in phases)
+    assert set(phases.values()) < set(fmm.PHASES)
+
+
+def test_phases_of_a_tree_on_a_device():
+    """Marks count calls: each takes a second between its two, and one passes before the next."""
+    clock = iter(range(1000))
+    backend = SimpleNamespace(
+        shares_host_memory=False,
+        mark=lambda: next(clock),
+        elapsed=lambda start, end: end - start,
+    )
+    tree = SimpleNamespace(**dict.fromkeys(fmm.ON_DEVICE, lambda *arguments: None))
+    force = SimpleNamespace(tree=SimpleNamespace(tree=tree))
+    force.accelerations = lambda timer: [getattr(tree, name)() for name in fmm.ON_DEVICE]
+    found = fmm.phases_of(backend, force)
+    calls = len(fmm.ON_DEVICE)
+    rest = (2 * calls * fmm.WATCHED + 1 - calls * fmm.WATCHED) / fmm.WATCHED
+    assert found == pytest.approx(
+        {"sort_s": 2, "tree_s": 2, "lists_s": 1, "far_s": 1, "near_s": 1, "rest_s": rest}
+    )
+
+
+def test_bytes_of_a_force_count_each_array_once():
+    array = np.zeros(10)
+    cube = Cube(0, 0, 0, 1)
+    assert fmm.bytes_of({"one": array, "same": [array, cube], "more": (np.zeros(1),)}, set()) == 88
 
 
 def test_true_accelerations_are_those_of_the_reference():

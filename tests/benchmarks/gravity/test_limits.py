@@ -20,6 +20,7 @@ from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
+from hybrid_nbody.nbody.kernels.gpu.tree.launches import FOLDER
 from hybrid_nbody.nbody.precision import PRECISIONS
 
 PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
@@ -39,6 +40,7 @@ def paper_tree(backend, problem, precision, accuracy):
     number = problem.number
 
     def launch(module, name, *arguments):
+        assert f"{name}(const Tree *tree" in (FOLDER / f"{module}.cu").read_text()
         backend.clock += SUM
         if name == "count_work":
             arguments[1][:] = 1 + PAIRS
