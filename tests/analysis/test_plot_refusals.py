@@ -19,7 +19,8 @@ def test_an_unknown_kind(write_run, refused):
     assert refused(InputError, plot_run, "out", "energy") == (
         "out/trajectory.h5: no picture of kind 'energy' of a run of model 'nbody'; there are "
         "energies, snapshot, "
-        "tracks, tracks-3d, lagrangian, profiles, activity, overview; did you mean 'energies'?"
+        "tracks, tracks-3d, lagrangian, profiles, activity, components, overview; did you mean "
+        "'energies'?"
     )
 
 

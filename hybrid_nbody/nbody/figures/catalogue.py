@@ -1,7 +1,7 @@
 """Everything that is drawn of a run of bodies."""
 
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
-from hybrid_nbody.nbody.figures import pictures, scenes, structure, window
+from hybrid_nbody.nbody.figures import components, pictures, scenes, structure, window
 from hybrid_nbody.nbody.figures.points import frames_of_points, points_data
 from hybrid_nbody.nbody.figures.tracks import no_bodies
 
@@ -42,6 +42,12 @@ PICTURES = {
         of_one_frame(structure.activity_figure),
         structure.no_activity,
         "The activity map of the last frame, with the bodies over it.",
+    ),
+    "components": Picture(
+        of_one_frame(components.components_figure),
+        components.no_components,
+        "The bodies of the last frame in three planes, each component in a colour.",
+        by_default=False,
     ),
     "overview": Picture(
         of_one_frame(pictures.overview_figure),
