@@ -2,10 +2,10 @@
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -269,19 +269,26 @@ class WatchedMessages:
             self.messages.finish()
 
 
-class WatchedNumbers:
-    """The communicator of a `HaloExchange`, whose reductions between kernels are watched."""
+HALO_CALLS = ("maximum",)
+TREE_CALLS = ("any", "concatenate", "gather", "gather_integers", "maximum", "minimum", "sum")
+"""What a communicator is asked for between the kernels of a step."""
 
-    def __init__(self, communicator, watch: Watch):
+
+class WatchedNumbers:
+    """A communicator of which some calls are watched, by their names."""
+
+    def __init__(self, communicator, watch: Watch, calls: Sequence[str] = HALO_CALLS):
         self.communicator = communicator
         self.watch = watch
+        self.calls = calls
 
     def __getattr__(self, name):
-        return getattr(self.communicator, name)
+        found = getattr(self.communicator, name)
+        return partial(self._watched, found) if name in self.calls else found
 
-    def maximum(self, values):
+    def _watched(self, call: Callable, *values):
         with self.watch.reduction():
-            return self.communicator.maximum(values)
+            return call(*values)
 
 
 class WatchedRun(Run):
@@ -291,8 +298,15 @@ class WatchedRun(Run):
         super().__init__(values, team)
         exchange: Any = self.built.exchange
         if isinstance(exchange, HaloExchange):
-            numbers: Any = WatchedNumbers(exchange.communicator, self.watch)
-            exchange.communicator = numbers
+            self._watch(HALO_CALLS, exchange)
+        tree = getattr(getattr(self.model, "force", None), "tree", None)
+        if tree:
+            self._watch(TREE_CALLS, tree, tree.travels)
+
+    def _watch(self, calls: Sequence[str], *holders: Any) -> None:
+        """Watch these calls of the communicator that some objects have."""
+        for holder in holders:
+            holder.communicator = WatchedNumbers(holder.communicator, self.watch, calls)
 
     def connect(self, asked, backend, communicator, gpus_shared):
         self.watch = Watch(backend)

@@ -1,11 +1,20 @@
 """A watched transport counts exactly what it carries; time is that between its marks."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.ranks import transport_of
 
-from hybrid_nbody.benchmarks.scaling.runs import Parts, Watch, WatchedNumbers, WatchedTransport
+from hybrid_nbody.benchmarks.scaling.runs import (
+    TREE_CALLS,
+    Parts,
+    Watch,
+    WatchedNumbers,
+    WatchedTransport,
+)
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
@@ -151,6 +160,20 @@ def test_numbers_that_all_agree_on_are_counted(communicator, backend, watched):
     assert backend.download(flag)[0] == communicator.size - 1
     assert watched.watch.traffic.reductions == (0 if communicator.size == 1 else 2)
     assert watched.watch.traffic.exchanges == 0
+
+
+def test_calls_of_a_tree_are_counted_by_their_names(backend):
+    ranks = SimpleNamespace(size=2, gather=lambda value: [value, value], barrier=lambda: "waited")
+    watch = Watch(backend)
+    numbers = WatchedNumbers(ranks, watch, ("gather",))
+    assert numbers.gather(3) == [3, 3]
+    assert numbers.barrier() == "waited"
+    assert numbers.size == 2
+    assert (watch.traffic.reductions, len(watch.spans)) == (1, 1)
+
+
+def test_the_calls_that_are_watched_are_those_of_a_communicator():
+    assert all(callable(getattr(Communicator, name)) for name in TREE_CALLS)
 
 
 def test_the_rank_that_comes_last_waits_for_nobody():
