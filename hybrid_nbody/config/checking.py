@@ -122,13 +122,22 @@ def _is_spoiled(path: KeyPath, tree: Tree) -> bool:
 
 def _path(finding: ErrorDetails, root: type[ModelConfig]) -> KeyPath:
     """Return the keys as the file has them: without the kind that pydantic puts after a section."""
-    path = finding["loc"]
-    field = root.model_fields.get(str(path[0])) if path else None
-    if field is not None and kinds(field.annotation):
-        path = (path[0], *_without_tags(path[1:], field.annotation))
+    path = _written(finding["loc"], root)
     if finding["type"].startswith("union_tag"):
         return (*path, "kind")
     return path[:-1] if _is_short_list(finding) else path
+
+
+def _written(path: KeyPath, section: type[BaseModel]) -> KeyPath:
+    """Return a path in a section without the kinds of sections on the way."""
+    field = section.model_fields.get(str(path[0])) if path else None
+    if field is None:
+        return path
+    if kinds(field.annotation):
+        return (path[0], *_without_tags(path[1:], field.annotation))
+    for inner in sections(field.annotation):
+        return (path[0], *_written(path[1:], inner))
+    return path
 
 
 def _without_tags(path: KeyPath, annotation: Any) -> KeyPath:
@@ -156,8 +165,7 @@ def _text(
     value = finding["input"]
     context = finding.get("ctx", {})
     if fault.startswith("union_tag"):
-        known = kinds(root.model_fields[str(path[0])].annotation)
-        return _wrong_word(value, "kind", tuple(known))
+        return _wrong_word(value, "kind", _kinds_at(root, path[:-1], data))
     if fault == "extra_forbidden":
         return _unknown_key(str(path[-1]), tuple(_section(root, path[:-1], data).model_fields))
     if limits(context):
@@ -169,6 +177,12 @@ def _text(
     field = _field(root, path, data)
     is_missing = fault == "missing" and not _is_short_list(finding)
     return _missing(field) if is_missing else _wrong_value(value, field)
+
+
+def _kinds_at(root: type[ModelConfig], path: KeyPath, data: Any) -> tuple[str, ...]:
+    """Return the kinds among which the section or the entry of a list at a path chooses."""
+    keys = path[:-1] if isinstance(path[-1], int) else path
+    return tuple(kinds(_field(root, keys, data).annotation))
 
 
 def _field(root: type[ModelConfig], path: KeyPath, data: Any) -> FieldInfo:

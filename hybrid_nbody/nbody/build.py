@@ -16,6 +16,7 @@ from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
 from hybrid_nbody.nbody.forces.choice import AUTO, DIRECT, FMM, Choice, chosen
+from hybrid_nbody.nbody.forces.external import with_fields
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.forces.tree.force import LAST_FORCE_BY_TREE
 from hybrid_nbody.nbody.frames import Shown, frames_of
@@ -321,7 +322,11 @@ class NBodyBuilder:
     def _model(self, setup: ForceSetup, ids: np.ndarray) -> NBodyModel:
         """Return the model, its bodies not yet set."""
         time_axis = self.config.time
-        force = FORCES[self.solver.name].make(setup)
+        gravity = self.config.gravity
+        between = FORCES[self.solver.name].make(setup)
+        force = with_fields(
+            between, [field.made for field in gravity.external or ()], gravity.G, setup
+        )
         steps = IntegratorSetup(
             backend=setup.backend,
             communicator=self.communicator,

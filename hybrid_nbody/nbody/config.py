@@ -19,6 +19,7 @@ from hybrid_nbody.config.values import (
     Switch,
 )
 from hybrid_nbody.nbody.config_bodies import AllBodies, Kind
+from hybrid_nbody.nbody.config_external import AnyField
 from hybrid_nbody.nbody.config_output import NBodyOutput, frame_faults
 from hybrid_nbody.nbody.config_placement import Seed
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
@@ -74,6 +75,11 @@ class Gravity(Section):
         json_schema_extra={"default": "single with softening, else mixed"},
     )
 
+    external: Annotated[tuple[AnyField, ...], Allowed("list", "a list of fields")] | None = Field(
+        None,
+        description="Fields that act on each body for itself, beside the other bodies: potentials, "
+        "or functions of one's own. null: none.",
+    )
     accuracy: Annotated[Positive, Ge(SMALLEST), Le(LARGEST)] = Field(
         ACCURACY_OF_FORCES,
         description="Only for fmm and auto: the rms error of all accelerations over their rms is "
@@ -241,6 +247,9 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
             "use allgather or auto"
         )
         yield fault(("compute", "exchange"), "ring", text)
+    if config.gravity.external:
+        text = "does not take gravity.external, of which it needs time derivatives; use yoshida4"
+        yield fault(("time", "integrator"), name, text)
     if not any(kind.jerks for kind in candidates(config.gravity.solver)):
         text = (
             "needs the time derivatives of accelerations, which gravity.solver: "

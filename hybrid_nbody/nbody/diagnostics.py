@@ -31,6 +31,16 @@ QUANTITIES = {
 }
 
 
+ENERGY_ERROR = "relative_energy_error"
+
+
+def quantities_of(conserves_energy: bool) -> dict[str, Quantity]:
+    """Return the quantities of bodies under a force that conserves energy or does not."""
+    if conserves_energy:
+        return QUANTITIES
+    return {name: quantity for name, quantity in QUANTITIES.items() if name != ENERGY_ERROR}
+
+
 def measure(
     own: Bodies, potential: NDArray[np.float64], number: int, communicator: Communicator
 ) -> dict[str, float | tuple[float, ...]]:

@@ -48,7 +48,7 @@ def with_line(folder, old, new):
             "softening:",
             "sofening:",
             "job.yaml:3: gravity.sofening: unknown key; did you mean 'softening'? "
-            "allowed: G, softening, solver, precision, accuracy",
+            "allowed: G, softening, solver, precision, external, accuracy",
         ),
         (
             "n: 10",

@@ -131,12 +131,19 @@ MESSAGES = {
         "such mappings (got 'plummer')"
     ),
     ("gravity: 9.81"): (
-        "1: gravity: must be a mapping of the keys G, softening, solver, precision, accuracy "
-        "(got 9.81)"
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision, external, "
+        "accuracy (got 9.81)"
+    ),
+    "gravity: {external: [{kind: bulge, mass: 1}]}": (
+        "1: gravity.external[0].kind: must be one of uniform, point-mass, plummer, hernquist, nfw, "
+        "logarithmic, miyamoto-nagai, bar, python (got 'bulge')"
+    ),
+    "gravity: {external: [{kind: plummer, mass: 1}]}": (
+        "1: gravity.external[0].scale: is missing; must be a number, greater than 0"
     ),
     ("gravity:"): (
-        "1: gravity: must be a mapping of the keys G, softening, solver, precision, accuracy "
-        "(got null)"
+        "1: gravity: must be a mapping of the keys G, softening, solver, precision, external, "
+        "accuracy (got null)"
     ),
     "output: {trajectory: 5}": (
         "1: output.trajectory: must be a mapping of the keys every_steps, every_time, fields, "
@@ -241,11 +248,11 @@ MESSAGES = {
     # keys
     "gravity: {sofening: 1}": (
         "1: gravity.sofening: unknown key; did you mean 'softening'? allowed: G, softening, "
-        "solver, precision, accuracy"
+        "solver, precision, external, accuracy"
     ),
     ("gravity: {g: 1}"): (
         "1: gravity.g: unknown key; did you mean 'G'? allowed: G, softening, solver, precision, "
-        "accuracy"
+        "external, accuracy"
     ),
     ("compute: {cpu_share: 1.5}"): (
         "1: compute.cpu_share: must be auto or a number from 0 to 1 (got 1.5)"

@@ -146,7 +146,8 @@ bodies:
   mass: 1.0
   scale: 0.5890486225480862
 centred: false
-gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, accuracy: 0.0001}
+gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, external: null, \
+accuracy: 0.0001}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
 max_energy_error: 0.1}
 activity_map: null

@@ -19,6 +19,7 @@ def test_defaults(config_of):
         "softening": 0.0,
         "solver": "direct",
         "precision": "mixed",
+        "external": None,
         "accuracy": 1e-4,
     }
     assert (config.time.integrator, config.time.wall_limit, config.time.max_energy_error) == (

@@ -16,15 +16,19 @@ class BodyActions:
         This rank's bodies, moved in place.
     timer : Timer
         Records ``motion`` and the parts of the force.
+    time : float, optional
+        At the start of the step, where the force depends on it.
     """
 
-    def __init__(self, force: Force, bodies: LocalBodies, timer: Timer) -> None:
+    def __init__(self, force: Force, bodies: LocalBodies, timer: Timer, time: float = 0.0) -> None:
+        self.time = time
         self.bodies = bodies
         self.timer = timer
         self._force = force
 
     def force(self) -> None:
-        """Compute the accelerations: a = a(x)."""
+        """Compute the accelerations: a = a(x), at the time up to which bodies have drifted."""
+        self._force.at(self.time)
         self._force.accelerations(self.timer)
 
     def kick(self, duration: float) -> None:
@@ -35,4 +39,5 @@ class BodyActions:
     def drift(self, duration: float) -> None:
         """Change positions: x += v `duration`."""
         self.bodies.drift(duration)
+        self.time += duration
         self.timer.record("motion")

@@ -89,14 +89,21 @@ class Force(Protocol):
     ----------
     bodies : LocalBodies
         The bodies of this rank.
+    conserves_energy : bool
+        Whether the exact motion does.
     """
 
     bodies: LocalBodies
+    conserves_energy: bool = True
 
     @property
     def remark(self) -> str:
         """Return what the log says of how the force is computed on this rank, or nothing."""
         return ""
+
+    def at(self, time: float) -> None:
+        """Let the next forces and potentials be those of a time, if they depend on it."""
+        return None
 
     def start(self) -> None:
         """Prepare for bodies at their initial positions, and compute their accelerations."""

@@ -34,17 +34,18 @@ class KickDrift(Integrator[Force]):
         """Take `steps` steps from step number `step` on, on the fast path of the force if any."""
         for number in force.batches(step, steps):
             if not force.run(self.plan, number):
-                self._step_by_step(force, bodies, number)
+                self._step_by_step(force, bodies, range(step, step + number))
+            step += number
 
-    def _step_by_step(self, force: Force, bodies: LocalBodies, steps: int) -> None:
+    def _step_by_step(self, force: Force, bodies: LocalBodies, steps: range) -> None:
         """Queue every step by itself.
 
         The times of a step are read when the next one is queued, so that the host does not wait.
         """
         previous = None
-        for _ in range(steps):
+        for step in steps:
             timer = StepTimer(self.backend)
-            self.plan.perform(BodyActions(force, bodies, timer))
+            self.plan.perform(BodyActions(force, bodies, timer, step * self.plan.dt))
             if previous:
                 account(previous, self.timings)
             previous = timer

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
+    from collections.abc import Sequence
+
     from hybrid_nbody.backends.base import Backend
     from hybrid_nbody.nbody.kernels.contract import (
         ActivityCounter,
@@ -11,11 +13,14 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
         SymmetricKernels,
         TreeSums,
     )
+    from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
     from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
     from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums as CpuTreeSums
     from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
     from hybrid_nbody.nbody.kernels.expansions import Expansion
+    from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Fields
+    from hybrid_nbody.nbody.kernels.gpu.fields import Fields as GpuFields
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
@@ -26,6 +31,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
     TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
     DEVICE_TREES: tuple[type[DeviceTree], ...] = (GpuTree,)
+    FIELDS: tuple[type[Fields], ...] = (CpuFields, GpuFields)
     SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
     COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
@@ -94,6 +100,12 @@ def make_device_tree(
     module = backend.kernels(__name__, "tree.kernels")
     tree: DeviceTree = module.DeviceTree(backend, expansion, eps2, mass)
     return tree
+
+
+def make_fields(backend: "Backend", fields: "Sequence[ExternalField]") -> "Fields":
+    """Return the sum of external fields on the device of a backend."""
+    made: Fields = backend.kernels(__name__, "fields").Fields(backend, fields)
+    return made
 
 
 def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":
