@@ -54,12 +54,15 @@ class Galaxy:
         Scale length of the halo.
     toomre_q : float
         Of the disc at `STABLE_RADIUS`.
+    disc_bodies : float
+        Share of the bodies in the disc, which has one of them at least, as has the halo.
     """
 
     disc_mass: float = 0.1
     height: float = 0.1
     halo_scale: float = 3.0
     toomre_q: float = 1.5
+    disc_bodies: float = 0.5
 
     def disc_within(self, radius: Floats) -> Floats:
         """Return the mass of the disc within a distance from its axis."""
@@ -116,20 +119,36 @@ class DiscMotion:
     @classmethod
     def of(cls, galaxy: Galaxy) -> "DiscMotion":
         """Return the motion of the disc of a galaxy."""
-        radius = DISC_RADII
-        circular = galaxy.frequency(radius)
-        slope = np.gradient(np.log(circular), np.log(radius))
-        epicycle = circular * (4 + slope)
-        surface = galaxy.surface_density(radius)
-        marginal = 3.36 * surface / np.sqrt(epicycle)
-        at_stable = galaxy.toomre_q * np.interp(STABLE_RADIUS, radius, marginal)
-        radial = (at_stable * np.exp(-(radius - STABLE_RADIUS) / 2)) ** 2
+        circular = galaxy.frequency(DISC_RADII)
+        epicycle = _epicycle(circular)
+        radial = _radial_dispersion(galaxy, epicycle) ** 2
         azimuthal = radial * epicycle / (4 * circular)
-        drift = radial - azimuthal - 2 * radius * radial
-        own = np.pi * surface * galaxy.height
-        halo = galaxy.halo_frequency(radius) * (RMS_HEIGHT * galaxy.height) ** 2
-        rotation = np.sqrt(np.maximum(radius**2 * circular + drift, 0))
-        return cls(rotation, np.sqrt(radial), np.sqrt(azimuthal), np.sqrt(own + halo))
+        drift = radial - azimuthal - 2 * DISC_RADII * radial
+        rotation = np.sqrt(np.maximum(DISC_RADII**2 * circular + drift, 0))
+        return cls(rotation, np.sqrt(radial), np.sqrt(azimuthal), _vertical_dispersion(galaxy))
+
+
+def _epicycle(circular: Floats) -> Floats:
+    """Return the squares of the frequencies of epicycles from those of circles."""
+    slope = np.gradient(np.log(circular), np.log(DISC_RADII))
+    squares: Floats = circular * (4 + slope)
+    return squares
+
+
+def _radial_dispersion(galaxy: Galaxy, epicycle: Floats) -> Floats:
+    """Return a dispersion whose square falls as the surface density does."""
+    marginal = 3.36 * galaxy.surface_density(DISC_RADII) / np.sqrt(epicycle)
+    at_stable = galaxy.toomre_q * np.interp(STABLE_RADIUS, DISC_RADII, marginal)
+    dispersion: Floats = at_stable * np.exp(-(DISC_RADII - STABLE_RADIUS) / 2)
+    return dispersion
+
+
+def _vertical_dispersion(galaxy: Galaxy) -> Floats:
+    """Return the dispersion of a sheet that holds itself together, and that a halo pulls."""
+    own = np.pi * galaxy.surface_density(DISC_RADII) * galaxy.height
+    halo = galaxy.halo_frequency(DISC_RADII) * (RMS_HEIGHT * galaxy.height) ** 2
+    dispersion: Floats = np.sqrt(own + halo)
+    return dispersion
 
 
 def drawn_galaxy(
@@ -137,7 +156,6 @@ def drawn_galaxy(
     seed: int,
     mass: float = 1.0,
     scale: float = 1.0,
-    disc_bodies: float = 0.5,
     G: float = 1.0,
     **shape: float,
 ) -> dict[str, DrawnBodies]:
@@ -149,8 +167,6 @@ def drawn_galaxy(
         Number of bodies of both, and the seed.
     mass, scale : float
         Mass of both, and scale length of the disc.
-    disc_bodies : float
-        Share of the bodies in the disc, which has one of them at least, as has the halo.
     G : float
         Gravitational constant.
     **shape : float
@@ -158,7 +174,7 @@ def drawn_galaxy(
     """
     galaxy = Galaxy(**shape)
     units = (scale, float(np.sqrt(G * mass / scale)))
-    in_disc = number_in_disc(n, disc_bodies)
+    in_disc = number_in_disc(n, galaxy.disc_bodies)
     in_halo = n - in_disc
     draw = partial(_disc_block, height=galaxy.height, motion=DiscMotion.of(galaxy), units=units)
     mass_in_disc = galaxy.disc_mass * mass

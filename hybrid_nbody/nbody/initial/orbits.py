@@ -1,6 +1,8 @@
 """Bodies on Kepler orbits: binaries in a cluster, and the planets."""
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,23 +85,41 @@ def relative_orbit(
     return both
 
 
+@dataclass(frozen=True)
+class Orbits:
+    """The distribution of the orbits of binaries.
+
+    Attributes
+    ----------
+    semi_major_axes : tuple of 2 floats
+        The smallest and the largest, between which their logarithms are uniform.
+    max_eccentricity : float
+        Squares of eccentricities are uniform up to that of this.
+    """
+
+    semi_major_axes: tuple[float, float]
+    max_eccentricity: float
+
+
 def drawn_binaries(
-    n: int,
-    seed: int,
-    semi_major_axes: tuple[float, float],
-    max_eccentricity: float,
-    mass: float,
-    scale: float,
-    G: float = 1.0,
+    n: int, seed: int, mass: float = 1.0, scale: float = 1.0, G: float = 1.0, **orbits: Any
 ) -> DrawnBodies:
     """Return a Plummer sphere of binaries; the bodies 2 k and 2 k + 1 go around each other.
 
-    Logarithms of the semi-major axes and squares of the eccentricities are uniform.
+    Parameters
+    ----------
+    n, seed : int
+        Number of bodies, twice that of binaries, and the seed.
+    mass, scale : float
+        Of the cluster.
+    G : float
+        Gravitational constant.
+    **orbits
+        Attributes of `Orbits`.
     """
     draw = partial(
         _binaries_block,
-        semi_major_axes=semi_major_axes,
-        max_eccentricity=max_eccentricity,
+        orbits=Orbits(**orbits),
         pull=2 * G * mass / n,
         units=(scale, float(np.sqrt(G * mass / scale))),
     )
@@ -108,16 +128,15 @@ def drawn_binaries(
 
 def _binaries_block(
     random: np.random.Generator,
-    semi_major_axes: tuple[float, float],
-    max_eccentricity: float,
+    orbits: Orbits,
     pull: float,
     units: tuple[float, float],
 ) -> Floats:
     pairs = BLOCK // 2
     centres = plummer_block(random, *units)[:, :pairs]
-    smallest, largest = np.log(semi_major_axes)
+    smallest, largest = np.log(orbits.semi_major_axes)
     sizes = np.exp(random.uniform(smallest, largest, pairs))
-    eccentricity = max_eccentricity * np.sqrt(random.uniform(0, 1, pairs))
+    eccentricity = orbits.max_eccentricity * np.sqrt(random.uniform(0, 1, pairs))
     anomaly = random.uniform(-np.pi, np.pi, pairs)
     axes = _random_axes(random, pairs)
     apart = relative_orbit(axes, sizes, eccentricity, anomaly, np.full(pairs, pull))
