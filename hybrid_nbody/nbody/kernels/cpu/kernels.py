@@ -4,6 +4,8 @@ The formula of a pair is in ``pair_force``; ``sums`` hands targets to threads, a
 whole steps without returning to Python.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from hybrid_nbody.nbody.kernels.contract import (
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
 from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Law, Packing, Physics, Substeps
+from hybrid_nbody.nbody.kernels.cpu.pieces import LongSteps, is_long, pieces
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -56,6 +59,7 @@ class Kernels:
     def __init__(self, backend: Backend, state: State, pair_force: PairForce):
         precision = PRECISIONS[pair_force.precision]
         number = len(state.mass)
+        self.threads: int = backend.threads
         self.local = precision.local
         self.units = pair_force.units
         self.law = tuple(_law(state, pair_force, precision))
@@ -84,23 +88,33 @@ class Kernels:
 
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
-        targets = (state.own_position, state.source_index)
         packed = (state.starts, self.origin, self.offset, self.mass)
-        accelerations(targets, packed, self.law, state.acceleration)
+        for piece in self._pieces(state):
+            targets = (state.own_position[piece], state.source_index[piece])
+            accelerations(targets, packed, self.law, state.acceleration[piece])
 
     def potential(self, state: State, result: Array) -> None:
         """Fill `result`, (n,), with the potential at this rank's bodies."""
-        targets = (state.own_position, state.source_index)
-        potentials(targets, self._packed(state), self.law, result)
+        for piece in self._pieces(state):
+            targets = (state.own_position[piece], state.source_index[piece])
+            potentials(targets, self._packed(state), self.law, result[piece])
+
+    def _pieces(self, state: State) -> Iterator[slice]:
+        """Yield the targets that are computed before Python is asked for signals."""
+        return pieces(len(state.source_index), len(state.mass), self.threads)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving = self._velocities()
         arrangement = (state.order, self.local)
         pack_offsets(velocity, 1 / self.units.speed, arrangement, (state.starts, *moving))
-        targets = (state.own_position, state.source_index, velocity[state.own])
+        own = velocity[state.own]
         sources = (*self._packed(state), *moving)
-        accelerations_and_jerks(targets, sources, self.law, state.acceleration, jerk)
+        for piece in self._pieces(state):
+            targets = (state.own_position[piece], state.source_index[piece], own[piece])
+            accelerations_and_jerks(
+                targets, sources, self.law, state.acceleration[piece], jerk[piece]
+            )
 
     def _velocities(self) -> tuple[Array, Array]:
         """Return the arrays of packed velocities, made when the first jerks are computed."""
@@ -119,9 +133,19 @@ class Kernels:
 
     def run(self, state: State, plan: StepPlan, steps: int) -> float:
         """Take whole steps of a rank that owns every body; return the seconds spent in forces."""
+        number = len(state.mass)
+        if is_long(number, number, self.threads):
+            return self._run_long(state, plan, steps)
         actions, lengths = plan.encoded()
         physics = self._physics(state, self._packed(state))
         return run_steps(steps, actions, lengths, _bodies(state), physics)
+
+    def _run_long(self, state: State, plan: StepPlan, steps: int) -> float:
+        """Do the same with forces in pieces."""
+        actions = LongSteps(self, state)
+        for _ in range(steps):
+            plan.perform(actions)
+        return actions.seconds
 
     def run_hermite(
         self,
