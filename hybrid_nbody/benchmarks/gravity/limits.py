@@ -122,6 +122,7 @@ class Limits:
         self.repeats = repeats
         self.peak = cache(lambda: machine.measure_peak(devices.gpu))
         self.problem = cache(massive_box)
+        self.sphere = cache(plummer_sphere)
 
     def task(self, precision: str, number: int, kernel: str) -> Task:
         section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
@@ -162,8 +163,7 @@ class Limits:
         self, head: Row, kernel: str, accuracy: float, rows: list[Row], stop: Stop
     ) -> Row:
         """Time a kernel of a tree whose lists are there; its sums are of no use afterwards."""
-        problem = plummer_sphere(head["bodies"])
-        force = tree_force(self.backend, problem, "single", accuracy)
+        force = tree_force(self.backend, self.sphere(head["bodies"]), "single", accuracy)
         tree: Any = force.tree.tree
         if kernel == NEAR:
             number = pairs_of(tree)
