@@ -141,17 +141,13 @@ class Limits:
             return row
         rate = number**2 / taken.median
         counts_as = ACCELERATIONS if kernel == ATOMIC else kernel
-        most, limited_by = ceiling(self.peak(), precision, counts_as)
         kernels = run.kernels
-        return row | {
+        row |= {
             "times_a_pair": kernels.times_a_pair,
             "targets": kernels.jerk_targets if kernel == JERKS else kernels.targets,
-            "interactions_per_s": rate,
-            "instructions": INSTRUCTIONS[precision][counts_as],
-            "ceiling": most,
-            "limited_by": limited_by,
-            "share_of_ceiling": rate / most,
         }
+        most = ceiling(self.peak(), precision, counts_as)
+        return row | against(rate, INSTRUCTIONS[precision][counts_as], most)
 
     def tree_task(self, number: int, accuracy: str, kernel: str) -> Task:
         section = "trees: Plummer spheres, single precision; of the far field, translations"
@@ -175,19 +171,8 @@ class Limits:
             least = instructions_of_translation(force.expansion.order)
         taken = timed(self.backend, action, self.repeats, stop)
         most = self.peak().ceiling(least)
-        rate = number / taken.median
-        return (
-            head
-            | taken.columns
-            | {
-                "each": number / head["bodies"],
-                "interactions_per_s": rate,
-                "instructions": least,
-                "ceiling": most,
-                "limited_by": "instructions",
-                "share_of_ceiling": rate / most,
-            }
-        )
+        row = head | taken.columns | {"each": number / head["bodies"]}
+        return row | against(number / taken.median, least, (most, "instructions"))
 
     def conclude(self, rows: Sequence[Row]) -> list[str]:
         """Return the peak of the GPU, what a fixed order costs and what pack takes, in words."""
@@ -199,6 +184,17 @@ class Limits:
             compared = (seconds.get(name) for name in (ACCELERATIONS, ATOMIC, PACK))
             lines += costs(f"{precision}, {number} bodies:", *compared)
         return lines
+
+
+def against(rate: float, instructions: int, most: tuple[float, str]) -> Row:
+    """Return the columns that compare a rate with a ceiling and what limits it."""
+    return {
+        "interactions_per_s": rate,
+        "instructions": instructions,
+        "ceiling": most[0],
+        "limited_by": most[1],
+        "share_of_ceiling": rate / most[0],
+    }
 
 
 def ceiling(peak: machine.Peak, precision: str, kernel: str) -> tuple[float, str]:
