@@ -283,7 +283,7 @@ def phases_of(backend: Backend, force: TreeForce) -> Row:
 
 def bytes_of(thing: Any, seen: set[int]) -> int:
     """Return the bytes of all arrays that a force holds; `seen` has what was counted before."""
-    if id(thing) in seen:
+    if id(thing) in seen or isinstance(thing, type):
         return 0
     seen.add(id(thing))
     if hasattr(thing, "nbytes"):

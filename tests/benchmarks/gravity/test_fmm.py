@@ -106,6 +106,7 @@ def test_bytes_of_a_force_count_each_array_once():
     array = np.zeros(10)
     cube = Cube(0, 0, 0, 1)
     assert fmm.bytes_of({"one": array, "same": [array, cube], "more": (np.zeros(1),)}, set()) == 88
+    assert fmm.bytes_of([np.ndarray, array], set()) == 80  # a class holds none
 
 
 def test_true_accelerations_are_those_of_the_reference():
