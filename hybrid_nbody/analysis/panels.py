@@ -152,8 +152,6 @@ def draw_bodies(
     frame_plane(axes, view, plane)
     if norm is None:
         return _draw_few(axes, points, view, plane)
-    if len(points) > DOTS:
-        return _draw_grid(axes, points, view, plane, norm)
     return _draw_dots(axes, points, view, plane, norm)
 
 
@@ -176,11 +174,12 @@ def _draw_dots(
     )
 
 
-def _draw_grid(
-    axes: Axes, points: Array, view: View, plane: tuple[int, int], norm: Normalize
+def draw_density(
+    axes: Axes, density: Array, view: View, plane: tuple[int, int], norm: Normalize | None
 ) -> Any:
-    counts, _, _ = surface_density(points, view, plane)
-    shown = np.ma.masked_less_equal(counts, 0)
+    """Draw a density, see `surface_density`; return the image for a colour bar."""
+    frame_plane(axes, view, plane)
+    shown = np.ma.masked_less_equal(density, 0)
     return axes.imshow(
         shown.T, origin="lower", extent=view.extent(plane), cmap=DENSITY_MAP, norm=norm
     )
@@ -226,13 +225,15 @@ def density_norm(points: Array, view: View, planes: Sequence[tuple[int, int]]) -
     """
     if len(points) <= FEW_BODIES or not view.contains(points).any():
         return None
-    if len(points) <= DOTS:
-        values = np.concatenate([density_at(points, view, plane) for plane in planes])
-    else:
-        values = np.concatenate(
-            [surface_density(points, view, plane)[0].ravel() for plane in planes]
-        )
+    return norm_of([density_at(points, view, plane) for plane in planes])
+
+
+def norm_of(densities: Sequence[Array]) -> LogNorm | None:
+    """Return the common scale of colours of densities, see `density_norm`; None if all are 0."""
+    values = np.concatenate([density.ravel() for density in densities])
     values = values[values > 0]
+    if not len(values):
+        return None
     return LogNorm(min(values.min(), values.max() / 100), values.max())
 
 

@@ -10,8 +10,6 @@ from matplotlib.figure import Figure, SubFigure
 from hybrid_nbody.analysis.panels import (
     FEW_BODIES,
     View,
-    density_norm,
-    draw_bodies,
     draw_tracks,
     view_of,
 )
@@ -19,8 +17,7 @@ from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, new_figure, sca
 from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
-from hybrid_nbody.files.views import Array
-from hybrid_nbody.nbody.figures.sample import counted_bodies
+from hybrid_nbody.nbody.figures.planes import Planes, planes_of
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
@@ -84,16 +81,15 @@ def snapshot_figure(run: Run, frame: int = -1) -> Figure:
         The run holds no bodies, or no such frame.
     """
     points = points_of(run, frame)
-    view = view_of(points, run.units("bodies/position"))
     planes = PLANES if points[:, 2].any() else PLANES[:1]
-    norm = density_norm(points, view, planes)
-    figure = new_figure(_height(planes, norm))
+    shown = planes_of(run, frame, points, planes)
+    figure = new_figure(_height(planes, shown.norm))
     panels = figure.subplots(1, len(planes), squeeze=False)[0]
     for axes, plane in zip(panels, planes, strict=True):
-        drawn = draw_bodies(axes, points, view, plane, norm)
+        drawn = shown.draw(axes, plane)
         few_ticks(axes)
-    _colour_bar(figure, drawn, panels[-1], view)
-    figure.suptitle(title(run, frame, _bodies_shown(run, points, view)))
+    _colour_bar(figure, drawn, panels[-1], shown.view)
+    figure.suptitle(title(run, frame, _bodies_shown(run, shown)))
     return figure
 
 
@@ -174,17 +170,15 @@ def _draw_main_plane(figure: SubFigure, run: Run, frame: int) -> str:
         tracks = tracks_of(run, frame)
         draw_tracks(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), units), PLANES[0])
         return title(run, frame)
-    points = points_of(run, frame)
-    view = view_of(points, units)
-    drawn = draw_bodies(axes, points, view, PLANES[0], density_norm(points, view, PLANES[:1]))
-    _colour_bar(figure, drawn, axes, view)
-    return title(run, frame, _bodies_shown(run, points, view))
+    shown = planes_of(run, frame, points_of(run, frame), PLANES[:1])
+    _colour_bar(figure, shown.draw(axes, PLANES[0]), axes, shown.view)
+    return title(run, frame, _bodies_shown(run, shown))
 
 
-def _bodies_shown(run: Run, points: Array, view: View) -> str:
-    """Return in words how many bodies there are, and how many of those drawn are out of view."""
-    outside = len(points) - int(view.contains(points).sum())
-    return counted_bodies(run) + (f", {outside} outside the picture" if outside else "")
+def _bodies_shown(run: Run, shown: Planes) -> str:
+    """Return in words how many bodies there are, and how many of them are out of view."""
+    outside = f", {shown.outside} outside the picture" if shown.outside else ""
+    return f"{run.number_of_bodies} bodies{outside}"
 
 
 def _colour_bar(figure: Figure | SubFigure, drawn: Any, axes: Axes, view: View) -> None:

@@ -1,8 +1,11 @@
 """Bodies for figures: all of them, or evenly chosen ones where they are very many.
 
 Figures then take as much memory for ten million bodies as for `MOST`. What they show of a million
-bodies differs from what they would show of all by a thousandth.
+bodies differs from what they would show of all by a thousandth. Images of the density count all
+bodies, in pieces.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +16,7 @@ MOST = 1_000_000
 """Most bodies of a frame that a figure takes."""
 
 ROWS = 1 << 18
-"""Most rows that are read at once where not all are taken."""
+"""Most rows that are read at once where not all are kept."""
 
 
 def stride_of(run: Run) -> int:
@@ -42,6 +45,12 @@ def masses_of(run: Run) -> Array:
         return run.mass
     pieces = [run.constant("bodies/mass", rows)[::stride].copy() for rows in _pieces(run)]
     return np.concatenate(pieces)
+
+
+def pieces_of_positions(run: Run, frame: int) -> Iterator[Array]:
+    """Yield the positions of all bodies in a frame, in pieces: (M, 3)."""
+    for rows in _pieces(run):
+        yield run.part("bodies/position", frame, (rows,))
 
 
 def counted_bodies(run: Run) -> str:

@@ -16,14 +16,15 @@ from hybrid_nbody.analysis.panels import (
     density_norm,
     frame_plane,
     limits_of,
+    norm_of,
     round_values,
-    surface_density,
     view_of,
 )
 from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import BODY_COLOURS, DENSITY_MAP, label, scaled_units
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.planes import images_of
 from hybrid_nbody.nbody.figures.sample import positions_of, stride_of
 from hybrid_nbody.nbody.figures.structure import ACTIVITY, draw_activity
 from hybrid_nbody.nbody.figures.tracks import no_bodies
@@ -66,7 +67,9 @@ class ManyBodies(Scene):
     def build(self, samples: Sequence[int]) -> list[Any]:
         self.view = _view(self.run, samples)
         frame_plane(self.axes, self.view, XY)
-        self.norm = _common_norm(self.run, self.view, samples)
+        self.norm = _common_norm(
+            [density_norm(self.run.positions(frame), self.view, (XY,)) for frame in samples]
+        )
         size = float(np.clip(40_000 / self.run.number_of_bodies, 0.5, 12.0))
         self.dots = self.axes.scatter(
             [], [], s=size, c=[], cmap=DENSITY_MAP, norm=self.norm, linewidths=0
@@ -89,7 +92,7 @@ class ManyMoreBodies(ManyBodies):
     def build(self, samples: Sequence[int]) -> list[Any]:
         self.view = _view(self.run, samples)
         frame_plane(self.axes, self.view, XY)
-        self.norm = _common_norm(self.run, self.view, samples)
+        self.norm = _common_norm([norm_of([self._density(frame)]) for frame in samples])
         empty = np.ma.masked_array(np.zeros((2, 2)), mask=True)
         self.image = self.axes.imshow(
             empty, origin="lower", extent=self.view.extent(XY), cmap=DENSITY_MAP, norm=self.norm
@@ -98,8 +101,12 @@ class ManyMoreBodies(ManyBodies):
         return [self.image]
 
     def show(self, frame: int) -> None:
-        counts, _, _ = surface_density(positions_of(self.run, frame), self.view, XY)
-        self.image.set_data(np.ma.masked_less_equal(counts, 0).T)
+        self.image.set_data(np.ma.masked_less_equal(self._density(frame), 0).T)
+
+    def _density(self, frame: int) -> Array:
+        """Return the bodies per scaled area of all bodies in a frame: (CELLS, CELLS)."""
+        images, _ = images_of(self.run, frame, self.view, (XY,))
+        return images[XY]
 
 
 class Activity(Scene):
@@ -151,8 +158,8 @@ def _view(run: Run, samples: Sequence[int]) -> View:
     return view_of(points, run.units("bodies/position"))
 
 
-def _common_norm(run: Run, view: View, samples: Sequence[int]) -> LogNorm:
-    norms = [density_norm(positions_of(run, frame), view, (XY,)) for frame in samples]
+def _common_norm(norms: Sequence[LogNorm | None]) -> LogNorm:
+    """Return the scale of colours of all sampled frames."""
     limits = [limits_of(norm) for norm in norms if norm is not None]
     if not limits:
         return LogNorm(1.0, 100.0)
