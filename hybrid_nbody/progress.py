@@ -190,6 +190,34 @@ class BarProgress(Progress):
             self._bar.stop()
 
 
+class SeveralProgress(Progress):
+    """Progress that is shown in several ways at once, such as on a terminal and in a log.
+
+    Parameters
+    ----------
+    *ways : Progress
+    """
+
+    def __init__(self, *ways: Progress):
+        self.ways = ways
+        super().__init__(ways[0].what)
+
+    def begin(self, done: int = 0) -> None:
+        """See `Progress.begin`."""
+        for way in self.ways:
+            way.begin(done)
+
+    def update(self, done: int, total: int, details: str = "") -> None:
+        """See `Progress.update`."""
+        for way in self.ways:
+            way.update(done, total, details)
+
+    def close(self) -> None:
+        """See `Progress.close`."""
+        for way in self.ways:
+            way.close()
+
+
 def _new_bar(what: str, console: "Console", transient: bool) -> "Bar":
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 

@@ -13,6 +13,7 @@ from hybrid_nbody.progress import (
     GrowingPause,
     LineProgress,
     Progress,
+    SeveralProgress,
     duration,
     each_part,
     progress_on,
@@ -207,3 +208,14 @@ def test_without_a_stream_nothing_is_shown():
     with progress_on(None, "frame") as shown:
         assert type(shown) is Progress
         shown(1, 1)
+
+
+def test_several_ways_are_all_shown():
+    first, second = [], []
+    ways = (LineProgress("step", first.append, each_part), LineProgress("step", second.append))
+    with SeveralProgress(*ways) as shown:
+        shown.begin(0)
+        shown.update(1, 20)
+        shown.update(20, 20)
+    assert [line.split(" (")[0] for line in first] == ["step 1/20", "step 20/20"]
+    assert [line.split(" (")[0] for line in second] == ["step 20/20"]

@@ -49,6 +49,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     initial = communicator.only_on_root(builder.initial)
     placement = assign_device(config.compute.backend, config.compute.threads, communicator)
     threads = sum(communicator.gather(placement.backend.threads))
+    pace = builder.pace(placement.backend)
     if not communicator.is_root:
         return ""
     plan = kind.plan(config, initial, communicator.size)
@@ -59,7 +60,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
         *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
-        *plan.on_devices(Workers(tuple(placement.backends), threads)),
+        *plan.on_devices(Workers(tuple(placement.backends), threads, pace)),
         ("work", plan.work),
         *_output(config, plan, kind.quantities),
     ]

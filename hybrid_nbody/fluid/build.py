@@ -36,6 +36,7 @@ from hybrid_nbody.parallel.shares import (
 )
 from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.simulation.model import SavedState
+from hybrid_nbody.simulation.plan import PREPARING
 
 
 class FluidBuilder:
@@ -56,6 +57,7 @@ class FluidBuilder:
     """
 
     least = 1
+    doing = PREPARING
 
     def __init__(
         self, config: asked.FluidConfig, communicator: Communicator, devices: Devices | None = None
@@ -63,6 +65,10 @@ class FluidBuilder:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
+
+    def pace(self, backend: Backend) -> float:
+        """Return 1: no speed is known for a fluid."""
+        return 1.0
 
     def check(self) -> None:
         """Check that the grid can be shared out.

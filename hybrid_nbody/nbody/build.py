@@ -12,7 +12,7 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.calibrate import compile_kernels, measured_weights
+from hybrid_nbody.nbody.calibrate import compile_kernels, measured_pace, measured_weights
 from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup
 from hybrid_nbody.nbody.forces.choice import AUTO, DIRECT, FMM, Choice, chosen
@@ -25,6 +25,7 @@ from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units, measured
 from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.pace import expected_lines
 from hybrid_nbody.nbody.precision_range import check_range, warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial, initial_bodies, on_all_ranks
@@ -44,6 +45,7 @@ from hybrid_nbody.parallel.shares import (
     shares,
 )
 from hybrid_nbody.simulation.model import SavedState
+from hybrid_nbody.simulation.plan import PREPARING
 from hybrid_nbody.simulation.timings import Timings
 
 ALLGATHER = AllgatherExchange.name
@@ -81,11 +83,14 @@ class NBodyBuilder:
     ----------
     least : int
         Rows that a rank has at least where shares follow the speed.
+    doing : str
+        What takes long now, in words.
     solver : Choice
         The force, once devices are known.
     """
 
     least = 0
+    doing = PREPARING
 
     def __init__(
         self, config: NBodyConfig, communicator: Communicator, devices: Devices | None = None
@@ -125,6 +130,10 @@ class NBodyBuilder:
         check_range(initial.sample(), self.config.gravity)
         return initial
 
+    def pace(self, backend: Backend) -> float:
+        """Return the speed of this rank's device beside that in the tables, measured briefly."""
+        return measured_pace(backend, self._pair_force(Units()), self.communicator)
+
     def fresh(self, initial: Initial | None) -> RunSetup[NBodyModel]:
         """Return a model at its initial state; the root passes what `initial` gave, others None."""
         units = Units() if initial is None else self._examined(initial)
@@ -136,6 +145,7 @@ class NBodyBuilder:
         masses = Masses(own.mass, cache(bodies.masses))
         setup = self._force_setup(placement, exchange, masses, pair_force)
         model = self._model(setup, own.id)
+        self.doing = "computing the first forces"
         model.begin(own)
         return RunSetup(model, placement, exchange)
 
@@ -227,6 +237,7 @@ class NBodyBuilder:
             *([self.solver.line] if self.solver.reason else []),
             *placement_lines(self.config.compute, setup, _bodies_in_words),
             *self._remarks(setup),
+            *expected_lines(setup, self.config, self.solver, self.communicator),
             *(f"warning: {warning}" for warning in self.warnings),
         ]
 

@@ -3,6 +3,7 @@
 import time
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.hermite import make_scratch
 from hybrid_nbody.nbody.kernels import make_kernels
@@ -31,6 +32,9 @@ GROWTH = 8
 
 LONG_ENOUGH = 0.01
 """Seconds that a force takes at least, unless it is on all bodies."""
+
+PACED = 1 << 14
+"""Bodies of the sum by which a device is compared with others."""
 
 REPEATS = 3
 """Forces by which it is judged whether one takes long enough."""
@@ -117,6 +121,26 @@ def measured_weights(
     kernels, state = long_sample(backend, pair_force, min(number, MOST_BODIES))
     seconds = fastest_run(lambda: _seconds(backend, kernels, state), communicator)
     return communicator.gather(len(state.source_index) * len(state.mass) / seconds)
+
+
+def measured_pace(backend: Backend, pair_force: PairForce, communicator: Communicator) -> float:
+    """Return the speed of the slowest rank beside that in the tables, by a brief direct sum.
+
+    The fast multipole method is taken to be faster or slower by as much. It is 1 where the tables
+    have no such device.
+
+    Parameters
+    ----------
+    backend : Backend
+    pair_force : PairForce
+    communicator : Communicator
+        Every rank calls together.
+    """
+    if backend.name not in SPEEDS:
+        return 1.0
+    rate = min(measured_weights(backend, pair_force, PACED, communicator))
+    units = backend.threads if backend.name == "cpu" else 1
+    return rate / (units * SPEEDS[backend.name].pairs[pair_force.precision])
 
 
 def long_sample(backend: Backend, pair_force: PairForce, number: int) -> tuple[Kernels, State]:

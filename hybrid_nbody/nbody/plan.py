@@ -2,15 +2,14 @@
 
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.config_output import BodyFrames
-from hybrid_nbody.nbody.forces.choice import DIRECT, FMM, candidates, chosen
-from hybrid_nbody.nbody.forces.speed import SPEEDS
+from hybrid_nbody.nbody.forces.choice import FMM, candidates, chosen
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.pace import in_words, seconds_of_force, seconds_of_step
 from hybrid_nbody.nbody.precision_range import warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial
 from hybrid_nbody.nbody.time_scales import warnings_of_steps
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.progress import duration
 from hybrid_nbody.simulation.plan import Lines, Plan, Workers, rows_per_rank
 
 COMPONENTS = 3
@@ -84,22 +83,15 @@ def _warnings(config: NBodyConfig, initial: Initial) -> Lines:
 
 def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
     """Return the force that such devices take, how long steps take there, and its memory."""
-    wanted = wanted_of(config, number)
-    choice = chosen(wanted, workers.backends)
-    device = workers.backends[0]
-    if device not in SPEEDS or choice.name not in (DIRECT, FMM):
+    choice = chosen(wanted_of(config, number), workers.backends)
+    force = seconds_of_force(config, number, choice, workers)
+    if force is None:
         return [("method", choice.line)]
-    if choice.name == FMM:
-        force = SPEEDS[device].seconds_of_tree(number, wanted.accuracy, wanted.precision)
-        memory = f", {number * TREE_BYTES_PER_BODY / 1e9:.2g} GB of memory in all"
-    else:
-        force = SPEEDS[device].seconds_of_pairs(number, wanted.precision)
-        memory = ""
-    units = workers.threads if device == "cpu" else len(workers.backends)
-    forces = INTEGRATORS[config.time.integrator].forces_per_step
-    step = forces * force / units
-    whole = duration(step * config.time.total_steps)
-    return [("method", f"{choice.line}; about {step:.2g} s a step, {whole} in all{memory}")]
+    step = seconds_of_step(force, config)
+    whole = in_words(step * config.time.total_steps, config)
+    is_tree = choice.name == FMM
+    memory = f", {number * TREE_BYTES_PER_BODY / 1e9:.2g} GB of memory in all" if is_tree else ""
+    return [("method", f"{choice.line}; {step:.2g} s a step, {whole} in all{memory}")]
 
 
 def _work(config: NBodyConfig, number: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hybrid_nbody.analysis.presentation import PresentedModel
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
@@ -33,6 +34,8 @@ class Builder(Protocol[Config_co, Initial, Made]):
     communicator : Communicator
     least : int
         Rows that a rank has at least where shares follow the speed.
+    doing : str
+        What takes long now, for a person who waits for a model.
     """
 
     @property
@@ -45,6 +48,10 @@ class Builder(Protocol[Config_co, Initial, Made]):
 
     @property
     def least(self) -> int:
+        """See the class."""
+
+    @property
+    def doing(self) -> str:
         """See the class."""
 
     def check(self) -> None:
@@ -63,6 +70,12 @@ class Builder(Protocol[Config_co, Initial, Made]):
         ------
         InputError
             If a file that the configuration names is missing or wrong.
+        """
+
+    def pace(self, backend: Backend) -> float:
+        """Return the speed of this rank's device beside that of others of its kind, measured.
+
+        It is 1 where none is known.
         """
 
     def fresh(self, initial: Initial | None) -> RunSetup[Made]:

@@ -19,7 +19,7 @@ from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress
+from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
 from hybrid_nbody.simulation.guard import Guard
@@ -82,6 +82,11 @@ class Job:
         At the state to start from.
     rebalancer : Rebalancer, optional
         Shares the rows out again where speeds drift.
+
+    Attributes
+    ----------
+    preparation : float
+        Seconds from the program's start to the time loop.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class Job:
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)
         self.recorder = self._recorder()
         self.limits = Limits(model.quantities)
+        self.preparation = 0.0
         self._add_events()
 
     @property
@@ -201,6 +207,7 @@ class Job:
         )
         first_step = self.model.step
         start = time.perf_counter()
+        self.preparation = self.simulation.wall_clock()
         try:
             outcome = self.simulation.run()
         except HybridNBodyError as error:
@@ -233,7 +240,8 @@ class Job:
         """Say how the run ended, where its time went, and what to do next."""
         parts = {name: self.model.timings[name] for name in MODELS[self.config.model].timings}
         rows = report.time_shares(self.simulation.timings, parts, seconds)
-        self.log.say(report.time_table(rows, seconds))
+        rows = [("preparation", self.preparation), *rows]
+        self.log.say(report.time_table(rows, self.preparation + seconds))
         if steps:
             self.log.say(report.rate_line(self.model.work, steps, seconds))
         if advice := self._advice_on_ranks(parts):
@@ -286,9 +294,10 @@ def _and_at_the_end(schedules: list[Schedule], last: Schedule) -> Schedule:
 
 
 def progress_for(log: Log) -> Progress:
-    """Return what shows progress on the root: a bar on a terminal, lines elsewhere."""
+    """Return what shows progress on the root: a bar on a terminal, lines in logs."""
     if log.console is None:
         return Progress("step")
     if log.console.is_terminal:
-        return BarProgress("step", log.console)
+        in_log = LineProgress("step", log.note, GrowingPause())
+        return SeveralProgress(BarProgress("step", log.console), in_log)
     return LineProgress("step", log.say, GrowingPause())

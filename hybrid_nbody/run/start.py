@@ -41,15 +41,25 @@ def open_log(communicator: Communicator) -> Log:
 
 
 @contextmanager
-def preparing(log: Log) -> Iterator[None]:
-    """Tell a person why the block takes long, if it does."""
-    text = "preparing the run; its kernels are compiled now if this machine has not run them before"
-    timer = threading.Timer(PATIENCE, log.say, [text])
-    timer.start()
+def preparing(log: Log, builder: AnyBuilder) -> Iterator[None]:
+    """Tell a person why the block takes long, if it does: what the builder is doing."""
+    done = threading.Event()
+    watch = threading.Thread(target=_say_what_is_done, args=(log, builder, done), daemon=True)
+    watch.start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
+        watch.join()
+
+
+def _say_what_is_done(log: Log, builder: AnyBuilder, done: threading.Event) -> None:
+    """Say what a builder is doing when it has taken a while, each thing once."""
+    said = ""
+    while not done.wait(PATIENCE):
+        if builder.doing != said:
+            said = builder.doing
+            log.say(said)
 
 
 def told_by_the_guard() -> AbstractContextManager[None]:
@@ -137,7 +147,7 @@ def run(
         builder.check()
         folder = Path(config.output.directory)
         communicator.only_on_root(lambda: directory.check(folder, overwrite))
-        with preparing(log):
+        with preparing(log, builder):
             setup = builder.fresh(communicator.only_on_root(builder.initial))
             setup.placement.backend.finish_compiling()
         introduce(builder, setup, log)
@@ -221,7 +231,7 @@ def resume(
         )
         builder = MODELS[config.model].builder(config, communicator)
         builder.check()
-        with preparing(log):
+        with preparing(log, builder):
             setup = builder.restored(saved)
             setup.placement.backend.finish_compiling()
         for warning in warnings:

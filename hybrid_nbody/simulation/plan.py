@@ -24,6 +24,12 @@ class Memory:
     of: str = "cells"
 
 
+PREPARING = (
+    "preparing the run; its kernels are compiled now if this machine has not run them before"
+)
+"""What takes long at first, in words."""
+
+
 class Workers(NamedTuple):
     """What computes a run.
 
@@ -33,10 +39,13 @@ class Workers(NamedTuple):
         Those of all ranks, by their names.
     threads : int
         CPU threads of all ranks together.
+    pace : float
+        Their speed here, as measured, beside that of devices of their kind.
     """
 
     backends: tuple[str, ...]
     threads: int
+    pace: float = 1.0
 
 
 Lines = Sequence[tuple[str, str]]

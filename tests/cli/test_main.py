@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -15,7 +14,6 @@ from support.forked import run_fast
 
 from hybrid_nbody.cli import main as cli
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.run import start as run_start
 
 GOOD = """\
 model: nbody
@@ -365,15 +363,6 @@ def test_bodies_from_every_kind_of_file_give_the_same_run(folder):
         assert result.returncode == 0, result.stderr
         again = hybrid_nbody.open_run(folder / "out")
         np.testing.assert_array_equal(again.positions(-1), run.positions(-1))
-
-
-@pytest.mark.parametrize(("patience", "said"), [(0.01, 1), (60.0, 0)])
-def test_a_long_compilation_is_announced(monkeypatch, patience, said):
-    lines = []
-    monkeypatch.setattr(run_start, "PATIENCE", patience)
-    with run_start.preparing(SimpleNamespace(say=lines.append)):
-        time.sleep(0.2)
-    assert len(lines) == said
 
 
 def test_a_name_that_is_too_long_is_refused(tmp_path, capsys, monkeypatch):

@@ -2,11 +2,14 @@
 
 import signal
 import subprocess
+import time
+from types import SimpleNamespace
 
 import pytest
 from support.forked import ready_python
 from support.jobs import wait_for_checkpoint, write_job
 
+from hybrid_nbody.run import start as run_start
 from hybrid_nbody.run.start import acknowledgement
 
 
@@ -33,3 +36,15 @@ def test_it_is_said_at_once_and_once(tmp_path):
     assert process.returncode == 75
     assert errors == f"hybrid_nbody: {acknowledgement('SIGTERM')}\n"
     assert "stopped early (SIGTERM)" in output
+
+
+@pytest.mark.parametrize(("patience", "said"), [(0.01, ["one", "two"]), (60.0, [])])
+def test_what_takes_long_is_announced_once(monkeypatch, patience, said):
+    lines = []
+    builder = SimpleNamespace(doing="one")
+    monkeypatch.setattr(run_start, "PATIENCE", patience)
+    with run_start.preparing(SimpleNamespace(say=lines.append), builder):
+        time.sleep(0.1)
+        builder.doing = "two"
+        time.sleep(0.1)
+    assert lines == said

@@ -148,6 +148,7 @@ class HeatBuilder:
     """From a configuration to a plate on all ranks."""
 
     least = 1
+    doing = "preparing the plate"
 
     def __init__(self, config, communicator, devices=None):
         self.config = config
@@ -161,6 +162,9 @@ class HeatBuilder:
 
     def initial(self):
         return None
+
+    def pace(self, backend):
+        return 1.0
 
     def fresh(self, initial):
         compute = self.config.compute

@@ -1,0 +1,89 @@
+"""How long the forces of a run take, before it has taken a step."""
+
+from hybrid_nbody.nbody.config import NBodyConfig
+from hybrid_nbody.nbody.forces.choice import DIRECT, FMM, Choice
+from hybrid_nbody.nbody.forces.speed import SPEEDS
+from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
+from hybrid_nbody.nbody.model import NBodyModel
+from hybrid_nbody.nbody.solver import wanted_of
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.shares import RunSetup
+from hybrid_nbody.progress import duration
+from hybrid_nbody.simulation.plan import Workers
+
+RELIABLE = 0.1
+"""Seconds from which on the first force tells how long the others take."""
+
+WORTH_SAYING = 10.0
+"""Seconds from which on a run says at its start how long it takes."""
+
+OVERHEAD = {"cpu": 1e-6, "gpu": 1e-5}
+"""Seconds that a force takes however few bodies there are."""
+
+
+def seconds_of_force(
+    config: NBodyConfig, number: int, choice: Choice, workers: Workers
+) -> float | None:
+    """Return the seconds of a force on all bodies; None where no speed is known.
+
+    Parameters
+    ----------
+    config : NBodyConfig
+    number : int
+        Bodies.
+    choice : Choice
+        How forces are computed.
+    workers : Workers
+        The devices of all ranks, and their pace.
+    """
+    device = workers.backends[0]
+    if device not in SPEEDS or choice.name not in (DIRECT, FMM):
+        return None
+    wanted = wanted_of(config, number)
+    speed = SPEEDS[device]
+    if choice.name == FMM:
+        alone = speed.seconds_of_tree(number, wanted.accuracy, wanted.precision)
+    else:
+        alone = speed.seconds_of_pairs(number, wanted.precision)
+    units = workers.threads if device == "cpu" else len(workers.backends)
+    return alone / (units * workers.pace) + OVERHEAD[device]
+
+
+def seconds_of_step(force: float, config: NBodyConfig) -> float:
+    """Return the seconds of a step, of which substeps make more, from those of a force."""
+    return force * INTEGRATORS[config.time.integrator].forces_per_step
+
+
+def expected_lines(
+    setup: RunSetup[NBodyModel], config: NBodyConfig, choice: Choice, communicator: Communicator
+) -> list[str]:
+    """Return a line on the seconds that a run still takes; none where they are few or unknown.
+
+    Parameters
+    ----------
+    setup : RunSetup
+        A model that may have computed its first forces.
+    config : NBodyConfig
+    choice : Choice
+        How forces are computed.
+    communicator : Communicator
+        Every rank calls together.
+    """
+    threads = sum(communicator.gather(setup.placement.backend.threads))
+    workers = Workers(tuple(setup.placement.backends), threads)
+    tabulated = seconds_of_force(config, setup.model.number, choice, workers)
+    first = max(communicator.gather(setup.model.timings["force"]))
+    force = first if first > RELIABLE else tabulated
+    if force is None:
+        return []
+    once = seconds_of_step(force, config)
+    seconds = once * (config.time.total_steps - setup.model.step)
+    if seconds < WORTH_SAYING:
+        return []
+    return [f"expected: {in_words(seconds, config)}, {once:.2g} s a step, without output"]
+
+
+def in_words(seconds: float, config: NBodyConfig) -> str:
+    """Return the seconds of a run; adaptive substeps make them more."""
+    least = "at least" if INTEGRATORS[config.time.integrator].adaptive else "about"
+    return f"{least} {duration(seconds)}" if seconds >= 1 else "less than a second"

@@ -1,0 +1,62 @@
+"""How long a run takes: from tables and the pace of this machine, or from its first force."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.nbody.calibrate import measured_pace
+from hybrid_nbody.nbody.forces.choice import Choice
+from hybrid_nbody.nbody.forces.speed import CORE
+from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.units import Units
+from hybrid_nbody.nbody.pace import OVERHEAD, expected_lines, in_words, seconds_of_force
+from hybrid_nbody.simulation.plan import Workers
+
+SPHERE = "bodies: {kind: plummer, n: 100}\ngravity: {softening: 0.01}\n"
+DIRECT = Choice("direct")
+N = 1_000_000
+
+
+def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
+    config = config_of(SPHERE)
+    workers = Workers(("cpu", "cpu"), threads=4, pace=0.5)
+    expected = N**2 / (CORE.pairs["single"] * 4 * 0.5) + OVERHEAD["cpu"]
+    assert seconds_of_force(config, N, DIRECT, workers) == pytest.approx(expected, rel=1e-12)
+    assert seconds_of_force(config, N, Choice("fmm"), workers) < 0.1 * expected
+    assert seconds_of_force(config, N, DIRECT, Workers(("hybrid",), 4)) is None
+    assert seconds_of_force(config, N, Choice("own"), workers) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "first", "line"),
+    [
+        (N, 30.0, ["expected: about 1 h 15 min, 90 s a step, without output"]),
+        (100, 0.0, []),  # a fraction of a second
+        (N, 0.0, ["expected: about 4 h 15 min, 3.1e+02 s a step, without output"]),
+    ],
+)
+def test_a_first_force_that_took_long_tells_how_long_the_run_takes(
+    config_of, alone, number, first, line
+):
+    """Three forces a step; of 100 steps 50 are left."""
+    config = config_of(SPHERE + "time: {integrator: yoshida4, dt: 0.01, steps: 100}")
+    placement = SimpleNamespace(backend=CpuBackend(2), backends=["cpu"])
+    model = SimpleNamespace(number=number, timings={"force": first}, step=50)
+    setup = SimpleNamespace(placement=placement, model=model)
+    assert expected_lines(setup, config, DIRECT, alone) == line
+
+
+def test_seconds_in_words(config_of):
+    fixed = config_of(SPHERE)
+    adaptive = config_of(SPHERE + "time: {integrator: hermite4, dt: 0.01, steps: 100}")
+    assert in_words(0.3, fixed) == "less than a second"
+    assert in_words(125.0, fixed) == "about 2 min 05 s"
+    assert in_words(125.0, adaptive) == "at least 2 min 05 s"
+
+
+def test_the_pace_of_this_machine_is_measured(alone):
+    law = PairForce("single", 0.01, 1.0, Units())
+    assert 0.01 < measured_pace(CpuBackend(1), law, alone) < 100
+    unknown = SimpleNamespace(name="abacus", threads=1)
+    assert measured_pace(unknown, law, alone) == 1.0
