@@ -140,3 +140,31 @@ def test_figures_need_what_they_show(folder):
     with open_run(folder) as run, pytest.raises(InputError, match="frames hold no positions"):
         figure_of("nbody", "snapshot")(run)
     assert [path.name for path in plot_run(folder)] == ["energies.png"]
+
+
+def in_float32(folder):
+    """Store positions and velocities of a run in single precision."""
+    with h5py.File(folder / "trajectory.h5", "r+") as file:
+        for name in ("bodies/position", "bodies/velocity"):
+            values = file[name][:].astype(np.float32)
+            attributes = dict(file[name].attrs)
+            del file[name]
+            shape = (None, *values.shape[1:])
+            file.create_dataset(name, data=values, maxshape=shape).attrs.update(attributes)
+
+
+def test_exports_keep_single_precision_and_say_so(folder):
+    with h5py.File(export_run(folder, "gadget", "double.hdf5", -1)) as file:
+        assert file["Header"].attrs["Flag_DoublePrecision"] == 1
+    in_float32(folder)
+    with open_run(folder) as run:
+        positions = run.positions(-1)
+    assert positions.dtype == np.float32
+    with h5py.File(export_run(folder, "gadget", "single.hdf5", -1)) as file:
+        assert file["Header"].attrs["Flag_DoublePrecision"] == 0
+        assert file["PartType1/Coordinates"].dtype == np.float32
+        np.testing.assert_array_equal(file["VTKHDF/Points"][:], positions)
+    with np.load(export_run(folder, "npz", "single.npz", -1)) as found:
+        assert found["position"].dtype == np.float32
+    table = np.loadtxt(export_run(folder, "csv", "single.csv", -1), delimiter=",", skiprows=3)
+    np.testing.assert_array_equal(table[:, :3], positions)

@@ -26,7 +26,11 @@ UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_
 SPACE = {"BoxSize": 0.0, "Redshift": 0.0, "Omega0": 0.0, "OmegaLambda": 0.0, "HubbleParam": 1.0}
 """A space without edges or expansion."""
 
-FLAGS = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback", "DoublePrecision")
+FLAGS = ("Sfr", "Cooling", "StellarAge", "Metals", "Feedback")
+"""What a snapshot may hold beside bodies, and does not."""
+
+MOVING = {"position": "Coordinates", "velocity": "Velocities"}
+"""Data sets of the fields."""
 
 SCALINGS = {
     "Coordinates": {"length_scaling": 1.0, "mass_scaling": 0.0, "velocity_scaling": 0.0},
@@ -53,6 +57,8 @@ def write(source: Source, path: Path) -> None:
     with h5py.File(path, "w") as file:
         mark(file, source)
         file.create_group("Header").attrs.update(_header(count, float(source.time[frame])))
+        double = all(source.fields[name].dtype == np.float64 for name in MOVING)
+        file["Header"].attrs["Flag_DoublePrecision"] = np.int32(double)
         _write_bodies(source, frame, file.create_group(f"PartType{BODIES}"))
         _link(file, count, source.time[frame])
 
@@ -68,14 +74,14 @@ def _header(count: int, time: float) -> dict[str, Any]:
         "Time": time,
         "Time_GYR": time / SECONDS_OF_A_GYR,
         "NumFilesPerSnapshot": np.int32(1),
-        **{f"Flag_{name}": np.int32(name == "DoublePrecision") for name in FLAGS},
+        **{f"Flag_{name}": np.int32(0) for name in FLAGS},
         **SPACE,
         **UNITS,
     }
 
 
 def _write_bodies(source: Source, frame: int, group: h5py.Group) -> None:
-    for name, stored in (("position", "Coordinates"), ("velocity", "Velocities")):
+    for name, stored in MOVING.items():
         field = source.fields[name]
         values = group.create_dataset(stored, field.shape, field.dtype)
         for first, block in field.blocks(frame):
