@@ -13,7 +13,7 @@ from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS
 from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.cli.words import PROGRAM, Parser, check_overrides, explained, in_order
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
-from hybrid_nbody.parallel.launchers import promised_ranks
+from hybrid_nbody.parallel.launchers import promised_rank, promised_ranks
 from hybrid_nbody.run.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
@@ -86,8 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         try:
             parsed = parse(sys.argv[1:] if arguments is None else arguments)
-        except InputError as error:
-            return _complain(error)
+        except InputError as error:  # the same on every rank
+            if early:
+                early.end()
+            return _complain(error, silent=promised_rank() > 0)
         command: Command = parsed.carried_out_by
         if parsed.mpi and command.on_ranks is not None:
             return _with_mpi(command, parsed, early)

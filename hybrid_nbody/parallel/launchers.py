@@ -15,3 +15,9 @@ def promised_ranks() -> int:
     """Return the number of ranks that a launcher says it has started; 1 without a launcher."""
     words = [os.environ.get(size, "") for size, _, _ in LAUNCHERS]
     return max([1, *(int(word) for word in words if word.isdecimal())])
+
+
+def promised_rank() -> int:
+    """Return the rank that a launcher says this process is; 0 without a launcher."""
+    words = [os.environ.get(rank, "") for _, rank, _ in LAUNCHERS]
+    return max([0, *(int(word) for word in words if word.isdecimal())])

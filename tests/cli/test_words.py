@@ -90,3 +90,11 @@ def test_files_of_a_run_are_named_in_place_of_a_configuration(folder):
     assert refused(folder, "plot", "out/log.txt") == (
         "out/log.txt: a log, not a run; give its directory: out"
     )
+
+
+def test_of_several_ranks_the_first_explains(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    for rank, lines in (("0", 1), ("1", 0)):
+        monkeypatch.setenv("PMI_RANK", rank)
+        assert main(["chekc", "job.yaml"]) == 2
+        assert capsys.readouterr().err.count("\n") == lines

@@ -5,16 +5,23 @@ they pass each other in d / v. A uniform sphere at rest collapses within 1.1107 
 """
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hybrid_nbody.config import loader
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config import Gravity
 from hybrid_nbody.nbody.diagnostics import QUANTITIES
 from hybrid_nbody.nbody.initial_conditions import cold_sphere, two_body
+from hybrid_nbody.nbody.starting import initial_bodies
 from hybrid_nbody.nbody.time_scales import rounded_down, shortest_time, warnings_of_steps
 from hybrid_nbody.output.limits import Limits
+from hybrid_nbody.run.models import MODELS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def pair(distance, speed=0.0):
@@ -113,3 +120,18 @@ def test_an_energy_error_above_a_thousandth_is_warned_of():
     assert not limits.warnings({"relative_energy_error": -9e-4})
     (warning,) = limits.warnings({"relative_energy_error": -2e-3})
     assert warning.startswith("warning: relative_energy_error is -0.002, beyond 0.001: do not ")
+
+
+def shortest_of_the_readme():
+    """Return the first configuration that the README shows."""
+    return re.search(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+
+
+@pytest.mark.parametrize("name", ["README.md", "plummer.yaml", "flat.yaml", "six_bodies.yaml"])
+def test_what_we_show_resolves_its_motion(name):
+    path = ROOT / "input" / name
+    text = shortest_of_the_readme() if name == "README.md" else path.read_text()
+    text = text.replace("six_bodies.csv", str(ROOT / "input" / "six_bodies.csv"))
+    config = loader.loads(text, name, models=MODELS)
+    initial = initial_bodies(config)
+    assert warnings_of_steps(initial.sample(), len(initial), config) == []
