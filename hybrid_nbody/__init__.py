@@ -1,23 +1,31 @@
 """Gravity between bodies and stable fluids, from a laptop to a cluster of GPUs.
 
 ``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a
-GPU.
+GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks.
 """
 
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-__all__ = ["__version__", "open_run"]
+__all__ = ["Simulation", "__version__", "open_run"]
 
 if TYPE_CHECKING:
+    from hybrid_nbody.api import Simulation
     from hybrid_nbody.files.run import open_run
 else:
 
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
     def __getattr__(name):
-        """Load ``open_run`` on first use, so that ``import hybrid_nbody`` stays light."""
+        """Load what is public on first use, so that ``import hybrid_nbody`` stays light."""
         if name == "open_run":
             from hybrid_nbody.files.run import open_run
 
             return open_run
+        if name == "Simulation":
+            from hybrid_nbody.api import Simulation
+
+            return Simulation
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
 from hybrid_nbody.progress import Progress
 from hybrid_nbody.simulation.guard import ENERGY_ERROR, Guard
-from hybrid_nbody.simulation.loop import Simulation
+from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model
 
 
@@ -17,7 +17,7 @@ class Recorder:
 
     Parameters
     ----------
-    simulation : Simulation
+    simulation : TimeLoop
         The run.
     guard : Guard
         Stops a run that has gone wrong before it is written.
@@ -43,7 +43,7 @@ class Recorder:
 
     def __init__(
         self,
-        simulation: Simulation,
+        simulation: TimeLoop,
         guard: Guard,
         trajectory: Trajectory,
         checkpoints: CheckpointWriter,

@@ -23,7 +23,7 @@ from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progr
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
 from hybrid_nbody.simulation.guard import Guard
-from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.schedule import (
     AfterStart,
@@ -102,7 +102,7 @@ class Job:
         self.log = context.log
         self.rebalancer = rebalancer
         self.last_step = config.time.total_steps
-        self.simulation = Simulation(model, context.communicator, context.signals, context.started)
+        self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
         self.header = self._header()
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)

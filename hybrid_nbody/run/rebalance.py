@@ -11,7 +11,7 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.run.contract import AnyBuilder
-from hybrid_nbody.simulation.loop import Simulation
+from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
 
 LEAST_GAIN = 0.05
@@ -77,7 +77,7 @@ class Rebalancer:
         self.busy_before = 0.0
         self.step_before = setup.model.step
 
-    def look(self, simulation: Simulation) -> None:
+    def look(self, simulation: TimeLoop) -> None:
         """Share the rows out again if that pays; `simulation` is given the new model.
 
         All ranks call together, and the root decides. The state moves without loss of a bit. Where

@@ -18,7 +18,7 @@ NOT_GUARDED = (Role.SHOWN, Role.SHOWN_ONCE)
 
 
 class ModelHolder(Protocol):
-    """Has the model that runs now: a `Simulation`, whose events may put another in its place."""
+    """Has the model that runs now: a `TimeLoop`, whose events may put another in its place."""
 
     @property
     def model(self) -> Model:
@@ -30,7 +30,7 @@ class Guard:
 
     Parameters
     ----------
-    simulation : Simulation
+    simulation : TimeLoop
         Has the model.
     communicator : Communicator
         Its ranks.

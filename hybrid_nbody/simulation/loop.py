@@ -19,7 +19,7 @@ class Event:
     action: Callable[[], None]
 
 
-class Simulation:
+class TimeLoop:
     """A model, and what happens while it advances.
 
     Parameters

@@ -15,7 +15,7 @@ from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.progress import Progress
 from hybrid_nbody.simulation.guard import Guard
-from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.schedule import AnyOf, AtStep, EverySteps
 
 pytestmark = pytest.mark.mpi
@@ -68,7 +68,7 @@ def recorder(communicator, shared_tmp_path):
 
     def make(limit=0.1, model=None, keep=2, last_step=100):
         model = model or RunawayModel(6, communicator)
-        simulation = Simulation(model, communicator, NoSignals(), time.monotonic())
+        simulation = TimeLoop(model, communicator, NoSignals(), time.monotonic())
         trajectory = Trajectory(shared_tmp_path / NAME, communicator)
         trajectory.create(model, {})
         guard = Guard(simulation, communicator, limit)

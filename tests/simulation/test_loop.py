@@ -7,7 +7,7 @@ import time
 import pytest
 from support.ranks import RowsModel
 
-from hybrid_nbody.simulation.loop import Event, Simulation
+from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.schedule import (
     AnyOf,
     AtStep,
@@ -51,7 +51,7 @@ def loop(communicator):
 
     def make(model=None, signals=None, started=None):
         model = model or FiniteModel(4, communicator)
-        return Simulation(model, communicator, signals or NoSignals(), started or time.monotonic())
+        return TimeLoop(model, communicator, signals or NoSignals(), started or time.monotonic())
 
     return make
 

@@ -1,0 +1,177 @@
+"""Simulations from Python: the bits of the command line, state that is read and set, callbacks."""
+
+import numpy as np
+import pytest
+from support.ranks import alone, communicator
+from support.runs import contents, run
+
+import hybrid_nbody
+from hybrid_nbody import Simulation
+from hybrid_nbody.errors import InputError, NumericalError
+from hybrid_nbody.nbody.initial_conditions import plummer, two_body
+
+__all__ = ["alone", "communicator"]
+
+CONFIG = """\
+model: nbody
+bodies: {kind: plummer, n: 60}
+gravity: {softening: 0.05}
+time: {dt: 1e-2, steps: 20}
+compute: {backend: cpu, threads: 1}
+output: {directory: OUT, trajectory: {every_steps: 20}, diagnostics: {every_steps: 20}}
+"""
+COMPUTE = {"backend": "cpu", "threads": 1}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A configuration file."""
+    path = tmp_path / "job.yaml"
+    path.write_text(CONFIG.replace("OUT", str(tmp_path / "out")))
+    return path
+
+
+def cluster(communicator, number=60, **options):
+    """Return a simulation of a Plummer sphere from arrays."""
+    bodies = plummer(number, seed=2)
+    arrays = (bodies.position, bodies.velocity, bodies.mass)
+    given = {"dt": 1e-2, "softening": 0.05, "compute": COMPUTE, "communicator": communicator}
+    return Simulation.from_bodies(*arrays, **(given | options))
+
+
+def test_it_has_the_bits_of_the_command_line(job, alone):
+    run("run", job)
+    simulation = Simulation(job, communicator=alone)
+    assert simulation.run() == "finished"
+    found = contents(job.parent / "out")
+    np.testing.assert_array_equal(simulation.positions, found["bodies/position"][-1])
+    np.testing.assert_array_equal(simulation.velocities, found["bodies/velocity"][-1])
+    assert simulation.energy == found["diagnostics/total_energy"][-1]
+    assert (simulation.steps, simulation.time) == (20, 0.2)
+
+
+@pytest.mark.mpi
+def test_several_ranks_have_the_bits_of_one(communicator, alone):
+    several = cluster(communicator)
+    one = cluster(alone)
+    for simulation in (several, one):
+        simulation.step(5)
+    np.testing.assert_array_equal(several.gathered("bodies/position"), one.positions)
+    assert several.energy == one.energy
+    assert communicator.sum(np.array(len(several.positions))) == 60
+
+
+def test_steps_add_up_however_they_are_asked_for(alone):
+    whole = cluster(alone)
+    parts = cluster(alone, overrides={"gravity.G": 1.0})
+    whole.run(steps=10)
+    parts.step()
+    parts.step(3)
+    parts.run(until=0.1)
+    np.testing.assert_array_equal(whole.positions, parts.positions)
+    assert repr(parts) == "Simulation(model=nbody, t=0.1, steps=10)"
+    with pytest.raises(InputError, match=r"at t = 0\.1 already"):
+        parts.run(until=0.05)
+    with pytest.raises(InputError, match="until or steps, not both"):
+        parts.run(until=1, steps=3)
+
+
+def test_an_orbit_closes_and_goes_back(alone):
+    bodies = two_body(eccentricity=0.3)
+    period = 2 * np.pi / np.sqrt(2)
+    orbit = Simulation.from_bodies(
+        bodies.position,
+        bodies.velocity,
+        bodies.mass,
+        dt=period / 2000,
+        gravity={"precision": "double"},
+        time={"integrator": "yoshida4"},
+        compute=COMPUTE,
+        communicator=alone,
+    )
+    orbit.run(until=period)
+    np.testing.assert_allclose(orbit.positions, bodies.position, rtol=0, atol=1e-6)
+    orbit.velocities = -orbit.velocities
+    orbit.run(until=2 * period)
+    np.testing.assert_allclose(orbit.positions, bodies.position, rtol=0, atol=1e-11)
+
+
+def test_positions_are_copies_and_can_be_set(alone):
+    simulation = cluster(alone)
+    before = simulation.positions
+    simulation.positions[:] = 0
+    np.testing.assert_array_equal(simulation.positions, before)
+    simulation.positions = before + 5
+    simulation.step(4)
+    centre = simulation.masses @ simulation.positions
+    np.testing.assert_allclose(centre, [5, 5, 5], rtol=0, atol=1e-6)
+    assert abs(simulation.diagnostics["relative_energy_error"]) < 1e-3
+    with pytest.raises(InputError, match=r"need arrays of shape \(60, 3\)"):
+        simulation.positions = before[:3]
+    with pytest.raises(NumericalError):
+        simulation.positions = before * np.nan
+
+
+def test_functions_are_called_on_their_schedules_and_may_stop(alone):
+    simulation = cluster(alone)
+    seen = []
+
+    @simulation.every(steps=4)
+    def note(it):
+        seen.append(it.steps)
+
+    times = []
+    simulation.every(time=0.05)(lambda it: times.append(it.steps))
+    assert simulation.run(steps=8) == "finished"
+    assert seen == [0, 4, 8]
+    assert simulation.run(steps=8) == "finished"
+    assert seen == [0, 4, 8, 12, 16]
+    assert times == [0, 5, 10, 15]
+    assert callable(note)
+
+    def late(it):
+        return it.time > 0.2
+
+    simulation.stop_when(late)
+    assert simulation.run(steps=100) == "late"
+    assert simulation.steps == 21
+    with pytest.raises(InputError, match="one of steps, time and wall"):
+        simulation.every(steps=3, time=1.0)
+
+
+def test_a_fluid_has_its_density(alone):
+    fluid = Simulation(
+        model="fluid",
+        grid={"cells": 8},
+        time={"dt": 0.05},
+        compute=COMPUTE,
+        communicator=alone,
+    )
+    fluid.step(2)
+    assert fluid.density.shape[-3:] == (8, 8, 8)
+    assert "total_density" in fluid.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        (([[0, 0]], [[0, 0, 0]], [1]), r"positions: must be a \(1, 3\) array"),
+        (([[0, 0, 0]], [[0, 0, np.nan]], [1]), "velocities: every number must be finite"),
+        (([], [], []), "masses: must be an"),
+    ],
+)
+def test_wrong_arrays_are_named(alone, arrays, text):
+    with pytest.raises(InputError, match=text):
+        Simulation.from_bodies(*arrays, dt=0.1, communicator=alone)
+
+
+def test_wrong_configurations_are_told_as_those_of_files(alone):
+    with pytest.raises(InputError, match=r"gravity\.sofening: unknown key; did you mean"):
+        cluster(alone, gravity={"sofening": 0.1})
+    with pytest.raises(InputError, match="give a configuration file, or the sections"):
+        Simulation(communicator=alone)
+
+
+def test_the_package_shows_it():
+    assert "Simulation" in dir(hybrid_nbody)
+    assert hybrid_nbody.Simulation is Simulation
