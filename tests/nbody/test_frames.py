@@ -151,13 +151,13 @@ def checkpointed(folder):
     return table.position, table.velocity, table.mass, table.id
 
 
-def test_runs_write_the_rows_of_a_whole_frame_on_one_to_three_ranks(job, mpirun):
+def test_runs_write_the_rows_of_a_whole_frame_on_one_and_three_ranks(job, mpirun):
     ways = {"whole": (1,)}
-    for ranks in (1, 2, 3):
+    for ranks in (1, 3):
         ways |= {f"thin{ranks}": (ranks, *THIN), f"some{ranks}": (ranks, *SOME)}
     run_in_ways(mpirun, job, ways)
     complete = contents(job.parent / "whole")
-    for ranks in (1, 2, 3):
+    for ranks in (1, 3):
         thin = contents(job.parent / f"thin{ranks}")
         some = contents(job.parent / f"some{ranks}")
         for name in ("bodies/position", "bodies/velocity"):
@@ -219,8 +219,7 @@ def test_a_thinned_trajectory_does_not_stand_for_its_run(job):
 
 
 def test_check_tells_the_size_of_what_is_kept(job):
-    """Four frames of 48 or of 24 bytes a body, masses and ids, and two checkpoints of 6.9 MB."""
+    """Four frames of 24 bytes for each ninth body, and two checkpoints of 6.9 MB."""
     many = "--set=bodies.n=100000"
-    assert "2 checkpoints, about 34.7 MB" in run("check", job, many).stdout
     thin = run("check", job, many, *(f"--set={setting}" for setting in THIN)).stdout
     assert "2 checkpoints, about 15.1 MB" in thin
