@@ -46,6 +46,15 @@ def test_figures_say_how_many_are_drawn(folder, monkeypatch):
         assert "1003 bodies, 1 of 2 drawn" in figure_of("nbody", "profiles")(run).get_suptitle()
 
 
+def test_figures_say_that_frames_hold_some_bodies(write_run):
+    config = "output: {trajectory: {every_body: 9}}\n"
+    positions = np.random.default_rng(2).normal(size=(3, NUMBER, 3))
+    folder = write_run(positions=positions, config=config)
+    with open_run(folder) as run:
+        for kind in ("profiles", "snapshot", "overview"):
+            assert "1003 bodies (1 of every 9)" in figure_of("nbody", kind)(run).get_suptitle()
+
+
 @pytest.mark.parametrize("rows", [7, 5000])
 def test_density_images_count_all_bodies(folder, monkeypatch, rows):
     monkeypatch.setattr(sample, "MOST", 600)

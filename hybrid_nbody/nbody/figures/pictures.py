@@ -18,6 +18,7 @@ from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.nbody.figures.planes import Planes, planes_of
+from hybrid_nbody.nbody.figures.sample import stored_bodies
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
@@ -178,7 +179,7 @@ def _draw_main_plane(figure: SubFigure, run: Run, frame: int) -> str:
 def _bodies_shown(run: Run, shown: Planes) -> str:
     """Return in words how many bodies there are, and how many of them are out of view."""
     outside = f", {shown.outside} outside the picture" if shown.outside else ""
-    return f"{run.number_of_bodies} bodies{outside}"
+    return f"{stored_bodies(run)}{outside}"
 
 
 def _colour_bar(figure: Figure | SubFigure, drawn: Any, axes: Axes, view: View) -> None:

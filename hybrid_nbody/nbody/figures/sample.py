@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.thinning import chosen_bodies
 from hybrid_nbody.files.views import Array
 
 MOST = 1_000_000
@@ -53,11 +54,16 @@ def pieces_of_positions(run: Run, frame: int) -> Iterator[Array]:
         yield run.part("bodies/position", frame, (rows,))
 
 
+def stored_bodies(run: Run) -> str:
+    """Return in words how many bodies the frames hold, and which if not all of the run."""
+    chosen = chosen_bodies(run.config)
+    return f"{run.number_of_bodies} bodies" + (f" ({chosen})" if chosen else "")
+
+
 def counted_bodies(run: Run) -> str:
     """Return in words how many bodies there are and which of them a figure shows."""
     stride = stride_of(run)
-    some = "" if stride == 1 else f", 1 of {stride} drawn"
-    return f"{run.number_of_bodies} bodies{some}"
+    return stored_bodies(run) + ("" if stride == 1 else f", 1 of {stride} drawn")
 
 
 def _some_rows(run: Run, name: str, frame: int) -> Array:
