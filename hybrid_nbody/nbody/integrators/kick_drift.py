@@ -1,7 +1,7 @@
 """Steps of kicks and drifts under any force."""
 
 from hybrid_nbody.nbody.bodies import LocalBodies
-from hybrid_nbody.nbody.forces.actions import BodyActions
+from hybrid_nbody.nbody.forces.actions import BodyActions, StepClock
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
 from hybrid_nbody.nbody.stages import Stage, StepPlan
@@ -45,7 +45,8 @@ class KickDrift(Integrator[Force]):
         previous = None
         for step in steps:
             timer = StepTimer(self.backend)
-            self.plan.perform(BodyActions(force, bodies, timer, step * self.plan.dt))
+            clock = StepClock(step, self.plan.dt)
+            self.plan.perform(BodyActions(force, bodies, timer, clock))
             if previous:
                 account(previous, self.timings)
             previous = timer
