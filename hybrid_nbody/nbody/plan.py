@@ -3,6 +3,7 @@
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.config_output import BodyFrames
 from hybrid_nbody.nbody.forces.choice import FMM, candidates, chosen
+from hybrid_nbody.nbody.forces.external import made_fields
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.pace import in_words, seconds_of_force, seconds_of_step
 from hybrid_nbody.nbody.precision_range import warnings_of
@@ -55,6 +56,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
                 f"{gravity.solver}, {gravity.precision} precision, "
                 f"softening {gravity.softening:g}, G = {gravity.G:g}",
             ),
+            *_external(config),
             ("integrator", config.time.integrator),
             *_warnings(config, initial),
         ],
@@ -109,6 +111,13 @@ def _checkpoint_bytes(solver: str) -> int:
     if all(kind.all_pairs for kind in candidates(solver)):
         return CHECKPOINT_BYTES_PER_BODY
     return CHECKPOINT_BYTES_WITH_ACCELERATION
+
+
+def _external(config: NBodyConfig) -> Lines:
+    """Return a line of the external fields, which are loaded and checked for that."""
+    fields = config.gravity.external or ()
+    made_fields([field.made for field in fields], config.gravity.G)
+    return [("external", ", ".join(field.kind for field in fields))] if fields else []
 
 
 def _frame_bytes(frames: BodyFrames, number: int) -> int:

@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.kernels import make_fields
 from hybrid_nbody.nbody.kernels.fields.field import ExternalField
+from hybrid_nbody.nbody.kernels.fields.translation import translated
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.simulation.model import Field, Work
 
@@ -146,5 +147,21 @@ def with_fields(
     if "hybrid" in setup.backends:
         text = "gravity.external: fields do not run on backend hybrid; take cpu or gpu"
         raise InputError(text).on_all_ranks()
-    fields = setup.communicator.together(lambda: [make(G) for make in makers])
+    fields = setup.communicator.together(lambda: made_fields(makers, G))
     return WithFields(force, fields, setup)
+
+
+def made_fields(
+    makers: Sequence[Callable[[float], ExternalField]], G: float
+) -> list[ExternalField]:
+    """Return the fields for a gravitational constant.
+
+    Raises
+    ------
+    InputError
+        If a function cannot be loaded, or does what cannot be compiled for every device.
+    """
+    fields = [make(G) for make in makers]
+    for field in fields:
+        translated(field.function, "field", len(field.parameters))
+    return fields

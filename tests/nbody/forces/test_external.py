@@ -251,6 +251,16 @@ def short(position, velocity, mass, time, parameters):
     return a, b, 0.0, 0.0
 
 
+def open_end(position, velocity, mass, time, parameters):
+    if mass > 1:
+        return 0.0, 0.0, 0.0, 0.0
+    mass = 2
+
+
+def lost(position, velocity, mass, time, parameters):
+    return missing, 0.0, 0.0, 0.0  # noqa: F821
+
+
 def other(position, velocity):
     return 0.0, 0.0, 0.0, 0.0
 
@@ -261,6 +271,8 @@ def other(position, velocity):
         (loop, "a field may assign, branch with if, and return; nothing else"),
         (unknown, r"cannot translate np.sin\(position\[0\]\); take functions of math"),
         (short, "parameters has 3 components, not 2"),
+        (open_end, "a field returns ax, ay, az, potential on every path"),
+        (lost, "missing is neither set before nor a number of the module"),
         (other, r"a field takes the arguments \(position, velocity, mass, time, parameters\)"),
     ],
 )
@@ -330,6 +342,15 @@ def test_what_is_wrong_with_a_function_of_ones_own(job):
     path.write_text("def wind(:")
     with pytest.raises(InputError, match=r"cannot load .*own\.py: SyntaxError"):
         loaded(path, "wind")
+
+
+def test_a_run_and_its_check_name_what_cannot_be_compiled(job):
+    path = job.parent / "own.py"
+    path.write_text(OWN.replace("math.sin(RATE * time)", "np.sin(time)"))
+    for command in ("check", "run"):
+        error = run(command, job, check=2).stderr
+        assert "own.py:6: cannot translate np.sin(time); take functions of math" in error
+    assert not (job.parent / "out").exists()
 
 
 def test_schemes_that_need_jerks_are_refused(job):

@@ -77,6 +77,8 @@ class _Translation:
         if given != ARGUMENTS:
             self._refuse(self.tree, f"a field takes the arguments ({', '.join(ARGUMENTS)})")
         body = "".join(self._statement(node) for node in self.tree.body)
+        if not _returns(self.tree.body):
+            self._refuse(self.tree, "a field returns ax, ay, az, potential on every path")
         variables = "".join(f"double {self._local(name)}; " for name in sorted(self.names))
         vectors = "const double *position, const double *velocity"
         rest = "double mass, double time, const double *parameters, double *result"
@@ -231,3 +233,11 @@ class _Translation:
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "math":
             return node.attr if node.attr in FUNCTIONS else None
         return None
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    """Return whether statements always end by returning."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _returns(last.body) and _returns(last.orelse)
+    return isinstance(last, ast.Return)
