@@ -4,6 +4,7 @@ import numpy as np
 from support.bodies import make_backend
 
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
+from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels import make_tree_sums
 from hybrid_nbody.nbody.step_timer import NullTimer
 from hybrid_nbody.parallel.partition import Partition
@@ -42,7 +43,9 @@ class TreeOfOneRank:
         self.mass = mass
         self.sums = make_tree_sums(backend, expansion, eps2, float(mass.sum()))
         ranks = (OneRank(), NoExchange(len(mass)))
-        self.tree = DistributedTree(self.sums, expansion.capacity, backend, *ranks)
+        self.tree = DistributedTree(
+            self.sums, Travels(self.sums, expansion.capacity, backend, *ranks)
+        )
 
     def accelerations(self, position, last):
         """Return the accelerations, `last` being the lengths of the last ones or None."""

@@ -10,6 +10,7 @@ from support.tree import NoExchange, OneRank
 
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
+from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, reference
 from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -36,7 +37,7 @@ class Sums:
         self.expansion = expansion_of(self.backend, accuracy, precision)
         tree = make_device_tree(self.backend, self.expansion, softening**2, float(mass.sum()))
         ranks = (self.backend, OneRank(), NoExchange(len(mass)))
-        self.tree = TreeOnDevices(tree, self.expansion.capacity, *ranks)
+        self.tree = TreeOnDevices(tree, Travels(tree, self.expansion.capacity, *ranks))
 
     def __call__(self, position, last=None, potentials=False):
         known = [] if last is None else [last]

@@ -9,14 +9,12 @@ which travel while it computes the far field.
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
 from hybrid_nbody.nbody.kernels.share import share_of, whole_share
 from hybrid_nbody.nbody.step_timer import Timer
-from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange.base import Exchange
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
 from hybrid_nbody.parallel.transport.base import Messages
 
@@ -28,29 +26,17 @@ class TreeOnDevices:
     ----------
     tree : DeviceTree
         The tree on this rank's device.
-    capacity : int
-        Most bodies of a leaf.
-    backend : Backend
-        The device.
-    communicator : Communicator
-    exchange : Exchange
-        Its partition says which rank owns which rows, and how work is shared out.
+    travels : Travels
+        The way of bodies to the ranks that sum the forces on them.
     """
 
-    def __init__(
-        self,
-        tree: DeviceTree,
-        capacity: int,
-        backend: Backend,
-        communicator: Communicator,
-        exchange: Exchange,
-    ) -> None:
+    def __init__(self, tree: DeviceTree, travels: Travels) -> None:
         self.tree = tree
-        self.backend = backend
-        self.communicator = communicator
-        self.exchange = exchange
-        self.travels = Travels(tree, capacity, backend, communicator, exchange)
-        self.whole = whole_share(exchange.partition.total, tree.levels)
+        self.travels = travels
+        self.backend = travels.backend
+        self.communicator = travels.communicator
+        self.exchange = travels.exchange
+        self.whole = whole_share(travels.exchange.partition.total, tree.levels)
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""

@@ -7,14 +7,12 @@ nor who sums the forces on which part changes a bit.
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels.contract import TreeSums
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.parts import Essential, Parts
 from hybrid_nbody.nbody.step_timer import Timer
-from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.exchange.base import Exchange
 from hybrid_nbody.parallel.exchange.routes import Routes
 
 
@@ -25,33 +23,16 @@ class DistributedTree:
     ----------
     tree : TreeSums
         The tree on this rank's device.
-    capacity : int
-        Most bodies of a leaf.
-    backend : Backend
-        The device.
-    communicator : Communicator
-    exchange : Exchange
-        Its partition says which rank owns which rows, and how work is shared out.
-
-    Attributes
-    ----------
     travels : Travels
         The way of bodies to the ranks that sum the forces on them.
     """
 
-    def __init__(
-        self,
-        tree: TreeSums,
-        capacity: int,
-        backend: Backend,
-        communicator: Communicator,
-        exchange: Exchange,
-    ) -> None:
+    def __init__(self, tree: TreeSums, travels: Travels) -> None:
         self.tree = tree
-        self.backend = backend
-        self.communicator = communicator
-        self.exchange = exchange
-        self.travels = Travels(tree, capacity, backend, communicator, exchange)
+        self.travels = travels
+        self.backend = travels.backend
+        self.communicator = travels.communicator
+        self.exchange = travels.exchange
 
     @property
     def alone(self) -> bool:

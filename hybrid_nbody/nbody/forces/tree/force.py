@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
+from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels import (
     expansion_of,
     make_device_tree,
@@ -155,6 +156,6 @@ def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
     ranks = (backend, setup.communicator, setup.exchange)
     if backend.shares_host_memory:
         sums = make_tree_sums(backend, expansion, law.eps2, mass)
-        return DistributedTree(sums, expansion.capacity, *ranks)
+        return DistributedTree(sums, Travels(sums, expansion.capacity, *ranks))
     tree = make_device_tree(backend, expansion, law.eps2, mass)
-    return TreeOnDevices(tree, expansion.capacity, *ranks)
+    return TreeOnDevices(tree, Travels(tree, expansion.capacity, *ranks))
