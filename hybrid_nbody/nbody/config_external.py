@@ -1,6 +1,6 @@
 """The kinds of external fields in a configuration."""
 
-import importlib.util
+import runpy
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -174,16 +174,12 @@ def loaded(path: Path, name: str) -> FieldFunction:
     InputError
         If there is no such file or function, or the file cannot be run.
     """
-    spec = importlib.util.spec_from_file_location(f"hybrid_nbody_field_{path.stem}", path)
     try:
-        assert spec is not None, "the name ends in .py"
-        assert spec.loader is not None, "files have a loader"
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except Exception as error:
+        names = runpy.run_path(str(path))
+    except Exception as error:  # of somebody else's code: any
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"gravity.external: cannot load {path}: {reason}") from error
-    function = getattr(module, name, None)
+    function = names.get(name)
     if not callable(function):
         raise InputError(f"gravity.external: there is no function {name} in {path}")
     found: FieldFunction = function
