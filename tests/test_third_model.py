@@ -149,6 +149,14 @@ def test_what_a_resumed_run_may_change_is_said_by_the_model(finished, told):
     assert "a resumed run can only change title, time.end" in text
 
 
+def test_a_branch_of_it_goes_on_with_another_diffusivity(finished, told):
+    folder = finished.with_name("branch")
+    words = ["--set", "plate.diffusivity=0.05", "--set", "time.steps=70"]
+    told("run", "--from", finished, *words, "--set", f"output.directory={folder}")
+    with open_run(folder) as run:
+        assert run.step.tolist() == [60, 70]
+
+
 def test_more_ranks_than_rows_are_refused_by_the_model(job, mpirun):
     result = mpirun(3, SCRIPT, "run", job, "--set", "plate.rows=2", env=ENVIRONMENT)
     assert result.returncode == 2

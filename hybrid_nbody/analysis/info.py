@@ -12,7 +12,7 @@ from hybrid_nbody.files.bodies import read_bodies
 from hybrid_nbody.files.checkpoint import checkpoint_path, open_checkpoint
 from hybrid_nbody.files.finding import find_trajectory
 from hybrid_nbody.files.hdf5 import SIGNATURE, attributes, check_regular_file, reading
-from hybrid_nbody.files.names import CHECKPOINT_FILES, TRAJECTORY_FILE
+from hybrid_nbody.files.names import CHECKPOINT_FILES, ORIGIN, TRAJECTORY_FILE
 from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed
 from hybrid_nbody.files.views import Array
@@ -23,7 +23,10 @@ LOOKS = 5
 WIDTH = 14
 """Characters of the left column."""
 
-NAMED_ELSEWHERE = {"format", "format_version", "program_version", "config", "title", "model"}
+NAMED_ELSEWHERE = {
+    *("format", "format_version", "program_version", "config", "title", "model"),
+    ORIGIN,
+}
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -177,6 +180,7 @@ def _lines_of_run(run: Run, model: PresentedModel) -> list[str]:
 
 def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:
     lines = [_line("title", found["title"])] if found.get("title") else []
+    lines += [_line("started from", found[ORIGIN])] if found.get(ORIGIN) else []
     lines.append(_line("model", found.get("model", "unknown")))
     written_by = (
         f", written by hybrid_nbody {found['program_version']}"

@@ -29,7 +29,14 @@ def _path(text: str) -> Path:
 
 
 def _run_arguments(command: ArgumentParser) -> None:
-    command.add_argument("file", help="configuration in YAML")
+    command.add_argument("file", nargs="?", help="configuration in YAML")
+    command.add_argument(
+        "--from",
+        dest="source",
+        metavar="DIR[@step:N|@time:T]",
+        help="instead of a file: start a run of its own from a checkpoint or frame of the run in "
+        "DIR, with its configuration (default: the newest checkpoint)",
+    )
     _set_argument(command)
     command.add_argument(
         "--overwrite", action="store_true", help="replace a run that the output directory holds"

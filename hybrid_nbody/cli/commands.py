@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hybrid_nbody.cli.early import interrupted_afterwards
-from hybrid_nbody.errors import FileError
+from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.run.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
@@ -24,11 +24,19 @@ STARTED = time.monotonic()
 
 
 def command_run(arguments: Namespace, communicator: "Communicator") -> int:
-    """Run a configuration."""
+    """Run a configuration, or go on from a state of another run."""
+    if (arguments.file is None) == (arguments.source is None):
+        raise InputError(
+            "run: give a configuration file, or --from DIR of a run (and not both)"
+        ).on_all_ranks()
     with interrupted_afterwards():
         from hybrid_nbody.cli.kinds import require_configuration
+        from hybrid_nbody.run.branch import run_from
         from hybrid_nbody.run.start import run
 
+    if arguments.source is not None:
+        settings = (arguments.overrides, arguments.overwrite)
+        return run_from(arguments.source, *settings, communicator, STARTED)
     communicator.only_on_root(lambda: require_configuration(Path(arguments.file)))
     return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
 

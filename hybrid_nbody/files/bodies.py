@@ -103,14 +103,15 @@ def read_bodies(path: str | Path, seed: int = 1) -> BodiesTable:
 
 
 @contextmanager
-def open_bodies(path: str | Path, seed: int = 1) -> Iterator[StoredBodies]:
+def open_bodies(path: str | Path, seed: int = 1, frame: int = -1) -> Iterator[StoredBodies]:
     """Open a file of bodies, to read some of its rows at a time.
 
-    Parameters and errors are those of `read_bodies`, the errors of reading rows included.
+    Parameters and errors are those of `read_bodies`, the errors of reading rows included; of a
+    trajectory `frame` is read, by default the last.
     """
     path = Path(path)
     with _input_errors(path), ExitStack() as opened:
-        yield _reader_for(path, seed)(path, opened)
+        yield _reader_for(path, seed, frame)(path, opened)
 
 
 @contextmanager
@@ -123,7 +124,7 @@ def _input_errors(path: Path) -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def _reader_for(path: Path, seed: int) -> Callable[[Path, ExitStack], StoredBodies]:
+def _reader_for(path: Path, seed: int, frame: int) -> Callable[[Path, ExitStack], StoredBodies]:
     trajectory = path / TRAJECTORY_FILE
     if trajectory.is_file():
         raise InputError(
@@ -144,7 +145,7 @@ def _reader_for(path: Path, seed: int) -> Callable[[Path, ExitStack], StoredBodi
     if looks_like_checkpoint(head):
         return _read_checkpoint
     if head.startswith(SIGNATURE) or is_sealed(head, "trajectory"):
-        return _read_last_frame
+        return partial(_read_frame, frame=frame)
     if _is_binary(head):
         raise InputError(f"{path}: no text; neither a CSV table, nor HDF5, nor a NumPy archive")
     return partial(_read_csv, seed=seed)
@@ -204,7 +205,7 @@ def _columns_of_checkpoint(file: h5py.File) -> Columns:
     return columns_of(found)
 
 
-def _read_last_frame(path: Path, opened: ExitStack) -> StoredBodies:
+def _read_frame(path: Path, opened: ExitStack, frame: int) -> StoredBodies:
     run = opened.enter_context(open_run(path))
     if not run.number_of_bodies:
         raise InputError(f"{path}: a run of model '{run.model}' holds no bodies")
@@ -213,8 +214,8 @@ def _read_last_frame(path: Path, opened: ExitStack) -> StoredBodies:
     _check_frames_are_whole(path, run)
     with open_hdf5(path) as file:
         _check_packed(path, file, run.number_of_frames)
-    last = run.number_of_frames - 1
-    return StoredBodies(path, _columns_of_frame(run, last), partial(_reopened_frame, frame=last))
+    place = frame % run.number_of_frames  # a run that goes on has another last frame later
+    return StoredBodies(path, _columns_of_frame(run, place), partial(_reopened_frame, frame=place))
 
 
 def _check_frames_are_whole(path: Path, run: Run) -> None:

@@ -21,7 +21,7 @@ from hybrid_nbody.files.hdf5 import (
     open_hdf5,
     reading,
 )
-from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES
+from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, ORIGIN
 from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed, open_sealed
 from hybrid_nbody.files.untrusted import check_own_data
 
@@ -161,12 +161,15 @@ class Checkpoint:
         Rows of every field, over all ranks: bodies, or planes of a grid.
     scalars : mapping of str to float
         The state that all ranks share, as `Model.scalars` returned it.
+    origin : str
+        From which state of which other run this one has started; empty if it began by itself.
     """
 
     path: Path
     config: str
     number: int
     scalars: Mapping[str, float]
+    origin: str = ""
 
     @property
     def step(self) -> int:
@@ -215,7 +218,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     with open_checkpoint(path) as file, reading(path):
         found = attributes(file)
         scalars = json.loads(found["scalars"])
-        return Checkpoint(path, found["config"], _number_of_rows(file), scalars)
+        origin = str(found.get(ORIGIN, ""))
+        return Checkpoint(path, found["config"], _number_of_rows(file), scalars, origin)
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:

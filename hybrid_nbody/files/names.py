@@ -23,3 +23,6 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 FORMAT_VERSION = 2
 """Version of the layout that is written, and the newest that can be read."""
+
+ORIGIN = "branched_from"
+"""Attribute of the files of a run that has started from a state of another one: which."""

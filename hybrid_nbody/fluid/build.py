@@ -6,6 +6,7 @@ from functools import partial
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.events import read_events
+from hybrid_nbody.files.state import StoredState
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
 from hybrid_nbody.fluid.frames import Frames
@@ -111,6 +112,10 @@ class FluidBuilder:
     def restored(self, saved: SavedState) -> RunSetup[FluidModel]:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
         return _at_state(saved, self._build(self.initial()))
+
+    def branched(self, start: StoredState) -> RunSetup[FluidModel]:
+        """Return a model at a state of another run."""
+        return self.restored(start)
 
     def busy_seconds(self, setup: RunSetup[FluidModel]) -> float:
         """Return the seconds of the steps on this rank."""

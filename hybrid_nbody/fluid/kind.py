@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # each part is loaded by the command that needs it
 
     from hybrid_nbody.analysis.presentation import Exports, Facts, Figures
     from hybrid_nbody.files.run import Run
+    from hybrid_nbody.files.state import Source
     from hybrid_nbody.fluid.build import FluidBuilder
     from hybrid_nbody.fluid.config import FluidConfig
     from hybrid_nbody.fluid.sources import Event
@@ -79,6 +80,35 @@ class FluidKind:
         from hybrid_nbody.parallel.shares import CHANGEABLE
 
         return CHANGEABLE
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Return the keys that a run from a state of another one leaves as they are."""
+        return ("model", "grid", "sources.carry_over")
+
+    def sources(self, config: "FluidConfig") -> "tuple[Mapping[str, Source], str]":
+        """Return where the fields of a state stand in frames, which must hold every cell.
+
+        Raises
+        ------
+        InputError
+            They do not.
+        """
+        from hybrid_nbody.fluid.branching import sources_in_frames
+
+        return sources_in_frames(config), ""
+
+    def branched(self, before: "FluidConfig", config: "FluidConfig", step: int) -> "FluidConfig":
+        """Return the configuration without events that are past, where steps change.
+
+        Raises
+        ------
+        InputError
+            An event to come would fall at another time.
+        """
+        from hybrid_nbody.fluid.branching import with_events_to_come
+
+        return with_events_to_come(before, config, step)
 
     @property
     def figures(self) -> "Figures":

@@ -230,8 +230,8 @@ class FluidModel:
     def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
-        self.last_projection = {name: scalars[name] for name in self.last_projection}
-        self.earlier_counts = {name: int(scalars[name]) for name in self.earlier_counts}
+        self.last_projection = {name: scalars.get(name, 0.0) for name in self.last_projection}
+        self.earlier_counts = {name: int(scalars.get(name, 0)) for name in self.earlier_counts}
         if self.stepper.budget:  # runs of earlier versions have none
             made = scalars.get("advection_error", 0.0)
             self.stepper.budget.restore(made, scalars.get("density_left", 0.0))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.state import StoredState
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.calibrate import compile_kernels, measured_pace, measured_weights
@@ -28,7 +29,7 @@ from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.pace import expected_lines
 from hybrid_nbody.nbody.precision_range import check_range, warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
-from hybrid_nbody.nbody.starting import Initial, initial_bodies, on_all_ranks
+from hybrid_nbody.nbody.starting import Initial, first_bodies, initial_bodies, on_all_ranks
 from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.nbody.time_scales import warnings_of_steps
 from hybrid_nbody.parallel.communicator import Communicator
@@ -53,9 +54,6 @@ RING = RingExchange.name
 
 EXCHANGES: dict[str, type[BodyExchange]] = {ALLGATHER: AllgatherExchange, RING: RingExchange}
 """The exchange for each value of ``compute.exchange``."""
-
-MOST_MEASURED = 1 << 16
-"""Most bodies of a checkpoint without units from which they are measured."""
 
 LEAST_SECONDS = 0.1
 """Seconds spent in forces below which the speeds of ranks are not reliable."""
@@ -87,6 +85,8 @@ class NBodyBuilder:
         What takes long now, in words.
     solver : Choice
         The force, once devices are known.
+    start : StoredState or None
+        The state of another run that this one starts from.
     """
 
     least = 0
@@ -100,6 +100,7 @@ class NBodyBuilder:
         self.devices = devices or Devices()
         self.warnings: list[str] = []
         self.solver = Choice(config.gravity.solver)
+        self.start: StoredState | None = None
 
     def check(self) -> None:
         """Check what can be checked before anything is made.
@@ -126,7 +127,7 @@ class NBodyBuilder:
             If a file of bodies is missing or wrong, or the precision cannot hold the bodies.
         """
         here = self.communicator.local_size / self.communicator.size
-        initial = initial_bodies(self.config, here)
+        initial = initial_bodies(self.config, here, self.start)
         check_range(initial.sample(), self.config.gravity)
         return initial
 
@@ -145,6 +146,7 @@ class NBodyBuilder:
         masses = Masses(own.mass, cache(bodies.masses))
         setup = self._force_setup(placement, exchange, masses, pair_force)
         model = self._model(setup, own.id)
+        model.step = self.start.step if self.start else 0
         self.doing = "computing the first forces"
         model.begin(own)
         return RunSetup(model, placement, exchange)
@@ -157,6 +159,11 @@ class NBodyBuilder:
             *warnings_of_steps(sample, len(initial), self.config),
         ]
         return self._units(sample)
+
+    def branched(self, start: StoredState) -> RunSetup[NBodyModel]:
+        """Return a model at the bodies of a state of another run, from which it starts afresh."""
+        self.start = start
+        return self.fresh(self.communicator.only_on_root(self.initial))
 
     def restored(self, saved: SavedState) -> RunSetup[NBodyModel]:
         """Return a model at the state of a checkpoint; every rank reads its own rows."""
@@ -216,7 +223,7 @@ class NBodyBuilder:
     def _saved_pair_force(self, saved: SavedState) -> PairForce:
         """Return the law in the units of a checkpoint; collective where it has none."""
         units = Units.of_scalars(saved.scalars)
-        return self._pair_force(units or self._units(_first_bodies(saved)))
+        return self._pair_force(units or self._units(first_bodies(saved)))
 
     def _units(self, bodies: Bodies) -> Units:
         """Return the units of bodies."""
@@ -386,13 +393,6 @@ class NBodyBuilder:
         if section is None:
             return ()
         return (ActivityMap(backend, self.communicator, section.cells, number),)
-
-
-def _first_bodies(saved: SavedState) -> Bodies:
-    """Return the first bodies of a checkpoint, with the masses of all; all ranks call together."""
-    rows = slice(0, min(saved.number, MOST_MEASURED))
-    mass = saved.rows("bodies/mass", slice(0, saved.number))
-    return Bodies(saved.rows("bodies/position", rows), saved.rows("bodies/velocity", rows), mass)
 
 
 def _bodies_in_words(number: int) -> str:

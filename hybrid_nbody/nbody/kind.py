@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # each part is loaded by the command that needs it
 
     from hybrid_nbody.analysis.presentation import Exports, Facts, Figures
     from hybrid_nbody.files.run import Run
+    from hybrid_nbody.files.state import Source
     from hybrid_nbody.nbody.build import NBodyBuilder
     from hybrid_nbody.nbody.config import NBodyConfig
     from hybrid_nbody.nbody.starting import Initial
@@ -67,6 +68,21 @@ class NBodyKind:
         from hybrid_nbody.parallel.shares import CHANGEABLE
 
         return (*CHANGEABLE, "time.max_energy_error")
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Return the keys that a run from a state of another one leaves as they are."""
+        return ("model", "seed", "bodies", "centred", "units")
+
+    def sources(self, config: "NBodyConfig") -> "tuple[Mapping[str, Source], str]":
+        """Return no fields: bodies are read as those of any file; and a warning of rounding."""
+        frames = config.output.trajectory
+        rounded = frames is not None and frames.precision == "float32"
+        return {}, "the frame holds positions and velocities in float32" if rounded else ""
+
+    def branched(self, before: "NBodyConfig", config: "NBodyConfig", step: int) -> "NBodyConfig":
+        """Return the configuration as it is: what bodies feel may change at any time."""
+        return config
 
     @property
     def figures(self) -> "Figures":

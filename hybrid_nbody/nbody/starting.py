@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.bodies import BodiesFile, open_bodies
 from hybrid_nbody.files.memory import available_memory
+from hybrid_nbody.files.state import StoredState
 from hybrid_nbody.files.stored_bodies import PIECE, BodiesTable, StoredBodies
 from hybrid_nbody.nbody.bodies import Bodies, BodySource, check_is_in_plane, joined
 from hybrid_nbody.nbody.composed import Composed, ComposedSource, Composition, Placement
@@ -23,9 +24,13 @@ from hybrid_nbody.nbody.initial.kinds import made
 from hybrid_nbody.nbody.initial.own import bodies_of_function
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import broadcast_array, redistribute
+from hybrid_nbody.simulation.model import SavedState
 
 NOT_ARGUMENTS = (*PlacedBodies.model_fields, "dimensions")
 """Keys of a section of bodies that the function which makes them does not take."""
+
+MOST_MEASURED = 1 << 16
+"""Most bodies of a checkpoint without units from which they are measured."""
 
 MIN_BYTES_PER_BODY = 150
 """Memory that a body takes at least while it is drawn, or in the model after that."""
@@ -210,20 +215,26 @@ class ArrayOfRoot:
 # --- of a configuration ---------------------------------------------------------------------------
 
 
-def initial_bodies(config: NBodyConfig, part: float = 1.0) -> Initial:
-    """Return the bodies that a configuration asks for; on the root alone.
+def initial_bodies(
+    config: NBodyConfig, part: float = 1.0, start: StoredState | None = None
+) -> Initial:
+    """Return the bodies that a configuration asks for, or those of a state; on the root alone.
 
     Parameters
     ----------
     config : NBodyConfig
     part : float
         The part of the bodies that the ranks of this machine will hold.
+    start : StoredState, optional
+        The state of another run, whose bodies are taken instead.
 
     Raises
     ------
     InputError
         If a file of bodies is missing or wrong, or the bodies do not fit into memory.
     """
+    if start is not None:
+        return _bodies_of_state(start)
     _check_memory(config.components, part)
     parts: list[Part] = []
     placements: list[Placement] = []
@@ -262,9 +273,22 @@ def _check_memory(choices: Sequence[Kind], part: float) -> None:
 # --- of a file ------------------------------------------------------------------------------------
 
 
-def _bodies_of_file(choice: FileBodies, seed: int) -> Bodies | ExaminedFile:
+def first_bodies(saved: SavedState) -> Bodies:
+    """Return the first bodies of a checkpoint, with the masses of all; all ranks call together."""
+    rows = slice(0, min(saved.number, MOST_MEASURED))
+    mass = saved.rows("bodies/mass", slice(0, saved.number))
+    return Bodies(saved.rows("bodies/position", rows), saved.rows("bodies/velocity", rows), mass)
+
+
+def _bodies_of_state(state: StoredState) -> Bodies | ExaminedFile:
+    """Return the bodies of a checkpoint or a frame."""
+    choice = FileBodies(kind="file", path=str(state.path))
+    return _bodies_of_file(choice, 1, -1 if state.frame is None else state.frame)
+
+
+def _bodies_of_file(choice: FileBodies, seed: int, frame: int = -1) -> Bodies | ExaminedFile:
     """Return the bodies of a file that must be read as a whole, or the file and some of them."""
-    with open_bodies(choice.path, seed) as stored:
+    with open_bodies(choice.path, seed, frame) as stored:
         if stored.reopened is not None:
             file = BodiesFile(stored.path, stored.number, stored.reopened)
             return ExaminedFile(file, _examined(stored, choice))

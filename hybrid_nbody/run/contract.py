@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from hybrid_nbody.analysis.presentation import PresentedModel
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.files.state import Source, StoredState
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.shares import Devices, RunSetup
@@ -84,6 +85,9 @@ class Builder(Protocol[Config_co, Initial, Made]):
     def restored(self, saved: SavedState) -> RunSetup[Made]:
         """Return a model at a saved state; every rank reads its own rows."""
 
+    def branched(self, start: StoredState) -> RunSetup[Made]:
+        """Return a model at a state of another run, at the step that `start` says."""
+
     def rearranged(
         self, setup: RunSetup[None], partition: Partition, saved: SavedState
     ) -> RunSetup[Made]:
@@ -126,6 +130,8 @@ class ModelKind(PresentedModel, Protocol[Config, Initial, Made]):
     changeable : sequence of str
         Keys that a resumed run may change: not the physics that the part already done was computed
         with.
+    fixed : sequence of str
+        Keys that a run which starts from a state of another one must leave as they are.
     """
 
     @property
@@ -159,6 +165,37 @@ class ModelKind(PresentedModel, Protocol[Config, Initial, Made]):
     @property
     def changeable(self) -> Sequence[str]:
         """See the class."""
+
+    @property
+    def fixed(self) -> Sequence[str]:
+        """See the class."""
+
+    def sources(self, config: Config) -> tuple[Mapping[str, Source], str]:
+        """Return where the fields of a state stand in the frames of a run, and a warning.
+
+        The warning is empty where frames hold the state as it was computed.
+
+        Raises
+        ------
+        InputError
+            Its frames do not hold the whole state; the message ends with what they hold.
+        """
+
+    def branched(self, before: Config, config: Config, step: int) -> Config:
+        """Return the configuration of a run that goes on from one of another.
+
+        Parameters
+        ----------
+        before, config : ModelConfig
+            Of the earlier run, and of the new one.
+        step : int
+            Of the earlier run.
+
+        Raises
+        ------
+        InputError
+            It cannot.
+        """
 
     def resolved(self, config: Config) -> Config:
         """Return the configuration with all that a restart needs; called on the root alone.

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import Every, ModelConfig
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
+from hybrid_nbody.files.names import ORIGIN
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
@@ -60,6 +61,10 @@ class RunContext:
         ``time.monotonic()`` of the program's start.
     signals : StopSignals
         Tells of requests to stop.
+    origin : str
+        From which state of which run this one has started; empty if it began by itself.
+    first_step : int or None
+        At which a frame and a row of diagnostics are written in any case.
     """
 
     folder: Path
@@ -67,6 +72,8 @@ class RunContext:
     log: Log
     started: float
     signals: StopSignals
+    origin: str = ""
+    first_step: int | None = None
 
 
 class Job:
@@ -101,6 +108,8 @@ class Job:
         self.communicator = context.communicator
         self.log = context.log
         self.rebalancer = rebalancer
+        self.origin = context.origin
+        self.ends = [AtStep(step) for step in (context.first_step,) if step is not None]
         self.last_step = config.time.total_steps
         self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
         self.header = self._header()
@@ -118,7 +127,8 @@ class Job:
 
     def _header(self) -> dict[str, Any]:
         """Return what every file of the run says of it."""
-        return {
+        origin = {ORIGIN: self.origin} if self.origin else {}
+        return origin | {
             "model": self.config.model,
             "title": self.config.title,
             "config": loader.dump(self.config),
@@ -148,14 +158,15 @@ class Job:
         record = self.recorder
         stop = StopRequested(self.config.time.wall_limit or math.inf)
         last = AtStep(self.last_step)
+        ends = [*self.ends, last]
         frame = self._when(output.trajectory)
         measure = self._when(output.diagnostics)
         saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
         self.simulation.events = [
             Event("guard", AnyOf(*frame, *measure, save), record.check),
-            Event("diagnostics", _and_at_the_end(measure, last), record.measure),
-            Event("trajectory", _and_at_the_end(frame, last), record.write_frame),
+            Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
+            Event("trajectory", _and_at_the_ends(frame, ends), record.write_frame),
             Event("checkpoint", save, record.save),
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
@@ -288,9 +299,9 @@ def when(every: Every | None, dt: float) -> list[Schedule]:
     return [EveryTime(every.every_time, dt)]
 
 
-def _and_at_the_end(schedules: list[Schedule], last: Schedule) -> Schedule:
-    """Return the schedule of an output section with the end of the run; never, if it is off."""
-    return AnyOf(*schedules, last) if schedules else AnyOf()
+def _and_at_the_ends(schedules: list[Schedule], ends: Sequence[Schedule]) -> Schedule:
+    """Return the schedule of an output section with the ends of the run; never, if it is off."""
+    return AnyOf(*schedules, *ends) if schedules else AnyOf()
 
 
 def progress_for(log: Log) -> Progress:

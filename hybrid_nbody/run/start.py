@@ -22,7 +22,7 @@ from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.run.continuation import continue_trajectory
-from hybrid_nbody.run.contract import AnyBuilder
+from hybrid_nbody.run.contract import AnyBuilder, AnyKind
 from hybrid_nbody.run.job import Job, RunContext
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
@@ -83,7 +83,7 @@ def acknowledgement(signal_name: str) -> str:
     return f"{signal_name}: {STOPPING}"
 
 
-def _acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
+def acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
     """Return what acknowledges a signal on the root: the current step may take long."""
 
     def say(signal_name: str) -> None:
@@ -141,25 +141,57 @@ def run(
         While running.
     """
     log = open_log(communicator)
-    with StopSignals(_acknowledging(communicator)) as signals, told_by_the_guard():
+    with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
         config = communicator.on_root(lambda: resolved(path, overrides))
-        builder = MODELS[config.model].builder(config, communicator)
-        builder.check()
-        folder = Path(config.output.directory)
-        communicator.only_on_root(lambda: directory.check(folder, overwrite))
-        with preparing(log, builder):
-            setup = builder.fresh(communicator.only_on_root(builder.initial))
-            setup.placement.backend.finish_compiling()
-        introduce(builder, setup, log)
-        context = RunContext(folder, communicator, log, started, signals)
-        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
-        del setup  # the job's model alone is kept: it may be replaced
-        job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
-        communicator.only_on_root(lambda: directory.lock(folder))
-        communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-        job.trajectory.create(job.model, job.header)
-        log.open(folder / directory.LOG)
-        return job.run()
+        context = RunContext(Path(config.output.directory), communicator, log, started, signals)
+        return begin(config, context, overwrite, _fresh)
+
+
+Make = Callable[[AnyBuilder], RunSetup[Any]]
+"""Makes the model of a builder, on all ranks together."""
+
+
+def _fresh(builder: AnyBuilder) -> RunSetup[Any]:
+    return builder.fresh(builder.communicator.only_on_root(builder.initial))
+
+
+def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make) -> int:
+    """Run a model from its beginning in a directory of its own; return the exit code.
+
+    Parameters
+    ----------
+    config : ModelConfig
+        The resolved configuration.
+    context : RunContext
+        The surroundings; the directory is not claimed yet.
+    overwrite : bool
+        Whether a run that the directory holds may be replaced.
+    make : callable
+        ``make(builder)`` returns the model at its first step.
+
+    Raises
+    ------
+    HybridNBodyError
+        As `run`.
+    """
+    communicator = context.communicator
+    folder = context.folder
+    log = context.log
+    builder = MODELS[config.model].builder(config, communicator)
+    builder.check()
+    communicator.only_on_root(lambda: directory.check(folder, overwrite))
+    with preparing(log, builder):
+        setup = make(builder)
+        setup.placement.backend.finish_compiling()
+    introduce(builder, setup, log)
+    job = Job(config, context, setup.model, rebalancer(builder, setup, log))
+    del setup  # the job's model alone is kept: it may be replaced
+    job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
+    communicator.only_on_root(lambda: directory.lock(folder))
+    communicator.only_on_root(lambda: directory.claim(folder, overwrite))
+    job.trajectory.create(job.model, job.header)
+    log.open(folder / directory.LOG)
+    return job.run()
 
 
 def build(
@@ -246,7 +278,7 @@ def resume(
         On every rank; nothing was changed.
     """
     log = open_log(communicator)
-    with StopSignals(_acknowledging(communicator)) as signals, told_by_the_guard():
+    with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
         config, before, saved, warnings = communicator.on_root(
             lambda: _saved_run(folder, overrides)
         )
@@ -258,7 +290,7 @@ def resume(
         for warning in warnings:
             log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)
-        context = RunContext(folder, communicator, log, started, signals)
+        context = RunContext(folder, communicator, log, started, signals, saved.origin)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
         at = f"step {job.model.step}, t = {job.model.time:g}"
@@ -279,7 +311,7 @@ def _saved_run(
     saved, warnings = load_newest(folder)
     source = str(saved.path)
     before = loader.loads(saved.config, source, models=MODELS)
-    _refuse_changed_physics(overrides, MODELS[before.model].changeable)
+    _refuse_changed_physics(folder, overrides, MODELS[before.model])
     config = loader.loads(saved.config, source, overrides, models=MODELS)
     output = config.output.model_copy(update={"directory": str(folder)})
     config = config.model_copy(update={"output": output})
@@ -297,7 +329,7 @@ def _refuse_a_name_that_is_no_text(folder: Path) -> None:
         )
 
 
-def _refuse_changed_physics(overrides: Sequence[str], changeable: Sequence[str]) -> None:
+def _refuse_changed_physics(folder: Path, overrides: Sequence[str], kind: AnyKind) -> None:
     for override in overrides:
         key = override.split("=")[0].strip()
         if key == "output.directory":
@@ -305,9 +337,16 @@ def _refuse_changed_physics(overrides: Sequence[str], changeable: Sequence[str])
                 f"--set {override}: a resumed run stays in its directory; to move the run, rename "
                 "that directory while the run is stopped"
             )
-        if not any(key == name or key.startswith(f"{name}.") for name in changeable):
-            allowed = ", ".join(changeable)
-            raise InputError(f"--set {override}: a resumed run can only change {allowed}")
+        if not is_among(key, kind.changeable):
+            allowed = ", ".join(kind.changeable)
+            branch = f"; start a run of its own: hybrid-nbody run --from {folder} --set {override}"
+            remedy = "" if is_among(key, kind.fixed) else branch
+            raise InputError(f"--set {override}: a resumed run can only change {allowed}{remedy}")
+
+
+def is_among(key: str, names: Sequence[str]) -> bool:
+    """Return whether a key of the configuration is one of some, or within one of them."""
+    return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in names)
 
 
 def _refuse_an_end_in_the_past(config: ModelConfig, step: int) -> None:

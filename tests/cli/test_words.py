@@ -53,7 +53,10 @@ def test_a_command_comes_first(folder, typed, words):
         ("check job.yaml job.yaml", "job.yaml: one word too many; see hybrid-nbody check --help"),
         ("check job.yaml --set time.dt 5", "--set time.dt 5: must be one word, --set time.dt=5"),
         ("check --set time.dt = 5 job.yaml", "--set time.dt 5: must be one word, --set time.dt=5"),
-        ("run", "run: the following arguments are required: file; see hybrid-nbody run --help"),
+        (
+            "check",
+            "check: the following arguments are required: file; see hybrid-nbody check --help",
+        ),
         ("bench laddr", "bench: argument NAME: invalid choice: 'laddr'"),
         ("plot job.yaml", "job.yaml: a configuration, not a run; run it first: hybrid-nbody run"),
         ("plot b.csv", "b.csv: a table of bodies, not a run; give the directory of a run"),

@@ -187,6 +187,9 @@ class HeatBuilder:
         transport = setup.exchange.transport
         return self._at(saved, self._setup(setup.placement, transport, partition))
 
+    def branched(self, start):
+        return self.restored(start)
+
     def _at(self, saved, setup):
         own = setup.exchange.own
         setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)
@@ -220,6 +223,13 @@ class HeatKind(PlainPresentation):
     timings = ("diffusion",)
     changeable = CHANGEABLE
     highlights = ("largest",)
+    fixed = ("model", "plate.rows", "plate.columns")
+
+    def sources(self, config):
+        return {"heat/temperature": ("heat/temperature", None)}, ""
+
+    def branched(self, before, config, step):
+        return config
 
     def resolved(self, config):
         return config
