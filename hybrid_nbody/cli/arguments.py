@@ -43,6 +43,41 @@ def _run_arguments(command: ArgumentParser) -> None:
     )
 
 
+def _sweep_arguments(command: ArgumentParser) -> None:
+    command.add_argument("file", help="configuration in YAML")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,VALUE,...",
+        dest="overrides",
+        help="the values of a key, e.g. time.dt=1e-3,5e-4; repeated, every combination is run",
+    )
+    command.add_argument(
+        "--output",
+        type=_path,
+        metavar="DIR",
+        help="where the directories of the runs are made (default: output.directory with -sweep)",
+    )
+    command.add_argument(
+        "--jobs",
+        type=_jobs,
+        metavar="N",
+        help="runs side by side (default: one a GPU, else one a core; on several ranks one a rank)",
+    )
+    command.add_argument(
+        "--overwrite", action="store_true", help="do runs again that are there already"
+    )
+    command.add_argument("--helper", help=argparse.SUPPRESS)
+
+
+def _jobs(text: str) -> int:
+    """Read the number of jobs."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1 (got '{text}')")
+    return int(text)
+
+
 def _resume_arguments(command: ArgumentParser) -> None:
     command.add_argument("directory", type=_path, help="directory of the run")
     _set_argument(command)
@@ -188,6 +223,7 @@ def _doctor_arguments(command: ArgumentParser) -> None:
 
 ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
     "run": _run_arguments,
+    "sweep": _sweep_arguments,
     "resume": _resume_arguments,
     "check": _check_arguments,
     "info": _info_arguments,

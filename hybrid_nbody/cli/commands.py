@@ -41,6 +41,16 @@ def command_run(arguments: Namespace, communicator: "Communicator") -> int:
     return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
 
 
+def command_sweep(arguments: Namespace, communicator: "Communicator") -> int:
+    """Run all combinations of some values."""
+    with interrupted_afterwards():
+        from hybrid_nbody.cli.kinds import require_configuration
+        from hybrid_nbody.cli.sweep import sweep
+
+    communicator.only_on_root(lambda: require_configuration(Path(arguments.file)))
+    return sweep(arguments, communicator)
+
+
 def command_resume(arguments: Namespace, communicator: "Communicator") -> int:
     """Continue a run."""
     with interrupted_afterwards():
@@ -267,6 +277,11 @@ COMMANDS = (
         "continue a run from its newest valid checkpoint",
         on_ranks=command_resume,
         runs=True,
+    ),
+    Command(
+        "sweep",
+        "run every combination of some values, side by side, and tabulate them",
+        on_ranks=command_sweep,
     ),
     Command(
         "check", "check a configuration and report what a run would do", on_ranks=command_check

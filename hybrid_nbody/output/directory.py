@@ -111,8 +111,13 @@ def failed_at_its_start(folder: Path) -> bool:
         return False  # what is damaged may hold more
 
 
-def lock(folder: Path) -> None:
-    """Make `folder` and lock it for this process until that ends.
+def lock(folder: Path) -> int | None:
+    """Make `folder` and lock it for this process until that ends, or until `unlock`.
+
+    Returns
+    -------
+    int or None
+        What `unlock` takes.
 
     Raises
     ------
@@ -124,6 +129,14 @@ def lock(folder: Path) -> None:
     with suppress(OSError):  # some file systems have no locks
         descriptor = os.open(folder, os.O_RDONLY)  # stays open to keep the lock
         _lock(descriptor, folder)
+        return descriptor
+    return None
+
+
+def unlock(held: int | None) -> None:
+    """Give a directory free again, where this process goes on with other runs."""
+    if held is not None:
+        os.close(held)
 
 
 def _lock(descriptor: int, folder: Path) -> None:

@@ -252,6 +252,13 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
     return Communicator(MPI.COMM_WORLD)
 
 
+def alone() -> Communicator:
+    """Return a communicator of this rank alone, once MPI has started."""
+    from mpi4py import MPI
+
+    return Communicator(MPI.COMM_SELF)
+
+
 def _initialize() -> None:
     """Initialise MPI as ``MPI.Init`` does, which would let no other thread run.
 

@@ -117,6 +117,7 @@ def run(
     overwrite: bool,
     communicator: Communicator,
     started: float,
+    log: Log | None = None,
 ) -> int:
     """Run a configuration from the beginning; return the exit code.
 
@@ -132,6 +133,8 @@ def run(
         Every rank calls together.
     started : float
         ``time.monotonic()`` of the program's start.
+    log : Log, optional
+        Where the run says things; by default on the terminal.
 
     Raises
     ------
@@ -140,7 +143,7 @@ def run(
     NumericalError, FileError
         While running.
     """
-    log = open_log(communicator)
+    log = log or open_log(communicator)
     with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
         config = communicator.on_root(lambda: resolved(path, overrides))
         context = RunContext(Path(config.output.directory), communicator, log, started, signals)
@@ -187,11 +190,13 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
     job = Job(config, context, setup.model, rebalancer(builder, setup, log))
     del setup  # the job's model alone is kept: it may be replaced
     job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
-    communicator.only_on_root(lambda: directory.lock(folder))
+    held = communicator.only_on_root(lambda: directory.lock(folder))
     communicator.only_on_root(lambda: directory.claim(folder, overwrite))
     job.trajectory.create(job.model, job.header)
     log.open(folder / directory.LOG)
-    return job.run()
+    code = job.run()
+    directory.unlock(held)
+    return code
 
 
 def build(
@@ -261,7 +266,11 @@ def resolved(path: str | Path, overrides: Sequence[str]) -> ModelConfig:
 
 
 def resume(
-    folder: Path, overrides: Sequence[str], communicator: Communicator, started: float
+    folder: Path,
+    overrides: Sequence[str],
+    communicator: Communicator,
+    started: float,
+    log: Log | None = None,
 ) -> int:
     """Continue a run from its newest checkpoint that is whole; return the exit code.
 
@@ -269,7 +278,7 @@ def resume(
     ----------
     folder : Path
         The run's directory.
-    overrides, communicator, started
+    overrides, communicator, started, log
         As in `run`; only the keys that a model calls `changeable` can be overridden.
 
     Raises
@@ -277,7 +286,7 @@ def resume(
     InputError, FileError
         On every rank; nothing was changed.
     """
-    log = open_log(communicator)
+    log = log or open_log(communicator)
     with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
         config, before, saved, warnings = communicator.on_root(
             lambda: _saved_run(folder, overrides)

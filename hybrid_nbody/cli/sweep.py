@@ -1,0 +1,257 @@
+"""A sweep: the runs of all combinations of some values, side by side, and a table of them."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hybrid_nbody.analysis.runs_table import Row, text_of, write_csv
+from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError, InputError, NumericalError
+from hybrid_nbody.output import directory
+from hybrid_nbody.parallel.communicator import Communicator, alone
+from hybrid_nbody.parallel.placement import free_cores
+from hybrid_nbody.parallel.waiting import wait
+from hybrid_nbody.run.members import FAILED, Member, Progress, axes_of, members_of, progress_of
+from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.run.start import resolved
+from hybrid_nbody.run.sweep import CLAIM, Worker
+
+TABLE = "sweep.csv"
+"""Name of the table in the directory of a sweep."""
+
+FAILED_STATE = "failed"
+
+DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is to be done.
+
+    Attributes
+    ----------
+    file : str
+        The configuration.
+    folder : Path
+        Where the directories of all members are.
+    members : tuple of Member
+    config : ModelConfig
+        Of one of them.
+    """
+
+    file: str
+    folder: Path
+    members: tuple[Member, ...]
+    config: ModelConfig
+
+    def with_threads(self, threads: int) -> "Sweep":
+        """Return the sweep with the threads of each run, unless its configuration says them."""
+        if self.config.compute.threads != "auto":
+            return self
+        setting = f"compute.threads={threads}"
+        members = [replace(member, settings=(*member.settings, setting)) for member in self.members]
+        return replace(self, members=tuple(members))
+
+
+def sweep(arguments: Namespace, communicator: Communicator) -> int:
+    """Carry out the command; return the exit code.
+
+    Raises
+    ------
+    InputError
+        On every rank, if no member can be run.
+    """
+    planned = communicator.on_root(lambda: _planned(arguments))
+    number, of = _place(arguments, communicator, planned)
+    threads = max(1, free_cores(communicator) // (1 if communicator.size > 1 else of))
+    if of > 1:
+        planned = planned.with_threads(threads)
+    if communicator.size > 1:
+        _take_device(communicator.local_rank, planned.config)
+    parent = os.getppid()
+    is_wanted = (lambda: os.getppid() == parent) if arguments.helper else (lambda: True)
+    worker = Worker(planned.file, planned.members, number, of, _say, is_wanted)
+    if arguments.helper:
+        return 0 if worker.work(communicator) else STOPPED_EARLY
+    if communicator.is_root:
+        _say(f"{len(planned.members)} runs in {planned.folder}, {_side_by_side(of)}")
+    with _helpers(arguments, planned, 1 if communicator.size > 1 else of) as helpers:
+        goes_on = worker.work(alone() if communicator.size > 1 else communicator)
+        if not goes_on:
+            _stop(helpers)
+    if communicator.size > 1:
+        wait(communicator.comm.Ibarrier(), "the runs of other ranks", patience=math.inf)
+    return communicator.on_root(lambda: _ended(planned))
+
+
+def _say(text: str) -> None:
+    """Print a line at once: other processes print between them."""
+    from hybrid_nbody.progress import BestEffortStream
+
+    BestEffortStream(sys.stdout).write(f"{text}\n")
+    BestEffortStream(sys.stdout).flush()
+
+
+def _side_by_side(of: int) -> str:
+    return "one after another" if of == 1 else f"{of} side by side"
+
+
+# --- before ---------------------------------------------------------------------------------------
+
+
+def _planned(arguments: Namespace) -> Sweep:
+    """Return what is to be done, with earlier runs out of the way if they may go."""
+    axes = axes_of(arguments.overrides)
+    config = _some_config(arguments.file, members_of(axes, Path(".")))
+    folder = arguments.output or Path(f"{config.output.directory}-sweep")
+    members = tuple(members_of(axes, folder))
+    if directory.files_of_a_run(folder):
+        raise InputError(f"--output: {folder} holds a run; choose another directory for the sweep")
+    for member in members if not arguments.helper else ():
+        _clear(member, arguments.overwrite)
+    return Sweep(arguments.file, folder, members, config)
+
+
+def _some_config(file: str, members: Sequence[Member]) -> ModelConfig:
+    """Return the configuration of the first member that has one.
+
+    Raises
+    ------
+    InputError
+        That of the first member, if none has one.
+    """
+    errors = []
+    for member in members:
+        try:
+            return resolved(file, member.settings)
+        except InputError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _clear(member: Member, overwrite: bool) -> None:
+    """Forget that a member has failed, so that it is tried again; and its run, if that may go."""
+    if overwrite:
+        for path in directory.files_of_a_run(member.folder):
+            path.unlink(missing_ok=True)
+    if overwrite or member.reason:
+        for name in (CLAIM, FAILED):
+            (member.folder / name).unlink(missing_ok=True)
+
+
+def _place(arguments: Namespace, communicator: Communicator, planned: Sweep) -> tuple[int, int]:
+    """Return which worker this process is, and of how many.
+
+    Raises
+    ------
+    InputError
+        The numbers of ranks and of jobs are both given.
+    """
+    if arguments.helper:
+        number, _, of = arguments.helper.partition("/")
+        return int(number), int(of)
+    if communicator.size > 1:
+        if arguments.jobs is not None:
+            raise InputError(
+                "--jobs: on several ranks each rank does its runs alone; leave it out"
+            ).on_all_ranks()
+        return communicator.rank, communicator.size
+    jobs = arguments.jobs or len(_devices(planned.config)) or free_cores(communicator)
+    return 0, min(jobs, len(planned.members))
+
+
+def _devices(config: ModelConfig) -> list[str]:
+    """Return the GPUs that a run may use, as CUDA_VISIBLE_DEVICES lists them."""
+    backends = config.compute.backend
+    if backends == "cpu":
+        return []
+    if DEVICES in os.environ:
+        return [name for name in os.environ[DEVICES].split(",") if name]
+    found = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
+    return sorted(found, key=int)
+
+
+def _take_device(number: int, config: ModelConfig) -> None:
+    """Leave this process one GPU: of several that see all, each would take the first."""
+    devices = _devices(config)
+    if devices:
+        os.environ[DEVICES] = devices[number % len(devices)]
+
+
+# --- meanwhile ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _helpers(
+    arguments: Namespace, planned: Sweep, of: int
+) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Let other processes work beside the block, and wait for them."""
+    helpers = [_started(arguments, planned, number, of) for number in range(1, of)]
+    if helpers:
+        _take_device(0, planned.config)
+    try:
+        yield helpers
+    except BaseException:
+        _stop(helpers)
+        raise
+    finally:
+        for helper in helpers:
+            helper.wait()
+
+
+def _stop(helpers: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """Ask other processes to write a checkpoint and stop; a Ctrl-C has reached them by itself."""
+    for helper in helpers:
+        helper.send_signal(signal.SIGTERM)
+
+
+def _started(
+    arguments: Namespace, planned: Sweep, number: int, of: int
+) -> "subprocess.Popen[bytes]":
+    """Return another process that works at the same sweep."""
+    devices = _devices(planned.config)
+    mine = {DEVICES: devices[number % len(devices)]} if devices else {}
+    words = ["sweep", planned.file, "--output", str(planned.folder), "--helper", f"{number}/{of}"]
+    words += [f"--set={override}" for override in arguments.overrides]
+    return subprocess.Popen([sys.executable, "-m", "hybrid_nbody", *words], env=os.environ | mine)
+
+
+# --- afterwards -----------------------------------------------------------------------------------
+
+
+def _ended(planned: Sweep) -> int:
+    """Write the table and print it; return the exit code."""
+    rows = [_row(planned.file, member) for member in planned.members]
+    columns = [row.columns() for row in rows]
+    write_csv(planned.folder / TABLE, columns)
+    keys = [*planned.members[0].values, "state", "time", *MODELS[planned.config.model].highlights]
+    _say(text_of(columns, keys))
+    for row in rows:
+        if row.reason:
+            _say(f"{row.folder.name}: {row.reason}")
+    _say(f"table in {planned.folder / TABLE}")
+    states = [row.state for row in rows]
+    if FAILED_STATE in states:
+        return NumericalError.exit_code
+    if any(state != Progress.FINISHED.value for state in states):
+        _say("not all runs are finished: give the same command again")
+        return STOPPED_EARLY
+    return 0
+
+
+def _row(file: str, member: Member) -> Row:
+    """Return the row of a member in the table."""
+    if member.reason:
+        return Row(member.values, member.folder, FAILED_STATE, member.reason)
+    try:
+        progress = progress_of(member, member.configuration(file))
+    except HybridNBodyError as error:
+        return Row(member.values, member.folder, FAILED_STATE, str(error))
+    return Row(member.values, member.folder, progress.value)

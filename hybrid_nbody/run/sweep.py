@@ -1,0 +1,235 @@
+"""Does the runs of a sweep: each worker takes those that no other has taken.
+
+A worker is a process with a communicator of its own. Everything that it does can be found in the
+directories of the members, so that workers come and go as they like.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
+from hybrid_nbody.output.log import Log
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.progress import duration
+from hybrid_nbody.run.members import FAILED, Member, Progress, progress_of
+from hybrid_nbody.run.start import resume, run
+
+CLAIM = ".claim"
+"""Name of the file in the directory of a member that its worker has locked."""
+
+PATIENCE = 5.0
+"""Seconds after which the progress of a single run is told."""
+
+BY_TIME = "time.wall_limit"
+"""What ends a run early that is not a request to end all of them."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One of several processes that share a sweep.
+
+    Attributes
+    ----------
+    file : str
+        The configuration of all members, but for what is set.
+    members : sequence of Member
+    number, of : int
+        Which worker this is, of how many.
+    tell : callable
+        Takes a line for the person who waits.
+    is_wanted : callable
+        Returns whether it is to go on with another member.
+    """
+
+    file: str
+    members: Sequence[Member]
+    number: int
+    of: int
+    tell: Tell
+    is_wanted: Callable[[], bool]
+
+    def work(self, communicator: Communicator) -> bool:
+        """Do members until none is left; return False if it was asked to stop.
+
+        Parameters
+        ----------
+        communicator : Communicator
+            Of this process alone.
+        """
+        pace = _Pace(self.members)
+        number = len(self.members)
+        first = number * self.number // self.of
+        for place in (*range(first, number), *range(first)):
+            member = self.members[place]
+            if not self.is_wanted():
+                return False
+            with _claimed(member.folder, place % self.of == self.number) as is_mine:
+                if is_mine and not self._do(member, communicator, pace):
+                    return False
+        return True
+
+    def _do(self, member: Member, communicator: Communicator, pace: "_Pace") -> bool:
+        """Do a member, unless it is finished; return False if the worker was asked to stop."""
+        log = MemberLog(lambda text: self.tell(f"  {member.name}: {text}"))
+        start = time.monotonic()
+        try:
+            if member.reason:  # another worker has tried it
+                return True
+            config = member.configuration(self.file)
+            progress = progress_of(member, config)
+            if progress is Progress.FINISHED:
+                return True
+            code = _run(self.file, member, progress, communicator, log)
+        except (HybridNBodyError, MemoryError) as error:
+            note_failure(member, str(error))
+            mark_as_ended(member)
+            self.tell(f"{pace.count()} {member.name}: failed: {error}")
+            return True
+        if code == STOPPED_EARLY:
+            return self._stopped_early(member, log)
+        mark_as_ended(member)
+        seconds = time.monotonic() - start
+        taken = duration(seconds) if seconds > 10 else f"{seconds:.2g} s"
+        self.tell(f"{pace.count()} {member.name}: finished in {taken}{pace.left()}")
+        return True
+
+    def _stopped_early(self, member: Member, log: "MemberLog") -> bool:
+        """Note that a run is not at its end; return whether the sweep goes on."""
+        self.tell(f"  {member.name}: {log.last.partition(';')[0]}")
+        return BY_TIME in log.last
+
+
+def _run(
+    file: str, member: Member, progress: Progress, communicator: Communicator, log: "MemberLog"
+) -> int:
+    """Begin a run or continue it; return its exit code."""
+    (member.folder / FAILED).unlink(missing_ok=True)
+    started = time.monotonic()
+    if progress is Progress.BEGUN:
+        return resume(member.folder, [], communicator, started, log)
+    settings = [*member.settings, f"output.directory={member.folder}"]
+    return run(file, settings, True, communicator, started, log)
+
+
+def note_failure(member: Member, reason: str) -> None:
+    """Write down why a member failed, where the table finds it."""
+    with suppress(OSError):  # a full disk is no reason to leave the others
+        member.folder.mkdir(parents=True, exist_ok=True)
+        (member.folder / FAILED).write_text(" ".join(reason.split()) + "\n", encoding="utf-8")
+
+
+def mark_as_ended(member: Member) -> None:
+    """Let other workers count a member."""
+    with suppress(OSError):
+        (member.folder / CLAIM).write_text("ended\n", encoding="utf-8")
+
+
+def has_ended(member: Member) -> bool:
+    """Return whether a worker has marked a member so."""
+    try:
+        return (member.folder / CLAIM).stat().st_size > 0
+    except OSError:
+        return False
+
+
+@contextmanager
+def _claimed(folder: Path, is_own: bool) -> Iterator[bool]:
+    """Hold the claim to a member during the block; the value says whether it was free.
+
+    The system gives up the claim of a process that is killed.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / CLAIM, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise FileError(f"{folder}: {error.strerror or error}") from error
+    try:
+        yield _locked(descriptor, is_own)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, is_own: bool) -> bool:
+    """Lock a file; where the file system has no locks, each worker takes a share."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return is_own
+    return True
+
+
+class MemberLog(Log):
+    """The log of a run that is one of many: all in its file, little on the terminal.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes the progress of a run that takes long.
+
+    Attributes
+    ----------
+    last : str
+        What was said last.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        super().__init__(Console(file=open(os.devnull, "w")))  # noqa: SIM115
+        self.tell = tell
+        self.last = ""
+        self.started = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Write `text` to the file, and tell of steps after a while."""
+        self.last = text
+        if text.startswith("step ") and time.monotonic() - self.started > PATIENCE:
+            self.tell(text)
+        self.note(text)
+
+    def close(self) -> None:
+        """Close the file, and what stands for a terminal."""
+        super().close()
+        if self.console is not None:
+            self.console.file.close()
+
+
+class _Pace:
+    """Counts the members that have ended, by whatever worker, and guesses how long the rest takes.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    """
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+        self.started = time.monotonic()
+        self.first = self._ended()
+        self.ended = self.first
+
+    def _ended(self) -> int:
+        return sum(has_ended(member) for member in self.members)
+
+    def count(self) -> str:
+        """Return how many members have ended, of how many."""
+        self.ended = self._ended()
+        return f"[{self.ended}/{len(self.members)}]"
+
+    def left(self) -> str:
+        """Return the time left in words, when they were last counted."""
+        ended = self.ended
+        rest = len(self.members) - ended
+        if not rest or ended <= self.first:
+            return ""
+        seconds = (time.monotonic() - self.started) / (ended - self.first) * rest
+        return f"; about {duration(seconds)} left"
