@@ -1,17 +1,18 @@
 """Gravity between bodies and stable fluids, from a laptop to a cluster of GPUs.
 
 ``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a
-GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks.
+GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks; ``escaped``,
+``closest`` and ``energy_error`` are conditions at which it stops.
 """
 
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-__all__ = ["Simulation", "__version__", "open_run"]
+__all__ = ["Simulation", "__version__", "closest", "energy_error", "escaped", "open_run"]
 
 if TYPE_CHECKING:
-    from hybrid_nbody.api import Simulation
+    from hybrid_nbody.api import Simulation, closest, energy_error, escaped
     from hybrid_nbody.files.run import open_run
 else:
 
@@ -24,8 +25,8 @@ else:
             from hybrid_nbody.files.run import open_run
 
             return open_run
-        if name == "Simulation":
-            from hybrid_nbody.api import Simulation
+        if name in __all__:
+            from hybrid_nbody import api
 
-            return Simulation
+            return getattr(api, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Sections that the configurations of all models share, and what a section is."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from annotated_types import Le
@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
+from hybrid_nbody.conditions import Condition
 from hybrid_nbody.config.faults import nearest
 from hybrid_nbody.config.values import (
     Allowed,
@@ -86,6 +87,11 @@ class ModelConfig(Section):
         time: "Time"
         compute: "Compute"
         output: "Output"
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Return what stops the run as soon as it happens."""
+        return ()
 
 
 class ExclusiveSection(Section):

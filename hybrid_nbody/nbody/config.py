@@ -7,6 +7,7 @@ from annotated_types import Ge, Le
 from pydantic import Field, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
+from hybrid_nbody.conditions import Condition
 from hybrid_nbody.config.sections import Compute, ModelConfig, Section, Time, fault
 from hybrid_nbody.config.values import (
     Allowed,
@@ -22,6 +23,7 @@ from hybrid_nbody.nbody.config_bodies import AllBodies, Kind
 from hybrid_nbody.nbody.config_external import AnyField
 from hybrid_nbody.nbody.config_output import NBodyOutput, frame_faults
 from hybrid_nbody.nbody.config_placement import Seed
+from hybrid_nbody.nbody.config_stop import Stop
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
@@ -211,6 +213,11 @@ class NBodyConfig(ModelConfig):
     )
     gravity: Gravity = Field(Gravity(), description="The force between bodies.")
     time: NBodyTime = Field(description="Time step, integrator and end of the run.")
+    stop: Annotated[tuple[Stop, ...], Allowed("list", "a list of conditions")] = Field(
+        (),
+        description="Conditions that stop the run, with exit code 0 and a checkpoint, as soon as "
+        "one of them begins to hold of a body, of a pair, or of the energy.",
+    )
     activity_map: ActivityMap | None = Field(
         None,
         description="A map of the bodies in the unit square, written with each frame. null: none.",
@@ -223,12 +230,17 @@ class NBodyConfig(ModelConfig):
         """Return the kinds of bodies, one or several."""
         return self.bodies if isinstance(self.bodies, tuple) else (self.bodies,)
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return what stops the run as soon as it happens."""
+        return tuple(stop.condition for stop in self.stop)
+
     @model_validator(mode="wrap")
     @classmethod
     def _check_integrator(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
-        """Refuse what the integrator or the force cannot do, and ids that no body has."""
+        """Refuse what the integrator or the force cannot do, and what no body could meet."""
         config = handler(data)
-        if faults := [*_integrator_faults(config), *frame_faults(config)]:
+        if faults := [*_integrator_faults(config), *frame_faults(config), *_stop_faults(config)]:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config
 
@@ -256,6 +268,21 @@ def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
             f"{config.gravity.solver} does not compute; use another integrator"
         )
         yield fault(("time", "integrator"), name, text)
+
+
+def _stop_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
+    runaway = config.time.energy_limit
+    for place, stop in enumerate(config.stop):
+        limit = stop.energy_error
+        path = ("stop", place, "energy_error")
+        if limit is not None and config.output.diagnostics is None:
+            yield fault(path, limit, "is looked at with output.diagnostics, which must not be null")
+        if limit is not None and runaway is not None and limit >= runaway:
+            text = (
+                f"must be less than time.max_energy_error = {runaway:g}, at which the run ends "
+                "with an error"
+            )
+            yield fault(path, limit, text)
 
 
 def _name_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:

@@ -67,7 +67,7 @@ class NBodyKind:
         """Return the keys that a resumed run may change."""
         from hybrid_nbody.parallel.shares import CHANGEABLE
 
-        return (*CHANGEABLE, "time.max_energy_error")
+        return (*CHANGEABLE, "time.max_energy_error", "stop")
 
     @property
     def fixed(self) -> tuple[str, ...]:

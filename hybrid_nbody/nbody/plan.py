@@ -58,6 +58,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
             ),
             *_external(config),
             ("integrator", config.time.integrator),
+            *[("stops at", stop.in_words) for stop in config.stop],
             *_warnings(config, initial),
         ],
         work=_work(config, number),

@@ -87,7 +87,7 @@ class Recorder:
 
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
-        self.trajectory.write_diagnostics(self.model, self._checked_diagnostics())
+        self.trajectory.write_diagnostics(self.model, self.checked_diagnostics())
 
     def _check_energy(self) -> None:
         """Check the energy of the current state, where the run measures it and the model has one.
@@ -95,9 +95,9 @@ class Recorder:
         Other diagnostics are computed for rows alone: some are means since the row before.
         """
         if self.measures and ENERGY_ERROR in self.model.quantities:
-            self._checked_diagnostics()
+            self.checked_diagnostics()
 
-    def _checked_diagnostics(self) -> Mapping[str, Any]:
+    def checked_diagnostics(self) -> Mapping[str, Any]:
         """Return the diagnostics of the current state, computed once a step, its energy checked."""
         if self.measured_step != self.model.step:
             values: Mapping[str, Any] = self.model.diagnostics()

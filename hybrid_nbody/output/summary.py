@@ -11,7 +11,15 @@ LEAST_SECONDS = 0.5
 LARGEST_SHARE = 0.8
 """Part of them up to which the forces of all ranks together are surely faster on one."""
 
-OUTPUT_EVENTS = ("guard", "diagnostics", "trajectory", "checkpoint", "progress", "balance")
+OUTPUT_EVENTS = (
+    "guard",
+    "conditions",
+    "diagnostics",
+    "trajectory",
+    "checkpoint",
+    "progress",
+    "balance",
+)
 """Events of the time loop with a line of their own."""
 
 

@@ -23,6 +23,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.rebalance import Rebalancer
+from hybrid_nbody.run.stopping import Stopping
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.model import Model
@@ -43,6 +44,15 @@ PROGRESS_SECONDS = 0.2
 
 BALANCE_SECONDS = 20.0
 """Wall-clock time between two looks at the speeds of the ranks."""
+
+FINISHED = "finished"
+"""The outcome at the last step."""
+
+CONDITION = "condition"
+"""The outcome when something has happened at which the run was to stop."""
+
+SIGNALLED = "stopped"
+"""The outcome of a signal, or of the wall-clock limit."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,8 @@ class Job:
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)
         self.recorder = self._recorder()
+        measured = self.recorder.checked_diagnostics
+        self.stopping = Stopping(config.conditions, self.simulation, measured)
         self.limits = Limits(model.quantities)
         self.preparation = 0.0
         self._add_events()
@@ -165,17 +177,29 @@ class Job:
         save = AnyOf(*saved, last, stop)
         self.simulation.events = [
             Event("guard", AnyOf(*frame, *measure, save), record.check),
+            *self.stopping.events(measure, self._write_all),
             Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
             Event("trajectory", _and_at_the_ends(frame, ends), record.write_frame),
             Event("checkpoint", save, record.save),
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
-            Event("stop", stop, self._ending_as("stopped")),
-            Event("finish", last, self._ending_as("finished")),
+            Event("stop", stop, self._ending_as(SIGNALLED)),
+            Event("finish", last, self._ending_as(FINISHED)),
         ]
         if self.rebalancer:
             every = EveryWallClock(BALANCE_SECONDS)
             self.simulation.events.append(Event("balance", every, self._rebalance))
+
+    def _write_all(self) -> None:
+        """Write the present state, whatever is due."""
+        self.recorder.check()
+        if self.config.output.diagnostics:
+            self.recorder.measure()
+        if self.config.output.trajectory:
+            self.recorder.write_frame()
+        self.recorder.save()
+        self.recorder.show()
+        self.simulation.stop(CONDITION)
 
     def _warn(self) -> None:
         """Warn of diagnostics that are beyond their limits for the first time."""
@@ -183,7 +207,8 @@ class Job:
             self.log.say(warning)
 
     def _ending_as(self, outcome: str) -> Callable[[], None]:
-        return lambda: self.simulation.stop(outcome)
+        """Return what ends the run, unless a condition does so at this step."""
+        return lambda: self.simulation.stop(CONDITION if self.stopping.happened else outcome)
 
     def _rebalance(self) -> None:
         """Share the rows out again if that pays, unless the run ends here."""
@@ -207,6 +232,8 @@ class Job:
             On every rank.
         """
         self.recorder.begin(saved_step)
+        for text in self.stopping.begin():
+            self.log.say(f"{text}, already: the run goes on until it happens anew")
 
     def run(self) -> int:
         """Run to the end, or until the run is asked to stop; return the exit code."""
@@ -238,7 +265,7 @@ class Job:
         seconds = time.perf_counter() - start
         self.recorder.close()
         self._summarise(outcome, self.model.step - first_step, seconds)
-        return 0 if outcome == "finished" else STOPPED_EARLY
+        return 0 if outcome in (FINISHED, CONDITION) else STOPPED_EARLY
 
     def _end_trajectory(self, error: HybridNBodyError) -> None:
         """Write what is left of the output after an error."""
@@ -277,9 +304,11 @@ class Job:
     def _ending(self, outcome: str) -> str:
         """Return the last line: where the run ended, and how to go on."""
         at = f"step {self.model.step} of {self.last_step}, t = {self.model.time:g}"
-        if outcome == "finished":
+        if outcome == FINISHED:
             return f"finished at {at}; output in {self.folder}"
         next_command = f"continue with: hybrid-nbody resume {self.folder}"
+        if outcome == CONDITION:
+            return f"stopped at {at}, as asked: {self.stopping.happened}; {next_command}"
         return f"stopped early ({self._reason()}) at {at}; {next_command}"
 
     def _reason(self) -> str:

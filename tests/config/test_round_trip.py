@@ -101,6 +101,12 @@ sections = {
         softening=not_negative,
         precision=st.sampled_from(["single", "mixed", "double"]),
     ),
+    "stop": st.lists(
+        st.sampled_from(["escape", "closest"])
+        .flatmap(lambda key: mappings(**{key: positive}))
+        .filter(bool),
+        max_size=2,
+    ),
     "activity_map": st.none() | st.fixed_dictionaries({"cells": st.integers(1, 4096)}),
     "compute": st.fixed_dictionaries({"backend": st.just("hybrid"), "cpu_share": st.floats(0, 1)})
     | mappings(
@@ -150,6 +156,7 @@ gravity: {G: 1.0, softening: 0.0, solver: direct, precision: mixed, external: nu
 accuracy: 0.0001}
 time: {dt: 0.5, steps: 3, wall_limit: null, integrator: leapfrog, accuracy: 0.01, \
 max_energy_error: 0.1}
+stop: []
 activity_map: null
 compute: {backend: auto, threads: auto, balance: auto, transport: auto, cpu_share: auto, \
 exchange: auto}

@@ -116,7 +116,7 @@ REFUSED = {
     "<<: {seed: 3}": [
         (
             "1: <<: unknown key; allowed: model, title, seed, bodies, centred, gravity, time, "
-            "activity_map, compute, output"
+            "stop, activity_map, compute, output"
         )
     ],
     "seed: [1": [
@@ -148,8 +148,8 @@ def test_an_alias_bomb_of_ten_levels_is_refused_without_expanding_it(faults_of):
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 11)]
     lines = faults_of("\n".join(levels))
     unknown = (
-        "unknown key; allowed: model, title, seed, bodies, centred, gravity, time, activity_map, "
-        "compute, output"
+        "unknown key; allowed: model, title, seed, bodies, centred, gravity, time, stop, "
+        "activity_map, compute, output"
     )
     assert sorted(lines) == sorted(
         ["x.yaml:2: a1[0]: aliases such as *a0 are not allowed; write the value out"]

@@ -24,6 +24,7 @@ INPUTS = {
     "merger": ["bodies[0].n=50", "bodies[1].n=50", "time.dt=1e-2", "gravity.solver=auto"],
     "collapse": ["bodies.n=100", "time.dt=1e-2"],
     "disc": ["bodies.n=100"],
+    "escape": ["time.integrator=leapfrog", "time.accuracy=0.01", "time.dt=1e-2"],
 }
 
 LENGTHS = ("scale", "height", "core", "half_length", "width")

@@ -1,34 +1,29 @@
-"""Simulations for scripts and notebooks: the engine of the command line as an object.
-
->>> from hybrid_nbody import Simulation
->>> simulation = Simulation.from_bodies(x, v, m, softening=0.01, dt=1e-3)
->>> simulation.run(until=2.0)
->>> simulation.energy, simulation.positions
-
-Nothing is written. On several ranks each makes the same calls and has rows of its own; see
-`Simulation.gathered`.
-"""
+"""A simulation that is stepped, and functions that are called meanwhile."""
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.state import State
+from hybrid_nbody.conditions import Condition, Watch
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
+from hybrid_nbody.run.job import when
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import built, resolved, told_by_the_guard
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, TimeLoop
-from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.schedule import (
+    AnyOf,
     AtStep,
     EverySteps,
     EveryTime,
@@ -42,13 +37,11 @@ ENDLESS = 10**9
 LOOK_SECONDS = 1.0
 """Wall-clock time between two looks at whether the state is finite."""
 
-Rows = NDArray[np.float64]
-
 Action = Callable[["Simulation"], object]
 """A function that is called with a simulation while this goes on."""
 
 
-class Simulation:
+class Simulation(State):
     """A simulation in memory, from a configuration.
 
     Parameters
@@ -71,7 +64,9 @@ class Simulation:
         The configuration, with every default.
     communicator : Communicator
     outcome : str
-        Why the last `run` ended: ``finished``, or what `stop` was told.
+        Why the last `run` ended: ``finished``, what `stop` was told, or the name of a condition.
+    reason : str
+        What then happened, to whom and when, in words; empty if it was no condition.
 
     Raises
     ------
@@ -101,6 +96,10 @@ class Simulation:
         self._guard.check_numbers()
         self._events: list[Event] = []
         self.outcome = ""
+        self.reason = ""
+        measure = when(self.config.output.diagnostics, self.dt)
+        for condition in self.config.conditions:
+            self._watch(condition, AnyOf(*measure) if condition.measured else EverySteps(1))
 
     @classmethod
     def from_bodies(
@@ -134,7 +133,7 @@ class Simulation:
         InputError
             If shapes do not fit, or a number is not finite.
         """
-        bodies = _checked_bodies(positions, velocities, masses)
+        bodies = checked_bodies(positions, velocities, masses)
         placeholder = {"kind": "random-box", "n": len(bodies)}
         return cls(
             initial=bodies,
@@ -165,6 +164,7 @@ class Simulation:
         """
         last = self._last_step(until, steps)
         self.outcome = ""
+        self.reason = ""
         self._loop.outcome = ""
         self._loop.events = [
             *self._events,
@@ -215,22 +215,43 @@ class Simulation:
             schedule = EveryWallClock(given[0])
         return lambda function: self._add(schedule, function)
 
-    def stop_when(self, condition: Action, every: int = 1) -> None:
+    def stop_when(self, condition: Action | Condition, every: int = 1) -> None:
         """Stop as soon as a condition holds; its name is the outcome.
 
         Parameters
         ----------
-        condition : callable
-            Called with this simulation; the same on all ranks.
+        condition : callable or Condition
+            A function, called with this simulation, that returns the same on all ranks: it stops
+            each run in which it holds. Or ``escaped(50)``, ``closest(0.01)``,
+            ``energy_error(1e-3)``: such a one stops when it begins to hold of a body or a pair,
+            and `reason` says of which. If it holds of some already, a warning says so.
         every : int, optional
             Steps between two looks.
         """
+        if not callable(condition):
+            self._watch(condition, EverySteps(every))
+            return
 
         def look(simulation: "Simulation") -> None:
             if condition(simulation):
                 simulation.stop(getattr(condition, "__name__", "stopped"))
 
         self._add(EverySteps(every), look)
+
+    def _watch(self, condition: Condition, schedule: Schedule) -> None:
+        """Stop when a condition begins to hold; say of whom it holds already."""
+        watch = Watch(condition)
+
+        def look() -> None:
+            text = watch.look(self.model, self.model.diagnostics)
+            if text:
+                self.reason = f"step {self.steps}, t = {self.time:g}: {text}"
+                self.stop(condition.name)
+
+        text = watch.look(self.model, self.model.diagnostics)
+        if text and self.communicator.is_root:
+            warnings.warn(f"{text}, already: it stops when that happens anew", stacklevel=3)
+        self._events.append(Event("conditions", schedule, look))
 
     def _add(self, schedule: Schedule, function: Action) -> Action:
         """Call a function on a schedule, but not twice at the step where a run ends."""
@@ -263,104 +284,6 @@ class Simulation:
             raise InputError(f"run: the simulation is at t = {self.time:g} already")
         return last
 
-    # ---- State -----------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> Model:
-        """Return the model, as the command line steps it."""
-        return self._loop.model
-
-    @property
-    def dt(self) -> float:
-        """Return the length of a step."""
-        return float(self.config.time.dt)
-
-    @property
-    def time(self) -> float:
-        """Return the simulated time."""
-        return self.model.time
-
-    @property
-    def steps(self) -> int:
-        """Return the number of steps done."""
-        return self.model.step
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """Return the global quantities of the present state; all ranks ask together."""
-        return dict(self.model.diagnostics())
-
-    @property
-    def energy(self) -> float:
-        """Return the total energy of bodies; all ranks ask together."""
-        return float(self.diagnostics["total_energy"])
-
-    @property
-    def positions(self) -> Rows:
-        """Return a copy of the positions of this rank's bodies, (n, 3)."""
-        return self.rows("bodies/position")
-
-    @positions.setter
-    def positions(self, values: ArrayLike) -> None:
-        self._begin(np.asarray(values, float), self.velocities)
-
-    @property
-    def velocities(self) -> Rows:
-        """Return a copy of the velocities of this rank's bodies, (n, 3)."""
-        return self.rows("bodies/velocity")
-
-    @velocities.setter
-    def velocities(self, values: ArrayLike) -> None:
-        self._begin(self.positions, np.asarray(values, float))
-
-    @property
-    def masses(self) -> Rows:
-        """Return a copy of the masses of this rank's bodies, (n,)."""
-        return self.rows("bodies/mass")
-
-    @property
-    def ids(self) -> NDArray[np.int64]:
-        """Return a copy of the identities of this rank's bodies, (n,)."""
-        return self.rows("bodies/id").astype(np.int64)
-
-    @property
-    def density(self) -> Rows:
-        """Return a copy of this rank's planes of the density of a fluid."""
-        return self.rows("fluid/density")
-
-    def rows(self, name: str) -> NDArray[Any]:
-        """Return a copy of this rank's rows of a field, by its name in the files.
-
-        Raises
-        ------
-        InputError
-            If the model has no such field.
-        """
-        fields = self.model.fields()
-        if name not in fields:
-            raise InputError(f"no field '{name}'; there are {', '.join(sorted(fields))}")
-        field = fields[name]
-        return np.array(field.host(0, field.rows))
-
-    def gathered(self, name: str) -> NDArray[Any]:
-        """Return all rows of a field on every rank; all ranks ask together."""
-        found = np.concatenate(self.communicator.gather(self.rows(name)))
-        index = self.model.fields()[name].index
-        places = np.arange(index.start, index.stop) if isinstance(index, slice) else index
-        result = np.empty_like(found)
-        result[np.concatenate(self.communicator.gather(places))] = found
-        return result
-
-    def _begin(self, positions: Rows, velocities: Rows) -> None:
-        """Go on from other positions and velocities of the same bodies."""
-        wanted = self.positions.shape
-        if positions.shape != wanted or velocities.shape != wanted:
-            raise InputError(f"the bodies of this rank need arrays of shape {wanted}")
-        model: Any = self.model
-        model.begin(Bodies(positions, velocities, self.masses, self.ids))
-        model.initial_energy = None
-        self._guard.check_numbers()
-
     def __repr__(self) -> str:
         """Return what is simulated, and how far it is."""
         return f"Simulation(model={self.config.model}, t={self.time:g}, steps={self.steps})"
@@ -381,19 +304,3 @@ def _config_of(sections: Mapping[str, Any], settings: list[str]) -> ModelConfig:
     config = loader.loads(text, "Simulation", settings, models=MODELS)
     complete: ModelConfig = MODELS[config.model].resolved(config)
     return complete
-
-
-def _checked_bodies(positions: ArrayLike, velocities: ArrayLike, masses: ArrayLike) -> Bodies:
-    """Return bodies of given arrays."""
-    mass = np.array(masses, float)
-    position = np.array(positions, float)
-    velocity = np.array(velocities, float)
-    wanted = (mass.size, 3)
-    if mass.ndim != 1 or not mass.size:
-        raise InputError(f"masses: must be an (N,) array, N at least 1 (got {mass.shape})")
-    for name, array in {"positions": position, "velocities": velocity, "masses": mass}.items():
-        if array is not mass and array.shape != wanted:
-            raise InputError(f"{name}: must be a {wanted} array (got {array.shape})")
-        if not np.isfinite(array).all():
-            raise InputError(f"{name}: every number must be finite")
-    return Bodies(position, velocity, mass)

@@ -1,0 +1,121 @@
+"""The state of a simulation in memory, read and set."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.simulation.guard import Guard
+from hybrid_nbody.simulation.loop import TimeLoop
+from hybrid_nbody.simulation.model import Model
+
+Rows = NDArray[np.float64]
+
+
+class State:
+    """What is known of a simulation; see `Simulation`."""
+
+    config: ModelConfig
+    communicator: Communicator
+    _loop: TimeLoop
+    _guard: Guard
+
+    @property
+    def model(self) -> Model:
+        """Return the model, as the command line steps it."""
+        return self._loop.model
+
+    @property
+    def dt(self) -> float:
+        """Return the length of a step."""
+        return float(self.config.time.dt)
+
+    @property
+    def time(self) -> float:
+        """Return the simulated time."""
+        return self.model.time
+
+    @property
+    def steps(self) -> int:
+        """Return the number of steps done."""
+        return self.model.step
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """Return the global quantities of the present state; all ranks ask together."""
+        return dict(self.model.diagnostics())
+
+    @property
+    def energy(self) -> float:
+        """Return the total energy of bodies; all ranks ask together."""
+        return float(self.diagnostics["total_energy"])
+
+    @property
+    def positions(self) -> Rows:
+        """Return a copy of the positions of this rank's bodies, (n, 3)."""
+        return self.rows("bodies/position")
+
+    @positions.setter
+    def positions(self, values: ArrayLike) -> None:
+        self._begin(np.asarray(values, float), self.velocities)
+
+    @property
+    def velocities(self) -> Rows:
+        """Return a copy of the velocities of this rank's bodies, (n, 3)."""
+        return self.rows("bodies/velocity")
+
+    @velocities.setter
+    def velocities(self, values: ArrayLike) -> None:
+        self._begin(self.positions, np.asarray(values, float))
+
+    @property
+    def masses(self) -> Rows:
+        """Return a copy of the masses of this rank's bodies, (n,)."""
+        return self.rows("bodies/mass")
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Return a copy of the identities of this rank's bodies, (n,)."""
+        return self.rows("bodies/id").astype(np.int64)
+
+    @property
+    def density(self) -> Rows:
+        """Return a copy of this rank's planes of the density of a fluid."""
+        return self.rows("fluid/density")
+
+    def rows(self, name: str) -> NDArray[Any]:
+        """Return a copy of this rank's rows of a field, by its name in the files.
+
+        Raises
+        ------
+        InputError
+            If the model has no such field.
+        """
+        fields = self.model.fields()
+        if name not in fields:
+            raise InputError(f"no field '{name}'; there are {', '.join(sorted(fields))}")
+        field = fields[name]
+        return np.array(field.host(0, field.rows))
+
+    def gathered(self, name: str) -> NDArray[Any]:
+        """Return all rows of a field on every rank; all ranks ask together."""
+        found = np.concatenate(self.communicator.gather(self.rows(name)))
+        index = self.model.fields()[name].index
+        places = np.arange(index.start, index.stop) if isinstance(index, slice) else index
+        result = np.empty_like(found)
+        result[np.concatenate(self.communicator.gather(places))] = found
+        return result
+
+    def _begin(self, positions: Rows, velocities: Rows) -> None:
+        """Go on from other positions and velocities of the same bodies."""
+        wanted = self.positions.shape
+        if positions.shape != wanted or velocities.shape != wanted:
+            raise InputError(f"the bodies of this rank need arrays of shape {wanted}")
+        model: Any = self.model
+        model.begin(Bodies(positions, velocities, self.masses, self.ids))
+        model.initial_energy = None
+        self._guard.check_numbers()

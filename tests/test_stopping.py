@@ -1,0 +1,157 @@
+"""Conditions at which runs stop: of whom they tell, where, and how a stopped run goes on."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support import configs
+from support.ranks import alone, communicator
+from support.runs import contents, run
+
+from hybrid_nbody import Simulation, closest, energy_error, escaped
+from hybrid_nbody.conditions import Watch
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.run import open_run
+from hybrid_nbody.nbody.initial_conditions import plummer
+
+__all__ = ["alone", "communicator"]
+
+ESCAPE = Path(__file__).parents[1] / "input" / "escape.yaml"
+COMPUTE = {"compute.backend": "cpu", "compute.threads": 1}
+HERE = [f"--set={key}={value}" for key, value in COMPUTE.items()]
+
+
+def last_line(result):
+    """Return what a run said at its end."""
+    return (result.stdout + result.stderr).strip().splitlines()[-1]
+
+
+def distances(folder):
+    """Return how far the bodies are from the origin, in each frame."""
+    return np.linalg.norm(contents(folder)["bodies/position"], axis=-1)
+
+
+def test_a_stop_at_an_escape(tmp_path, alone):
+    assert len(ESCAPE.read_text().splitlines()) <= 12
+    folder = tmp_path / "out"
+    first = last_line(run("run", ESCAPE, *HERE, f"--set=output.directory={folder}"))
+    assert first.startswith("stopped at step 722 of 4000, t = 36.1, as asked: body 1 is 10.04")
+    assert (distances(folder)[-1] > 10).tolist() == [False, True, False]
+    assert not (distances(folder)[:-1] > 10).any()
+    with open_run(folder) as found:
+        assert found.step[-1] == 722
+    assert (folder / "checkpoint-0000000722.h5").exists()
+    assert first in (folder / "log.txt").read_text()
+
+    again = run("resume", folder)
+    assert "body 1 is 10.0481 from the origin, beyond 10, already" in again.stdout + again.stderr
+    assert "as asked: body 0 is 10.00" in last_line(again)
+    assert (distances(folder)[-1] > 10).tolist() == [True, True, False]
+
+    on = run("resume", folder, "--set=stop=[]", "--set=time.steps=840")
+    assert last_line(on).startswith("finished at step 840 of 840")
+
+
+@pytest.mark.mpi
+def test_any_number_of_ranks_stops_at_the_same_state(communicator, alone):
+    rough = COMPUTE | {"time.accuracy": 0.02}
+    several = Simulation(ESCAPE, rough, communicator)
+    one = Simulation(ESCAPE, rough, alone)
+    assert several.run() == one.run() == "escaped"
+    assert several.reason == one.reason
+    np.testing.assert_array_equal(several.gathered("bodies/position"), one.positions)
+
+
+def cluster(communicator, number=60, **options):
+    """Return a simulation of a Plummer sphere from arrays."""
+    bodies = plummer(number, seed=2)
+    sections = {"compute": {"backend": "cpu", "threads": 1}, "dt": 1e-2, "softening": 0.05}
+    arrays = (bodies.position, bodies.velocity, bodies.mass)
+    return Simulation.from_bodies(*arrays, communicator=communicator, **(sections | options))
+
+
+@pytest.mark.mpi
+def test_close_pairs_are_those_of_brute_force(communicator):
+    simulation = cluster(communicator)
+    position = simulation.gathered("bodies/position")
+    apart = np.linalg.norm(position[:, None] - position, axis=-1)
+    found = closest(0.2).found(simulation.model, dict)
+    every = [(one, other) for one in range(60) for other in range(one + 1, 60)]
+    wanted = {pair: apart[pair] for pair in every if apart[pair] < 0.2}
+    assert 3 < len(wanted) < 100
+    assert found.keys() == wanted.keys()
+    for pair, distance in wanted.items():
+        assert found[pair] == pytest.approx(distance, rel=1e-14)
+    one, other = min(wanted, key=wanted.get)
+    text = closest(0.2).words(found)
+    assert text.startswith(f"bodies {one} and {other} are ")
+    assert text.endswith(f"closer than 0.2 ({len(wanted) - 1} more pairs are closer, too)")
+    assert closest(1e-4).found(simulation.model, dict) == {}
+
+
+def test_a_condition_tells_once_until_it_has_ceased():
+    far = {}
+    condition = SimpleNamespace(
+        found=lambda model, measured: dict(far), words=lambda found: str(list(found))
+    )
+    watch = Watch(condition)
+    told = []
+    for now in ({}, {(3,)}, {(3,)}, {(3,), (1,), (0,)}, {(3,)}, {}, {(3,)}):
+        far = dict.fromkeys(now, 1.0)
+        told.append(watch.look(None, dict))
+    assert told == ["", "[(3,)]", "", "[(0,), (1,)]", "", "", "[(3,)]"]
+
+
+def test_a_simulation_says_what_holds_already_and_stops_anew(alone):
+    simulation = cluster(alone)
+    radii = np.sort(np.linalg.norm(simulation.positions, axis=1))
+    with pytest.warns(UserWarning, match="from the origin, beyond .* already: it stops when"):
+        simulation.stop_when(escaped(radii[-3:].mean()))
+    simulation.step()
+    assert (simulation.outcome, simulation.reason) == ("finished", "")
+    simulation.positions = 2 * simulation.positions
+    assert simulation.run(steps=5) == "escaped"
+    assert simulation.steps == 1
+    assert simulation.run(steps=5) in ("finished", "escaped")
+    assert simulation.steps > 1
+
+
+def test_a_run_stops_at_an_error_of_the_energy(tmp_path, alone):
+    rough = {"time.dt": 0.3, "time.integrator": "euler", "stop": [{"energy_error": 1e-3}]}
+    given = COMPUTE | rough | {"output.diagnostics.every_steps": 3, "output.trajectory": None}
+    simulation = Simulation(ESCAPE, given | {"time.accuracy": 0.01}, alone)
+    assert simulation.run() == "energy_error"
+    assert simulation.steps % 3 == 0
+    error = simulation.diagnostics["relative_energy_error"]
+    assert abs(error) > 1e-3
+    assert f"the relative energy error is {error:.3g}, beyond 0.001" in simulation.reason
+
+
+def test_conditions_are_for_models_that_can_meet_them(alone):
+    sections = {"grid": {"cells": 8}, "time": {"dt": 0.05}, "compute": {"backend": "cpu"}}
+    fluid = Simulation(model="fluid", communicator=alone, **sections)
+    with pytest.raises(InputError, match="stop: closest: this model has no bodies"):
+        fluid.stop_when(closest(0.1))
+    with pytest.raises(InputError, match="does not conserve its energy"):
+        fluid.stop_when(energy_error(0.1))
+    with pytest.raises(InputError, match=r"escaped: radius: must be a number greater than 0"):
+        escaped(-1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (["stop=[{esape: 1}]"], r"stop\[0\]\.esape: unknown key; did you mean 'escape'"),
+        (["stop=[{escape: 1, closest: 1}]"], "give exactly one of escape, closest and energy_er"),
+        (["stop={escape: 1}"], "stop: must be a list of conditions"),
+        (["stop=[{energy_error: 0.2}]"], r"must be less than time\.max_energy_error = 0\.1"),
+        (
+            ["stop=[{energy_error: 1e-3}]", "output.diagnostics=null"],
+            r"stop\[0\]\.energy_error: is looked at with output\.diagnostics",
+        ),
+    ],
+)
+def test_wrong_conditions_are_named(settings, text):
+    with pytest.raises(InputError, match=text):
+        configs.load(ESCAPE, settings)
