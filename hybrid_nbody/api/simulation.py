@@ -1,47 +1,33 @@
-"""A simulation that is stepped, and functions that are called meanwhile."""
+"""A simulation in memory: where it comes from, where it is saved, and how it looks."""
 
 import json
-import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
 from hybrid_nbody.api.bodies import checked_bodies
-from hybrid_nbody.api.state import State
-from hybrid_nbody.conditions import Condition, Watch
+from hybrid_nbody.api.saving import save
+from hybrid_nbody.api.stepping import Stepping
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
-from hybrid_nbody.run.job import when
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import built, resolved, told_by_the_guard
-from hybrid_nbody.simulation.guard import Guard
-from hybrid_nbody.simulation.loop import Event, TimeLoop
-from hybrid_nbody.simulation.schedule import (
-    AnyOf,
-    AtStep,
-    EverySteps,
-    EveryTime,
-    EveryWallClock,
-    Schedule,
-)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDLESS = 10**9
 """Steps of a simulation for which no end is given."""
 
-LOOK_SECONDS = 1.0
-"""Wall-clock time between two looks at whether the state is finite."""
 
-Action = Callable[["Simulation"], object]
-"""A function that is called with a simulation while this goes on."""
-
-
-class Simulation(State):
+class Simulation(Stepping):
     """A simulation in memory, from a configuration.
 
     Parameters
@@ -85,21 +71,12 @@ class Simulation(State):
         if (path is None) == (not sections):
             raise InputError("Simulation: give a configuration file, or the sections of one")
         self.communicator = communicator or start_mpi()
-        settings = [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+        settings = _settings(overrides)
         self.config: ModelConfig = self.communicator.on_root(
             lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
         )
         with told_by_the_guard():
-            model = built(self.config, self.communicator, initial=initial).model
-        self._loop = TimeLoop(model, self.communicator, _NoSignals(), time.monotonic())
-        self._guard = Guard(self._loop, self.communicator, None)
-        self._guard.check_numbers()
-        self._events: list[Event] = []
-        self.outcome = ""
-        self.reason = ""
-        measure = when(self.config.output.diagnostics, self.dt)
-        for condition in self.config.conditions:
-            self._watch(condition, AnyOf(*measure) if condition.measured else EverySteps(1))
+            self.attach(built(self.config, self.communicator, initial=initial).model)
 
     @classmethod
     def from_bodies(
@@ -144,155 +121,102 @@ class Simulation(State):
             **sections,
         )
 
-    # ---- Steps -----------------------------------------------------------------------------------
+    @classmethod
+    def resume(
+        cls,
+        path: str | Path,
+        overrides: Mapping[str, Any] | None = None,
+        communicator: Communicator | None = None,
+    ) -> Self:
+        """Return the simulation that was saved in a directory, or the run that stopped there.
 
-    def run(self, until: float | None = None, steps: int | None = None) -> str:
-        """Advance up to a time or by some steps, by default to the end; return the outcome.
+        It goes on to the same bits as one that was not interrupted. Functions and conditions of
+        `every` and `stop_when` are to be given anew.
 
         Parameters
         ----------
-        until : float, optional
-            A time, rounded to the nearest step.
-        steps : int, optional
+        path : str or Path
+            What `save` was given, or the directory of a run.
+        overrides : mapping, optional
+            As of `Simulation`.
+        communicator : Communicator, optional
+            The ranks; by default all of them.
 
         Raises
         ------
-        InputError
-            If both are given, or the time is in the past.
-        NumericalError
-            On every rank, if a number is not finite any more.
+        InputError, FileError
+            On every rank, if there is no state that can be read.
         """
-        last = self._last_step(until, steps)
-        self.outcome = ""
-        self.reason = ""
-        self._loop.outcome = ""
-        self._loop.events = [
-            *self._events,
-            Event("guard", EveryWallClock(LOOK_SECONDS), self._guard.check_numbers),
-            Event("finish", AtStep(last), self._finish),
-        ]
+        simulation = cls.__new__(cls)
+        simulation.communicator = communicator or start_mpi()
+        saved, config = simulation.communicator.on_root(
+            lambda: _saved(Path(path), _settings(overrides))
+        )
+        simulation.config = config
+        builder = MODELS[config.model].builder(config, simulation.communicator)
+        builder.check()
         with told_by_the_guard():
-            self.outcome = self._loop.run()
-        self._guard.check_numbers()
-        return self.outcome
+            simulation.attach(builder.restored(saved).model)
+        return simulation
 
-    def step(self, number: int = 1) -> str:
-        """Advance by some steps; return the outcome, as `run` does."""
-        return self.run(steps=number)
+    def save(self, path: str | Path) -> Path:
+        """Write the state into a directory, in the place of an earlier one; return its file.
 
-    def stop(self, reason: str = "stopped") -> None:
-        """End `run` at this step: for functions that `every` calls."""
-        self._loop.stop(reason)
-
-    def every(
-        self, *, steps: int | None = None, time: float | None = None, wall: float | None = None
-    ) -> Callable[[Action], Action]:
-        """Return a decorator: the function is called with this simulation while it goes on.
-
-        Parameters
-        ----------
-        steps : int, optional
-            Called at multiples of this step number.
-        time : float, optional
-            Called at multiples of this time.
-        wall : float, optional
-            Called about every so many seconds.
+        All ranks call together. `resume` goes on from it, and so does ``hybrid-nbody resume``.
 
         Raises
         ------
         InputError
-            If not exactly one of them is given.
+            If the directory holds a run with a trajectory, or a later state.
+        FileError
+            If it cannot be written.
         """
-        given = [value for value in (steps, time, wall) if value is not None]
-        if len(given) != 1 or not given[0] > 0:
-            raise InputError("every: give one of steps, time and wall, greater than 0")
-        schedule: Schedule
-        if steps is not None:
-            schedule = EverySteps(steps)
-        elif time is not None:
-            schedule = EveryTime(time, self.dt)
-        else:
-            schedule = EveryWallClock(given[0])
-        return lambda function: self._add(schedule, function)
+        return save(Path(path), self.config, self.communicator, self.model)
 
-    def stop_when(self, condition: Action | Condition, every: int = 1) -> None:
-        """Stop as soon as a condition holds; its name is the outcome.
+    # ---- Looks -----------------------------------------------------------------------------------
+
+    def plot(self, kind: str | None = None) -> "Figure | None":
+        """Return a matplotlib figure of the present state, on the root; all ranks call together.
 
         Parameters
         ----------
-        condition : callable or Condition
-            A function, called with this simulation, that returns the same on all ranks: it stops
-            each run in which it holds. Or ``escaped(50)``, ``closest(0.01)``,
-            ``energy_error(1e-3)``: such a one stops when it begins to hold of a body or a pair,
-            and `reason` says of which. If it holds of some already, a warning says so.
-        every : int, optional
-            Steps between two looks.
+        kind : str, optional
+            A kind of ``hybrid-nbody plot`` that needs a single frame, such as ``profiles``; by
+            default the first of the model.
+
+        Raises
+        ------
+        InputError
+            If there is no such kind.
         """
-        if not callable(condition):
-            self._watch(condition, EverySteps(every))
-            return
+        from hybrid_nbody.api.pictures import figure_of
 
-        def look(simulation: "Simulation") -> None:
-            if condition(simulation):
-                simulation.stop(getattr(condition, "__name__", "stopped"))
+        return figure_of(self.config, self.communicator, self.model, kind)
 
-        self._add(EverySteps(every), look)
+    def _repr_html_(self) -> str | None:
+        """Return a picture of the state, for a notebook; a notebook has one rank."""
+        if self.communicator.size > 1:
+            return None
+        from hybrid_nbody.api.notebook import picture_of
 
-    def _watch(self, condition: Condition, schedule: Schedule) -> None:
-        """Stop when a condition begins to hold; say of whom it holds already."""
-        watch = Watch(condition)
-
-        def look() -> None:
-            text = watch.look(self.model, self.model.diagnostics)
-            if text:
-                self.reason = f"step {self.steps}, t = {self.time:g}: {text}"
-                self.stop(condition.name)
-
-        text = watch.look(self.model, self.model.diagnostics)
-        if text and self.communicator.is_root:
-            warnings.warn(f"{text}, already: it stops when that happens anew", stacklevel=3)
-        self._events.append(Event("conditions", schedule, look))
-
-    def _add(self, schedule: Schedule, function: Action) -> Action:
-        """Call a function on a schedule, but not twice at the step where a run ends."""
-        called: list[int] = []
-
-        def action() -> None:
-            if called[-1:] != [self.model.step]:
-                called[:] = [self.model.step]
-                function(self)
-
-        self._events.append(Event("function", schedule, action))
-        return function
-
-    def _finish(self) -> None:
-        """End the run, unless a function has done so at this step."""
-        if not self._loop.outcome:
-            self._loop.stop("finished")
-
-    def _last_step(self, until: float | None, steps: int | None) -> int:
-        """Return the step at which a run ends."""
-        if until is not None and steps is not None:
-            raise InputError("run: give until or steps, not both")
-        now = self.model.step
-        last = self.config.time.total_steps
-        if until is not None:
-            last = round(until / self.dt)
-        elif steps is not None:
-            last = now + steps
-        if last < now:
-            raise InputError(f"run: the simulation is at t = {self.time:g} already")
-        return last
+        figure = self.plot()
+        return picture_of(figure, repr(self)) if figure else None
 
     def __repr__(self) -> str:
         """Return what is simulated, and how far it is."""
         return f"Simulation(model={self.config.model}, t={self.time:g}, steps={self.steps})"
 
 
-class _NoSignals:
-    """Nobody asks a simulation in memory to stop: Ctrl-C interrupts it."""
+def _settings(overrides: Mapping[str, Any] | None) -> list[str]:
+    """Return values in the place of those of a configuration, as ``--set`` takes them."""
+    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
 
-    received = ""
+
+def _saved(folder: Path, settings: list[str]) -> tuple[Checkpoint, ModelConfig]:
+    """Return the newest state in a folder, and its configuration."""
+    directory.require_run(folder)
+    saved, _ = load_newest(folder)
+    return saved, loader.loads(saved.config, str(saved.path), settings, models=MODELS)
 
 
 def _config_of(sections: Mapping[str, Any], settings: list[str]) -> ModelConfig:

@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.device import DeviceArrays
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.bodies import Bodies, joined
 from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.run.start import built
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model
@@ -61,7 +64,7 @@ class State:
 
     @positions.setter
     def positions(self, values: ArrayLike) -> None:
-        self._begin(np.asarray(values, float), self.velocities)
+        self.begin(np.asarray(values, float), self.velocities)
 
     @property
     def velocities(self) -> Rows:
@@ -70,7 +73,7 @@ class State:
 
     @velocities.setter
     def velocities(self, values: ArrayLike) -> None:
-        self._begin(self.positions, np.asarray(values, float))
+        self.begin(self.positions, np.asarray(values, float))
 
     @property
     def masses(self) -> Rows:
@@ -110,8 +113,16 @@ class State:
         result[np.concatenate(self.communicator.gather(places))] = found
         return result
 
-    def _begin(self, positions: Rows, velocities: Rows) -> None:
-        """Go on from other positions and velocities of the same bodies."""
+    @property
+    def device(self) -> DeviceArrays:
+        """Return this rank's arrays in place, on the device where they are computed."""
+        return DeviceArrays(self)
+
+    def begin(self, positions: Rows, velocities: Rows) -> None:
+        """Go on from other positions and velocities of this rank's bodies.
+
+        The energy error counts from there; all ranks call together.
+        """
         wanted = self.positions.shape
         if positions.shape != wanted or velocities.shape != wanted:
             raise InputError(f"the bodies of this rank need arrays of shape {wanted}")
@@ -119,3 +130,62 @@ class State:
         model.begin(Bodies(positions, velocities, self.masses, self.ids))
         model.initial_energy = None
         self._guard.check_numbers()
+
+    # ---- Other bodies ----------------------------------------------------------------------------
+
+    def add(
+        self, positions: ArrayLike, velocities: ArrayLike, masses: ArrayLike
+    ) -> NDArray[np.int64]:
+        """Add bodies, which the root passes, and return their identities on every rank.
+
+        All ranks call together. The simulation goes on at its time with the sums in a new order,
+        as one that starts from all these bodies; the energy error counts from there.
+
+        Parameters
+        ----------
+        positions, velocities : (N, 3) array
+        masses : (N,) array
+
+        Raises
+        ------
+        InputError
+            On every rank, if shapes do not fit, or a number is not finite.
+        """
+        new = self.communicator.on_root(lambda: checked_bodies(positions, velocities, masses))
+        present = self._all_bodies()
+        new = Bodies(new.position, new.velocity, new.mass, new.id + present.id.max() + 1)
+        self._replace(joined([present, new]))
+        return new.id
+
+    def remove(self, ids: ArrayLike) -> None:
+        """Remove the bodies of some identities; all ranks call together, as `add`.
+
+        Raises
+        ------
+        InputError
+            On every rank, if there is no such body, or none would be left.
+        """
+        gone = np.unique(np.asarray(ids, np.int64))
+        present = self._all_bodies()
+        unknown = np.setdiff1d(gone, present.id)
+        if len(unknown):
+            raise InputError(f"remove: there is no body {unknown[0]}").on_all_ranks()
+        left = np.flatnonzero(~np.isin(present.id, gone))
+        if not len(left):
+            raise InputError("remove: one body must be left").on_all_ranks()
+        self._replace(present.some(left))
+
+    def _all_bodies(self) -> Bodies:
+        """Return the bodies of all ranks, on every rank."""
+        names = ("position", "velocity", "mass", "id")
+        return Bodies(*(self.gathered(f"bodies/{name}") for name in names))
+
+    def _replace(self, bodies: Bodies) -> None:
+        """Go on at the same time with other bodies."""
+        before: Any = self.model
+        model = built(self.config, self.communicator, initial=bodies).model
+        model.step = before.step
+        before.exchange.transport.release()
+        self._loop.model = model
+        if model.step:  # what changes with time was computed for the first step
+            self.begin(self.positions, self.velocities)

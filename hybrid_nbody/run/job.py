@@ -122,7 +122,8 @@ class Job:
         self.ends = [AtStep(step) for step in (context.first_step,) if step is not None]
         self.last_step = config.time.total_steps
         self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
-        self.header = self._header()
+        origin = {ORIGIN: self.origin} if self.origin else {}
+        self.header = origin | header_of(config, context.communicator, model)
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)
         self.recorder = self._recorder()
@@ -136,17 +137,6 @@ class Job:
     def model(self) -> Model:
         """Return the model that runs now."""
         return self.simulation.model
-
-    def _header(self) -> dict[str, Any]:
-        """Return what every file of the run says of it."""
-        origin = {ORIGIN: self.origin} if self.origin else {}
-        return origin | {
-            "model": self.config.model,
-            "title": self.config.title,
-            "config": loader.dump(self.config),
-            "ranks": self.communicator.size,
-            "backend": self.model.backend.description,
-        }
 
     def _recorder(self) -> Recorder:
         guard = Guard(self.simulation, self.communicator, self.config.time.energy_limit)
@@ -316,6 +306,17 @@ class Job:
         if not self.simulation.signalled:
             return "time.wall_limit"
         return self.simulation.signals.received or "a signal to another rank"
+
+
+def header_of(config: ModelConfig, communicator: Communicator, model: Model) -> dict[str, Any]:
+    """Return what every file of a run says of it."""
+    return {
+        "model": config.model,
+        "title": config.title,
+        "config": loader.dump(config),
+        "ranks": communicator.size,
+        "backend": model.backend.description,
+    }
 
 
 def when(every: Every | None, dt: float) -> list[Schedule]:

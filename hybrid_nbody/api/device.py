@@ -1,0 +1,61 @@
+"""The arrays of bodies on the device where they are computed."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.errors import InputError
+
+
+class _Begins(Protocol):
+    """A simulation whose bodies can be set."""
+
+    @property
+    def model(self) -> Any: ...
+
+    def begin(self, positions: Any, velocities: Any) -> None: ...
+
+
+class DeviceArrays:
+    """This rank's arrays, in place: CuPy arrays on a GPU, NumPy arrays elsewhere.
+
+    They are valid until the next step: ask for them again after it. Who writes into `positions` or
+    `velocities` calls `changed` before the next step.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        Of bodies.
+
+    Raises
+    ------
+    InputError
+        If its model has no bodies.
+    """
+
+    def __init__(self, simulation: _Begins) -> None:
+        if not hasattr(simulation.model, "bodies"):
+            raise InputError("device: this model has no bodies")
+        self._simulation = simulation
+
+    @property
+    def positions(self) -> Array:
+        """Return the positions of this rank's bodies, (n, 3) float64."""
+        return self._simulation.model.bodies.position
+
+    @property
+    def velocities(self) -> Array:
+        """Return the velocities of this rank's bodies, (n, 3) float64."""
+        return self._simulation.model.bodies.velocity
+
+    @property
+    def accelerations(self) -> Array:
+        """Return the accelerations of this rank's bodies at the last force, (n, 3) float64."""
+        return self._simulation.model.bodies.acceleration
+
+    def changed(self) -> None:
+        """Go on from what has been written into the arrays; all ranks call together."""
+        download = self._simulation.model.backend.download
+        host = [np.array(download(array)) for array in (self.positions, self.velocities)]
+        self._simulation.begin(*host)
