@@ -1,0 +1,221 @@
+"""Openings of the cells that a surface cuts, and of those around them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.fluid.obstacles import lattice
+from hybrid_nbody.fluid.obstacles.base import Numbers
+from hybrid_nbody.fluid.obstacles.images import Image
+from hybrid_nbody.fluid.obstacles.search import (
+    HALF_DIAGONAL,
+    REACH,
+    Cells,
+    Field,
+    centres,
+    field,
+)
+from hybrid_nbody.fluid.obstacles.shares import cell_shares, face_shares
+from hybrid_nbody.fluid.obstacles.slab import Slab
+
+LEAST_SHARE = 0.01
+"""Faces of which less is open are closed: to the flow they matter less than to the solver."""
+
+CUT = HALF_DIAGONAL * (1.0 + 1e-9)
+"""Distance in cells from the centre of a cell up to which a surface may cut it."""
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """What is known of the cells of a slab, and of those around them.
+
+    Attributes
+    ----------
+    slab : Slab
+    distance : array of float64
+        Signed distances at the centres, infinite far from all obstacles.
+    image : array of int32
+        The nearest image, -1 far from all.
+    row : array of int32
+        The place of a cell among those near a surface, -1 for others.
+    cells : NearCells
+    faces : array of float64, shape (n, 6)
+        Open shares of the faces of cells near a surface: x-, x+, y-, y+, z-, z+.
+    open : array of float64, shape (n,)
+        Their open shares.
+    """
+
+    slab: Slab
+    distance: Numbers
+    image: NDArray[np.int32]
+    row: NDArray[np.int32]
+    cells: lattice.NearCells
+    faces: Numbers
+    open: Numbers
+
+
+def nearness(slab: Slab, images: Sequence[Image]) -> Nearness:
+    """Return what is near the cells of a slab."""
+    fields = []
+    near = []
+    for region in slab.regions():
+        fields.append(field(images, region))
+        k, j, i = np.nonzero(np.abs(fields[-1].distance) <= CUT * slab.h)
+        near.append(np.stack((i, j, k), axis=1) + np.array(region.low))
+    cut = np.concatenate(near)
+    distance, image = _joined(fields)
+    row = np.full(distance.shape, -1, np.int32)
+    row[np.abs(distance) <= CUT * slab.h] = np.arange(len(cut))
+    cells = lattice.near_cells(images, cut, slab.h)
+    faces, open_shares = _shares(images, cut, cells, slab.h)
+    padding = slab.padding()
+    return Nearness(
+        slab=slab,
+        distance=np.pad(distance, padding, mode="wrap"),
+        image=np.pad(image, padding, mode="wrap"),
+        row=np.pad(row, padding, mode="wrap"),
+        cells=cells,
+        faces=faces,
+        open=open_shares,
+    )
+
+
+def _joined(fields: Sequence[Field]) -> tuple[Numbers, NDArray[np.int32]]:
+    """Return fields of planes one after another as one."""
+    distance = np.concatenate([part.distance for part in fields])
+    return distance, np.concatenate([part.image for part in fields])
+
+
+def _shares(
+    images: Sequence[Image], cut: Cells, cells: lattice.NearCells, h: float
+) -> tuple[Numbers, Numbers]:
+    """Return the open shares of the faces of cut cells, and of the cells."""
+    faces = np.stack([face_shares(cells.distance[:, side]) for side in lattice.FACES], axis=1)
+    volume = cell_shares(cells.distance)
+    middles = centres(cut, h)
+    near = np.array([image.distance(middles) <= REACH * h for image in images]).reshape(
+        len(images), len(cut)
+    )
+    alone = near.sum(axis=0) == 1
+    for image, found in zip(images, near, strict=True):
+        some = np.flatnonzero(alone & found)
+        _enter_exact(image, cut[some], h, (faces, volume), some)
+    return faces, volume
+
+
+def _enter_exact(
+    image: Image,
+    cut: Cells,
+    h: float,
+    shares: tuple[Numbers, Numbers],
+    rows: NDArray[np.intp],
+) -> None:
+    """Enter the exact shares of cells that only this image is near, if it knows them."""
+    faces, volume = shares
+    corners = cut.astype(np.float64)
+    solid = image.solid_share(corners * h, (corners + 1.0) * h)
+    if solid is None:
+        return
+    volume[rows] = 1.0 - solid
+    for number, (axis, side) in enumerate(product(range(3), (0, 1))):
+        low = corners.copy()
+        high = corners + 1.0
+        low[:, axis] += side
+        high[:, axis] = low[:, axis]
+        covered = image.solid_share(low * h, high * h)
+        assert covered is not None  # it knew those of the cells
+        faces[rows, number] = 1.0 - covered
+
+
+def face_openings(near: Nearness, axis: int) -> Numbers:
+    """Return the open shares of the low faces along an axis; those of the first layer are 1.
+
+    Parameters
+    ----------
+    near : Nearness
+    axis : int
+        0, 1, 2 for x, y, z.
+    """
+    along = 2 - axis
+    upper = near.row
+    lower = np.roll(upper, 1, along)
+    shares = np.where(near.distance > 0.0, 1.0, 0.0)
+    places = np.nonzero((upper >= 0) | (lower >= 0))
+    shares[places] = _common(near, axis, lower[places], upper[places])
+    first = (slice(None),) * along + (0,)
+    shares[first] = 1.0
+    return shares
+
+
+def _common(
+    near: Nearness, axis: int, lower: NDArray[np.int32], upper: NDArray[np.int32]
+) -> Numbers:
+    """Return the open shares of faces between cells of which at least one is near a surface."""
+    low, high = 2 * axis, 2 * axis + 1
+    own = upper >= 0
+    row = np.where(own, upper, lower)
+    shares = np.where(own, near.faces[row, low], near.faces[row, high])
+    fluid = _points(near.cells.fluid, low, high, own, row)
+    main = _points(near.cells.main, low, high, own, row)
+    both = own & (lower >= 0)
+    main[both] &= near.cells.main[lower[both]][:, lattice.FACES[high]]
+    shares = shares * _weight(main, lattice.FACE_WEIGHTS, fluid)
+    return np.where(shares >= LEAST_SHARE, shares, 0.0)
+
+
+def _points(
+    marks: NDArray[np.bool_],
+    low: int,
+    high: int,
+    own: NDArray[np.bool_],
+    row: NDArray[np.int32],
+) -> NDArray[np.bool_]:
+    """Return the marks at the points of faces: low ones of their own cells, else high ones."""
+    own_marks = marks[:, lattice.FACES[low]][row]
+    return np.where(own[:, None], own_marks, marks[:, lattice.FACES[high]][row])
+
+
+def _weight(main: NDArray[np.bool_], weights: Numbers, fluid: NDArray[np.bool_]) -> Numbers:
+    """Return how much of the fluid's points counts, 0 where there are none; exact sums."""
+    total = (fluid * weights).sum(axis=1)
+    part = ((main & fluid) * weights).sum(axis=1)
+    share: Numbers = part / np.where(total > 0.0, total, 1.0)
+    return share
+
+
+def volumes(near: Nearness) -> Numbers:
+    """Return the fluid's share of each cell."""
+    shares = np.where(near.distance > 0.0, 1.0, 0.0)
+    cut = near.row >= 0
+    sides = _weight(near.cells.main, lattice.CELL_WEIGHTS, near.cells.fluid)
+    shares[cut] = (near.open * sides)[near.row[cut]]
+    return shares
+
+
+def solid_velocity(near: Nearness, images: Sequence[Image], axis: int) -> Numbers:
+    """Return the velocity of the nearest solid along an axis at the low faces of that axis."""
+    along = 2 - axis
+    below = np.roll(near.distance, 1, along) < near.distance
+    image = np.where(below, np.roll(near.image, 1, along), near.image)
+    velocity = np.zeros(image.shape)
+    for number, one in enumerate(images):
+        places = np.nonzero(image == number)
+        if one.obstacle.moves and len(places[0]):
+            points = _face_centres(near.slab, places, below[places], axis)
+            velocity[places] = one.velocity(points)[:, axis]
+    return velocity
+
+
+def _face_centres(
+    slab: Slab, places: tuple[NDArray[np.intp], ...], below: NDArray[np.bool_], axis: int
+) -> Numbers:
+    """Return the centres of low faces, as the cells below see them where these are nearer."""
+    points = np.empty((len(below), 3))
+    for other, (indices, place) in enumerate(zip(slab.places(), places[::-1], strict=True)):
+        points[:, other] = indices[place] + 0.5
+    high = slab.places()[axis][places[2 - axis] - 1] + 1
+    points[:, axis] = np.where(below, high, points[:, axis] - 0.5)
+    return points * slab.h
