@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid_nbody.analysis.compare_rounding import is_rounding, natural_units
+from hybrid_nbody.analysis.compare_series import Series
 from hybrid_nbody.analysis.damage import on_whole_frames
 from hybrid_nbody.analysis.volume import blocks, volume_of
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.names import TRAJECTORY_FILE
 from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.progress import OnProgress, counter
@@ -26,63 +29,42 @@ BYTES_AT_ONCE = 4 << 20
 
 
 @dataclass
-class Series:
-    """The differences of one quantity over time.
-
-    Attributes
-    ----------
-    name, units : str
-        The quantity.
-    time : ndarray
-        (M,) float64, the times that both runs have.
-    largest, rms : ndarray
-        (M,) float64: at each time the largest difference in size, and the root of the mean square,
-        over rows or cells and components, in `units`.
-    scale : float
-        The largest value in size of the first run, at those times.
-    """
-
-    name: str
-    units: str
-    time: Array
-    largest: Array
-    rms: Array
-    scale: float
-
-    @property
-    def worst(self) -> int:
-        """Return the index of the largest difference; of the first NaN, if there is one."""
-        return int(np.argmax(np.where(np.isnan(self.largest), np.inf, self.largest)))
-
-    @property
-    def overall_rms(self) -> float:
-        """Return the rms over all times."""
-        return float(np.sqrt(np.mean(self.rms**2)))
-
-
-@dataclass
 class Comparison:
     """The differences of two runs.
 
     Attributes
     ----------
-    paths, titles : tuple of str
-        The runs.
+    paths, titles, names : tuple of str
+        The runs; their names are those of their directories.
     notes : list of str
         What was matched, and what was left out.
     fields, diagnostics : list of Series
         Of the frames, and of the time series.
+    rounding : list of Series
+        Of the time series, those that are zero in both runs but for rounding.
     """
 
     paths: tuple[str, str]
     titles: tuple[str, str]
+    names: tuple[str, str]
     notes: list[str] = field(default_factory=list)
     fields: list[Series] = field(default_factory=list)
     diagnostics: list[Series] = field(default_factory=list)
+    rounding: list[Series] = field(default_factory=list)
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether there is no difference at all."""
+        return not any(
+            one.largest.any() for one in (*self.fields, *self.diagnostics, *self.rounding)
+        )
 
 
 def compare(
-    first: str | Path, second: str | Path, progress: OnProgress | None = None
+    first: str | Path,
+    second: str | Path,
+    progress: OnProgress | None = None,
+    of_any_bodies: bool = False,
 ) -> Comparison:
     """Compare two runs.
 
@@ -92,6 +74,8 @@ def compare(
         Directories or trajectories of the runs, which may still be running.
     progress : callable, optional
         Called with the numbers of frames compared and of all frames, after each.
+    of_any_bodies : bool, optional
+        Whether runs of different rows or cells may be compared, by their diagnostics alone.
 
     Raises
     ------
@@ -106,7 +90,7 @@ def compare(
             raise InputError(
                 f"{a.path} is of model '{a.model}', {b.path} of '{b.model}': nothing to compare"
             )
-        found = on_whole_frames(lambda: _compared(a, b, progress), a, b)
+        found = on_whole_frames(lambda: _compared(a, b, progress, of_any_bodies), a, b)
         if not found.fields and not found.diagnostics:
             raise InputError(
                 f"{a.path} and {b.path}: no frame and no row of diagnostics at the same time"
@@ -114,12 +98,33 @@ def compare(
         return found
 
 
-def _compared(a: Run, b: Run, progress: OnProgress | None) -> Comparison:
+def _compared(a: Run, b: Run, progress: OnProgress | None, of_any_bodies: bool) -> Comparison:
     """Return the comparison of two runs of a model."""
-    found = Comparison((str(a.path), str(b.path)), (a.title, b.title))
-    _compare_frames(a, b, found, progress)
+    names = (name_of(a.path), name_of(b.path))
+    found = Comparison((str(a.path), str(b.path)), (a.title, b.title), names)
+    try:
+        _compare_frames(a, b, found, progress)
+    except InputError as error:
+        if not of_any_bodies:
+            raise
+        found.notes.append(f"frames are left out: {error}")
     _compare_diagnostics(a, b, found)
+    _set_rounding_apart(found, natural_units(a, found.fields))
     return found
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a run: of its directory, as it was given."""
+    return str(path.parent if path.name == TRAJECTORY_FILE and path.parent.name else path)
+
+
+def _set_rounding_apart(found: Comparison, known: dict[str, float]) -> None:
+    """Leave out diagnostics that are zero in both runs but for rounding."""
+    found.rounding = [one for one in found.diagnostics if is_rounding(one, known)]
+    if found.rounding:
+        found.diagnostics = [one for one in found.diagnostics if not is_rounding(one, known)]
+        names = ", ".join(one.name for one in found.rounding)
+        found.notes.append(f"zero but for rounding, in both: {names}")
 
 
 # --- matching -------------------------------------------------------------------------------------
@@ -313,14 +318,14 @@ def _series(name: str, units: str, time: Array, rows: Array) -> Series:
 def table_of(found: Comparison) -> str:
     """Return a comparison as text for the terminal."""
     lines = [
-        f"{Path(found.paths[0])} against {Path(found.paths[1])}",
+        f"{found.names[0]} against {found.names[1]}",
         *(f"  {note}" for note in found.notes),
     ]
     series = [*found.fields, *found.diagnostics]
-    width = max(len(one.name) for one in series)
+    width = max((len(one.name) for one in series), default=0)
     lines.append(f"  {'':<{width}}     largest    relative     at time         rms   units")
     lines += [_line(one, width) for one in series]
-    if all(not one.largest.any() for one in series):
+    if found.is_exact:
         lines.append("  no difference, to the last bit")
     return "\n".join(lines)
 

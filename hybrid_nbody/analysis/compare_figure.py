@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.compare import Comparison, Series
+from hybrid_nbody.analysis.compare import Comparison
+from hybrid_nbody.analysis.compare_series import Series
 from hybrid_nbody.analysis.style import (
     BODY_COLOURS,
     GREY,
@@ -38,11 +39,20 @@ def compare_figure(found: Comparison) -> Figure:
     panels = figure.subplots(len(groups), 1, squeeze=False)[:, 0]
     for axes, (name, series) in zip(panels, groups, strict=True):
         _draw(axes, name, series)
-    names = [plain(title or path) for title, path in zip(found.titles, found.paths, strict=True)]
-    figure.suptitle(
-        f"{names[0]} against {names[1]}" if names[0] != names[1] else f"two runs of {names[0]}"
-    )
+    figure.suptitle(plain(_title(found)))
     return figure
+
+
+def _title(found: Comparison) -> str:
+    """Return the names of the runs, with a title that they share or have each."""
+    first, second = found.titles
+    if first == second:
+        against = f"{found.names[0]} against {found.names[1]}"
+        return f"{first}: {against}" if first else against
+    named = [
+        f"{title or 'run'} ({name})" for title, name in zip(found.titles, found.names, strict=True)
+    ]
+    return " against ".join(named)
 
 
 def _draw(axes: Axes, name: str, series: Sequence[Series]) -> None:
@@ -73,9 +83,9 @@ def _draw_differences(axes: Axes, series: Sequence[Series], unit: float) -> bool
     )
     drawn = [one for one in shown if _finite_peak(one) > 0][:MOST_LINES]
     for one, colour in zip(drawn, BODY_COLOURS, strict=False):
-        axes.plot(one.time / unit, _positive(one.largest / one.scale), color=colour, label=one.name)
+        axes.plot(one.time / unit, positive(one.largest / one.scale), color=colour, label=one.name)
         if np.any(one.rms != one.largest):
-            axes.plot(one.time / unit, _positive(one.rms / one.scale), color=colour, linestyle=":")
+            axes.plot(one.time / unit, positive(one.rms / one.scale), color=colour, linestyle=":")
     if drawn:
         axes.set_title("largest; dotted: rms", loc="right", color=GREY)
         axes.set_yscale("log")
@@ -88,7 +98,7 @@ def _finite_peak(one: Series) -> float:
     return float(np.max(one.largest, initial=0.0, where=np.isfinite(one.largest)))
 
 
-def _positive(values: Array) -> Array:
+def positive(values: Array) -> Array:
     """Return values with NaN where a logarithmic axis has no position."""
     return np.where(values > 0, values, np.nan)
 

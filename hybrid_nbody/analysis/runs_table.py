@@ -30,7 +30,7 @@ class Row:
     state : str
         How far it is, in a word or two.
     reason : str
-        Why it failed; empty if it did not.
+        Why it failed, or what stopped it; empty if nothing did.
     """
 
     values: Mapping[str, str]

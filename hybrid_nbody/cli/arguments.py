@@ -189,7 +189,12 @@ def _report_arguments(command: ArgumentParser) -> None:
 
 def _compare_arguments(command: ArgumentParser) -> None:
     command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
-    command.add_argument("second", type=_path, help="directory or trajectory.h5 of the other run")
+    command.add_argument(
+        "others", type=_path, nargs="+", metavar="other", help="the same of one or more other runs"
+    )
+    command.add_argument(
+        "--labels", metavar="NAME,NAME,...", help="names of the runs (default: their directories)"
+    )
     command.add_argument(
         "--output", type=_path, help="a picture or a folder (default: the first run's directory)"
     )

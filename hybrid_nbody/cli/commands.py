@@ -129,18 +129,32 @@ def command_report(arguments: Namespace) -> int:
 
 
 def command_compare(arguments: Namespace) -> int:
-    """Compare two runs."""
+    """Compare two runs, or several with the first of them."""
     from hybrid_nbody.analysis.compare import table_of
     from hybrid_nbody.analysis.plots import plot_comparison
     from hybrid_nbody.cli.kinds import require_run
 
-    require_run(arguments.first)
-    require_run(arguments.second)
+    for path in (arguments.first, *arguments.others):
+        require_run(path)
+    if len(arguments.others) > 1 or arguments.labels is not None:
+        return _compare_several(arguments)
     with progress_of("frame") as progress:
         found, target = plot_comparison(
-            arguments.first, arguments.second, arguments.output, progress=progress
+            arguments.first, arguments.others[0], arguments.output, progress=progress
         )
     print(f"{table_of(found)}\n{target}")
+    return 0
+
+
+def _compare_several(arguments: Namespace) -> int:
+    from hybrid_nbody.analysis.compare_several import table_of_several
+    from hybrid_nbody.analysis.compare_several_figure import plot_several
+
+    labels = None if arguments.labels is None else arguments.labels.split(",")
+    paths = [arguments.first, *arguments.others]
+    with progress_of("run") as progress:
+        found, target = plot_several(paths, labels, arguments.output, progress)
+    print(f"{table_of_several(found)}\n{target}")
     return 0
 
 
@@ -300,7 +314,7 @@ COMMANDS = (
     ),
     Command("movie", "make a movie of a run", command_movie),
     Command("report", "write a web page about a run, with an interactive 3D view", command_report),
-    Command("compare", "report how far two runs diverge over time", command_compare),
+    Command("compare", "report how far runs diverge over time", command_compare),
     Command(
         "bench",
         "measure this machine, and the gain of each optimisation",

@@ -18,10 +18,18 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import free_cores
 from hybrid_nbody.parallel.waiting import wait
-from hybrid_nbody.run.members import FAILED, Member, Progress, axes_of, members_of, progress_of
+from hybrid_nbody.run.members import (
+    CLAIM,
+    FAILED,
+    Member,
+    Progress,
+    axes_of,
+    members_of,
+    progress_of,
+)
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import resolved
-from hybrid_nbody.run.sweep import CLAIM, Worker
+from hybrid_nbody.run.sweep import Worker
 
 TABLE = "sweep.csv"
 """Name of the table in the directory of a sweep."""
@@ -240,7 +248,7 @@ def _ended(planned: Sweep) -> int:
     states = [row.state for row in rows]
     if FAILED_STATE in states:
         return NumericalError.exit_code
-    if any(state != Progress.FINISHED.value for state in states):
+    if not set(states) <= {Progress.FINISHED.value, Progress.STOPPED.value}:
         _say("not all runs are finished: give the same command again")
         return STOPPED_EARLY
     return 0
@@ -254,4 +262,5 @@ def _row(file: str, member: Member) -> Row:
         progress = progress_of(member, member.configuration(file))
     except HybridNBodyError as error:
         return Row(member.values, member.folder, FAILED_STATE, str(error))
-    return Row(member.values, member.folder, progress.value)
+    what = member.ended if progress is Progress.STOPPED else ""
+    return Row(member.values, member.folder, progress.value, what)

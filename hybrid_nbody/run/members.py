@@ -22,6 +22,9 @@ DIRECTORY = "output.directory"
 FAILED = "failed.txt"
 """Name of the file in the directory of a member that says why it failed."""
 
+CLAIM = ".claim"
+"""Name of the file in the directory of a member that its worker has locked."""
+
 OPENING = "([{"
 CLOSING = ")]}"
 
@@ -37,6 +40,8 @@ class Progress(Enum):
     NEW = "not begun"
     BEGUN = "not finished"
     FINISHED = "finished"
+    STOPPED = "stopped"
+    """By a condition of its configuration."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,24 @@ class Member:
     @property
     def reason(self) -> str:
         """Return why it failed when it was last tried; empty if it did not."""
-        path = self.folder / FAILED
-        return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        return _text_of(self.folder / FAILED)
+
+    @property
+    def ended(self) -> str:
+        """Return how it ended, as its worker has written it; empty if it has not."""
+        return _text_of(self.folder / CLAIM)
 
     def configuration(self, file: str | Path) -> ModelConfig:
         """Return its configuration; raises `InputError` with every fault."""
         return resolved(file, [*self.settings, f"{DIRECTORY}={self.folder}"])
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file; empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def axes_of(overrides: Sequence[str]) -> dict[str, list[str]]:
@@ -186,6 +203,8 @@ def progress_of(member: Member, config: ModelConfig) -> Progress:
     _check_is_the_same(folder, config)
     if checkpoint_path(folder, config.time.total_steps).exists():
         return Progress.FINISHED
+    if member.ended.startswith(Progress.STOPPED.value):
+        return Progress.STOPPED
     return Progress.BEGUN if checkpoints(folder) else Progress.NEW
 
 

@@ -18,11 +18,8 @@ from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import duration
-from hybrid_nbody.run.members import FAILED, Member, Progress, progress_of
+from hybrid_nbody.run.members import CLAIM, FAILED, Member, Progress, progress_of
 from hybrid_nbody.run.start import resume, run
-
-CLAIM = ".claim"
-"""Name of the file in the directory of a member that its worker has locked."""
 
 PATIENCE = 5.0
 """Seconds after which the progress of a single run is told."""
@@ -86,20 +83,21 @@ class Worker:
                 return True
             config = member.configuration(self.file)
             progress = progress_of(member, config)
-            if progress is Progress.FINISHED:
+            if progress in (Progress.FINISHED, Progress.STOPPED):
                 return True
             code = _run(self.file, member, progress, communicator, log)
         except (HybridNBodyError, MemoryError) as error:
             note_failure(member, str(error))
-            mark_as_ended(member)
+            mark_as_ended(member, "failed")
             self.tell(f"{pace.count()} {member.name}: failed: {error}")
             return True
         if code == STOPPED_EARLY:
             return self._stopped_early(member, log)
-        mark_as_ended(member)
+        mark_as_ended(member, log.last.partition("; ")[0])
         seconds = time.monotonic() - start
         taken = duration(seconds) if seconds > 10 else f"{seconds:.2g} s"
-        self.tell(f"{pace.count()} {member.name}: finished in {taken}{pace.left()}")
+        how = log.last.split(maxsplit=1)[0]
+        self.tell(f"{pace.count()} {member.name}: {how} in {taken}{pace.left()}")
         return True
 
     def _stopped_early(self, member: Member, log: "MemberLog") -> bool:
@@ -127,18 +125,10 @@ def note_failure(member: Member, reason: str) -> None:
         (member.folder / FAILED).write_text(" ".join(reason.split()) + "\n", encoding="utf-8")
 
 
-def mark_as_ended(member: Member) -> None:
-    """Let other workers count a member."""
+def mark_as_ended(member: Member, how: str) -> None:
+    """Write down how a member ended, which other workers count."""
     with suppress(OSError):
-        (member.folder / CLAIM).write_text("ended\n", encoding="utf-8")
-
-
-def has_ended(member: Member) -> bool:
-    """Return whether a worker has marked a member so."""
-    try:
-        return (member.folder / CLAIM).stat().st_size > 0
-    except OSError:
-        return False
+        (member.folder / CLAIM).write_text(f"{how}\n", encoding="utf-8")
 
 
 @contextmanager
@@ -218,7 +208,7 @@ class _Pace:
         self.ended = self.first
 
     def _ended(self) -> int:
-        return sum(has_ended(member) for member in self.members)
+        return sum(bool(member.ended) for member in self.members)
 
     def count(self) -> str:
         """Return how many members have ended, of how many."""

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs import contents
 
 from hybrid_nbody.analysis import volume
 from hybrid_nbody.analysis.compare import _stretches, common_times, compare, table_of
 from hybrid_nbody.analysis.compare_figure import compare_figure
+from hybrid_nbody.analysis.compare_rounding import natural_size
 from hybrid_nbody.analysis.plots import plot_comparison
 from hybrid_nbody.errors import FileError, InputError
 
@@ -138,7 +140,7 @@ def test_the_table_and_the_picture(write_run):
     assert str(path) == "a/compare.png"
     assert path.read_bytes().startswith(b"\x89PNG")
     lines = table_of(found).splitlines()
-    assert lines[0] == "a/trajectory.h5 against b/trajectory.h5"
+    assert lines[0] == "a against b"
     assert lines[3].split() == ["largest", "relative", "at", "time", "rms", "units"]
     assert lines[4].split() == ["position", "0.5", "0.002461", "0.5", "0.08333", "length"]
     frames, diagnostics = compare_figure(found).axes
@@ -176,6 +178,38 @@ def test_what_cannot_be_compared(write_run, write_fluid, refused):
     assert refused(FileError, plot_comparison, "a", "a", "nowhere/x.png").startswith(
         "nowhere/x.png: cannot write"
     )
+
+
+def test_what_is_rounding_in_both_runs_is_left_out(write_run):
+    """The momentum; a real one in either run is told."""
+    for name in ("a", "b"):
+        change(
+            write_run(name), "diagnostics/momentum", ..., -contents(name)["diagnostics/momentum"]
+        )
+    change(Path("b"), "diagnostics/momentum", (2, 1), 1e-7)
+    found = compare("a", "b")
+    assert "momentum" not in named(found.diagnostics)
+    assert [one.name for one in found.rounding] == ["momentum"]
+    text = table_of(found)
+    assert "zero but for rounding, in both: momentum" in text
+    assert "to the last bit" not in text
+    change(Path("b"), "diagnostics/momentum", (2, 1), 10.0)
+    assert named(compare("a", "b").diagnostics)["momentum"].largest[2] > 9
+    assert not compare("b", "a").rounding
+
+
+@pytest.mark.parametrize(
+    ("units", "size"),
+    [
+        ("mass length^2 / time^2", 3 * 2**2 / 5**2),
+        ("length / time", 0.4),
+        ("1", None),
+        ("density", None),
+        ("", None),
+    ],
+)
+def test_the_size_of_a_quantity_follows_from_its_units(units, size):
+    assert natural_size(units, {"mass": 3.0, "length": 2.0, "time": 5.0}) == size
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -2,6 +2,8 @@
 
 import csv
 import fcntl
+import glob
+import re
 from pathlib import Path
 
 import pytest
@@ -72,8 +74,7 @@ def test_the_same_value_twice_is_refused():
 
 
 def test_a_run_that_fails_leaves_the_others_and_is_in_the_table(folder):
-    """Two processes share the runs; then the missing ones alone are done."""
-    result = call(folder, "sweep", "job.yaml", *SOFTENINGS, "--jobs", "2")
+    result = call(folder, "sweep", "job.yaml", *SOFTENINGS, "--jobs", "1")
     assert result.returncode == 3
     assert "softening=-1: --set gravity.softening=-1: gravity.softening: must be" in result.stdout
     rows = table("out-sweep/sweep.csv")
@@ -109,6 +110,17 @@ def test_a_sweep_that_was_ended_goes_on_where_it_was(folder):
     assert (first / "log.txt").read_text() == untouched
 
 
+def test_a_run_that_stops_as_asked_has_ended(folder):
+    (folder / "job.yaml").write_text(JOB + "stop: [{escape: 1.05}]\n")
+    words = ["sweep", "job.yaml", "--set", "time.steps=15,500", "--jobs", "1"]
+    for _ in range(2):
+        assert "stopped" in run(*words).stdout
+        rows = table("out-sweep/sweep.csv")
+        assert [row["state"] for row in rows] == ["finished", "stopped"]
+        assert "as asked" in rows[1]["reason"]
+    assert "resuming" not in Path("out-sweep/steps=500/log.txt").read_text()
+
+
 def test_a_sweep_of_which_no_run_can_be_is_refused(folder):
     text = refused(folder, "sweep", "job.yaml", "--set", "time.dtt=1,2")
     assert "did you mean 'dt'?" in text
@@ -121,3 +133,21 @@ def test_each_rank_does_runs_alone(mpirun, folder):
     assert result.stdout.count("finished in") == 3
     states = [row["state"] for row in table("out-sweep/sweep.csv")]
     assert states == ["finished"] * 3
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "branch-and-sweep.md"
+
+
+def test_the_examples_of_the_page(folder):
+    """A branch with half the step, and a sweep of eight softenings, by two processes."""
+    blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    texts = [text for kind, text in blocks if kind in ("sh", "yaml")]
+    assert all(text.count("\n") <= 12 for text in texts)
+    (folder / "cluster.yaml").write_text(next(text for kind, text in blocks if kind == "yaml"))
+    for line in "".join(text for kind, text in blocks if kind == "sh").splitlines():
+        words = [found for word in line.split()[1:] for found in glob.glob(word) or [word]]
+        result = call(folder, *words, *(["--jobs", "2"] if words[0] == "sweep" else []))
+        assert result.returncode == 0, result.stderr
+    assert len(table("cluster-sweep/sweep.csv")) == 8
+    assert {row["state"] for row in table("cluster-sweep/sweep.csv")} == {"finished"}
+    assert "9 runs, each against cluster" in result.stdout
