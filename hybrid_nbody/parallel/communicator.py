@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.parallel.alone import starting_alone
-from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI
+from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, promised_rank, promised_ranks
+from hybrid_nbody.parallel.one_rank import CONSTANTS, OneRank
 from hybrid_nbody.parallel.waiting import wait
 
 T = TypeVar("T")
@@ -37,11 +38,13 @@ class Communicator:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
+    comm : mpi4py.MPI.Comm or OneRank
         An initialised communicator.
 
     Attributes
     ----------
+    mpi : module
+        ``mpi4py.MPI``, or what stands in for it.
     rank, size : int
         This rank and the number of ranks.
     local_rank, local_size : int
@@ -51,19 +54,15 @@ class Communicator:
     """
 
     def __init__(self, comm: Any):
-        from mpi4py import MPI
-
         self.comm = comm
+        self.mpi = _constants(comm)
         self.rank: int = comm.rank
         self.size: int = comm.size
-        self.node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
+        self.node = comm.Split_type(self.mpi.COMM_TYPE_SHARED, key=comm.rank)
         self.local_rank: int = self.node.rank
         self.local_size: int = self.node.size
         firsts = comm.allgather(self.node.bcast(comm.rank))
         self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
-        self._max = MPI.MAX
-        self._min = MPI.MIN
-        self._sum = MPI.SUM
 
     @property
     def is_root(self) -> bool:
@@ -119,18 +118,18 @@ class Communicator:
 
     def maximum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the element-wise largest values over the ranks."""
-        return self._reduce(values, self._max)
+        return self._reduce(values, self.mpi.MAX)
 
     def minimum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the element-wise smallest values over the ranks."""
-        return self._reduce(values, self._min)
+        return self._reduce(values, self.mpi.MIN)
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the element-wise sums over the ranks.
 
         Only sums of integers are the same for any number of ranks.
         """
-        return self._reduce(values, self._sum)
+        return self._reduce(values, self.mpi.SUM)
 
     def _reduce(self, values: NDArray[Any], operation: Any) -> NDArray[Any]:
         values = np.asarray(values, order="C")
@@ -216,8 +215,19 @@ class Communicator:
         return cast(T, result)
 
 
+def _constants(comm: Any) -> Any:
+    """Return the module to whose communicators `comm` belongs."""
+    if isinstance(comm, OneRank):
+        return CONSTANTS
+    from mpi4py import MPI
+
+    return MPI
+
+
 def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communicator:
     """Initialise MPI and return the communicator of all ranks.
+
+    Where no MPI library can be loaded, that is this process alone.
 
     Parameters
     ----------
@@ -227,19 +237,15 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
     Raises
     ------
     InputError
-        If no MPI library is found, or if the launcher belongs to another MPI library.
+        If a launcher has started several ranks and no MPI library is found, or one that the
+        launcher does not belong to.
     """
-    import mpi4py
-
-    mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = True
     try:
-        from mpi4py import MPI
+        MPI = _loaded()
     except (ImportError, RuntimeError) as error:
-        raise InputError(
-            f"no MPI library could be loaded ({str(error).splitlines()[0]}); "
-            "install one beside Python: pip install 'hybrid_nbody[mpich]'"
-        ) from error
+        _refuse_to_be_several(error)
+        with meanwhile or nullcontext():
+            return Communicator(OneRank())
     library = MPI.Get_library_version()
     if "Open MPI" not in library:
         refuse_foreign_launcher(1, library, [OPEN_MPI])  # MPICH would abort in MPI_Init
@@ -257,6 +263,30 @@ def alone() -> Communicator:
     from mpi4py import MPI
 
     return Communicator(MPI.COMM_SELF)
+
+
+def _loaded() -> Any:
+    """Return the module ``mpi4py.MPI``, with MPI not initialised yet."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = True
+    from mpi4py import MPI
+
+    return MPI
+
+
+def _refuse_to_be_several(error: Exception) -> None:
+    """Refuse to run N copies of a job of one rank where MPI is missing; see `InputError`."""
+    promised = promised_ranks()
+    if promised > 1 and promised_rank() > 0:
+        raise InputError("")
+    if promised > 1:
+        raise InputError(
+            f"{promised} ranks were started, but no MPI library could be loaded "
+            f"({str(error).splitlines()[0]}); install one beside Python: "
+            "pip install 'hybrid_nbody[mpich]'"
+        )
 
 
 def _initialize() -> None:
@@ -337,15 +367,19 @@ def abort(error: BaseException, code: int) -> NoReturn:
 
 def library_name() -> str:
     """Return name and version of the MPI library in use."""
-    from mpi4py import MPI
-
+    try:
+        MPI = _loaded()
+    except (ImportError, RuntimeError):
+        return "none: one rank, without mpirun"
     return " ".join(MPI.Get_library_version().replace("\0", "").splitlines()[0].split())
 
 
 def cuda_aware() -> bool:
     """Return whether the MPI library takes GPU arrays, as ``MPIX_Query_cuda_support`` says."""
-    from mpi4py import MPI
-
+    try:
+        MPI = _loaded()
+    except (ImportError, RuntimeError):
+        return False
     try:
         return bool(ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support())
     except AttributeError:

@@ -22,25 +22,22 @@ class HostTransport(Transport):
     name = "host"
 
     def __init__(self, backend: Backend, communicator: Communicator):
-        from mpi4py import MPI
-
         self.backend = backend
         self.communicator = communicator
-        self._mpi = MPI
 
     def allgather(self, array: Array, partition: Partition) -> None:
         """See `Transport`; shares may be uneven or empty."""
         comm = self.communicator.comm
         with self.backend.on_host(array, partition.share(self.communicator.rank)) as host:
             received = [host, elements_of_ranks(array, partition)]
-            wait(comm.Iallgatherv(self._mpi.IN_PLACE, received), "a gather of rows")
+            wait(comm.Iallgatherv(self.communicator.mpi.IN_PLACE, received), "a gather of rows")
 
     def reduce_scatter(self, array: Array, out: Array, partition: Partition) -> None:
         """See `Transport`; shares may be uneven or empty."""
         comm = self.communicator.comm
         counts, _ = elements_of_ranks(array, partition)
         with self.backend.to_host(array) as sent, self.backend.from_host(out) as received:
-            request = comm.Ireduce_scatter(sent, received, counts, op=self._mpi.SUM)
+            request = comm.Ireduce_scatter(sent, received, counts, op=self.communicator.mpi.SUM)
             wait(request, "a sum over ranks")
 
     def begin(
@@ -62,7 +59,9 @@ class HostTransport(Transport):
         """See `Transport`."""
         comm = self.communicator.comm
         with self.backend.on_host(array, slice(0, len(array))) as host:
-            request = comm.Iallreduce(self._mpi.IN_PLACE, host, op=self._mpi.MAX)
+            request = comm.Iallreduce(
+                self.communicator.mpi.IN_PLACE, host, op=self.communicator.mpi.MAX
+            )
             wait(request, "a maximum over ranks")
 
 
