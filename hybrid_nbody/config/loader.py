@@ -150,7 +150,7 @@ def _anchored(section: Any, tree: Tree, folder: str, path: KeyPath = ()) -> Any:
                 _anchored(entry, tree, folder, (*inner_path, place))
                 for place, entry in enumerate(value)
             )
-        elif value is not None and is_input_file(fields[key]):
+        elif key in fields and value is not None and is_input_file(fields[key]):
             start = "" if tree.location(inner_path).override else folder
             changes[key] = os.path.abspath(os.path.join(start, value))
     return section.model_copy(update=changes) if changes else section
