@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,11 +30,15 @@ from hybrid_nbody.run.members import (
 from hybrid_nbody.run.models import MODELS
 from hybrid_nbody.run.start import resolved
 from hybrid_nbody.run.sweep import Worker
+from hybrid_nbody.simulation.signals import StopSignals
 
 TABLE = "sweep.csv"
 """Name of the table in the directory of a sweep."""
 
 FAILED_STATE = "failed"
+
+NAP_SECONDS = 0.05
+"""Time between two looks at other processes."""
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
 
@@ -78,25 +82,38 @@ def sweep(arguments: Namespace, communicator: Communicator) -> int:
     """
     planned = communicator.on_root(lambda: _planned(arguments))
     number, of = _place(arguments, communicator, planned)
-    threads = max(1, free_cores(communicator) // (1 if communicator.size > 1 else of))
     if of > 1:
-        planned = planned.with_threads(threads)
-    if communicator.size > 1:
-        _take_device(communicator.local_rank, planned.config)
-    parent = os.getppid()
-    is_wanted = (lambda: os.getppid() == parent) if arguments.helper else (lambda: True)
-    worker = Worker(planned.file, planned.members, number, of, _say, is_wanted)
-    if arguments.helper:
-        return 0 if worker.work(communicator) else STOPPED_EARLY
-    if communicator.is_root:
-        _say(f"{len(planned.members)} runs in {planned.folder}, {_side_by_side(of)}")
-    with _helpers(arguments, planned, 1 if communicator.size > 1 else of) as helpers:
-        goes_on = worker.work(alone() if communicator.size > 1 else communicator)
-        if not goes_on:
-            _stop(helpers)
-    if communicator.size > 1:
-        wait(communicator.comm.Ibarrier(), "the runs of other ranks", patience=math.inf)
+        planned = planned.with_threads(_threads(communicator, of))
+    with StopSignals() as signals:  # also while this process waits for others
+        is_wanted = _wanted(arguments.helper, signals)
+        worker = Worker(planned.file, planned.members, number, of, _say, is_wanted)
+        if arguments.helper:
+            return 0 if worker.work(communicator) else STOPPED_EARLY
+        if communicator.is_root:
+            _say(f"{len(planned.members)} runs in {planned.folder}, {_side_by_side(of)}")
+        if communicator.size > 1:
+            _work_on_a_rank(worker, planned, communicator)
+        else:
+            helpers = _started(arguments, planned, of)
+            if helpers:
+                _take_device(0, planned.config)
+            _work_with_helpers(worker, helpers, communicator, signals)
     return communicator.on_root(lambda: _ended(planned))
+
+
+def _threads(communicator: Communicator, of: int) -> int:
+    """Return the threads of each run; all ranks call together."""
+    free = free_cores(communicator)
+    return free if communicator.size > 1 else max(1, free // of)
+
+
+def _wanted(helper: str | None, signals: StopSignals) -> Callable[[], bool]:
+    """Return a function that says whether a worker is to take another run.
+
+    A helper ends with the process that has started it.
+    """
+    parent = os.getppid()
+    return lambda: not signals.received and (not helper or os.getppid() == parent)
 
 
 def _say(text: str) -> None:
@@ -196,39 +213,50 @@ def _take_device(number: int, config: ModelConfig) -> None:
 # --- meanwhile ------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _helpers(
-    arguments: Namespace, planned: Sweep, of: int
-) -> Iterator[list["subprocess.Popen[bytes]"]]:
-    """Let other processes work beside the block, and wait for them."""
-    helpers = [_started(arguments, planned, number, of) for number in range(1, of)]
-    if helpers:
-        _take_device(0, planned.config)
+def _work_on_a_rank(worker: Worker, planned: Sweep, communicator: Communicator) -> None:
+    """Do runs on this rank alone, and wait for those of the others."""
+    _take_device(communicator.local_rank, planned.config)
+    worker.work(alone())
+    wait(communicator.comm.Ibarrier(), "the runs of other ranks", patience=math.inf)
+
+
+Helpers = Sequence["subprocess.Popen[bytes]"]
+
+
+def _work_with_helpers(
+    worker: Worker, helpers: Helpers, communicator: Communicator, signals: StopSignals
+) -> None:
+    """Do runs beside other processes, and wait for them; a request to stop is passed on."""
     try:
-        yield helpers
-    except BaseException:
-        _stop(helpers)
-        raise
+        goes_on = worker.work(communicator)
+        while goes_on and _are_busy(helpers, worker.members):
+            goes_on = not signals.received
+            time.sleep(NAP_SECONDS)
     finally:
+        for helper in helpers:
+            helper.send_signal(signal.SIGTERM)  # nothing to one that has ended
         for helper in helpers:
             helper.wait()
 
 
-def _stop(helpers: Sequence["subprocess.Popen[bytes]"]) -> None:
-    """Ask other processes to write a checkpoint and stop; a Ctrl-C has reached them by itself."""
-    for helper in helpers:
-        helper.send_signal(signal.SIGTERM)
+def _are_busy(helpers: Helpers, members: Sequence[Member]) -> bool:
+    """Return whether a process goes on, and a run has not ended."""
+    return any(helper.poll() is None for helper in helpers) and not all(
+        member.ended for member in members
+    )
 
 
-def _started(
-    arguments: Namespace, planned: Sweep, number: int, of: int
-) -> "subprocess.Popen[bytes]":
-    """Return another process that works at the same sweep."""
+def _started(arguments: Namespace, planned: Sweep, of: int) -> Helpers:
+    """Return other processes that work at the same sweep."""
+    words = [sys.executable, "-m", "hybrid_nbody", "sweep", planned.file]
+    words += [f"--output={planned.folder}", *(f"--set={one}" for one in arguments.overrides)]
     devices = _devices(planned.config)
-    mine = {DEVICES: devices[number % len(devices)]} if devices else {}
-    words = ["sweep", planned.file, "--output", str(planned.folder), "--helper", f"{number}/{of}"]
-    words += [f"--set={override}" for override in arguments.overrides]
-    return subprocess.Popen([sys.executable, "-m", "hybrid_nbody", *words], env=os.environ | mine)
+    helpers = []
+    for number in range(1, of):
+        mine = {DEVICES: devices[number % len(devices)]} if devices else {}
+        helper = [*words, f"--helper={number}/{of}"]
+        helpers.append(subprocess.Popen(helper, env=os.environ | mine))
+    return helpers
 
 
 # --- afterwards -----------------------------------------------------------------------------------
