@@ -1,6 +1,7 @@
 """Gravity between bodies and stable fluids, from a laptop to a cluster of GPUs.
 
-``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; it needs neither MPI nor a
+``hybrid_nbody.run(path)`` runs a configuration as the command line does, and
+``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; that needs neither MPI nor a
 GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks; ``escaped``,
 ``closest`` and ``energy_error`` are conditions at which it stops.
 """
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-__all__ = ["Simulation", "__version__", "closest", "energy_error", "escaped", "open_run"]
+__all__ = ["Simulation", "__version__", "closest", "energy_error", "escaped", "open_run", "run"]
 
 if TYPE_CHECKING:
-    from hybrid_nbody.api import Simulation, closest, energy_error, escaped
+    from hybrid_nbody.api import Simulation, closest, energy_error, escaped, run
     from hybrid_nbody.files.run import open_run
 else:
 

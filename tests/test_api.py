@@ -172,6 +172,22 @@ def test_wrong_configurations_are_told_as_those_of_files(alone):
         Simulation(communicator=alone)
 
 
+def test_a_whole_run_in_one_line(job, alone, capsys):
+    with hybrid_nbody.run(job, {"time.steps": 10}, communicator=alone) as found:
+        assert found.step.tolist() == [0, 10]
+    assert "finished at step 10 of 10" in capsys.readouterr().out
+    with pytest.raises(InputError, match="holds a run already"):
+        hybrid_nbody.run(job, communicator=alone)
+    runaway = {"time.dt": 10.0, "time.max_energy_error": 1e-6}
+    with pytest.raises(NumericalError, match="the energy ran away"):
+        hybrid_nbody.run(job, runaway, overwrite=True, communicator=alone)
+    with hybrid_nbody.run(job, overwrite=True, communicator=alone) as found:
+        assert found.step.tolist() == [0, 20]
+
+
 def test_the_package_shows_it():
-    assert "Simulation" in dir(hybrid_nbody)
+    assert {"Simulation", "run", "escaped", "open_run"} <= set(dir(hybrid_nbody))
+    from hybrid_nbody.api import run  # what a module of this name would hide
+
+    assert hybrid_nbody.run is run
     assert hybrid_nbody.Simulation is Simulation

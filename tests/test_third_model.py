@@ -16,7 +16,7 @@ from support.runs import assert_same_run
 from hybrid_nbody.cli.main import main
 from hybrid_nbody.config.loader import load
 from hybrid_nbody.files.run import open_run
-from hybrid_nbody.run.models import MODELS, register
+from hybrid_nbody.running.models import MODELS, register
 
 SCRIPT = Path(heat.__file__)
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, str(SCRIPT.parents[1])])}
@@ -210,7 +210,7 @@ def test_two_runs_are_compared(finished, reference, told):
 
 
 def test_a_name_is_given_once(monkeypatch):
-    monkeypatch.setattr("hybrid_nbody.run.models.MODELS", dict(MODELS))
+    monkeypatch.setattr("hybrid_nbody.running.models.MODELS", dict(MODELS))
     register(HeatKind())
     with pytest.raises(ValueError, match="there is a model of the name 'heat' already"):
         register(HeatKind())
@@ -239,4 +239,4 @@ def test_no_general_package_names_a_model(model):
         for path in paths
         if f'"{model}"' in path.read_text() or f"hybrid_nbody.{model}" in path.read_text()
     ]
-    assert set(named) <= {"run/models.py", "cli/square.py"}
+    assert set(named) <= {"running/models.py", "cli/square.py"}

@@ -9,7 +9,8 @@ Nothing is written. On several ranks each makes the same calls and has rows of i
 `Simulation.gathered`.
 """
 
+from hybrid_nbody.api.runs import run
 from hybrid_nbody.api.simulation import Simulation
 from hybrid_nbody.nbody.conditions import closest, energy_error, escaped
 
-__all__ = ["Simulation", "closest", "energy_error", "escaped"]
+__all__ = ["Simulation", "closest", "energy_error", "escaped", "run"]

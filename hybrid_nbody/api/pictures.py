@@ -15,8 +15,8 @@ from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import no_step
-from hybrid_nbody.run.job import header_of
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.job import header_of
+from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.simulation.model import Model
 
 

@@ -10,7 +10,7 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.output import trajectory as trajectories
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.run.job import header_of
+from hybrid_nbody.running.job import header_of
 from hybrid_nbody.simulation.model import Model
 
 

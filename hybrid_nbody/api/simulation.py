@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from hybrid_nbody.api.bodies import checked_bodies
 from hybrid_nbody.api.saving import save
+from hybrid_nbody.api.settings import as_set
 from hybrid_nbody.api.stepping import Stepping
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
@@ -17,8 +18,8 @@ from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import built, resolved, told_by_the_guard
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import built, resolved, told_by_the_guard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +72,7 @@ class Simulation(Stepping):
         if (path is None) == (not sections):
             raise InputError("Simulation: give a configuration file, or the sections of one")
         self.communicator = communicator or start_mpi()
-        settings = _settings(overrides)
+        settings = as_set(overrides)
         self.config: ModelConfig = self.communicator.on_root(
             lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
         )
@@ -150,7 +151,7 @@ class Simulation(Stepping):
         simulation = cls.__new__(cls)
         simulation.communicator = communicator or start_mpi()
         saved, config = simulation.communicator.on_root(
-            lambda: _saved(Path(path), _settings(overrides))
+            lambda: _saved(Path(path), as_set(overrides))
         )
         simulation.config = config
         builder = MODELS[config.model].builder(config, simulation.communicator)
@@ -205,11 +206,6 @@ class Simulation(Stepping):
     def __repr__(self) -> str:
         """Return what is simulated, and how far it is."""
         return f"Simulation(model={self.config.model}, t={self.time:g}, steps={self.steps})"
-
-
-def _settings(overrides: Mapping[str, Any] | None) -> list[str]:
-    """Return values in the place of those of a configuration, as ``--set`` takes them."""
-    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
 
 
 def _saved(folder: Path, settings: list[str]) -> tuple[Checkpoint, ModelConfig]:

@@ -11,7 +11,7 @@ from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies, joined
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.run.start import built
+from hybrid_nbody.running.start import built
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model

@@ -9,8 +9,8 @@ from hybrid_nbody.api.notebook import NotebookProgress, notebook
 from hybrid_nbody.api.state import State
 from hybrid_nbody.conditions import Condition, Watch
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.run.job import when
-from hybrid_nbody.run.start import told_by_the_guard
+from hybrid_nbody.running.job import when
+from hybrid_nbody.running.start import told_by_the_guard
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.model import Model

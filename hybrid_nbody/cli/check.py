@@ -11,8 +11,8 @@ from hybrid_nbody.output.disk import writing_speed
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.progress import duration
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import resolved, told_by_the_guard
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import resolved, told_by_the_guard
 from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan, Workers
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hybrid_nbody.cli.early import interrupted_afterwards
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def command_run(arguments: Namespace, communicator: "Communicator") -> int:
         ).on_all_ranks()
     with interrupted_afterwards():
         from hybrid_nbody.cli.kinds import require_configuration
-        from hybrid_nbody.run.branch import run_from
-        from hybrid_nbody.run.start import run
+        from hybrid_nbody.running.branch import run_from
+        from hybrid_nbody.running.start import run
 
     if arguments.source is not None:
         settings = (arguments.overrides, arguments.overwrite)
@@ -54,7 +54,7 @@ def command_sweep(arguments: Namespace, communicator: "Communicator") -> int:
 def command_resume(arguments: Namespace, communicator: "Communicator") -> int:
     """Continue a run."""
     with interrupted_afterwards():
-        from hybrid_nbody.run.start import resume
+        from hybrid_nbody.running.start import resume
 
     return resume(arguments.directory, arguments.overrides, communicator, STARTED)
 

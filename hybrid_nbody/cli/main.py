@@ -14,7 +14,7 @@ from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.cli.words import PROGRAM, Parser, check_overrides, explained, in_order
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
 from hybrid_nbody.parallel.launchers import promised_rank, promised_ranks
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
 def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None") -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.parallel import communicator
-    from hybrid_nbody.run.ahead import importing_ahead
+    from hybrid_nbody.running.ahead import importing_ahead
 
     assert command.on_ranks is not None
     ranks: Communicator | None = None

@@ -27,8 +27,8 @@ from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import Progress, progress_on
-from hybrid_nbody.run import start
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running import start
+from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.model import Model
 

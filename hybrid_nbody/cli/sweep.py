@@ -18,7 +18,7 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import free_cores
 from hybrid_nbody.parallel.waiting import wait
-from hybrid_nbody.run.members import (
+from hybrid_nbody.running.members import (
     CLAIM,
     FAILED,
     Member,
@@ -27,9 +27,9 @@ from hybrid_nbody.run.members import (
     members_of,
     progress_of,
 )
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import resolved
-from hybrid_nbody.run.sweep import Worker
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import resolved
+from hybrid_nbody.running.sweep import Worker
 from hybrid_nbody.simulation.signals import StopSignals
 
 TABLE = "sweep.csv"

@@ -14,7 +14,7 @@ from hybrid_nbody.config.wording import allowed, kinds, sections, type_name
 from hybrid_nbody.config.yaml_text import write_in_one_line
 
 INTRODUCTION = """\
-<!-- Made by `python -m hybrid_nbody.run.reference > docs/configuration.md`; do not edit. -->
+<!-- Made by `python -m hybrid_nbody.running.reference > docs/configuration.md`; do not edit. -->
 
 # Configuration
 

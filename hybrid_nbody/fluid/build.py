@@ -41,7 +41,7 @@ from hybrid_nbody.simulation.plan import PREPARING
 
 
 class FluidBuilder:
-    """From a configuration to a grid on all ranks; see `hybrid_nbody.run.contract.Builder`.
+    """From a configuration to a grid on all ranks; see `hybrid_nbody.running.contract.Builder`.
 
     Parameters
     ----------

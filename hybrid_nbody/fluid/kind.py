@@ -45,7 +45,7 @@ have (the last is `time.steps` - 1)."""
 
 
 class FluidKind:
-    """Stable fluids; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
+    """Stable fluids; see `hybrid_nbody.running.contract.ModelKind` for the contract."""
 
     name = "fluid"
     summary = "smoke in a box"

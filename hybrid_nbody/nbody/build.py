@@ -67,7 +67,7 @@ class Masses(NamedTuple):
 
 
 class NBodyBuilder:
-    """Builder of the N-body model on all ranks; see `hybrid_nbody.run.contract.Builder`.
+    """Builder of the N-body model on all ranks; see `hybrid_nbody.running.contract.Builder`.
 
     Parameters
     ----------

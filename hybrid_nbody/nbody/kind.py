@@ -33,7 +33,7 @@ NOTES = "Units are those of the bodies: with G = 1 they are standard N-body unit
 
 
 class NBodyKind:
-    """Gravity between bodies; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
+    """Gravity between bodies; see `hybrid_nbody.running.contract.ModelKind` for the contract."""
 
     name = "nbody"
     summary = "gravity between bodies"

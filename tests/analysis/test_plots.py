@@ -315,7 +315,7 @@ def test_no_window_and_no_pyplot(write_run):
     write_run()
     code = (
         "import sys, matplotlib; from hybrid_nbody.analysis.plots import PictureOptions, plot_run;"
-        "from hybrid_nbody.run.models import MODELS;"
+        "from hybrid_nbody.running.models import MODELS;"
         "plot_run('out', options=PictureOptions('overview', dpi=50), models=MODELS);"
         "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams._get_backend_or_none())"
     )

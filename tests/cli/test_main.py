@@ -182,7 +182,7 @@ def test_an_output_directory_that_is_a_file_is_refused(folder):
 
 UNPRIVILEGED = """\
 import os, sys
-import hybrid_nbody.run.start, mpi4py.MPI, numba  # while Python's own files can be read
+import hybrid_nbody.running.start, mpi4py.MPI, numba  # while Python's own files can be read
 from hybrid_nbody.cli.main import main
 if os.getuid() == 0:
     os.setuid(65534)

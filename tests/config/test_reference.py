@@ -8,14 +8,14 @@ from support.configs import loads
 
 from hybrid_nbody.config.reference import page
 from hybrid_nbody.config.wording import kinds, sections
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_in_the_documentation_is_up_to_date():
     made = subprocess.run(
-        [sys.executable, "-m", "hybrid_nbody.run.reference"],
+        [sys.executable, "-m", "hybrid_nbody.running.reference"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -23,7 +23,7 @@ def test_the_page_in_the_documentation_is_up_to_date():
     )
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert written == made.stdout, (
-        "run: python -m hybrid_nbody.run.reference > docs/configuration.md"
+        "run: python -m hybrid_nbody.running.reference > docs/configuration.md"
     )
 
 

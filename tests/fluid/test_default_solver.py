@@ -8,7 +8,7 @@ from support.configs import loads
 from support.fluids import state
 from support.ranks import alone
 
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 __all__ = ["alone"]
 

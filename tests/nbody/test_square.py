@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybrid_nbody.nbody.initial_conditions import random_square
-from hybrid_nbody.run.start import build
+from hybrid_nbody.running.start import build
 
 NUMBER, CELLS, STEPS = 1000, 50, 100
 G, SOFTENING, DT = 9.8, 2.0, 0.01

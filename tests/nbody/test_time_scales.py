@@ -19,7 +19,7 @@ from hybrid_nbody.nbody.initial_conditions import cold_sphere, two_body
 from hybrid_nbody.nbody.starting import initial_bodies
 from hybrid_nbody.nbody.time_scales import rounded_down, shortest_time, warnings_of_steps
 from hybrid_nbody.output.limits import Limits
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -25,7 +25,7 @@ from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.files.checkpoint import checkpoints
 from hybrid_nbody.files.parts import entries_of
 from hybrid_nbody.files.run import DamageWarning, open_run
-from hybrid_nbody.run import start
+from hybrid_nbody.running import start
 
 STEPS = 110
 SETTINGS = (

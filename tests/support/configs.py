@@ -3,7 +3,7 @@
 from functools import partial
 
 from hybrid_nbody.config import loader
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 load = partial(loader.load, models=MODELS)
 loads = partial(loader.loads, models=MODELS)

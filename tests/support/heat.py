@@ -212,7 +212,7 @@ class HeatBuilder:
 
 
 class HeatKind(PlainPresentation):
-    """Heat in a plane; see `hybrid_nbody.run.contract.ModelKind` for the contract."""
+    """Heat in a plane; see `hybrid_nbody.running.contract.ModelKind` for the contract."""
 
     name = "heat"
     summary = "heat in a plane"
@@ -252,7 +252,7 @@ class HeatKind(PlainPresentation):
 
 if __name__ == "__main__":
     from hybrid_nbody.cli.main import main
-    from hybrid_nbody.run.models import register
+    from hybrid_nbody.running.models import register
 
     register(HeatKind())
     sys.exit(main())

@@ -3,7 +3,7 @@
 from functools import partial
 
 from hybrid_nbody.analysis import export, info, movie, plots, report
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.models import MODELS
 
 describe = partial(info.describe, models=MODELS)
 make_report = partial(report.make_report, models=MODELS)

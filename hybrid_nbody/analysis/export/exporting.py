@@ -107,7 +107,7 @@ def export_run(
         Called with the numbers of parts done and of all parts, after each: a field of a frame, or
         64 MiB of it.
     models : mapping of str to PresentedModel
-        The models by name, as in `hybrid_nbody.run.models.MODELS`.
+        The models by name, as in `hybrid_nbody.running.models.MODELS`.
 
     Returns
     -------

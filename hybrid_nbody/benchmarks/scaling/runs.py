@@ -19,7 +19,7 @@ from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.parallel.shares import Devices
 from hybrid_nbody.parallel.transport.base import MESSAGES, Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
-from hybrid_nbody.run.start import build
+from hybrid_nbody.running.start import build
 
 SOURCE = "bench scaling"
 """The name that messages about a configuration give instead of a file."""

@@ -10,8 +10,8 @@ from hybrid_nbody.files.parts import heads_in, parts_folder
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.cutting import DIAGNOSTICS, FRAMES
-from hybrid_nbody.run.job import Job, when
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.job import Job, when
+from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.simulation.schedule import Clock
 
 WHERE = {"directory", "trajectory", "diagnostics", "checkpoint"}

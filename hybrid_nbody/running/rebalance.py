@@ -10,7 +10,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.parallel.shares import RunSetup
-from hybrid_nbody.run.contract import AnyBuilder
+from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
 

@@ -14,8 +14,8 @@ from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.checkpoint import checkpoint_path, checkpoints
 from hybrid_nbody.output import directory
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import resolved
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import resolved
 
 DIRECTORY = "output.directory"
 

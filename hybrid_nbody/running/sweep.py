@@ -18,8 +18,8 @@ from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import duration
-from hybrid_nbody.run.members import CLAIM, FAILED, Member, Progress, progress_of
-from hybrid_nbody.run.start import resume, run
+from hybrid_nbody.running.members import CLAIM, FAILED, Member, Progress, progress_of
+from hybrid_nbody.running.start import resume, run
 
 PATIENCE = 5.0
 """Seconds after which the progress of a single run is told."""

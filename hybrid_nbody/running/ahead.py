@@ -25,7 +25,7 @@ def importing_ahead() -> Iterator[None]:
 
 def _import() -> None:
     with suppress(Exception):
-        import hybrid_nbody.run.start  # noqa: F401
+        import hybrid_nbody.running.start  # noqa: F401
 
         if NVIDIA_DEVICE.exists():
             from hybrid_nbody.backends.gpu import visible_gpus

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support import configs
 
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.rebalance import Rebalancer
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.rebalance import Rebalancer
 
 BODIES = """
 model: nbody

@@ -21,9 +21,9 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.rebalance import Rebalancer
-from hybrid_nbody.run.stopping import Stopping
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.rebalance import Rebalancer
+from hybrid_nbody.running.stopping import Stopping
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.model import Model

@@ -21,11 +21,11 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
-from hybrid_nbody.run.continuation import continue_trajectory
-from hybrid_nbody.run.contract import AnyBuilder, AnyKind
-from hybrid_nbody.run.job import Job, RunContext
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.rebalance import Rebalancer
+from hybrid_nbody.running.continuation import continue_trajectory
+from hybrid_nbody.running.contract import AnyBuilder, AnyKind
+from hybrid_nbody.running.job import Job, RunContext
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.rebalance import Rebalancer
 from hybrid_nbody.simulation.model import Model
 from hybrid_nbody.simulation.signals import CTRL_C, StopSignals
 
@@ -191,12 +191,13 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
     del setup  # the job's model alone is kept: it may be replaced
     job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
     held = communicator.only_on_root(lambda: directory.lock(folder))
-    communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-    job.trajectory.create(job.model, job.header)
-    log.open(folder / directory.LOG)
-    code = job.run()
-    directory.unlock(held)
-    return code
+    try:
+        communicator.only_on_root(lambda: directory.claim(folder, overwrite))
+        job.trajectory.create(job.model, job.header)
+        log.open(folder / directory.LOG)
+        return job.run()
+    finally:
+        directory.unlock(held)
 
 
 def build(

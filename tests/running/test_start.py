@@ -9,8 +9,8 @@ import pytest
 from support.forked import ready_python
 from support.jobs import wait_for_checkpoint, write_job
 
-from hybrid_nbody.run import start as run_start
-from hybrid_nbody.run.start import acknowledgement
+from hybrid_nbody.running import start as run_start
+from hybrid_nbody.running.start import acknowledgement
 
 
 def test_ctrl_c_says_what_happens_now_and_how_to_stop_at_once():

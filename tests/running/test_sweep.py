@@ -11,8 +11,8 @@ from support.command import call, refused
 from support.runs import assert_same_run, run
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.run.members import axes_of, members_of
-from hybrid_nbody.run.sweep import CLAIM
+from hybrid_nbody.running.members import axes_of, members_of
+from hybrid_nbody.running.sweep import CLAIM
 
 JOB = """\
 model: nbody

@@ -16,9 +16,9 @@ from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.parallel import calibrate
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.shares import RunSetup
-from hybrid_nbody.run import job, start
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.rebalance import LEAST_GAIN, Rebalancer, better_shares
+from hybrid_nbody.running import job, start
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.rebalance import LEAST_GAIN, Rebalancer, better_shares
 from hybrid_nbody.simulation.model import Role
 
 BODIES = """

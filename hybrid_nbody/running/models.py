@@ -5,14 +5,14 @@ from hybrid_nbody.nbody.kind import NBodyKind
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
-    from hybrid_nbody.run.contract import AnyKind, Config, Initial, Made, ModelKind
+    from hybrid_nbody.running.contract import AnyKind, Config, Initial, Made, ModelKind
 
 MODELS: "dict[str, AnyKind]" = {}
 """The models by name. Nothing else in the program lists them."""
 
 
 def register(kind: "ModelKind[Config, Initial, Made]") -> None:
-    """Add a model, from this package or from outside of it; see `run.contract.ModelKind`.
+    """Add a model, from this package or from outside of it; see `running.contract.ModelKind`.
 
     Raises
     ------

@@ -12,10 +12,10 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.state import Source, StoredState, Wanted, find_state
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import RunSetup
-from hybrid_nbody.run.contract import AnyBuilder
-from hybrid_nbody.run.job import RunContext
-from hybrid_nbody.run.models import MODELS
-from hybrid_nbody.run.start import acknowledging, begin, is_among, open_log, told_by_the_guard
+from hybrid_nbody.running.contract import AnyBuilder
+from hybrid_nbody.running.job import RunContext
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import acknowledging, begin, is_among, open_log, told_by_the_guard
 from hybrid_nbody.simulation.signals import StopSignals
 
 DIRECTORY = "output.directory"
@@ -62,7 +62,7 @@ def run_from(
     source : str
         ``DIR``, ``DIR@step:1200`` or ``DIR@time:3.5``.
     overrides, overwrite, communicator, started
-        As in `hybrid_nbody.run.start.run`; the other values are those of the run in DIR.
+        As in `hybrid_nbody.running.start.run`; the other values are those of the run in DIR.
 
     Raises
     ------

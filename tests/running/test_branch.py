@@ -10,8 +10,8 @@ from support.runs import contents, run
 
 from hybrid_nbody.config.loader import loads
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.run.branch import branch_of
-from hybrid_nbody.run.models import MODELS
+from hybrid_nbody.running.branch import branch_of
+from hybrid_nbody.running.models import MODELS
 
 BODIES = """\
 model: nbody

@@ -5,10 +5,10 @@ from support.command import python
 BESIDE_MPI = """
 import sys
 from hybrid_nbody.parallel.communicator import start_mpi
-from hybrid_nbody.run.ahead import importing_ahead
+from hybrid_nbody.running.ahead import importing_ahead
 
 ranks = start_mpi(importing_ahead())
-assert "hybrid_nbody.run.start" in sys.modules
+assert "hybrid_nbody.running.start" in sys.modules
 from mpi4py import MPI
 
 assert ranks.size == 1
@@ -23,9 +23,9 @@ except MPI.Exception as error:
 FAILING = """
 import sys, threading
 threading.excepthook = lambda arguments: print("told", arguments)
-from hybrid_nbody.run import ahead
+from hybrid_nbody.running import ahead
 
-sys.modules["hybrid_nbody.run.start"] = None
+sys.modules["hybrid_nbody.running.start"] = None
 with ahead.importing_ahead():
     print("block")
 print("after")
