@@ -148,6 +148,9 @@ BAD = {
     "{all: periodic, y+: no-slip}": [
         ".all: only one of the faces y- and y+ is periodic; make both so, or none"
     ],
+    "{x: periodic, y-: periodic, y+: no-slip}": [
+        ".y-: only one of the faces y- and y+ is periodic; make both so, or none"
+    ],
     "{y+: {moving: [1, 2, 0]}}": [
         ".y+: the wall y+ can move along itself only: its component along y must be 0"
     ],
