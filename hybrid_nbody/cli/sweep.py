@@ -283,12 +283,16 @@ def _ended(planned: Sweep) -> int:
 
 
 def _row(file: str, member: Member) -> Row:
-    """Return the row of a member in the table."""
+    """Return the row of a member in the table, by what its worker has written if it has ended."""
     if member.reason:
         return Row(member.values, member.folder, FAILED_STATE, member.reason)
+    ended = member.ended
+    for progress in (Progress.FINISHED, Progress.STOPPED):
+        if ended.startswith(progress.value):
+            what = ended if progress is Progress.STOPPED else ""
+            return Row(member.values, member.folder, progress.value, what)
     try:
         progress = progress_of(member, member.configuration(file))
     except HybridNBodyError as error:
         return Row(member.values, member.folder, FAILED_STATE, str(error))
-    what = member.ended if progress is Progress.STOPPED else ""
-    return Row(member.values, member.folder, progress.value, what)
+    return Row(member.values, member.folder, progress.value)

@@ -110,7 +110,7 @@ def _run(
     file: str, member: Member, progress: Progress, communicator: Communicator, log: "MemberLog"
 ) -> int:
     """Begin a run or continue it; return its exit code."""
-    (member.folder / FAILED).unlink(missing_ok=True)
+    mark_as_ended(member, "")  # not yet
     started = time.monotonic()
     if progress is Progress.BEGUN:
         return resume(member.folder, [], communicator, started, log)
@@ -126,9 +126,9 @@ def note_failure(member: Member, reason: str) -> None:
 
 
 def mark_as_ended(member: Member, how: str) -> None:
-    """Write down how a member ended, which other workers count."""
+    """Write down how a member ended, which other workers count; empty if it has not."""
     with suppress(OSError):
-        (member.folder / CLAIM).write_text(f"{how}\n", encoding="utf-8")
+        (member.folder / CLAIM).write_text(how, encoding="utf-8")
 
 
 @contextmanager

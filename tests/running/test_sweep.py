@@ -91,7 +91,7 @@ def test_a_sweep_that_was_ended_goes_on_where_it_was(folder):
     first, second, third = (Path(f"out-sweep/softening={n}") for n in ("0.01", "0.02", "0.03"))
     untouched = (first / "log.txt").read_text()
     (second / "checkpoint-0000000020.h5").unlink()
-    with open(third / CLAIM) as claim:  # as if another process were at it
+    with open(third / CLAIM, "w") as claim:  # as if another process were at it
         fcntl.flock(claim, fcntl.LOCK_EX)
         for checkpoint in third.glob("checkpoint-*"):
             checkpoint.unlink()
