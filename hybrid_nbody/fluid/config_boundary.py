@@ -182,6 +182,19 @@ def _fault_across(name: str, condition: Condition) -> str:
 # --- faces of a grid ------------------------------------------------------------------------------
 
 
+def kinds_of(boundary: Boundary) -> tuple[str, ...]:
+    """Return the kinds of the six faces, see `Face`, in the order of `NAMES`.
+
+    Parameters
+    ----------
+    boundary : tuple of str or FaceTable
+        The value of `fluid.boundary`.
+    """
+    if isinstance(boundary, tuple):
+        return tuple(word for word in boundary for _ in range(2))
+    return tuple(_kind(condition) for condition in boundary.conditions.values())
+
+
 def faces_of(boundary: Boundary, cells: tuple[int, int, int]) -> Faces:
     """Return the faces that a configuration describes.
 

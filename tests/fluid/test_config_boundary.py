@@ -13,7 +13,13 @@ from hybrid_nbody.config import loader
 from hybrid_nbody.config.loader import ConfigError, dump
 from hybrid_nbody.config.sections import ModelConfig, Section
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.fluid.config_boundary import Boundaries, FaceTable, faces_of, faults_on_grid
+from hybrid_nbody.fluid.config_boundary import (
+    Boundaries,
+    FaceTable,
+    faces_of,
+    faults_on_grid,
+    kinds_of,
+)
 from hybrid_nbody.fluid.staggered.faces import NAMES
 from hybrid_nbody.fluid.staggered.profiles import Expression, Parabolic, Uniform
 
@@ -42,8 +48,12 @@ def boundary_of(text, *overrides):
     return loader.loads(text, "x.yaml", overrides, models=MODELS).fluid.boundary
 
 
-def kinds_of(text):
-    return [face.kind for face in faces_of(boundary_of(text), CELLS)]
+def kinds_in(text):
+    """Return the kinds of the faces, which are also known without the grid."""
+    boundary = boundary_of(text)
+    kinds = [face.kind for face in faces_of(boundary, CELLS)]
+    assert kinds_of(boundary) == tuple(kinds)
+    return kinds
 
 
 def faults_of(text):
@@ -67,7 +77,7 @@ def faults_of(text):
 )
 def test_what_three_words_say_is_three_words(text, words):
     assert boundary_of(text) == words
-    assert kinds_of(text) == [word for word in words for _ in range(2)]
+    assert kinds_in(text) == [word for word in words for _ in range(2)]
 
 
 def test_no_boundary_is_free_slip():
@@ -76,13 +86,13 @@ def test_no_boundary_is_free_slip():
 
 def test_a_more_special_key_wins_whatever_the_order():
     text = "{y+: {moving: [1, 0, 0]}, all: no-slip, y: free-slip, z: periodic}"
-    assert kinds_of(text) == ["no-slip"] * 2 + ["free-slip", "no-slip"] + ["periodic"] * 2
+    assert kinds_in(text) == ["no-slip"] * 2 + ["free-slip", "no-slip"] + ["periodic"] * 2
     lid = faces_of(boundary_of(text), CELLS).y_high
     assert lid.velocity == Uniform((1.0, 0.0, 0.0))
 
 
 def test_the_axes_may_be_open():
-    assert kinds_of("[outflow, no-slip, no-slip]") == ["outflow"] * 2 + ["no-slip"] * 4
+    assert kinds_in("[outflow, no-slip, no-slip]") == ["outflow"] * 2 + ["no-slip"] * 4
 
 
 def test_a_parabola_is_zero_at_edges_but_not_across_periodic_axes():
