@@ -24,7 +24,10 @@ LARGEST = 2**26
 """Bytes of a file, at most."""
 
 MOST_SCATTERED = 10_000
-"""Points that are no grid, at most: each point of a face is looked for in all their triangles."""
+"""Points that are no grid, at most: some points of a face are looked for in all their triangles."""
+
+AT_AN_EDGE = 1e-6
+"""Share of a corner up to which a place is taken to be at the edge of a triangle."""
 
 
 def read_table(path: str, axis: int) -> Interpolation:
@@ -184,13 +187,27 @@ class _Scattered:
         self.velocities = velocities
 
     def __call__(self, places: Array) -> Array:
-        # brute force: a search that starts at the point before finds either of two triangles at
-        # their common edge, so that ranks would have other bits
-        found = self.triangles.find_simplex(places, bruteforce=True)
-        transform = self.triangles.transform[found]
-        first = np.einsum("nij,nj->ni", transform[:, :2], places - transform[:, 2])
-        shares = np.concatenate([first, 1.0 - first.sum(axis=1, keepdims=True)], axis=1)
+        found = self._triangles_at(places)
         corners = self.velocities[self.triangles.simplices[found]]
-        inside = (shares[:, :, None] * corners).sum(axis=1)
+        inside = (self._shares(places, found)[:, :, None] * corners).sum(axis=1)
         beyond = self.velocities[self.nearest.query(places)[1]]
         return np.where((found >= 0)[:, None], inside, beyond)
+
+    def _triangles_at(self, places: Array) -> NDArray[np.intp]:
+        """Return the number of the triangle in which each place is, -1 for none.
+
+        The quick search begins at the place before: at a common edge it finds either triangle, and
+        ranks would have other bits. Places there are looked for in all triangles, in their order.
+        """
+        found = np.asarray(self.triangles.find_simplex(places), dtype=np.intp)
+        clear = (found >= 0) & (self._shares(places, found).min(axis=1) > AT_AN_EDGE)
+        found[~clear] = self.triangles.find_simplex(places[~clear], bruteforce=True)
+        return found
+
+    def _shares(self, places: Array, triangles: NDArray[np.intp]) -> Array:
+        """Return the shares of the three corners of triangles in places within them."""
+        transform = self.triangles.transform[triangles]
+        x, y = (places - transform[:, 2]).T
+        first = transform[:, 0, 0] * x + transform[:, 0, 1] * y
+        second = transform[:, 1, 0] * x + transform[:, 1, 1] * y
+        return np.stack([first, second, 1.0 - first - second], axis=1)
