@@ -25,6 +25,9 @@ FLAGS = ("--overwrite",)
 
 SET = "--set"
 
+FROM = "--from"
+"""What a run has in the place of a file."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are those of the program.
@@ -74,7 +77,8 @@ def in_order(words: Sequence[str]) -> list[str]:
     """
     place = _place_of_command(words)
     if place is None:
-        return list(words)
+        starts_a_run = any(word.partition("=")[0] == FROM for word in words)
+        return ["run", *words] if starts_a_run and words[0] not in HELP else list(words)
     first = words[place]
     others = [*words[:place], *words[place + 1 :]]
     if first == "help" and not os.path.exists(first):

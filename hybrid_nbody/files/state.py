@@ -168,7 +168,10 @@ def find_state(wanted: Wanted) -> StoredState:
     """
     folder = wanted.folder
     if not folder.is_dir():
-        raise InputError(f"--from {folder}: no such directory; give the directory of a run")
+        what = "a file, not a directory" if folder.is_file() else "no such directory"
+        raise InputError(
+            f"--from {folder}: {what}; give the directory of a run, or DIR@step:1200, DIR@time:3"
+        )
     newest = wanted.step is None and wanted.time is None
     saved: list[Checkpoint] = []
     for path in checkpoints(folder):

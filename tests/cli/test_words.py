@@ -32,6 +32,7 @@ def folder(tmp_path, monkeypatch):
         ("help plot", "plot --help"),
         ("", ""),
         ("nowhere/x", "run nowhere/x"),
+        ("--from out --set a.b=1", "run --from out --set a.b=1"),
     ],
 )
 def test_a_command_comes_first(folder, typed, words):
