@@ -31,6 +31,8 @@ examples:
   mpirun -n 4 hybrid-nbody input/plummer.yaml          run on four ranks
   mpirun -n 2 hybrid-nbody resume output/plummer       continue from the newest checkpoint
   hybrid-nbody run input/plummer.yaml --set time.dt=1e-4 --overwrite
+  hybrid-nbody run --from output/plummer@time:0.5 --set time.dt=5e-4
+  hybrid-nbody sweep input/plummer.yaml --set gravity.softening=0.01,0.02
   hybrid-nbody plot output/plummer                     draw energies, bodies and more
   mpirun -n 4 hybrid-nbody input/smoke.yaml            run rising smoke
   hybrid-nbody bench ladder                            measure the gain of each optimisation
