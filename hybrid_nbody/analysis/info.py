@@ -25,6 +25,7 @@ WIDTH = 14
 
 NAMED_ELSEWHERE = {
     *("format", "format_version", "program_version", "config", "title", "model"),
+    *("units", "time_units", "unit_length_in_m", "unit_mass_in_kg", "unit_time_in_s"),
     ORIGIN,
 }
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -182,6 +183,7 @@ def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:
     lines = [_line("title", found["title"])] if found.get("title") else []
     lines += [_line("started from", found[ORIGIN])] if found.get(ORIGIN) else []
     lines.append(_line("model", found.get("model", "unknown")))
+    lines += [_line("units", found["units"])] if found.get("units") else []
     written_by = (
         f", written by hybrid_nbody {found['program_version']}"
         if "program_version" in found

@@ -143,13 +143,10 @@ class StoredField:
         Its name in the frames of a trajectory.
     in_checkpoint : tuple of str
         Its name in a checkpoint; several if each component has a data set of its own.
-    units : str
-        Its units.
     """
 
     in_frames: str
     in_checkpoint: tuple[str, ...]
-    units: str
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Simulation(Stepping):
         *,
         dt: float,
         softening: float = 0.0,
-        G: float = 1.0,
+        G: float | None = None,
         **sections: Any,
     ) -> Self:
         """Return a simulation of given bodies, which the root passes; other ranks' are not used.
@@ -101,7 +101,7 @@ class Simulation(Stepping):
         dt : float
             Time step.
         softening, G : float
-            Of ``gravity``.
+            Of ``gravity``; without G it is 1, or that of ``units``.
         **sections
             Other keys of a configuration: ``gravity={"solver": "fmm"}``,
             ``time={"integrator": "yoshida4"}``, ``compute={"backend": "gpu"}``.
@@ -113,11 +113,12 @@ class Simulation(Stepping):
         """
         bodies = checked_bodies(positions, velocities, masses)
         placeholder = {"kind": "random-box", "n": len(bodies)}
+        constant = {} if G is None else {"G": G}
         return cls(
             initial=bodies,
             model="nbody",
             bodies=placeholder,
-            gravity={"G": G, "softening": softening} | sections.pop("gravity", {}),
+            gravity=constant | {"softening": softening} | sections.pop("gravity", {}),
             time={"dt": dt} | sections.pop("time", {}),
             **sections,
         )

@@ -1,7 +1,7 @@
 """Sections that the configurations of all models share, and what a section is."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from annotated_types import Le
@@ -92,6 +92,11 @@ class ModelConfig(Section):
     def conditions(self) -> Sequence[Condition]:
         """Return what stops the run as soon as it happens."""
         return ()
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        """Return what the files of a run say beside what those of every run do."""
+        return {}
 
 
 class ExclusiveSection(Section):

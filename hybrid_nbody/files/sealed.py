@@ -1,7 +1,7 @@
 """Reading a trajectory made of sealed parts: nothing is returned whose digest is not right."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ class SealedTrajectory:
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return units and description of a data set."""
         if name.removeprefix(DIAGNOSTICS) in CLOCK:
-            return CLOCK_MEANING[name.removeprefix(DIAGNOSTICS)]
+            return clock_meaning(name.removeprefix(DIAGNOSTICS), self.listing.header)
         found = self._variable(name)
         return {"units": found.units, "description": found.description}
 
@@ -249,8 +249,8 @@ def _overlaps(wanted: slice, total: int, pieces: int) -> Iterator[tuple[int, sli
             yield piece, slice(first - own.start, max(first, last) - own.start)
 
 
-CLOCK_MEANING = {
-    "step": {"units": "1", "description": "steps since the initial state"},
-    "time": {"units": "time", "description": "simulated time"},
-}
-"""Units and descriptions of steps and times."""
+def clock_meaning(name: str, header: Mapping[str, object]) -> dict[str, str]:
+    """Return units and description of steps or times, in a file with attributes `header`."""
+    if name == "step":
+        return {"units": "1", "description": "steps since the initial state"}
+    return {"units": str(header.get("time_units", "time")), "description": "simulated time"}

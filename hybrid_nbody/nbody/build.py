@@ -235,11 +235,12 @@ class NBodyBuilder:
         """Say what runs where."""
         gravity = self.config.gravity
         time = self.config.time
-        title = self.config.title or "hybrid_nbody"
         total = _bodies_in_words(setup.exchange.partition.total)
+        steps = f"{time.total_steps} steps of {time.dt:g}"
         precision = f"{gravity.precision} precision, softening {gravity.softening:g}"
         return [
-            f"{title}: {total}, {time.total_steps} steps of {time.dt:g}",
+            f"{self.config.title or 'hybrid_nbody'}: {total}, {steps}",
+            *self.config.unit_lines,
             f"{time.integrator}, {self.solver.name} gravity, {precision}",
             *([self.solver.line] if self.solver.reason else []),
             *placement_lines(self.config.compute, setup, _bodies_in_words),
@@ -253,9 +254,8 @@ class NBodyBuilder:
         remarks = self.communicator.gather(setup.model.force.remark)
         lines = [f"  rank {rank:<4} {remark}" for rank, remark in enumerate(remarks) if remark]
         limited = setup.model.integrator.remark
-        return (
-            [*lines, f"{self.config.gravity.precision} precision: {limited}"] if limited else lines
-        )
+        precision = self.config.gravity.precision
+        return [*lines, f"{precision} precision: {limited}"] if limited else lines
 
     def _arrange(
         self, number: int, pair_force: PairForce, saved: SavedState | None = None
@@ -385,7 +385,8 @@ class NBodyBuilder:
         section = self.config.output.trajectory
         own = setup.exchange.own
         frames = frames_of(section, ids, own, setup.number, self.communicator, setup.backend)
-        return Shown(frames, self._maps(setup.backend, setup.number))
+        maps = self._maps(setup.backend, setup.number)
+        return Shown(frames, maps, self.config.unit_names)
 
     def _maps(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
         """Return the maps that are written with the frames."""

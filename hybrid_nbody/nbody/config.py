@@ -24,9 +24,11 @@ from hybrid_nbody.nbody.config_external import AnyField
 from hybrid_nbody.nbody.config_output import NBodyOutput, frame_faults
 from hybrid_nbody.nbody.config_placement import Seed
 from hybrid_nbody.nbody.config_stop import Stop
+from hybrid_nbody.nbody.config_units import CLOSE, Units, with_constant
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
+from hybrid_nbody.nbody.unit_names import PLAIN, SUN, UnitNames, mass_in_kg
 
 MOST_MAP_CELLS = 4096
 
@@ -53,7 +55,10 @@ class Gravity(Section):
     """The force between bodies."""
 
     G: Positive = Field(
-        1.0, description="Gravitational constant. Leave it at 1 in standard N-body units."
+        1.0,
+        description="Gravitational constant. Leave it at 1 in standard N-body units, and out where "
+        "`units` are given, from which it follows.",
+        json_schema_extra={"default": "1, or that of units"},
     )
     softening: NonNegative = Field(
         0.0,
@@ -197,6 +202,11 @@ class NBodyConfig(ModelConfig):
         description="Physics of the run. nbody: gravity between bodies."
     )
     title: Line = Field("", description="A name for pictures and summaries.")
+    units: Units | None = Field(
+        None,
+        description="Units of all numbers, such as {length: pc, mass: Msun, velocity: km/s}; "
+        "gravity.G follows, and files, figures and exports name them. null: whatever G says.",
+    )
     seed: Seed = Field(
         1,
         description="Seed of the random numbers: the same seed makes the same bodies on any number "
@@ -235,14 +245,55 @@ class NBodyConfig(ModelConfig):
         """Return what stops the run as soon as it happens."""
         return tuple(stop.condition for stop in self.stop)
 
+    @property
+    def unit_names(self) -> UnitNames:
+        """Return the names of the units; what they measure where none are given."""
+        return self.units.names if self.units else PLAIN
+
+    @property
+    def unit_lines(self) -> list[str]:
+        """Return a line on the units; none where none are given."""
+        return [f"units: {self.units.in_words}"] if self.units else []
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        """Return what files say of the units."""
+        return self.units.attributes if self.units else {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_units(cls, data: Any) -> Any:
+        """Let the gravitational constant follow from the units."""
+        return with_constant(data)
+
     @model_validator(mode="wrap")
     @classmethod
     def _check_integrator(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
         """Refuse what the integrator or the force cannot do, and what no body could meet."""
         config = handler(data)
-        if faults := [*_integrator_faults(config), *frame_faults(config), *_stop_faults(config)]:
+        faults = [
+            *_unit_faults(config),
+            *_integrator_faults(config),
+            *frame_faults(config),
+            *_stop_faults(config),
+        ]
+        if faults:
             raise ValidationError.from_exception_data(cls.__name__, faults)
         return config
+
+
+def _unit_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
+    units = config.units
+    if units is None:
+        return
+    G = config.gravity.G
+    if abs(G / units.G - 1) > CLOSE:
+        text = f"is {units.G:.8g} in the units of the run; leave it out"
+        yield fault(("gravity", "G"), G, text)
+    planets = any(bodies.kind == "solar-system" for bodies in config.components)
+    if planets and (units.length not in ("AU", "au") or mass_in_kg(units.mass) != SUN):
+        text = "has bodies of kind solar-system, which need length: AU and mass: Msun"
+        yield fault(("units",), units.in_words, text)
 
 
 def _integrator_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:

@@ -1,9 +1,12 @@
 """Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.sums import reproducible_median, reproducible_sum
 from hybrid_nbody.simulation.model import Quantity
@@ -34,11 +37,13 @@ QUANTITIES = {
 ENERGY_ERROR = "relative_energy_error"
 
 
-def quantities_of(conserves_energy: bool) -> dict[str, Quantity]:
+def quantities_of(conserves_energy: bool, units: UnitNames = PLAIN) -> dict[str, Quantity]:
     """Return the quantities of bodies under a force that conserves energy or does not."""
-    if conserves_energy:
-        return QUANTITIES
-    return {name: quantity for name, quantity in QUANTITIES.items() if name != ENERGY_ERROR}
+    return {
+        name: replace(quantity, units=units.of(quantity.units))
+        for name, quantity in QUANTITIES.items()
+        if conserves_energy or name != ENERGY_ERROR
+    }
 
 
 def measure(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.activity import ActivityMap
+from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import row_numbers
 from hybrid_nbody.simulation.model import Field, Role, RowIndex
@@ -173,10 +174,13 @@ class Shown:
         What frames hold of the bodies; by default every field of each.
     maps : sequence of ActivityMap
         What follows from the positions.
+    units : UnitNames
+        The names of the units.
     """
 
     frames: Frames | None = None
     maps: Sequence[ActivityMap] = ()
+    units: UnitNames = PLAIN
 
 
 EVERYTHING = Shown()

@@ -71,7 +71,7 @@ class NBodyModel:
         self.integrator = integrator
         self.dt = dt
         self.shown = shown
-        self.quantities = diagnostics.quantities_of(force.conserves_energy)
+        self.quantities = diagnostics.quantities_of(force.conserves_energy, shown.units)
         self.step = 0
         self.initial_energy: float | None = None
 
@@ -179,7 +179,7 @@ class NBodyModel:
             name=f"bodies/{name}",
             shape=(self.number, 3),
             dtype=np.dtype("f8"),
-            units=units,
+            units=self.shown.units.of(units),
             description=f"{name} of each body",
             index=self.exchange.own,
             host=lambda start, stop: self.backend.download(array[start:stop]),
@@ -194,7 +194,7 @@ class NBodyModel:
             name=f"bodies/{name}",
             shape=(self.number,),
             dtype=array.dtype,
-            units=units,
+            units=self.shown.units.of(units),
             description=description,
             index=self.exchange.own,
             host=lambda start, stop: array[start:stop].copy(),

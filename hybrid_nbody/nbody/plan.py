@@ -56,6 +56,7 @@ def plan(config: NBodyConfig, initial: Initial, ranks: int) -> Plan:
                 f"{gravity.solver}, {gravity.precision} precision, "
                 f"softening {gravity.softening:g}, G = {gravity.G:g}",
             ),
+            *([("units", config.units.in_words)] if config.units else []),
             *_external(config),
             ("integrator", config.time.integrator),
             *[("stops at", stop.in_words) for stop in config.stop],

@@ -18,7 +18,7 @@ from hybrid_nbody.files.listing import (
 )
 from hybrid_nbody.files.names import HEAD, TRAJECTORY
 from hybrid_nbody.files.parts import PARTS_FOLDER, Part, head_path, names_of, share_of
-from hybrid_nbody.files.sealed import CLOCK_MEANING
+from hybrid_nbody.files.sealed import clock_meaning
 from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
 
@@ -43,8 +43,9 @@ def _describe_listing(listing: Listing, file: h5py.File) -> None:
     hdf5.write_header(file, TRAJECTORY, {**listing.header, LISTED: parts_as_text(listing)})
     variables = listing.variables
     for name in CLOCK:
-        hdf5.write_attributes(file[name], CLOCK_MEANING[name])
-        hdf5.write_attributes(file[DIAGNOSTICS + name], CLOCK_MEANING[name])
+        meaning = clock_meaning(name, listing.header)
+        hdf5.write_attributes(file[name], meaning)
+        hdf5.write_attributes(file[DIAGNOSTICS + name], meaning)
     head = head_path(Path(), listing.first).name
     for shared in variables.shared:
         everything = tuple(slice(0, size) for size in shared.shape)

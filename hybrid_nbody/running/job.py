@@ -316,6 +316,7 @@ def header_of(config: ModelConfig, communicator: Communicator, model: Model) -> 
         "config": loader.dump(config),
         "ranks": communicator.size,
         "backend": model.backend.description,
+        **config.attributes,
     }
 
 

@@ -69,8 +69,8 @@ def test_another_failure_to_read_keeps_its_reason(in_folder):
 def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
     keys = (
-        "model, title, seed, bodies, centred, gravity, time, stop, activity_map, compute, output, "
-        "grid, fluid, solver, sources"
+        "model, title, units, seed, bodies, centred, gravity, time, stop, activity_map, compute, "
+        "output, grid, fluid, solver, sources"
     )
     assert (
         message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"
@@ -240,7 +240,7 @@ OVERRIDE_MESSAGES = {
     "time.dtt=1": "time.dtt: unknown key; did you mean 'dt'? "
     "allowed: dt, end, steps, wall_limit, integrator, accuracy, max_energy_error",
     "tiem.dt=1": "tiem: unknown key; did you mean 'time'? "
-    "allowed: model, title, seed, bodies, centred, gravity, time, stop, activity_map, "
+    "allowed: model, title, units, seed, bodies, centred, gravity, time, stop, activity_map, "
     "compute, output",
     "time.dt": "must be KEY=VALUE, such as time.dt=1e-3",
     "=3": "must be KEY=VALUE, such as time.dt=1e-3",

@@ -9,7 +9,9 @@ KINDS = (
     "plummer, uniform-sphere, cold-sphere, random-box, random-square, two-body, figure-eight, "
     "lagrange-triangle, hernquist, nfw, king, galaxy, binaries, solar-system, file, python"
 )
-KEYS = "model, title, seed, bodies, centred, gravity, time, stop, activity_map, compute, output"
+KEYS = (
+    "model, title, units, seed, bodies, centred, gravity, time, stop, activity_map, compute, output"
+)
 TIME_KEYS = "dt, end, steps, wall_limit, integrator, accuracy, max_energy_error"
 BACKENDS = "auto, cpu, gpu, hybrid or a list of cpu, gpu and hybrid, one per rank"
 WEIGHTS = "auto, equal, measured or a list of numbers, each at least 0 and not all 0"

@@ -140,6 +140,7 @@ def test_every_default_is_written_out(config_of):
         == """\
 model: nbody
 title: 1 body
+units: null
 seed: 1
 bodies:
   kind: plummer

@@ -115,8 +115,8 @@ REFUSED = {
     "? !!str a\n: 1": ["1: a key must be a plain word"],
     "<<: {seed: 3}": [
         (
-            "1: <<: unknown key; allowed: model, title, seed, bodies, centred, gravity, time, "
-            "stop, activity_map, compute, output"
+            "1: <<: unknown key; allowed: model, title, units, seed, bodies, centred, gravity, "
+            "time, stop, activity_map, compute, output"
         )
     ],
     "seed: [1": [
@@ -148,7 +148,7 @@ def test_an_alias_bomb_of_ten_levels_is_refused_without_expanding_it(faults_of):
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 11)]
     lines = faults_of("\n".join(levels))
     unknown = (
-        "unknown key; allowed: model, title, seed, bodies, centred, gravity, time, stop, "
+        "unknown key; allowed: model, title, units, seed, bodies, centred, gravity, time, stop, "
         "activity_map, compute, output"
     )
     assert sorted(lines) == sorted(

@@ -6,6 +6,7 @@ The layout is that of GADGET-2 (V. Springel, user guide) with all bodies in ``Pa
 feel gravity alone.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,11 @@ import numpy as np
 from hybrid_nbody.analysis.export import vtkhdf
 from hybrid_nbody.analysis.export.source import Source
 from hybrid_nbody.analysis.export.target import mark
+from hybrid_nbody.analysis.export.units import CGS, Units
 
 TYPES = 6
 BODIES = 1
 SECONDS_OF_A_GYR = 1e9 * 365.25 * 86400.0
-
-UNITS = {"UnitLength_in_cm": 1.0, "UnitMass_in_g": 1.0, "UnitVelocity_in_cm_per_s": 1.0}
-"""A run has only the units of its configuration; readers are told that they are cgs units."""
 
 SPACE = {"BoxSize": 0.0, "Redshift": 0.0, "Omega0": 0.0, "OmegaLambda": 0.0, "HubbleParam": 1.0}
 """A space without edges or expansion."""
@@ -39,7 +38,7 @@ SCALINGS = {
 }
 """Powers of the units in each data set."""
 
-STATIC = {"a_scaling": 0.0, "h_scaling": 0.0, "to_cgs": 1.0}
+STATIC = {"a_scaling": 0.0, "h_scaling": 0.0}
 """Space does not expand; without these attributes pynbody assumes comoving lengths."""
 
 LINKS = {"Points": "Coordinates", "velocity": "Velocities", "mass": "Masses", "id": "ParticleIDs"}
@@ -56,14 +55,17 @@ def write(source: Source, path: Path) -> None:
     count = len(source.constants["mass"])
     with h5py.File(path, "w") as file:
         mark(file, source)
-        file.create_group("Header").attrs.update(_header(count, float(source.time[frame])))
+        units = source.units or CGS
+        header = _header(count, float(source.time[frame]), units)
+        file.create_group("Header").attrs.update(header)
         double = all(source.fields[name].dtype == np.float64 for name in MOVING)
         file["Header"].attrs["Flag_DoublePrecision"] = np.int32(double)
-        _write_bodies(source, frame, file.create_group(f"PartType{BODIES}"))
+        _write_bodies(source, frame, file.create_group(f"PartType{BODIES}"), units)
         _link(file, count, source.time[frame])
 
 
-def _header(count: int, time: float) -> dict[str, Any]:
+def _header(count: int, time: float, units: Units) -> dict[str, Any]:
+    """Return the header; a run that does not say its units has cgs units for readers."""
     counts = np.zeros(TYPES, dtype=np.uint64)
     counts[BODIES] = count
     return {
@@ -72,15 +74,17 @@ def _header(count: int, time: float) -> dict[str, Any]:
         "NumPart_Total_HighWord": (counts >> np.uint64(32)).astype(np.uint32),
         "MassTable": np.zeros(TYPES),
         "Time": time,
-        "Time_GYR": time / SECONDS_OF_A_GYR,
+        "Time_GYR": time * units.time / SECONDS_OF_A_GYR,
         "NumFilesPerSnapshot": np.int32(1),
         **{f"Flag_{name}": np.int32(0) for name in FLAGS},
         **SPACE,
-        **UNITS,
+        "UnitLength_in_cm": units.length,
+        "UnitMass_in_g": units.mass,
+        "UnitVelocity_in_cm_per_s": units.velocity,
     }
 
 
-def _write_bodies(source: Source, frame: int, group: h5py.Group) -> None:
+def _write_bodies(source: Source, frame: int, group: h5py.Group, units: Units) -> None:
     for name, stored in MOVING.items():
         field = source.fields[name]
         values = group.create_dataset(stored, field.shape, field.dtype)
@@ -89,7 +93,14 @@ def _write_bodies(source: Source, frame: int, group: h5py.Group) -> None:
     group["Masses"] = source.constants["mass"]
     group["ParticleIDs"] = source.constants["id"].astype(np.uint64)
     for name, powers in SCALINGS.items():
-        group[name].attrs.update(powers | STATIC)
+        group[name].attrs.update(powers | STATIC | {"to_cgs": _to_cgs(powers, units)})
+
+
+def _to_cgs(powers: Mapping[str, float], units: Units) -> float:
+    """Return the size of a unit, made of those of length, mass and velocity, in cgs units."""
+    length = units.length ** powers["length_scaling"]
+    mass = units.mass ** powers["mass_scaling"]
+    return float(length * mass * units.velocity ** powers["velocity_scaling"])
 
 
 def _link(file: h5py.File, count: int, time: float) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 import h5py
 import numpy as np
 
+from hybrid_nbody.analysis.export.units import Units, units_in
 from hybrid_nbody.analysis.presentation import Exports, PresentedModel, presented
 from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
 from hybrid_nbody.errors import FileError, InputError
@@ -87,6 +88,8 @@ class Source:
         Whether these are all frames, in arrays with an axis of frames in front.
     intact : callable
         Returns those of some frames that can be read, and warns of the others.
+    units : Units or None
+        Sizes of the units; None if the run has not said any.
     """
 
     path: Path
@@ -100,6 +103,7 @@ class Source:
     frames: tuple[int, ...] = ()
     whole: bool = False
     intact: Callable[[Iterable[int]], list[int]] = list
+    units: Units | None = None
 
     @property
     def of_bodies(self) -> bool:
@@ -198,6 +202,7 @@ def _of_run(run: Run, exports: Exports) -> Source:
         _fields_of_run(run, exports.maps),
         volume_of(run, stored[next(iter(fields))]) if exports.on_grid else None,
         intact=run.intact_frames,
+        units=units_in(run.attributes),
     )
 
 
@@ -239,12 +244,13 @@ def _of_checkpoint(path: Path, file: h5py.File, models: Mapping[str, PresentedMo
         _fields_of_checkpoint(path, file, exports),
         {name: file[stored][:] for name, stored in exports.constants.items()},
         volume=_volume_of_checkpoint(file, exports) if exports.on_grid else None,
+        units=units_in(found),
     )
 
 
 def _fields_of_checkpoint(path: Path, file: h5py.File, exports: Exports) -> dict[str, FrameField]:
     return {
-        name: _field_of_checkpoint(path, [file[part] for part in field.in_checkpoint], field.units)
+        name: _field_of_checkpoint(path, [file[part] for part in field.in_checkpoint])
         for name, field in exports.fields.items()
     }
 
@@ -257,7 +263,7 @@ def _volume_of_checkpoint(file: h5py.File, exports: Exports) -> Volume:
     return Volume(cells, (x, y, z), True)
 
 
-def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset], units: str) -> FrameField:
+def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset]) -> FrameField:
     """Return the field of one data set, or of one a component."""
     shape = parts[0].shape if len(parts) == 1 else (*parts[0].shape, len(parts))
 
@@ -268,4 +274,5 @@ def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset], units: str) -> F
 
     if any(values.shape != parts[0].shape for values in parts):
         raise FileError(f"{path}: damaged; the components of a field differ in shape")
+    units = str(attributes(parts[0]).get("units", ""))
     return FrameField(shape, parts[0].dtype, units, part)

@@ -31,6 +31,7 @@ def write_csv(source: Source, path: Path) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"# {' '.join(source.title.split())}\n" if source.title.strip() else "")
         file.write(f"# time {float(source.time[frame])!r}, step {source.step[frame]}\n")
+        file.write(f"# units {source.units.text}\n" if source.units else "")
         file.write("x,y,z,vx,vy,vz,m,id\n")
         for rows in _rows(source, frame):
             # repr is the shortest text that becomes the same float64 again

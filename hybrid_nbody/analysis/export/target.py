@@ -84,6 +84,7 @@ def _reason(error: Exception) -> str:
 def mark(file: h5py.File, source: Source) -> None:
     """Store in an HDF5 file that it is an export, and of which run."""
     texts = {"format": EXPORT, "program_version": __version__, "title": source.title}
+    texts |= {"units": source.units.text} if source.units else {}
     file.attrs.update(
         {name: np.bytes_(text.encode()) if text else "" for name, text in texts.items()}
     )

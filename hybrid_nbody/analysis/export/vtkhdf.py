@@ -85,6 +85,8 @@ def _write_rows(source: Source, field: FrameField, group: h5py.Group, name: str)
     """Write the frames of a field one after the other."""
     rows = field.shape[0]
     values = group.create_dataset(name, (len(source.frames) * rows, *field.shape[1:]), field.dtype)
+    if source.units:
+        values.attrs["units"] = field.units
     for index, frame in enumerate(source.frames):
         for first, block in field.blocks(frame):
             start = index * rows + first

@@ -6,6 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hybrid_nbody.analysis.export.units import Units
 from hybrid_nbody.files.hdf5 import open_hdf5, reading
 from hybrid_nbody.files.views import Array
 
@@ -18,9 +19,9 @@ MARGIN = 1.05
 
 def load_yt(
     path: str | Path,
-    length: tuple[float, str] = (1.0, "cm"),
-    mass: tuple[float, str] = (1.0, "g"),
-    time: tuple[float, str] = (1.0, "s"),
+    length: tuple[float, str] | None = None,
+    mass: tuple[float, str] | None = None,
+    time: tuple[float, str] | None = None,
     **options: Any,
 ) -> Any:
     """Open a Gadget-HDF5 snapshot that `export_run` wrote in yt, which must be installed.
@@ -33,8 +34,8 @@ def load_yt(
     path : str or Path
         The snapshot.
     length, mass, time : tuple of float and str, optional
-        The units of the run's configuration, such as ``(1.0, "pc")``. By default those in the
-        header of the snapshot: one cm, one g and one s.
+        The units of the run, such as ``(1.0, "pc")``. By default those in the header of the
+        snapshot: the `units` of the configuration, or else one cm, one g and one s.
     **options
         Passed on to ``yt.load``, for instance another ``bounding_box``.
 
@@ -57,10 +58,23 @@ def load_yt(
     """
     import yt
 
+    units_in_header = _units_in_header(path)
+    length = length or (units_in_header.length, "cm")
+    mass = mass or (units_in_header.mass, "g")
+    time = time or (units_in_header.time, "s")
     velocity = yt.YTQuantity(*length) / yt.YTQuantity(*time)
     units = {"length": length, "mass": mass, "velocity": (float(velocity.to("cm/s")), "cm/s")}
     # given a box, yt does not make space periodic
     return yt.load(str(path), unit_base=units, **{"bounding_box": _box_around(path)} | options)
+
+
+def _units_in_header(path: str | Path) -> Units:
+    """Return the units that the header of a snapshot tells."""
+    with open_hdf5(path) as file, reading(path):
+        found = file["Header"].attrs
+        length = float(found["UnitLength_in_cm"])
+        velocity = float(found["UnitVelocity_in_cm_per_s"])
+        return Units("", length, float(found["UnitMass_in_g"]), length / velocity)
 
 
 def _box_around(path: str | Path) -> list[list[float]]:

@@ -5,8 +5,8 @@ from hybrid_nbody.fluid.figures import DENSITY, VELOCITY
 
 EXPORTS = Exports(
     fields={
-        "density": StoredField(DENSITY, ("state/density",), "density"),
-        "velocity": StoredField(VELOCITY, ("state/u", "state/v", "state/w"), "length / time"),
+        "density": StoredField(DENSITY, ("state/density",)),
+        "velocity": StoredField(VELOCITY, ("state/u", "state/v", "state/w")),
     },
     on_grid=True,
 )
