@@ -20,6 +20,7 @@ from hybrid_nbody.config.faults import (
     error_of,
     shown,
 )
+from hybrid_nbody.config.own_functions import spelled_out
 from hybrid_nbody.config.sections import ModelConfig, Section, exclusive_keys
 from hybrid_nbody.config.wording import is_input_file
 from hybrid_nbody.config.yaml_text import Tree, read, write
@@ -59,9 +60,11 @@ def load(
         If the file cannot be read or anything in it is wrong; one line a fault.
     """
     name = os.fspath(path)
+    folder = os.path.dirname(name)
     tree = _tree(_text(name), name, models, overrides)
+    tree.data = spelled_out(tree.data, folder)
     config = check(tree, models)
-    anchored: ModelConfig = _anchored(config, tree, os.path.dirname(name))
+    anchored: ModelConfig = _anchored(config, tree, folder)
     return anchored
 
 
@@ -90,7 +93,9 @@ def loads(
     ConfigError
         If anything is wrong; one line a fault.
     """
-    return check(_tree(text, source_name, models, overrides), models)
+    tree = _tree(text, source_name, models, overrides)
+    tree.data = spelled_out(tree.data, "")
+    return check(tree, models)
 
 
 def dump(config: Section) -> str:

@@ -139,7 +139,10 @@ class BarField(CentredField):
 
 
 class PythonField(CentredField):
-    """A function of one's own, compiled for CPUs and GPUs."""
+    """A function of one's own, compiled for CPUs and GPUs.
+
+    kind: python:module:function is the same with the file module.py, or an installed module.
+    """
 
     kind: Literal["python"] = Field(description="A function of one's own in a file of Python.")
     path: InputFile = Field(

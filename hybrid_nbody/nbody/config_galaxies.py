@@ -158,7 +158,8 @@ class PythonBodies(PlacedBodies):
     """Bodies that a function of one's own makes.
 
     It is called as function(n, seed) on one rank, and returns positions (n, 3), velocities (n, 3)
-    and masses (n). The file is run: take none that you would not run.
+    and masses (n). The file is run: take none that you would not run. kind: python:module:function
+    is the same with the file module.py, or an installed module.
     """
 
     kind: Literal["python"] = Field(description="Bodies made by a function of one's own.")
