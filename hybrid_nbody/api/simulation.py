@@ -72,6 +72,7 @@ class Simulation(Stepping):
         if (path is None) == (not sections):
             raise InputError("Simulation: give a configuration file, or the sections of one")
         self.communicator = communicator or start_mpi()
+        self._together("start")
         settings = as_set(overrides)
         self.config: ModelConfig = self.communicator.on_root(
             lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
@@ -151,6 +152,7 @@ class Simulation(Stepping):
         """
         simulation = cls.__new__(cls)
         simulation.communicator = communicator or start_mpi()
+        simulation._together("resume")
         saved, config = simulation.communicator.on_root(
             lambda: _saved(Path(path), as_set(overrides))
         )
@@ -173,6 +175,7 @@ class Simulation(Stepping):
         FileError
             If it cannot be written.
         """
+        self._together("save")
         return save(Path(path), self.config, self.communicator, self.model)
 
     # ---- Looks -----------------------------------------------------------------------------------
@@ -192,6 +195,8 @@ class Simulation(Stepping):
             If there is no such kind.
         """
         from hybrid_nbody.api.pictures import figure_of
+
+        self._together("plot")
 
         return figure_of(self.config, self.communicator, self.model, kind)
 

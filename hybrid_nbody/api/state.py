@@ -27,6 +27,11 @@ class State:
     _loop: TimeLoop
     _guard: Guard
 
+    def _together(self, call: str) -> None:
+        """Find out whether all ranks make a call: one alone would wait for ever."""
+        if self.communicator.agreement is not None:
+            self.communicator.agreement.on(f"Simulation.{call}")
+
     @property
     def model(self) -> Model:
         """Return the model, as the command line steps it."""
@@ -50,6 +55,7 @@ class State:
     @property
     def diagnostics(self) -> dict[str, Any]:
         """Return the global quantities of the present state; all ranks ask together."""
+        self._together("diagnostics")
         return dict(self.model.diagnostics())
 
     @property
@@ -106,6 +112,7 @@ class State:
 
     def gathered(self, name: str) -> NDArray[Any]:
         """Return all rows of a field on every rank; all ranks ask together."""
+        self._together("gathered")
         found = np.concatenate(self.communicator.gather(self.rows(name)))
         index = self.model.fields()[name].index
         places = np.arange(index.start, index.stop) if isinstance(index, slice) else index
@@ -123,6 +130,7 @@ class State:
 
         The energy error counts from there; all ranks call together.
         """
+        self._together("begin")
         wanted = self.positions.shape
         if positions.shape != wanted or velocities.shape != wanted:
             raise InputError(f"the bodies of this rank need arrays of shape {wanted}")
@@ -151,6 +159,7 @@ class State:
         InputError
             On every rank, if shapes do not fit, or a number is not finite.
         """
+        self._together("add")
         new = self.communicator.on_root(lambda: checked_bodies(positions, velocities, masses))
         present = self._all_bodies()
         new = Bodies(new.position, new.velocity, new.mass, new.id + present.id.max() + 1)
@@ -165,6 +174,7 @@ class State:
         InputError
             On every rank, if there is no such body, or none would be left.
         """
+        self._together("remove")
         gone = np.unique(np.asarray(ids, np.int64))
         present = self._all_bodies()
         unknown = np.setdiff1d(gone, present.id)

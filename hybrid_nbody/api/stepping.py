@@ -64,6 +64,7 @@ class Stepping(State):
         NumericalError
             On every rank, if a number is not finite any more.
         """
+        self._together("run")
         last = self._last_step(until, steps)
         self.outcome = ""
         self.reason = ""
@@ -143,6 +144,7 @@ class Stepping(State):
 
     def _watch(self, condition: Condition, schedule: Schedule) -> None:
         """Stop when a condition begins to hold; say of whom it holds already."""
+        self._together("stop_when")
         watch = Watch(condition)
 
         def look() -> None:
@@ -164,6 +166,7 @@ class Stepping(State):
             if called[-1:] != [self.model.step]:
                 called[:] = [self.model.step]
                 function(self)
+                self._together("run")  # or what a function has called on some ranks alone
 
         self._events.append(Event("function", schedule, action))
         return function

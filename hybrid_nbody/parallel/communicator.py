@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache, cached_property
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import HybridNBodyError, InputError
+from hybrid_nbody.parallel.agreement import Agreement
 from hybrid_nbody.parallel.alone import starting_alone
-from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, promised_rank, promised_ranks
+from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, refuse_several_without_mpi
 from hybrid_nbody.parallel.one_rank import CONSTANTS, OneRank
 from hybrid_nbody.parallel.waiting import wait
 
@@ -63,6 +65,14 @@ class Communicator:
         self.local_size: int = self.node.size
         firsts = comm.allgather(self.node.bcast(comm.rank))
         self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
+
+    @cached_property
+    def agreement(self) -> Agreement | None:
+        """Return what finds out whether all ranks make the same call; None for one rank.
+
+        All ranks ask for it together.
+        """
+        return Agreement(self.comm) if self.size > 1 else None
 
     @property
     def is_root(self) -> bool:
@@ -243,7 +253,7 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
     try:
         MPI = _loaded()
     except (ImportError, RuntimeError) as error:
-        _refuse_to_be_several(error)
+        refuse_several_without_mpi(error)
         with meanwhile or nullcontext():
             return Communicator(OneRank())
     library = MPI.Get_library_version()
@@ -255,6 +265,14 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
         if not MPI.Is_initialized():
             _initialize()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
+    return _world()
+
+
+@cache
+def _world() -> Communicator:
+    """Return all ranks, made once: a program can have some 2000 communicators of MPI, no more."""
+    from mpi4py import MPI
+
     return Communicator(MPI.COMM_WORLD)
 
 
@@ -274,19 +292,6 @@ def _loaded() -> Any:
     from mpi4py import MPI
 
     return MPI
-
-
-def _refuse_to_be_several(error: Exception) -> None:
-    """Refuse to run N copies of a job of one rank where MPI is missing; see `InputError`."""
-    promised = promised_ranks()
-    if promised > 1 and promised_rank() > 0:
-        raise InputError("")
-    if promised > 1:
-        raise InputError(
-            f"{promised} ranks were started, but no MPI library could be loaded "
-            f"({str(error).splitlines()[0]}); install one beside Python: "
-            "pip install 'hybrid_nbody[mpich]'"
-        )
 
 
 def _initialize() -> None:

@@ -28,6 +28,9 @@ NAP_SECONDS = 20e-6
 WARNING_SECONDS = 60.0
 """A wait that lasts longer is reported, and again each time that it has doubled."""
 
+LOOK_SECONDS = 0.25
+"""Time between two looks at why a wait lasts."""
+
 
 class Request(Protocol):
     """An operation of MPI under way."""
@@ -41,7 +44,11 @@ class LostRankError(HybridNBodyError):
 
 
 def wait(
-    request: Request, what: str, rank: int | None = None, patience: float | None = None
+    request: Request,
+    what: str,
+    rank: int | None = None,
+    patience: float | None = None,
+    look: Callable[[], None] | None = None,
 ) -> None:
     """Wait for an MPI request: look often at first, then between short naps.
 
@@ -56,6 +63,8 @@ def wait(
     patience : float, optional
         Seconds before the first warning, `WARNING_SECONDS` by default; the next ones come after
         twice as long each.
+    look : callable, optional
+        Called every `LOOK_SECONDS` of a wait; it may raise an error, which ends the wait.
     """
     for _ in range(SPINS):
         if request.Test():
@@ -63,9 +72,13 @@ def wait(
         os.sched_yield()
     start = time.monotonic()
     patience = patience or WARNING_SECONDS
+    next_look = LOOK_SECONDS
     while not request.Test():
         time.sleep(NAP_SECONDS)
         waited = time.monotonic() - start
+        if look and waited > next_look:
+            look()
+            next_look = waited + LOOK_SECONDS
         if waited > patience:
             warn_of_wait(what, rank, waited)
             patience *= 2
