@@ -31,7 +31,8 @@ class UniformField(Section):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        return ExternalField(potentials.uniform, self.acceleration)
+        along_z = not any(self.acceleration[:2])
+        return ExternalField(potentials.uniform, self.acceleration, is_round=along_z)
 
 
 class CentredField(Section):
@@ -49,7 +50,8 @@ class PointMassField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        return ExternalField(potentials.plummer, (G * self.mass, self.softening), self.centre)
+        numbers = (G * self.mass, self.softening)
+        return ExternalField(potentials.plummer, numbers, self.centre, is_round=True)
 
 
 class PlummerField(CentredField):
@@ -61,7 +63,8 @@ class PlummerField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        return ExternalField(potentials.plummer, (G * self.mass, self.scale), self.centre)
+        numbers = (G * self.mass, self.scale)
+        return ExternalField(potentials.plummer, numbers, self.centre, is_round=True)
 
 
 class HernquistField(CentredField):
@@ -73,7 +76,8 @@ class HernquistField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        return ExternalField(potentials.hernquist, (G * self.mass, self.scale), self.centre)
+        numbers = (G * self.mass, self.scale)
+        return ExternalField(potentials.hernquist, numbers, self.centre, is_round=True)
 
 
 class NFWField(CentredField):
@@ -88,7 +92,8 @@ class NFWField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        return ExternalField(potentials.nfw, (G * self.mass, self.scale), self.centre)
+        numbers = (G * self.mass, self.scale)
+        return ExternalField(potentials.nfw, numbers, self.centre, is_round=True)
 
 
 class LogarithmicField(CentredField):
@@ -102,7 +107,7 @@ class LogarithmicField(CentredField):
     def made(self, G: float) -> ExternalField:
         """Return the field."""
         numbers = (self.speed, self.core, self.flattening)
-        return ExternalField(potentials.logarithmic, numbers, self.centre)
+        return ExternalField(potentials.logarithmic, numbers, self.centre, is_round=True)
 
 
 class MiyamotoNagaiField(CentredField):
@@ -116,7 +121,7 @@ class MiyamotoNagaiField(CentredField):
     def made(self, G: float) -> ExternalField:
         """Return the field."""
         numbers = (G * self.mass, self.scale, self.height)
-        return ExternalField(potentials.miyamoto_nagai, numbers, self.centre)
+        return ExternalField(potentials.miyamoto_nagai, numbers, self.centre, is_round=True)
 
 
 class BarField(CentredField):
@@ -134,8 +139,13 @@ class BarField(CentredField):
         """Return the field."""
         sizes = (self.half_length, self.width, self.height)
         numbers = (G * self.mass, *sizes, self.pattern_speed, self.phase)
-        turns = self.pattern_speed != 0
-        return ExternalField(potentials.bar, numbers, self.centre, conservative=not turns)
+        return ExternalField(
+            potentials.bar,
+            numbers,
+            self.centre,
+            conservative=self.pattern_speed == 0,
+            pattern_speed=self.pattern_speed,
+        )
 
 
 class PythonField(CentredField):

@@ -1,15 +1,30 @@
 """Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.kernels.fields.field import Rotation
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.sums import reproducible_median, reproducible_sum
 from hybrid_nbody.simulation.model import Quantity
+
+Values = dict[str, float | tuple[float, ...]]
+
+
+class Conserving(Protocol):
+    """The part of a force that says what it conserves; see `hybrid_nbody.nbody.forces.base`."""
+
+    @property
+    def conserves_energy(self) -> bool: ...
+
+    @property
+    def rotation(self) -> Rotation | None: ...
+
 
 QUANTITIES = {
     "kinetic_energy": Quantity("mass length^2 / time^2", "sum of m v^2 / 2"),
@@ -36,19 +51,68 @@ QUANTITIES = {
 
 ENERGY_ERROR = "relative_energy_error"
 
+JACOBI = "jacobi_integral"
 
-def quantities_of(conserves_energy: bool, units: UnitNames = PLAIN) -> dict[str, Quantity]:
-    """Return the quantities of bodies under a force that conserves energy or does not."""
+OF_A_ROTATION = {
+    JACOBI: Quantity(
+        "mass length^2 / time^2",
+        "total energy less the pattern speed times the angular momentum about the axis",
+    ),
+    ENERGY_ERROR: replace(
+        QUANTITIES[ENERGY_ERROR],
+        description="(E - E0) / |E0| of Jacobi's integral, as fields turn; E0: the initial state",
+    ),
+}
+"""What takes the place of the energy where fields turn."""
+
+
+def quantities_of(force: Conserving, units: UnitNames = PLAIN) -> dict[str, Quantity]:
+    """Return the quantities of bodies under a force; an energy error only where it keeps one."""
+    found = QUANTITIES | (OF_A_ROTATION if force.rotation else {})
+    watched = force.conserves_energy or force.rotation is not None
     return {
         name: replace(quantity, units=units.of(quantity.units))
-        for name, quantity in QUANTITIES.items()
-        if conserves_energy or name != ENERGY_ERROR
+        for name, quantity in found.items()
+        if watched or name != ENERGY_ERROR
     }
+
+
+def jacobi_integral(values: Values, rotation: Rotation) -> float:
+    """Return the total energy less the speed of a rotation times the angular momentum about it."""
+    momentum = np.asarray(values["momentum"])
+    about_origin = np.asarray(values["angular_momentum"])[2]
+    about_axis = about_origin - (rotation.x * momentum[1] - rotation.y * momentum[0])
+    return float(values["total_energy"] - rotation.speed * about_axis)
+
+
+def with_error(
+    values: Values, force: Conserving, first: float | None
+) -> tuple[Values, float | None]:
+    """Return quantities with the change of the energy or Jacobi's integral, and its first value.
+
+    Parameters
+    ----------
+    values : mapping of str to float or tuple
+        As `measure` returns them.
+    force : Conserving
+    first : float or None
+        The energy of the initial state; None if `values` are its.
+    """
+    if force.rotation is not None:
+        energy = jacobi_integral(values, force.rotation)
+        values = {**values, JACOBI: energy}
+    elif force.conserves_energy:
+        energy = float(np.asarray(values["total_energy"]))
+    else:
+        return values, first
+    first = energy if first is None else first
+    change = energy - first
+    return {**values, ENERGY_ERROR: change / abs(first) if first else change}, first
 
 
 def measure(
     own: Bodies, potential: NDArray[np.float64], number: int, communicator: Communicator
-) -> dict[str, float | tuple[float, ...]]:
+) -> Values:
     """Return the global quantities, except the energy error, on every rank.
 
     Parameters

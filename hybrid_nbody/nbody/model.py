@@ -38,7 +38,7 @@ class NBodyModel:
     Attributes
     ----------
     initial_energy : float or None
-        The total energy of the first diagnostics; None before them.
+        The total energy of the first diagnostics, or Jacobi's integral; None before them.
     """
 
     quantities: Mapping[str, Quantity]
@@ -71,7 +71,7 @@ class NBodyModel:
         self.integrator = integrator
         self.dt = dt
         self.shown = shown
-        self.quantities = diagnostics.quantities_of(force.conserves_energy, shown.units)
+        self.quantities = diagnostics.quantities_of(force, shown.units)
         self.step = 0
         self.initial_energy: float | None = None
 
@@ -128,15 +128,10 @@ class NBodyModel:
         self.force.at(self.time)
         potential = download(self.force.potential())
         values = diagnostics.measure(own, potential, self.number, self.communicator)
-        if not self.force.conserves_energy:
-            return values
-        energy = values["total_energy"]
-        assert isinstance(energy, float)  # a vector would be a tuple
-        if self.initial_energy is None:
-            self.initial_energy = energy
-        change = energy - self.initial_energy
-        error = change / abs(self.initial_energy) if self.initial_energy else change
-        return values | {"relative_energy_error": error}
+        values, self.initial_energy = diagnostics.with_error(
+            values, self.force, self.initial_energy
+        )
+        return values
 
     def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""

@@ -21,6 +21,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteScratch,
     PairForce,
 )
+from hybrid_nbody.nbody.kernels.fields.field import Rotation
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.communicator import Communicator
@@ -91,10 +92,13 @@ class Force(Protocol):
         The bodies of this rank.
     conserves_energy : bool
         Whether the exact motion does.
+    rotation : Rotation or None
+        The frame in which it does, where it turns: Jacobi's integral is conserved.
     """
 
     bodies: LocalBodies
     conserves_energy: bool = True
+    rotation: Rotation | None = None
 
     @property
     def remark(self) -> str:

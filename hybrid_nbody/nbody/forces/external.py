@@ -10,7 +10,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.kernels import make_fields
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField, rotation_of
 from hybrid_nbody.nbody.kernels.fields.translation import translated
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.simulation.model import Field, Work
@@ -66,6 +66,7 @@ class WithFields(Force):
         self.bodies = AllAccelerations(between, setup.backend.zeros(between.position.shape, "f8"))
         self.time = 0.0
         self.conserves_energy = all(field.conservative for field in fields)
+        self.rotation = rotation_of(fields)
 
     @property
     def remark(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,53 @@ class ExternalField:
         (x, y, z), in units of length.
     conservative : bool
         Whether the energy of a body in it is conserved.
+    is_round : bool
+        Whether it is the same at all angles about the z axis of its centre.
+    pattern_speed : float
+        Angle by which it turns about that axis in a unit of time.
     """
 
     function: FieldFunction
     parameters: tuple[float, ...] = ()
     centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
     conservative: bool = True
+    is_round: bool = False
+    pattern_speed: float = 0.0
+
+    @property
+    def axis(self) -> tuple[float, float]:
+        """Return where the z axis of its centre is."""
+        return self.centre[:2]
+
+
+class Rotation(NamedTuple):
+    """A frame in which fields stand still: it turns about an axis along z.
+
+    Attributes
+    ----------
+    speed : float
+        Angle by which it turns in a unit of time.
+    x, y : float
+        Where the axis is.
+    """
+
+    speed: float
+    x: float
+    y: float
+
+
+def rotation_of(fields: Sequence[ExternalField]) -> Rotation | None:
+    """Return the frame in which all fields stand still, if one turns; None where there is none.
+
+    Those that turn have one speed and one axis, and the others are round about it.
+    """
+    frames = {Rotation(field.pattern_speed, *field.axis) for field in fields if field.pattern_speed}
+    if len(frames) != 1:
+        return None
+    (frame,) = frames
+    others = [field for field in fields if not field.pattern_speed]
+    stand_still = all(field.is_round and field.axis == frame[1:] for field in others)
+    return frame if stand_still else None
 
 
 def numbers_of(fields: Sequence[ExternalField]) -> NDArray[np.float64]:
