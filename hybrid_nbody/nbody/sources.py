@@ -42,7 +42,8 @@ class Order:
     bodies : (N,) array of int32
         The bodies in summing order, on the host or on a device.
     starts : (capacity + 1,) NumPy array of int32
-        Index in `bodies` at which each chunk starts; N beyond the last chunk.
+        Index in `bodies` at which each chunk starts; beyond the last chunk, N, or the number of
+        sources where the last bodies are none.
     """
 
     bodies: Array
@@ -54,7 +55,9 @@ class Order:
         return int(np.count_nonzero(np.diff(self.starts)))
 
     @classmethod
-    def from_heads(cls, bodies: NDArray[np.int32], heads: NDArray[np.uint8]) -> "Order | None":
+    def from_heads(
+        cls, bodies: NDArray[np.int32], heads: NDArray[np.uint8], sources: int | None = None
+    ) -> "Order | None":
         """Return the order that `bodies` and `heads` were taken from.
 
         It is None if there are too many chunks, as where several ranks cut their own bodies into
@@ -66,6 +69,8 @@ class Order:
             The bodies in summing order.
         heads : (N,) array of uint8
             Whether a chunk starts at each index; see `heads_of`.
+        sources : int, optional
+            The number of bodies that are sources; by default all.
 
         Raises
         ------
@@ -74,10 +79,12 @@ class Order:
         """
         if not np.array_equal(np.sort(bodies), np.arange(len(bodies))):
             raise FileError("gravity/order does not name every body once")
-        starts = np.union1d(np.flatnonzero(heads), np.arange(min(len(bodies), 1)))
-        if len(starts) > chunk_capacity(len(bodies)):
+        number = len(bodies)
+        sources = number if sources is None else sources
+        starts = np.union1d(np.flatnonzero(heads), np.arange(min(sources, 1)))
+        if len(starts) > chunk_capacity(number) or np.any(starts >= max(sources, 1)):
             return None
-        return cls(bodies, _padded(starts, len(bodies)))
+        return cls(bodies, _padded(starts, number, sources))
 
 
 def heads_of(starts: NDArray[np.int32], first: int, last: int) -> NDArray[np.uint8]:
@@ -123,9 +130,34 @@ def _starts(leaps: Iterable[int], number: int) -> NDArray[np.int64]:
     return np.repeat(edges[:-1], counts) + CHUNK * within
 
 
-def _padded(starts: NDArray[Any], number: int) -> NDArray[np.int32]:
-    """Return the starts of all chunks: those not in use start at `number`."""
-    result = np.full(chunk_capacity(number) + 1, number, np.int32)
+def massive_first(
+    position: NDArray[np.float64], massive: NDArray[np.bool_], spatial: bool
+) -> Order:
+    """Return the order in which massive bodies come first, and are the only sources.
+
+    Parameters
+    ----------
+    position : (N, 3) array of float64
+    massive : (N,) array of bool
+        At least one is true.
+    spatial : bool
+        Whether both follow the Morton curve, each of its own; else they are as they were given.
+    """
+    first = np.flatnonzero(massive).astype(np.int32)
+    rest = np.flatnonzero(~massive).astype(np.int32)
+    among = spatial_order(position[first]) if spatial else given_order(len(first))
+    if spatial and len(rest):
+        rest = rest[np.argsort(morton_keys(position[rest]), kind="stable")]
+    starts = among.starts[: among.chunks]
+    return Order(
+        np.concatenate([first[among.bodies], rest]), _padded(starts, len(massive), len(first))
+    )
+
+
+def _padded(starts: NDArray[Any], number: int, sources: int | None = None) -> NDArray[np.int32]:
+    """Return the starts of all chunks: those not in use start after the last source."""
+    end = number if sources is None else sources
+    result = np.full(chunk_capacity(number) + 1, end, np.int32)
     result[: len(starts)] = starts
     return result
 

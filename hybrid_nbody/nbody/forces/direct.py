@@ -22,7 +22,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Sorter,
 )
 from hybrid_nbody.nbody.precision import PRECISIONS
-from hybrid_nbody.nbody.sources import Order, given_order, heads_of, spatial_order
+from hybrid_nbody.nbody.sources import Order, given_order, heads_of, massive_first, spatial_order
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
@@ -151,9 +151,25 @@ class DirectForce(JerkForce):
     def work(self, jerks: bool) -> Work:
         """Return the interactions of all pairs, and the operations of one."""
         operations = OPERATIONS_WITH_JERK if jerks else OPERATIONS
-        return Work("interactions", float(self.number) ** 2, operations)
+        return Work("interactions", float(self.number) * self.sources, operations)
 
     # --- the order of the sources -----------------------------------------------------------------
+
+    @cached_property
+    def massive(self) -> NDArray[np.bool_] | None:
+        """Return which bodies have mass, where the others are left out of the sums; None if none.
+
+        Every rank asks for it at its start.
+        """
+        mass = self.backend.download(self.state.mass)
+        some = 0 < np.count_nonzero(mass) < len(mass)
+        unable = not (some and self.kernels.skips_massless)
+        return None if self.communicator.any(unable) else mass > 0
+
+    @property
+    def sources(self) -> int:
+        """Return the number of bodies that the sums are over."""
+        return self.number if self.massive is None else int(np.count_nonzero(self.massive))
 
     def start(self) -> None:
         """Order the sources by their current positions and compute the accelerations."""
@@ -178,7 +194,10 @@ class DirectForce(JerkForce):
         concatenate = self.communicator.concatenate
         order = concatenate(rows("gravity/order"))
         heads = concatenate(rows("gravity/chunk_head"))
-        self._restart(Order.from_heads(order, heads))
+        found = Order.from_heads(order, heads, self.sources)
+        if self.massive is not None and not self.massive[order[: self.sources]].all():
+            found = None  # written where all bodies were sources
+        self._restart(found)
 
     def fields(self) -> list[Field]:
         """Return the order of the sources and the chunks that they are cut into."""
@@ -222,6 +241,8 @@ class DirectForce(JerkForce):
 
     def _local_order(self) -> Order:
         """Return the order for the positions that this rank holds."""
+        if self.massive is not None:
+            return massive_first(self.state.position, self.massive, self.sorted)
         if self.sorted:
             return spatial_order(self.state.position, self.backend.xp)
         return given_order(len(self.state.position))

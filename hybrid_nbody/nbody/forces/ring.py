@@ -77,6 +77,8 @@ class RingForce(DirectForce):
     shares they are always the same. Parameters are those of `DirectForce`, with a `RingExchange`.
     """
 
+    massive = None
+
     def _make_state(self, mass: NDArray[np.float64]) -> State:
         return make_own_state(self.backend, self.exchange.own, mass)
 

@@ -254,6 +254,8 @@ class Kernels(Protocol):
     ----------
     remark : str
         What the log says of the choices that the kernels made, or nothing.
+    skips_massless : bool
+        Whether bodies after the last chunk are no sources.
     hermite : HermiteFormulas
         The formulas of Hermite's scheme.
     run_hermite : callable or None
@@ -265,6 +267,10 @@ class Kernels(Protocol):
     @property
     def remark(self) -> str:
         """Return what the log says of the kernels' choices, or nothing."""
+
+    @property
+    def skips_massless(self) -> bool:
+        """See the class."""
 
     @property
     def hermite(self) -> HermiteFormulas:

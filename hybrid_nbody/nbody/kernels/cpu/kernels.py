@@ -54,6 +54,7 @@ class Kernels:
     """
 
     remark = ""
+    skips_massless = True
     hermite = hermite
 
     def __init__(self, backend: Backend, state: State, pair_force: PairForce):

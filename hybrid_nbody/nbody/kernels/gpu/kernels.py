@@ -145,6 +145,7 @@ class Kernels:
     """
 
     remark = ""
+    skips_massless = False
     times_a_pair = 2
     run_hermite = None  # the host queues each substep: its length follows from the one before
 

@@ -94,6 +94,8 @@ class Kernels:
     arrived: Mark
     begun: Mark
 
+    skips_massless = False
+
     def __init__(self, backend: HybridBackend, state: State, pair_force: PairForce):
         self.backend = backend
         self.main, self.helper = (
