@@ -1,6 +1,7 @@
 """Conditions at which a run stops: of whom one holds, and who is new among them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Found = Mapping[tuple[int, ...], float]
@@ -32,6 +33,21 @@ class Condition(Protocol):
 
     def words(self, found: Found) -> str:
         """Say of whom it holds, and by how much; of one at least."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A condition of a configuration, and how often it is looked at.
+
+    Attributes
+    ----------
+    condition : Condition
+    every_steps : int
+        Steps between two looks, of a condition that is not of the diagnostics.
+    """
+
+    condition: Condition
+    every_steps: int = 1
 
 
 class Watch:

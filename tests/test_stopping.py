@@ -94,6 +94,18 @@ def test_close_pairs_are_those_of_brute_force(communicator):
     assert closest(1e-4).found(simulation.model, dict) == {}
 
 
+@pytest.mark.gpu
+def test_a_gpu_finds_what_a_cpu_finds(alone):
+    on_host = cluster(alone)
+    on_gpu = cluster(alone, compute={"backend": "gpu"})
+    for condition in (escaped(1.5), closest(0.2)):
+        found = condition.found(on_gpu.model, dict)
+        wanted = condition.found(on_host.model, dict)
+        assert len(wanted) > 3
+        assert found.keys() == wanted.keys()
+        assert list(found.values()) == pytest.approx(list(wanted.values()), rel=1e-14)
+
+
 def test_a_condition_tells_once_until_it_has_ceased():
     far = {}
     condition = SimpleNamespace(
@@ -132,6 +144,15 @@ def test_a_run_stops_at_an_error_of_the_energy(tmp_path, alone):
     assert f"the relative energy error is {error:.3g}, beyond 0.001" in simulation.reason
 
 
+def test_looks_are_as_far_apart_as_the_configuration_says(alone):
+    rough = {"time.accuracy": 0.02, "compute.threads": 1, "compute.backend": "cpu"}
+    often = Simulation(ESCAPE, rough, alone)
+    seldom = Simulation(ESCAPE, rough | {"stop": [{"escape": 10, "every_steps": 7}]}, alone)
+    assert often.run() == seldom.run() == "escaped"
+    assert often.steps % 7
+    assert seldom.steps == -(-often.steps // 7) * 7
+
+
 def test_conditions_are_for_models_that_can_meet_them(alone):
     sections = {"grid": {"cells": 8}, "time": {"dt": 0.05}, "compute": {"backend": "cpu"}}
     fluid = Simulation(model="fluid", communicator=alone, **sections)
@@ -150,6 +171,10 @@ def test_conditions_are_for_models_that_can_meet_them(alone):
         (["stop=[{escape: 1, closest: 1}]"], "give exactly one of escape, closest and energy_er"),
         (["stop={escape: 1}"], "stop: must be a list of conditions"),
         (["stop=[{energy_error: 0.2}]"], r"must be less than time\.max_energy_error = 0\.1"),
+        (
+            ["stop=[{energy_error: 1e-3, every_steps: 2}]"],
+            r"stop\[0\]\.every_steps: is for escape and closest",
+        ),
         (
             ["stop=[{energy_error: 1e-3}]", "output.diagnostics=null"],
             r"stop\[0\]\.energy_error: is looked at with output\.diagnostics",

@@ -9,6 +9,7 @@ from hybrid_nbody.api.notebook import NotebookProgress, notebook
 from hybrid_nbody.api.state import State
 from hybrid_nbody.conditions import Condition, Watch
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.running import stopping
 from hybrid_nbody.running.job import when
 from hybrid_nbody.running.start import told_by_the_guard
 from hybrid_nbody.simulation.guard import Guard
@@ -45,8 +46,8 @@ class Stepping(State):
         self.outcome = ""
         self.reason = ""
         measure = when(self.config.output.diagnostics, self.dt)
-        for condition in self.config.conditions:
-            self._watch(condition, AnyOf(*measure) if condition.measured else EverySteps(1))
+        for look in self.config.conditions:
+            self._watch(look.condition, stopping.when(look, measure))
 
     def run(self, until: float | None = None, steps: int | None = None) -> str:
         """Advance up to a time or by some steps, by default to the end; return the outcome.

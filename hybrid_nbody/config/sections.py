@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from hybrid_nbody.conditions import Condition
+from hybrid_nbody.conditions import Look
 from hybrid_nbody.config.faults import nearest
 from hybrid_nbody.config.values import (
     Allowed,
@@ -89,7 +89,7 @@ class ModelConfig(Section):
         output: "Output"
 
     @property
-    def conditions(self) -> Sequence[Condition]:
+    def conditions(self) -> Sequence[Look]:
         """Return what stops the run as soon as it happens."""
         return ()
 

@@ -7,7 +7,7 @@ from annotated_types import Ge, Le
 from pydantic import Field, Strict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from hybrid_nbody.conditions import Condition
+from hybrid_nbody.conditions import Look
 from hybrid_nbody.config.sections import Compute, ModelConfig, Section, Time, fault
 from hybrid_nbody.config.values import (
     Allowed,
@@ -241,9 +241,9 @@ class NBodyConfig(ModelConfig):
         return self.bodies if isinstance(self.bodies, tuple) else (self.bodies,)
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[Look, ...]:
         """Return what stops the run as soon as it happens."""
-        return tuple(stop.condition for stop in self.stop)
+        return tuple(Look(stop.condition, stop.every_steps) for stop in self.stop)
 
     @property
     def unit_names(self) -> UnitNames:
@@ -328,6 +328,9 @@ def _stop_faults(config: NBodyConfig) -> Iterator[InitErrorDetails]:
         path = ("stop", place, "energy_error")
         if limit is not None and config.output.diagnostics is None:
             yield fault(path, limit, "is looked at with output.diagnostics, which must not be null")
+        if limit is not None and stop.every_steps != 1:
+            text = "is for escape and closest; energy_error is looked at with output.diagnostics"
+            yield fault(("stop", place, "every_steps"), stop.every_steps, text)
         if limit is not None and runaway is not None and limit >= runaway:
             text = (
                 f"must be less than time.max_energy_error = {runaway:g}, at which the run ends "

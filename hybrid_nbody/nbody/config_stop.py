@@ -4,7 +4,7 @@ from pydantic import Field
 
 from hybrid_nbody.conditions import Condition
 from hybrid_nbody.config.sections import ExclusiveSection
-from hybrid_nbody.config.values import Positive
+from hybrid_nbody.config.values import AtLeastOne, Positive
 from hybrid_nbody.nbody.conditions import closest, energy_error, escaped
 
 
@@ -15,18 +15,23 @@ class Stop(ExclusiveSection):
 
     escape: Positive | None = Field(
         None,
-        description="A body is farther from the origin than this, in units of length. Looked at "
-        "after every step.",
+        description="A body is farther from the origin than this, in units of length.",
     )
     closest: Positive | None = Field(
         None,
-        description="Two bodies are closer to each other than this, in units of length. Looked at "
-        "after every step, on the host: a few milliseconds at 10,000 bodies.",
+        description="Two bodies are closer to each other than this, in units of length. A look "
+        "is made on the host: some milliseconds at 10,000 bodies.",
     )
     energy_error: Positive | None = Field(
         None,
         description="The absolute relative energy error is larger than this. Looked at with the "
         "diagnostics, at the steps of output.diagnostics.",
+    )
+
+    every_steps: AtLeastOne = Field(
+        1,
+        description="Steps between two looks at escape or closest. A run of few bodies is far "
+        "faster if it may take many steps at a time.",
     )
 
     @property
@@ -42,5 +47,5 @@ class Stop(ExclusiveSection):
     @property
     def in_words(self) -> str:
         """Return the key that is given, with its value."""
-        given = self.model_dump(exclude_none=True)
+        given = self.model_dump(include=set(self.exclusive_keys()), exclude_none=True)
         return ", ".join(f"{key} {value:g}" for key, value in given.items())

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hybrid_nbody.conditions import Condition, Measured, Watch
+from hybrid_nbody.conditions import Look, Measured, Watch
 from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.schedule import AnyOf, EverySteps, Schedule
 
@@ -12,7 +12,8 @@ class Stopping:
 
     Parameters
     ----------
-    conditions : iterable of Condition
+    looks : iterable of Look
+        The conditions.
     simulation : TimeLoop
         Has the model.
     measured : callable
@@ -24,17 +25,15 @@ class Stopping:
         What stopped the run, in words; empty if nothing has.
     """
 
-    def __init__(
-        self, conditions: Iterable[Condition], simulation: TimeLoop, measured: Measured
-    ) -> None:
-        self.watches = [Watch(condition) for condition in conditions]
+    def __init__(self, looks: Iterable[Look], simulation: TimeLoop, measured: Measured) -> None:
+        self.watches = {look: Watch(look.condition) for look in looks}
         self.simulation = simulation
         self.measured = measured
         self.happened = ""
 
     def begin(self) -> list[str]:
         """Return what holds already, in words: it does not stop the run."""
-        found = [self._look(watch) for watch in self.watches]
+        found = [self._look(watch) for watch in self.watches.values()]
         return [text for text in found if text]
 
     def events(self, measure: Sequence[Schedule], end: Callable[[], None]) -> list[Event]:
@@ -48,11 +47,10 @@ class Stopping:
             Called when something has happened.
         """
 
-        def event(watch: Watch) -> Event:
-            schedule = AnyOf(*measure) if watch.condition.measured else EverySteps(1)
-            return Event("conditions", schedule, lambda: self._act(watch, end))
+        def event(look: Look, watch: Watch) -> Event:
+            return Event("conditions", when(look, measure), lambda: self._act(watch, end))
 
-        return [event(watch) for watch in self.watches]
+        return [event(look, watch) for look, watch in self.watches.items()]
 
     def _act(self, watch: Watch, end: Callable[[], None]) -> None:
         text = self._look(watch)
@@ -62,3 +60,8 @@ class Stopping:
 
     def _look(self, watch: Watch) -> str:
         return watch.look(self.simulation.model, self.measured)
+
+
+def when(look: Look, measure: Sequence[Schedule]) -> Schedule:
+    """Return when a condition is looked at; `measure` says when diagnostics are computed."""
+    return AnyOf(*measure) if look.condition.measured else EverySteps(look.every_steps)
