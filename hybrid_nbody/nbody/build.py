@@ -386,7 +386,7 @@ class NBodyBuilder:
         own = setup.exchange.own
         frames = frames_of(section, ids, own, setup.number, self.communicator, setup.backend)
         maps = self._maps(setup.backend, setup.number)
-        return Shown(frames, maps, self.config.unit_names)
+        return Shown(frames, maps, self.config.unit_names, self.config.time.advise)
 
     def _maps(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
         """Return the maps that are written with the frames."""

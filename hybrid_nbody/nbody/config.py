@@ -28,6 +28,7 @@ from hybrid_nbody.nbody.config_units import CLOSE, Units, with_constant
 from hybrid_nbody.nbody.forces.choice import SOLVERS, candidates
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
+from hybrid_nbody.nbody.step_advice import advice_on_error
 from hybrid_nbody.nbody.unit_names import PLAIN, SUN, UnitNames, mass_in_kg
 
 MOST_MAP_CELLS = 4096
@@ -146,6 +147,10 @@ class NBodyTime(Time):
     def energy_limit(self) -> float | None:
         """Return `max_energy_error`."""
         return self.max_energy_error
+
+    def advise(self, error: float) -> str:
+        """Return what a person is told of a relative energy error that is too large."""
+        return advice_on_error(self.integrator, self.dt, self.accuracy, error)
 
     @model_validator(mode="wrap")
     @classmethod

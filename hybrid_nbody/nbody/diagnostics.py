@@ -1,5 +1,6 @@
 """Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -66,12 +67,21 @@ OF_A_ROTATION = {
 """What takes the place of the energy where fields turn."""
 
 
-def quantities_of(force: Conserving, units: UnitNames = PLAIN) -> dict[str, Quantity]:
-    """Return the quantities of bodies under a force; an energy error only where it keeps one."""
+def quantities_of(
+    force: Conserving, units: UnitNames = PLAIN, advise: Callable[[float], str] | None = None
+) -> dict[str, Quantity]:
+    """Return the quantities of bodies under a force; an energy error only where it keeps one.
+
+    Of an error that is too large, `advise` tells what to do.
+    """
     found = QUANTITIES | (OF_A_ROTATION if force.rotation else {})
     watched = force.conserves_energy or force.rotation is not None
     return {
-        name: replace(quantity, units=units.of(quantity.units))
+        name: replace(
+            quantity,
+            units=units.of(quantity.units),
+            advise=advise if name == ENERGY_ERROR else None,
+        )
         for name, quantity in found.items()
         if watched or name != ENERGY_ERROR
     }

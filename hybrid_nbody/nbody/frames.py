@@ -1,6 +1,6 @@
 """Contents of the frames of a run: all bodies or some, their fields, and the precision of these."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -176,11 +176,14 @@ class Shown:
         What follows from the positions.
     units : UnitNames
         The names of the units.
+    advise : callable, optional
+        Returns what a person is told of a relative energy error that is too large.
     """
 
     frames: Frames | None = None
     maps: Sequence[ActivityMap] = ()
     units: UnitNames = PLAIN
+    advise: Callable[[float], str] | None = None
 
 
 EVERYTHING = Shown()

@@ -71,7 +71,7 @@ class NBodyModel:
         self.integrator = integrator
         self.dt = dt
         self.shown = shown
-        self.quantities = diagnostics.quantities_of(force, shown.units)
+        self.quantities = diagnostics.quantities_of(force, shown.units, shown.advise)
         self.step = 0
         self.initial_energy: float | None = None
 

@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.config import Gravity, NBodyConfig
 from hybrid_nbody.nbody.forces.choice import DIRECT
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.sources import spatial_order
+from hybrid_nbody.nbody.step_advice import rounded_down
 
 FEW = 100
 """Most bodies that may do without softening, and whose pairs are all looked at."""
@@ -91,14 +92,6 @@ def _unsoftened(bodies: Bodies, number: int, gravity: Gravity) -> str:
         f"gravity.softening is 0 with {number} bodies and steps of one length: close pairs will "
         f"spoil the energy; take {close}{adaptive}"
     )
-
-
-def rounded_down(value: float) -> float:
-    """Return a positive number rounded down to one digit; another one as it is."""
-    if not 0 < value < math.inf:
-        return value
-    power = math.floor(math.log10(value))
-    return float(f"{math.floor(value / 10.0**power + 1e-9)}e{power}")
 
 
 @np.errstate(all="ignore")  # the guard reports what is not finite

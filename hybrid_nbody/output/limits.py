@@ -33,7 +33,7 @@ class Limits:
     def _beyond(self, values: Mapping[str, Any]) -> dict[str, str]:
         return {
             name: f"warning: {name} is {values[name]:.2g}, beyond {quantity.limit:g}: "
-            f"{quantity.advice}"
+            f"{quantity.advise(values[name]) if quantity.advise else quantity.advice}"
             for name, quantity in self.quantities.items()
             if quantity.components == 1 and abs(values.get(name, 0.0)) > quantity.limit
         }

@@ -160,6 +160,8 @@ class Quantity:
         The run warns of a scalar whose absolute value is larger.
     advice : str
         What it then means, and what to do.
+    advise : callable, optional
+        ``advise(value)`` returns that for a value.
     """
 
     units: str
@@ -167,6 +169,7 @@ class Quantity:
     components: int = 1
     limit: float = math.inf
     advice: str = ""
+    advise: Callable[[float], str] | None = None
 
 
 Diagnostics = float | tuple[float, ...]

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.bodies import make_model
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.config import Gravity
+from hybrid_nbody.nbody.build import NBodyBuilder
+from hybrid_nbody.nbody.config import Gravity, NBodyTime
 from hybrid_nbody.nbody.diagnostics import QUANTITIES
 from hybrid_nbody.nbody.initial_conditions import cold_sphere, two_body
 from hybrid_nbody.nbody.starting import initial_bodies
-from hybrid_nbody.nbody.time_scales import rounded_down, shortest_time, warnings_of_steps
+from hybrid_nbody.nbody.step_advice import better_steps, rounded_down
+from hybrid_nbody.nbody.time_scales import shortest_time, warnings_of_steps
 from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.running.models import MODELS
 
@@ -120,6 +123,49 @@ def test_an_energy_error_above_a_thousandth_is_warned_of():
     assert not limits.warnings({"relative_energy_error": -9e-4})
     (warning,) = limits.warnings({"relative_energy_error": -2e-3})
     assert warning.startswith("warning: relative_energy_error is -0.002, beyond 0.001: do not ")
+
+
+@pytest.mark.parametrize(
+    ("integrator", "error", "better"),
+    [
+        ("leapfrog", 2e-3, "time.dt: 0.005"),  # error / 4
+        ("leapfrog", -0.05, "time.dt: 0.001"),  # error / 100
+        ("yoshida4", 8e-3, "time.dt: 0.005"),
+        ("euler", 5e-3, "time.dt: 0.001"),
+        ("hermite4", -8e-3, "time.accuracy: 0.005"),
+        ("leapfrog", 37.0, "time.dt: 0.0001"),
+        ("leapfrog", math.nan, "a smaller time.dt"),
+        ("own", 1.0, "a smaller time.dt"),
+    ],
+)
+def test_smaller_steps_are_suggested_by_the_order(integrator, error, better):
+    assert better_steps(integrator, 0.01, 0.02, error) == better
+
+
+def test_a_step_that_was_suggested_is_good(alone):
+    def worst_error(dt):
+        model = make_model(two_body(eccentricity=0.9), dt, alone)
+        model.diagnostics()
+        steps = int(2 * math.pi / dt / 20)
+        errors = []
+        for _ in range(20):
+            model.advance(steps)
+            errors.append(abs(model.diagnostics()["relative_energy_error"]))
+        return max(errors)
+
+    error = worst_error(4e-3)
+    advice = NBodyTime(dt=4e-3, end=1.0).advise(error)
+    suggested = float(re.search(r"take time\.dt: (\S+) \(by the order of leapfrog\)", advice)[1])
+    assert advice.endswith("or a larger gravity.softening or time.integrator: hermite4")
+    assert error > 1e-3 > worst_error(suggested)
+
+
+def test_a_run_warns_with_a_step_that_fits_it(alone, config_of):
+    config = config_of(ORBIT + "time: {dt: 4e-3, end: 1}\ncompute: {backend: cpu, threads: 1}")
+    builder = NBodyBuilder(config, alone)
+    model = builder.fresh(builder.initial()).model
+    (warning,) = Limits(model.quantities).warnings({"relative_energy_error": 0.05})
+    assert "take time.dt: 0.0004 (by the order of leapfrog)" in warning
 
 
 def shortest_of_the_readme():

@@ -29,17 +29,21 @@ class IntegratorKind:
         Whether the number of substeps of a step follows from the state of the bodies.
     jerks : bool
         Whether the force must be a `JerkForce`.
+    order : int
+        Power of ``time.dt``, or of ``time.accuracy`` where substeps are adaptive, to which the
+        energy error is proportional; 0 if that is not known.
     """
 
     make: Callable[[IntegratorSetup], Integrator[Any]]  # `jerks` says what force it needs
     forces_per_step: int
     adaptive: bool = False
     jerks: bool = False
+    order: int = 0
 
 
-def kick_drift(stages: tuple[Stage, ...]) -> IntegratorKind:
+def kick_drift(stages: tuple[Stage, ...], order: int = 0) -> IntegratorKind:
     """Return the entry of an integrator of kicks and drifts."""
-    return IntegratorKind(lambda setup: KickDrift(stages, setup), stages.count(FORCE))
+    return IntegratorKind(lambda setup: KickDrift(stages, setup), stages.count(FORCE), order=order)
 
 
 INTEGRATORS: dict[str, IntegratorKind] = {}
@@ -65,7 +69,7 @@ def register(name: str, kind: IntegratorKind) -> None:
     INTEGRATORS[name] = kind
 
 
-register("leapfrog", kick_drift(LEAPFROG))
-register("yoshida4", kick_drift(YOSHIDA4))
-register("hermite4", IntegratorKind(Hermite, forces_per_step=2, adaptive=True, jerks=True))
-register("euler", kick_drift(EULER))
+register("leapfrog", kick_drift(LEAPFROG, order=2))
+register("yoshida4", kick_drift(YOSHIDA4, order=4))
+register("hermite4", IntegratorKind(Hermite, forces_per_step=2, adaptive=True, jerks=True, order=2))
+register("euler", kick_drift(EULER, order=1))

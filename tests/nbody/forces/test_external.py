@@ -1,7 +1,6 @@
 """External fields: their formulas, orbits in them, and the same function for CPUs and GPUs."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import make_fields
 from hybrid_nbody.nbody.kernels.fields import potentials
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField, rotation_of
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField
 from hybrid_nbody.nbody.kernels.fields.translation import translated
 from hybrid_nbody.nbody.kernels.gpu.fields import SOURCE, defines
 
@@ -197,64 +196,6 @@ def test_energy_counts_fields_and_is_not_watched_where_it_changes(alone):
     changing = model_in([bar], bodies, 1e-3, alone, softening=0.1)
     assert "relative_energy_error" not in changing.diagnostics()
     assert "relative_energy_error" not in changing.quantities
-
-
-AXIS = (0.4, -0.3, 0.1)
-
-
-def turning(speed, centre=AXIS):
-    """Return a bar that turns."""
-    numbers = (*FIELDS["bar"].parameters[:4], speed, 0.3)
-    return ExternalField(potentials.bar, numbers, centre, conservative=False, pattern_speed=speed)
-
-
-def halo(centre=AXIS):
-    """Return a round field."""
-    return ExternalField(potentials.hernquist, (1.3, 0.7), centre, is_round=True)
-
-
-def test_jacobis_integral_is_watched_where_fields_turn_together(alone):
-    """It stands still about an axis that is not the origin, while the energy changes."""
-    nfw = replace(FIELDS["nfw"], centre=AXIS, is_round=True)
-    fields = [halo((*AXIS[:2], 5.0)), turning(1.5), nfw]  # compiled for other tests, too
-    model = model_in(fields, plummer(100, seed=5), 1e-2, alone, softening=0.1)
-    before = model.diagnostics()
-    assert before["relative_energy_error"] == 0
-    model.advance(100)
-    after = model.diagnostics()
-    assert abs(after["total_energy"] / before["total_energy"] - 1) > 2e-3
-    assert abs(after["jacobi_integral"] / before["jacobi_integral"] - 1) < 1e-4
-    change = after["jacobi_integral"] - before["jacobi_integral"]
-    expected = change / abs(before["jacobi_integral"])
-    np.testing.assert_allclose(after["relative_energy_error"], expected, rtol=1e-12, atol=0)
-    assert model.quantities.keys() == after.keys()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        [turning(0.7), turning(0.6)],
-        [turning(0.7), turning(0.7, (0.0, 0.0, 0.0))],
-        [turning(0.7), halo((0.0, 0.0, 0.0))],
-        [turning(0.7), FIELDS["uniform"]],
-        [halo()],
-    ],
-)
-def test_fields_that_do_not_stand_still_together_have_no_such_integral(fields):
-    assert rotation_of(fields) is None
-
-
-def test_the_kinds_say_which_of_them_are_round(job):
-    text = """[
-        {kind: bar, mass: 1, half_length: 2, height: 0.3, pattern_speed: 0.4},
-        {kind: plummer, mass: 1, scale: 1}, {kind: hernquist, mass: 1, scale: 1},
-        {kind: nfw, mass: 1, scale: 1}, {kind: point-mass, mass: 1},
-        {kind: logarithmic, speed: 1, core: 1},
-        {kind: miyamoto-nagai, mass: 1, scale: 1, height: 1},
-        {kind: uniform, acceleration: [0, 0, 1]}]"""
-    config = configs.load(job, [f"gravity.external={text}"])
-    fields = [field.made(1.0) for field in config.gravity.external]
-    assert rotation_of(fields) == (0.4, 0.0, 0.0)
 
 
 # ---- One function for both devices ---------------------------------------------------------------
