@@ -61,6 +61,24 @@ def test_several_ranks_have_the_bits_of_one(communicator, alone):
     assert communicator.sum(np.array(len(several.positions))) == 60
 
 
+@pytest.mark.mpi
+def test_only_the_root_needs_the_arrays(communicator):
+    bodies = plummer(20, seed=2)
+    arrays = (bodies.position, bodies.velocity, bodies.mass)
+    given = arrays if communicator.is_root else (None, None, None)
+    simulation = Simulation.from_bodies(*given, dt=0.1, communicator=communicator, compute=COMPUTE)
+    np.testing.assert_array_equal(simulation.gathered("bodies/position"), bodies.position)
+    wrong = arrays[:2] if communicator.is_root else (None, None)
+    with pytest.raises(InputError, match="masses: must be an"):
+        Simulation.from_bodies(*wrong, [], dt=0.1, communicator=communicator)
+
+
+def test_what_the_precision_cannot_hold_is_refused_as_on_the_command_line(alone):
+    far = np.diag([1e-30, 1.0, 1e30])
+    with pytest.raises(InputError, match=r"gravity\.precision: single cannot hold"):
+        Simulation.from_bodies(far, far, [1, 1, 1], dt=1, softening=0.1, communicator=alone)
+
+
 def test_steps_add_up_however_they_are_asked_for(alone):
     whole = cluster(alone)
     parts = cluster(alone, overrides={"gravity.G": 1.0})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.bodies import checked_bodies, model_of
 from hybrid_nbody.api.saving import save
 from hybrid_nbody.api.settings import as_set
 from hybrid_nbody.api.stepping import Stepping
@@ -19,7 +19,7 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import built, resolved, told_by_the_guard
+from hybrid_nbody.running.start import resolved, told_by_the_guard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ class Simulation(Stepping):
             lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
         )
         with told_by_the_guard():
-            self.attach(built(self.config, self.communicator, initial=initial).model)
+            self.attach(model_of(self.config, self.communicator, initial))
 
     @classmethod
     def from_bodies(
@@ -90,6 +90,7 @@ class Simulation(Stepping):
         dt: float,
         softening: float = 0.0,
         G: float | None = None,
+        communicator: Communicator | None = None,
         **sections: Any,
     ) -> Self:
         """Return a simulation of given bodies, which the root passes; other ranks' are not used.
@@ -103,6 +104,8 @@ class Simulation(Stepping):
             Time step.
         softening, G : float
             Of ``gravity``; without G it is 1, or that of ``units``.
+        communicator : Communicator, optional
+            The ranks; by default all of them.
         **sections
             Other keys of a configuration: ``gravity={"solver": "fmm"}``,
             ``time={"integrator": "yoshida4"}``, ``compute={"backend": "gpu"}``.
@@ -112,10 +115,12 @@ class Simulation(Stepping):
         InputError
             If shapes do not fit, or a number is not finite.
         """
-        bodies = checked_bodies(positions, velocities, masses)
-        placeholder = {"kind": "random-box", "n": len(bodies)}
+        ranks = communicator or start_mpi()
+        bodies = ranks.only_on_root(lambda: checked_bodies(positions, velocities, masses))
+        placeholder = {"kind": "random-box", "n": ranks.broadcast(len(bodies or ()))}
         constant = {} if G is None else {"G": G}
         return cls(
+            communicator=ranks,
             initial=bodies,
             model="nbody",
             bodies=placeholder,

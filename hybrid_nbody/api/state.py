@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.bodies import checked_bodies, model_of
 from hybrid_nbody.api.device import DeviceArrays
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies, joined
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.running.start import built
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model
@@ -193,7 +192,7 @@ class State:
     def _replace(self, bodies: Bodies) -> None:
         """Go on at the same time with other bodies."""
         before: Any = self.model
-        model = built(self.config, self.communicator, initial=bodies).model
+        model: Any = model_of(self.config, self.communicator, bodies)
         model.step = before.step
         before.exchange.transport.release()
         self._loop.model = model
