@@ -77,7 +77,11 @@ class Agreement:
             )
 
     def _leave(self) -> None:
-        """Tell the other ranks that the program of this one ends."""
+        """Tell the other ranks that the program of this one ends, unless it has ended MPI."""
+        from mpi4py import MPI
+
+        if MPI.Is_finalized():
+            return
         others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
         self._parting = [self.comm.Isend(b"", dest=rank, tag=LEAVING) for rank in others]
 
