@@ -48,13 +48,11 @@ def reproducible_sum(terms: Floats, number: int, communicator: Communicator) -> 
     """
     terms = np.asarray(terms, dtype=np.float64)
     bits = _bits(number)
-    largest = communicator.maximum(
-        np.maximum(terms.max(axis=0, initial=0.0), -terms.min(axis=0, initial=0.0))
-    )
+    largest = communicator.maximum(np.abs(terms).max(axis=0, initial=0.0))
     if not np.isfinite(largest).all():
         return np.full(largest.shape, np.nan)
     exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
-    parts = np.zeros((2, *terms.shape[1:]), np.int64)
+    parts: Integers = np.zeros((2, *terms.shape[1:]), np.int64)
     for start in range(0, len(terms), BLOCK):
         parts += _integer_parts(terms[start : start + BLOCK], exponent, bits)
     high_sum, low_sum = communicator.sum(parts).astype(np.float64)
@@ -67,7 +65,7 @@ def _integer_parts(terms: Floats, exponent: NDArray[Any], bits: int) -> Integers
     scaled = terms * np.ldexp(1.0, exponent)
     high = np.rint(scaled)
     low = np.rint((scaled - high) * 2.0**bits)
-    return np.stack([part.astype(np.int64).sum(axis=0) for part in (high, low)])
+    return np.array([np.add.reduce(part.astype(np.int64)) for part in (high, low)])
 
 
 def _bits(number: int) -> int:
@@ -97,14 +95,15 @@ def reproducible_median(
     communicator : Communicator
         Every rank calls together.
     """
-    most = [np.max(values, initial=0.0), np.max(weights, initial=0.0)]
+    most = [values.max(initial=0.0), weights.max(initial=0.0)]
     largest, heaviest = communicator.maximum(np.array(most))
     order = np.argsort(values)
     patterns = np.abs(values[order]).view(np.int64)
     grid = np.rint(np.ldexp(weights[order], _bits(number) - np.frexp(heaviest)[1])).astype(np.int64)
-    reached = np.concatenate([[0], np.cumsum(grid)])
+    sums = grid.cumsum()
     if communicator.size == 1 and np.isfinite(largest):
-        return _median_of_one_rank(values[order], reached[1:])
+        return _median_of_one_rank(values[order], sums)
+    reached = np.concatenate([[0], sums])
     low = -1
     high = int(largest.view(np.int64))
     half = None
