@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, Encoder, has_ffmpeg, new_encoder
-from hybrid_nbody.analysis.presentation import Movie, PresentedModel, presented
+from hybrid_nbody.analysis.presentation import (
+    Movie,
+    PresentedModel,
+    figures_of_field,
+    presented,
+)
 from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import FileError, InputError
@@ -29,11 +34,17 @@ class MovieOptions:
         Frames per second, up to 120; a GIF shows at most 50.
     every : int, optional
         Stride of the frames.
+    field : str, optional
+        Which field is shown, where the run's model has a choice, such as the speed of a fluid.
+    duration : float, optional
+        Seconds that the movie lasts, instead of `fps`.
     """
 
     kind: str | None = None
     fps: float = FPS
     every: int = 1
+    field: str | None = None
+    duration: float | None = None
 
 
 def make_movie(
@@ -72,17 +83,41 @@ def make_movie(
     FileError
         The run cannot be read or the movie cannot be written.
     """
-    _check_numbers(options.fps, options.every)
+    _check_numbers(options.fps, options.every, options.duration)
     with open_run(path) as run, our_look():
         target = _target(run, output)
         frames = run.intact_frames(range(0, run.number_of_frames, options.every))
-        movies = presented(models, run.model).figures.movies
+        figures = presented(models, run.model).figures
+        movies = figures_of_field(run, figures, options.field).movies
         scene = scene_of(run, movies, options.kind or _default_kind(run, movies), frames)
-        _write(scene, target, options.fps, counter(progress, len(frames)))
+        fps = _speed(options, len(frames))
+        _write(scene, target, fps, counter(progress, len(frames)))
     return target
 
 
-def _check_numbers(fps: float, every: int) -> None:
+def _speed(options: MovieOptions, frames: int) -> float:
+    """Return the frames per second of a movie of so many frames.
+
+    Raises
+    ------
+    InputError
+        More than `FASTEST` are needed for the duration.
+    """
+    if options.duration is None:
+        return options.fps
+    fps = frames / options.duration
+    if fps > FASTEST:
+        needed = -(-options.every * fps // FASTEST)
+        raise InputError(
+            f"--duration {options.duration:g}: {frames} frames in it are {fps:.0f} a second, and "
+            f"at most {FASTEST:g} are shown; take fewer by --every {needed:.0f}"
+        )
+    return fps
+
+
+def _check_numbers(fps: float, every: int, duration: float | None) -> None:
+    if duration is not None and not 0 < duration < float("inf"):
+        raise InputError(f"--duration {duration:g}: must be a number of seconds greater than 0")
     if not 0 < fps <= FASTEST:
         raise InputError(f"--fps {fps:g}: must be greater than 0 and at most {FASTEST:g}")
     if every < 1:

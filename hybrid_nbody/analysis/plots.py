@@ -16,7 +16,13 @@ from matplotlib.figure import Figure
 from hybrid_nbody.analysis.compare import Comparison, compare
 from hybrid_nbody.analysis.compare_figure import compare_figure
 from hybrid_nbody.analysis.damage import on_whole_frames
-from hybrid_nbody.analysis.presentation import Picture, PresentedModel, Say, presented
+from hybrid_nbody.analysis.presentation import (
+    Picture,
+    PresentedModel,
+    Say,
+    figures_of_field,
+    presented,
+)
 from hybrid_nbody.analysis.style import our_look
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.atomic import output_path, write_whole
@@ -41,11 +47,14 @@ class PictureOptions:
         The frame of a snapshot and the like; negative ones count from the end.
     dpi : float, optional
         Dots per inch; pictures are 7.2 inches wide.
+    field : str, optional
+        Which field is shown, where the run's model has a choice, such as the speed of a fluid.
     """
 
     kind: str | None = None
     frame: int = -1
     dpi: float = DPI
+    field: str | None = None
 
 
 def plot_run(
@@ -89,12 +98,13 @@ def plot_run(
         The run cannot be read or a picture cannot be written.
     """
     with open_run(path) as run:
-        pictures = presented(models, run.model).figures.pictures
+        figures = presented(models, run.model).figures
+        pictures = figures_of_field(run, figures, options.field).pictures
         found = _reasons_of_kind(run, pictures, options.kind)
         kinds = drawable(found)
         if not kinds:
-            raise InputError(f"{run.path}: nothing to plot yet, neither diagnostics nor frames")
-        targets = _targets(run, kinds, output)
+            raise InputError(_nothing(run, found, options))
+        targets = _targets(run, _names(kinds, options.field), output)
         say_what_is_left_out(found, say)
         which = [(pictures[name], target) for name, target in zip(kinds, targets, strict=True)]
         drawn = on_whole_frames(lambda: _drawn(run, which, options, progress), run)
@@ -161,6 +171,19 @@ def plot_comparison(
     with our_look():
         write_whole(target, _picture(compare_figure(found), target, dpi), "picture")
     return found, target
+
+
+def _nothing(run: Run, found: Mapping[str, str], options: PictureOptions) -> str:
+    """Return why nothing can be drawn."""
+    if options.field is None:
+        return f"{run.path}: nothing to plot yet, neither diagnostics nor frames"
+    why = "; ".join(dict.fromkeys(found.values()))
+    return f"{run.path}: no picture of the {options.field}: {why}"
+
+
+def _names(kinds: Sequence[str], field: str | None) -> list[str]:
+    """Return the names of the files of pictures, with the field that they show."""
+    return [kind if field is None else f"{kind}-{field}" for kind in kinds]
 
 
 def _reasons_of_kind(run: Run, pictures: Mapping[str, Picture], kind: str | None) -> dict[str, str]:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hybrid_nbody.errors import InputError
+
 if TYPE_CHECKING:  # `info` must not wait for matplotlib
     import h5py
     from matplotlib.figure import Figure
@@ -125,12 +127,33 @@ class Figures:
         The view in space of a report.
     window : Window, optional
         A window that shows a run while it is computed.
+    fields : mapping of str to Figures, optional
+        The figures that show another field than usual, by the field's name.
     """
 
     pictures: Mapping[str, Picture]
     movies: Mapping[str, Movie] = field(default_factory=dict)
     view: SpaceView | None = None
     window: Window | None = None
+    fields: Mapping[str, "Figures"] = field(default_factory=dict)
+
+
+def figures_of_field(run: "Run", figures: Figures, name: str | None) -> Figures:
+    """Return the figures that show a field; those that are usual if none is named.
+
+    Raises
+    ------
+    InputError
+        The model of the run has no figures of this field.
+    """
+    if name is None:
+        return figures
+    if name not in figures.fields:
+        there = f"there are {', '.join(figures.fields)}" if figures.fields else "it has no fields"
+        raise InputError(
+            f"{run.path}: no pictures of field '{name}' of a run of model '{run.model}'; {there}"
+        )
+    return figures.fields[name]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ PICTURES = "which picture (default: every one that fits the run; a wrong name li
 
 MOVIES = "which movie (default: the one that fits the run; a wrong name lists them)"
 
+FIELD = "which field of a fluid: density, speed, vorticity, pressure or divergence"
+
 EXPORTS = {
     "gadget": "bodies for yt, pynbody and ParaView",
     "vtkhdf": "bodies or a grid for ParaView, one frame or all",
@@ -106,6 +108,7 @@ def _info_arguments(command: ArgumentParser) -> None:
 def _plot_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=PICTURES)
+    command.add_argument("--field", metavar="NAME", help=FIELD)
     command.add_argument(
         "--output",
         type=_path,
@@ -171,10 +174,15 @@ def _square_arguments(command: ArgumentParser) -> None:
 def _movie_arguments(command: ArgumentParser) -> None:
     command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument("--kind", help=MOVIES)
+    command.add_argument("--field", metavar="NAME", help=FIELD)
     command.add_argument(
         "--output", type=_path, help="an .mp4 file (needs ffmpeg), a .gif file or a folder"
     )
-    command.add_argument("--fps", type=float, default=25.0, help="frames per second (default: 25)")
+    speed = command.add_mutually_exclusive_group()
+    speed.add_argument("--fps", type=float, default=25.0, help="frames per second (default: 25)")
+    speed.add_argument(
+        "--duration", type=float, metavar="SECONDS", help="how long it lasts, instead of --fps"
+    )
     command.add_argument(
         "--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)"
     )

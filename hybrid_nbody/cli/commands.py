@@ -94,7 +94,7 @@ def command_plot(arguments: Namespace) -> int:
     from hybrid_nbody.cli.kinds import require_run
 
     require_run(arguments.path)
-    options = PictureOptions(arguments.kind, arguments.frame)
+    options = PictureOptions(arguments.kind, arguments.frame, field=arguments.field)
     with progress_of("part") as progress:
         targets = plot_run(
             arguments.path, arguments.output, options, print_aside, progress, models=MODELS
@@ -109,7 +109,8 @@ def command_movie(arguments: Namespace) -> int:
     from hybrid_nbody.cli.kinds import require_run
 
     require_run(arguments.path)
-    options = MovieOptions(arguments.kind, arguments.fps, arguments.every)
+    speed = (arguments.fps, arguments.every)
+    options = MovieOptions(arguments.kind, *speed, arguments.field, arguments.duration)
     with progress_of("frame") as progress:
         target = make_movie(arguments.path, arguments.output, options, progress, models=MODELS)
     print(target)

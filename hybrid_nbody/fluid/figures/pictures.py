@@ -14,7 +14,7 @@ from hybrid_nbody.analysis.volume import Volume, columns, slice_of, volume_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
-from hybrid_nbody.fluid.figures import DENSITY, VELOCITY
+from hybrid_nbody.fluid.figures import DENSITY, VELOCITY, fields
 
 PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
 """From the axis along the line of sight to the two axes across and up."""
@@ -124,6 +124,27 @@ def slices_figure(run: Run, frame: int = -1) -> Figure:
     return figure
 
 
+def field_figure(run: Run, field: str, frame: int = -1) -> Figure:
+    """Draw another field than the density in three planes through the middle.
+
+    Parameters and errors are those of `slices_figure`; `field` is one of `fields.FIELDS`.
+    """
+    fields.require(run, field)
+    stored = fields.FIELDS[field].stored
+    _check_frame(run, stored, frame)
+    volume = volume_of(run, stored)
+    slices = _slices_of(volume)
+    planes = [fields.plane_of(run, field, frame, axis, index) for axis, index in slices]
+    norm = colour_norm(planes)
+    figure, panels = _three_panels(volume, slices)
+    for axes, (axis, index), values in zip(panels, slices, planes, strict=True):
+        drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
+        axes.set_title(f"{'xyz'[axis]} = {volume.centres(axis)[index]:.3g}")
+    _colour_bar(figure, drawn, panels[-1], label(field, fields.units_of(run, field)))
+    figure.suptitle(title(run, frame, *_size(volume)))
+    return figure
+
+
 def _draw_slices(
     panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
 ) -> Any:
@@ -184,11 +205,16 @@ def _volume(run: Run, frame: int) -> Volume:
     """Return the positions of the cells of the density after checking the frame."""
     if DENSITY not in run.fields:
         raise InputError(f"{run.path}: no density in the frames of this run of model '{run.model}'")
+    _check_frame(run, DENSITY, frame)
+    return volume_of(run, DENSITY)
+
+
+def _check_frame(run: Run, name: str, frame: int) -> None:
+    """Raise `InputError` if a field has no such frame."""
     try:
-        run.part(DENSITY, frame, (0, 0, 0))
+        run.part(name, frame, (0, 0, 0))
     except IndexError as error:
         raise InputError(str(error)) from error
-    return volume_of(run, DENSITY)
 
 
 def _slices_of(volume: Volume) -> Slices:
