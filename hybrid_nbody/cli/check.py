@@ -4,23 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hybrid_nbody.analysis.info import readable_size
-from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
+from hybrid_nbody.config.sections import ModelConfig, Time
 from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.disk import writing_speed
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.placement import Placement, assign_device
 from hybrid_nbody.progress import duration
+from hybrid_nbody.running.amounts import Sizes, counts_of, disk_bytes, event_count
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import resolved, told_by_the_guard
 from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan, Workers
-
-TRAJECTORY_BYTES = 45_000
-"""Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""
-
-CHECKPOINT_BYTES = 6_600
-"""The same, of a checkpoint."""
 
 WORTH_MEASURING = 1e9
 """Bytes from which it is worth a moment to measure how fast the disk takes them."""
@@ -109,16 +104,14 @@ def _output(
 ) -> list[tuple[str, str]]:
     """Return what would be written where, and how large it would be."""
     output = config.output
-    frames = _event_count(output.trajectory, config.time)
-    rows = _event_count(output.diagnostics, config.time)
-    kept = _kept_checkpoints(output)
-    trajectory = _trajectory_bytes(plan, frames, rows, quantities)
-    checkpoints = kept * (plan.checkpoint_bytes + CHECKPOINT_BYTES)
-    size = readable_size(trajectory + checkpoints, digits=3)
+    counts = counts_of(output, config.time)
+    columns = 2 + sum(quantity.components for quantity in quantities.values())
+    sizes = Sizes(plan.frame_bytes, plan.checkpoint_bytes, plan.static_bytes, columns)
+    size = readable_size(disk_bytes(counts, sizes), digits=3)
     folder = Path(output.directory)
-    files = f"{frames} frames, {rows} rows of diagnostics, {kept} checkpoints, about {size}"
-    found = [("output", f"{folder}: {files}")]
-    saved = _event_count(output.checkpoint, config.time) or 1
+    found = [("output", f"{folder}: {counts.in_words}, about {size}")]
+    saved = event_count(output.checkpoint, config.time) or 1
+    trajectory = disk_bytes(counts._replace(checkpoints=0), sizes)
     found += _writing(folder, trajectory + saved * plan.checkpoint_bytes)
     if directory.files_of_a_run(folder) and not directory.failed_at_its_start(folder):
         resume = "resume it, or " if checkpoint.checkpoints(folder) else ""
@@ -137,34 +130,3 @@ def _writing(folder: Path, written: float) -> list[tuple[str, str]]:
     rate = readable_size(speed, digits=3)
     seconds = duration(written / speed)
     return [("writing", f"{size} with all checkpoints, {seconds} at the {rate}/s of this disk")]
-
-
-def _trajectory_bytes(
-    plan: Plan, frames: int, rows: int, quantities: Mapping[str, Quantity]
-) -> int:
-    columns = 2 + sum(quantity.components for quantity in quantities.values())
-    tables = 2 * 8 * (2 * frames + columns * rows)  # in the parts, and in the list of them
-    return TRAJECTORY_BYTES + frames * plan.frame_bytes + plan.static_bytes + tables
-
-
-def _kept_checkpoints(output: Output) -> int:
-    return output.checkpoint.keep if output.checkpoint else 1
-
-
-def _event_count(every: Every | None, time: Time) -> int:
-    """Return how often an output section is due, the initial and the final state included."""
-    if every is None:
-        return 0
-    steps = time.total_steps
-    interval = _interval(every, time.dt)
-    whole = int(steps / interval + 1e-9)
-    ends_between = whole * interval < steps - 1e-9 * steps
-    return whole + 1 + ends_between
-
-
-def _interval(every: Every, dt: float) -> float:
-    """Return the steps between two events."""
-    if every.every_steps is not None:
-        return every.every_steps
-    assert every.every_time is not None  # the schema asks for exactly one of the two
-    return max(every.every_time / dt, 1.0)

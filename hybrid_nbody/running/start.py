@@ -21,6 +21,7 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
+from hybrid_nbody.running.amounts import expected_lines
 from hybrid_nbody.running.continuation import continue_trajectory
 from hybrid_nbody.running.contract import AnyBuilder, AnyKind
 from hybrid_nbody.running.job import Job, RunContext
@@ -96,7 +97,8 @@ def acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
 
 def introduce(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> None:
     """Say what runs where."""
-    for line in builder.lines(setup):
+    amounts = expected_lines(builder.config, setup.model, builder.communicator)
+    for line in (*builder.lines(setup), *amounts):
         log.say(line)
     faults = [fault for found in builder.communicator.gather(cache_faults) for fault in found]
     for fault in dict.fromkeys(faults):
