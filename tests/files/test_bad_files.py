@@ -21,6 +21,7 @@ STARTERS = {
     "run": ["run", "bad.h5"],
     "check": ["check", "bad.h5"],
     "resume": ["resume", "bad.h5"],
+    "sweep": ["sweep", "bad.h5", "--set", "seed=1,2"],
     "square": ["square", "9", "4", "cpu", "-i", "1", "-f", "bad.h5"],
 }
 """Those that start MPI, each in a process of its own."""
