@@ -249,7 +249,16 @@ class GpuBackend(Backend):
         CuPy caches the machine code on disk. What is there is loaded when it is first asked for: to
         read several files in threads takes longer than one after another.
         """
-        code = source.read_text()
+        return self.compile_text(source.read_text(), defines, options, cooperative)
+
+    def compile_text(
+        self,
+        code: str,
+        defines: Macros,
+        options: tuple[str, ...] = FLUSH_DENORMALS,
+        cooperative: bool = False,
+    ) -> Any:
+        """Begin to compile CUDA; see `compile`."""
         words = compile_options(defines, options)
         module = self.cupy.RawModule(
             code=code, options=words, enable_cooperative_groups=cooperative

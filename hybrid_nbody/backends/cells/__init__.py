@@ -1,0 +1,95 @@
+"""Functions of a cell, written once in Python, compiled for CPU threads and for CUDA.
+
+A module of cells holds plain functions, such as ::
+
+    @over_cells
+    def divergence(k: Int, j: Int, i: Int, u: Cells, factor: Real, out: Cells) -> None:
+        out[k, j, i] = factor * (u[k, j, i + 1] - u[k, j, i])
+
+The first three arguments are the indices of a cell in arrays (planes, rows, columns); `rows` and
+`columns` are those of `Cells`, `table_rows` and `table_columns` those of a `Table`. A `Program`
+compiles the functions of some modules for a backend and calls one for all cells of a region.
+Functions without a decorator are called by others.
+
+They may assign to names and to elements of arrays, branch, loop over a `range`, and call each other
+and ``min``, ``max``, ``sqrt``, ``fabs``, ``exp`` and ``int(floor(x))``. Numbers of type float are
+of the working type, float32 or float64, on both devices. ``//`` and ``%`` are for whole numbers
+that are not negative.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+from hybrid_nbody.backends.base import Array, Backend
+
+Cells = Any
+"""An array (planes, rows, columns) of the working type; all of a call have equal rows, columns."""
+
+Table = Any
+"""An array (n, rows, columns) of the working type, with rows and columns of its own."""
+
+Real = float
+"""A number of the working type."""
+
+Int = int
+"""A whole number."""
+
+rows = columns = table_rows = table_columns = 0
+"""Numbers that functions of a cell may use: of the arrays that they were given."""
+
+Region = tuple[int, int, int, int, int, int]
+"""The cells of a call: k from the first number to the second, excluded, then j, then i."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def over_cells(function: Function) -> Function:
+    """Mark a function that is called for every cell of a region, in any order."""
+    return function
+
+
+def of_colour(function: Function) -> Function:
+    """Mark a function that is called for the cells of one colour of a region, in any order.
+
+    They are those where k + j + i + parity is even.
+    """
+    return function
+
+
+def plane_sum(function: Function) -> Function:
+    """Mark a function whose results are summed over each plane of a region, in float64."""
+    return function
+
+
+def plane_largest(function: Function) -> Function:
+    """Mark a function whose largest result on each plane is wanted; no result is less than 0."""
+    return function
+
+
+class Program(Protocol):
+    """The functions of some modules, compiled for a device."""
+
+    def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
+        """Call a function for the cells of a region; on a GPU it is queued.
+
+        Parameters
+        ----------
+        name : str
+        region : tuple of int
+        *arguments : array or number
+            What follows the three indices.
+        parity : int
+            Of the cells of a colour.
+        """
+
+    def reduce(self, name: str, region: Region, *arguments: Any) -> Array:
+        """Return the sum, or the largest result, of every plane of a region: float64, host."""
+
+
+def make_program(backend: Backend, modules: Sequence[ModuleType], dtype: str) -> Program:
+    """Return the functions of modules, compiled for a backend in the type "f4" or "f8"."""
+    device = importlib.import_module(f"{__name__}.{backend.name}")
+    program: Program = device.Program(backend, modules, dtype)
+    return program

@@ -1,0 +1,88 @@
+"""Functions of a cell on CPU threads: a module of compiled loops is written beside their cache."""
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.cells.python_text import python_source
+from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
+from hybrid_nbody.backends.cpu import CpuBackend
+
+
+class Program:
+    """The functions of some modules; see `hybrid_nbody.backends.cells.Program`.
+
+    Parameters
+    ----------
+    backend : CpuBackend
+    modules : sequence of module
+        Functions of cells, callees before callers.
+    dtype : {"f4", "f8"}
+        The working type.
+    """
+
+    def __init__(self, backend: CpuBackend, modules: Sequence[ModuleType], dtype: str) -> None:
+        self.functions = translated(modules)
+        self.loops = loaded(python_source(self.functions, dtype))
+        self.number = NUMBERS[dtype]
+
+    def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
+        """See `Program`."""
+        self._call(name, region, parity, arguments)
+
+    def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
+        """See `Program`."""
+        found: np.ndarray = self._call(name, region, 0, arguments)
+        return found
+
+    def _call(self, name: str, region: Region, parity: int, arguments: tuple[Any, ...]) -> Any:
+        function = self.functions[name]
+        given = [*sizes(function, arguments), *self._converted(function, arguments)]
+        return getattr(self.loops, f"run_{name}")(*region, parity, *given)
+
+    def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
+        convert: dict[str, Callable[[Any], Any]]
+        convert = {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
+        kinds = list(function.parameters.values())[3:]
+        return [convert[kind](value) for kind, value in zip(kinds, arguments, strict=True)]
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1)
+
+
+@cache
+def loaded(source: str) -> ModuleType:
+    """Return a module from its source, whose file lies where Numba keeps what it compiled."""
+    name = f"hybrid_nbody_cells_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    path = Path(os.environ["NUMBA_CACHE_DIR"], "generated", f"{name}.py")
+    _write_once(path, source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader  # a file of this name is there
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Numba finds it there when it loads what it compiled
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Write a file unless it is there: Numba compiles again what a younger file holds."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+        file.write(text)
+    with suppress(FileExistsError):  # another rank was first
+        os.link(file.name, path)
+    os.unlink(file.name)

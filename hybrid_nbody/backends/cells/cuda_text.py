@@ -1,0 +1,191 @@
+"""The source of CUDA kernels."""
+
+import ast
+
+from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
+
+SUM_THREADS = 256
+"""Threads of the block that sums a plane."""
+
+HEADER = """
+#define at(index) (index)
+typedef {real} real;
+"""
+
+FUNCTION = """
+__device__ __forceinline__ {result} {name}({arguments})
+{{
+    {variables}
+{body}
+}}
+"""
+
+KERNELS = {
+    "over_cells": """
+extern "C" __global__ void run_{name}({box}, {arguments})
+{{
+    const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
+    const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
+    const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
+    if (i < i1 && j < j1 && k < k1) {name}({call});
+}}
+""",
+    "of_colour": """
+extern "C" __global__ void run_{name}({box}, {arguments})
+{{
+    const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
+    const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
+    const int i = i0 + ((k + j + i0 + parity) & 1) + 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < i1 && j < j1 && k < k1) {name}({call});
+}}
+""",
+    "plane_sum": """
+extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
+{{
+    __shared__ double parts[{threads}];
+    const int k = k0 + blockIdx.x, width = i1 - i0, cells = width * (j1 - j0);
+    double own = 0.0;
+    for (int c = threadIdx.x; c < cells; c += {threads}) {{
+        const int j = j0 + c / width, i = i0 + c % width;
+        own += {name}({call});
+    }}
+    parts[threadIdx.x] = own;
+    for (int half = {threads} / 2; half; half /= 2) {{
+        __syncthreads();
+        if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+    }}
+    if (threadIdx.x == 0) found[blockIdx.x] = parts[0];
+}}
+""",
+    "plane_largest": """
+extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
+{{
+    __shared__ double parts[{threads}];
+    const int k = k0 + blockIdx.x, width = i1 - i0, cells = width * (j1 - j0);
+    double own = 0.0;
+    for (int c = threadIdx.x; c < cells; c += {threads}) {{
+        const int j = j0 + c / width, i = i0 + c % width;
+        const double value = {name}({call});
+        own = value <= own ? own : value;
+    }}
+    parts[threadIdx.x] = own;
+    for (int half = {threads} / 2; half; half /= 2) {{
+        __syncthreads();
+        const double other = threadIdx.x < half ? parts[threadIdx.x + half] : 0.0;
+        if (threadIdx.x < half && !(other <= parts[threadIdx.x])) parts[threadIdx.x] = other;
+    }}
+    if (threadIdx.x == 0) found[blockIdx.x] = parts[0];
+}}
+""",
+}
+
+BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity")
+TYPES = {"Real": "real", "Int": "int", "None": "void", "Cells": "real *", "Table": "real *"}
+BOOLS = {ast.And: "&&", ast.Or: "||"}
+COMPARISONS = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "/",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.RShift: ">>",
+}
+SIGNS = {ast.USub: "-", ast.UAdd: "+", ast.Not: "!"}
+
+
+def cuda_source(functions: dict[str, CellFunction], dtype: str) -> str:
+    """Return a source with a kernel for every function that has a role."""
+    parts = [HEADER.format(real={"f4": "float", "f8": "double"}[dtype])]
+    for function in functions.values():
+        parts.append(_function(function))
+        if function.role:
+            parts.append(_kernel(function))
+    return "".join(parts)
+
+
+def _function(function: CellFunction) -> str:
+    variables = " ".join(f"{TYPES[kind]} {name};" for name, kind in function.variables.items())
+    return FUNCTION.format(
+        result=TYPES[function.result],
+        name=function.name,
+        arguments=_declared(dict.fromkeys(DIMENSIONS, "Int") | function.parameters),
+        variables=variables,
+        body=_block(function.body),
+    )
+
+
+def _declared(parameters: dict[str, str]) -> str:
+    return ", ".join(f"{TYPES[kind]} {name}" for name, kind in parameters.items())
+
+
+def _kernel(function: CellFunction) -> str:
+    given = dict(list(function.parameters.items())[3:])
+    return KERNELS[function.role].format(
+        name=function.name,
+        box=_declared(dict.fromkeys(BOX, "Int")),
+        arguments=_declared(dict.fromkeys(DIMENSIONS, "Int") | given),
+        call=", ".join((*DIMENSIONS, "k", "j", "i", *given)),
+        threads=SUM_THREADS,
+    )
+
+
+# ---- Statements ----------------------------------------------------------------------------------
+
+
+def _block(nodes: list[ast.stmt]) -> str:
+    return "\n".join(_statement(node) for node in nodes)
+
+
+def _statement(node: ast.stmt) -> str:
+    if isinstance(node, ast.Assign):
+        return f"{_text(node.targets[0])} = {_text(node.value)};"
+    if isinstance(node, ast.If):
+        other = f" else {{\n{_block(node.orelse)}\n}}" if node.orelse else ""
+        return f"if ({_text(node.test)}) {{\n{_block(node.body)}\n}}{other}"
+    if isinstance(node, ast.Return):
+        return f"return {_text(node.value)};" if node.value else "return;"
+    assert isinstance(node, ast.For) and isinstance(node.iter, ast.Call)  # `_Typing` let it pass
+    name = _text(node.target)
+    *start, end = map(_text, node.iter.args)
+    head = f"for ({name} = {start[0] if start else 0}; {name} < {end}; ++{name})"
+    return f"{head} {{\n{_block(node.body)}\n}}"
+
+
+# ---- Expressions ---------------------------------------------------------------------------------
+
+
+def _text(node: ast.expr) -> str:
+    """Return an expression in CUDA."""
+    if isinstance(node, ast.Constant | ast.Name):
+        return ast.unparse(node)
+    if isinstance(node, ast.Subscript):
+        return f"{_text(node.value)}[{_text(node.slice)}]"
+    if isinstance(node, ast.Call):
+        return f"{_text(node.func)}({', '.join(map(_text, node.args))})"
+    if isinstance(node, ast.BinOp):
+        return f"({_text(node.left)} {OPERATORS[type(node.op)]} {_text(node.right)})"
+    if isinstance(node, ast.UnaryOp):
+        return f"({SIGNS[type(node.op)]}{_text(node.operand)})"
+    if isinstance(node, ast.Compare):
+        return _comparison(node)
+    if isinstance(node, ast.BoolOp):
+        return "(" + f" {BOOLS[type(node.op)]} ".join(map(_text, node.values)) + ")"
+    assert isinstance(node, ast.IfExp)  # `_Typing` let it pass
+    return f"({_text(node.test)} ? {_text(node.body)} : {_text(node.orelse)})"
+
+
+def _comparison(node: ast.Compare) -> str:
+    sides = [_text(side) for side in (node.left, *node.comparators)]
+    signs = [COMPARISONS[type(op)] for op in node.ops]
+    pairs = zip(sides, signs, sides[1:], strict=False)
+    return "(" + " && ".join(f"{a} {sign} {b}" for a, sign, b in pairs) + ")"

@@ -1,0 +1,98 @@
+"""The source of compiled loops for CPU threads."""
+
+import ast
+
+from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
+
+HEADER = '''"""Generated: loops over cells."""
+
+from math import exp, fabs, floor, sqrt
+
+from numba import njit, prange
+from numpy import {dtype} as real, uint64 as at, zeros
+
+called = njit(
+    forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+    _nrt=False,  # no references to arrays are counted
+)
+loop = njit(cache=True, error_model="numpy", parallel=True)
+'''
+
+FUNCTION = """
+@called
+def {name}({arguments}):
+{body}
+"""
+
+LOOPS = {
+    "over_cells": """
+@loop
+def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
+    for k in prange(k0, k1):
+        for j in range(j0, j1):
+            for i in range(i0, i1):
+                {name}({call})
+""",
+    "of_colour": """
+@loop
+def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
+    for k in prange(k0, k1):
+        for j in range(j0, j1):
+            for i in range(i0 + ((k + j + i0 + parity) & 1), i1, 2):
+                {name}({call})
+""",
+    "plane_sum": """
+@loop
+def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
+    found = zeros(k1 - k0)
+    for k in prange(k0, k1):
+        sum_ = 0.0
+        for j in range(j0, j1):
+            for i in range(i0, i1):
+                sum_ += {name}({call})
+        found[k - k0] = sum_
+    return found
+""",
+    "plane_largest": """
+@loop
+def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
+    found = zeros(k1 - k0)
+    for k in prange(k0, k1):
+        largest_ = real(0.0)
+        for j in range(j0, j1):
+            for i in range(i0, i1):
+                value = {name}({call})
+                largest_ = value if not value <= largest_ else largest_
+        found[k - k0] = largest_
+    return found
+""",
+}
+
+
+def python_source(functions: dict[str, CellFunction], dtype: str) -> str:
+    """Return a module with a loop for every function that has a role."""
+    name = {"f4": "float32", "f8": "float64"}[dtype]
+    parts = [HEADER.format(dtype=name)]
+    for function in functions.values():
+        parts.append(_function(function))
+        if function.role:
+            parts.append(_loop(function))
+    return "".join(parts)
+
+
+def _function(function: CellFunction) -> str:
+    arguments = ", ".join((*DIMENSIONS, *function.parameters))
+    statements = [ast.unparse(ast.fix_missing_locations(node)) for node in function.body]
+    body = "\n".join(_indented(statement) for statement in statements)
+    return FUNCTION.format(name=function.name, arguments=arguments, body=body)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+def _loop(function: CellFunction) -> str:
+    given = list(function.parameters)[3:]
+    arguments = ", ".join((*DIMENSIONS, *given))
+    call = ", ".join((*DIMENSIONS, "k", "j", "i", *given))
+    return LOOPS[function.role].format(name=function.name, arguments=arguments, call=call)

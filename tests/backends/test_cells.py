@@ -1,0 +1,87 @@
+"""Functions of a cell: compiled, they do what they do in Python."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from support import cell_functions
+from support.bodies import make_backend
+from support.cell_functions import limited_slope, smooth
+
+from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.backends.cells.translation import TranslationError, translated
+
+SHAPE = (5, 6, 7)
+REGION = (1, 4, 1, 5, 1, 6)
+
+
+def cells(colour=None):
+    """Return the cells of the region, or those of one colour."""
+    k0, k1, j0, j1, i0, i1 = REGION
+    found = [(k, j, i) for k in range(k0, k1) for j in range(j0, j1) for i in range(i0, i1)]
+    return [cell for cell in found if colour is None or (sum(cell) + colour) % 2 == 0]
+
+
+@pytest.fixture
+def backend(backend_name):
+    """A backend of each kind."""
+    return make_backend(backend_name, threads=2)
+
+
+@pytest.fixture
+def program(backend):
+    """The functions of `support.cell_functions`, compiled."""
+    return make_program(backend, [cell_functions], "f8")
+
+
+@pytest.fixture
+def numbers():
+    """Numbers of both signs."""
+    return np.random.default_rng(3).normal(size=SHAPE)
+
+
+def test_cells_are_computed_as_in_python(backend, program, numbers):
+    expected = np.zeros(SHAPE)
+    for cell in cells():
+        limited_slope(*cell, numbers, 0.3, expected)
+    found = backend.zeros(SHAPE, "f8")
+    program.run("limited_slope", REGION, backend.upload(numbers), 0.3, found)
+    np.testing.assert_allclose(backend.download(found), expected, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("colour", [0, 1])
+def test_one_colour_is_computed_alone(backend, program, numbers, colour):
+    found = backend.upload(numbers)
+    for cell in cells(colour):
+        smooth(*cell, numbers)
+    program.run("smooth", REGION, found, parity=colour)
+    np.testing.assert_allclose(backend.download(found), numbers, rtol=1e-14, atol=1e-15)
+
+
+def test_planes_are_summed_and_searched(backend, program, numbers):
+    inside = numbers[1:4, 1:5, 1:6]
+    on_device = backend.upload(numbers)
+    sums = program.reduce("square", REGION, on_device)
+    largest = program.reduce("size", REGION, on_device)
+    np.testing.assert_allclose(sums, (inside**2).sum(axis=(1, 2)), rtol=1e-14)
+    np.testing.assert_array_equal(largest, np.abs(inside).max(axis=(1, 2)))
+
+
+ENDLESS = """
+from hybrid_nbody.backends.cells import Cells, Int, over_cells
+
+@over_cells
+def forever(k: Int, j: Int, i: Int, a: Cells) -> None:
+    while a[k, j, i] > 0.0:
+        a[k, j, i] -= 1.0
+"""
+
+
+def test_what_cannot_be_translated_is_refused(tmp_path):
+    path = tmp_path / "endless.py"
+    path.write_text(ENDLESS)
+    spec = importlib.util.spec_from_file_location("endless", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(TranslationError, match="may assign, branch, loop and return"):
+        translated([module])
