@@ -1,0 +1,66 @@
+"""Vector operations of conjugate gradients."""
+
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_largest, plane_sum
+
+
+@plane_sum
+def dot(k: Int, j: Int, i: Int, a: Cells, b: Cells) -> Real:
+    """Return the product of two fields at a cell."""
+    return a[k, j, i] * b[k, j, i]
+
+
+@plane_sum
+def total(k: Int, j: Int, i: Int, a: Cells) -> Real:
+    """Return a field at a cell."""
+    return a[k, j, i]
+
+
+@plane_largest
+def largest(k: Int, j: Int, i: Int, a: Cells) -> Real:
+    """Return the size of a field at a cell."""
+    return a[k, j, i] if a[k, j, i] > 0.0 else -a[k, j, i]
+
+
+@over_cells
+def descend(
+    k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells, step: Real
+) -> None:
+    """Go a step along a direction, and subtract its image from the residual."""
+    x[k, j, i] += step * direction[k, j, i]
+    r[k, j, i] -= step * image[k, j, i]
+
+
+@over_cells
+def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, factor: Real) -> None:
+    """Replace a direction by z and a multiple of itself."""
+    direction[k, j, i] = z[k, j, i] + factor * direction[k, j, i]
+
+
+@over_cells
+def add(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
+    """Add a number to a field."""
+    a[k, j, i] += value
+
+
+@over_cells
+def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
+    """Add a multiple of another field."""
+    a[k, j, i] += factor * b[k, j, i]
+
+
+@over_cells
+def copy(k: Int, j: Int, i: Int, a: Cells, out: Cells) -> None:
+    """Copy a field."""
+    out[k, j, i] = a[k, j, i]
+
+
+@over_cells
+def extrapolate(k: Int, j: Int, i: Int, now: Cells, before: Cells, ratio: Real) -> None:
+    """Replace what a field was by what it will be; `ratio` is of the times ahead and back."""
+    before[k, j, i] = now[k, j, i] + ratio * (now[k, j, i] - before[k, j, i])
+
+
+@over_cells
+def subtract(k: Int, j: Int, i: Int, a: Cells, b: Cells, out: Cells) -> None:
+    """Set a field to the difference of two."""
+    out[k, j, i] = a[k, j, i] - b[k, j, i]

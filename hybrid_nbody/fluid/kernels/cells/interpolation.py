@@ -1,0 +1,97 @@
+"""Values between the elements of an array."""
+
+from math import floor
+
+from hybrid_nbody.backends.cells import Cells, Int, Real, columns, rows
+
+
+def blend(a: Real, b: Real, t: Real) -> Real:
+    """Return a number between a (t = 0) and b (t = 1)."""
+    return a + t * (b - a)
+
+
+def within(x: Real, low: Real, high: Real) -> Real:
+    """Return x, or the end of the interval that it is beyond; the low one if it is not a number."""
+    above = x if x >= low else low
+    return above if above <= high else high
+
+
+def wrapped(x: Real, period: Real) -> Real:
+    """Return x less the multiples of a period that it is beyond [0, period)."""
+    return x - period * float(int(floor(x / period)))
+
+
+def base_of(distance: Real, index: Int, last: Int) -> Int:
+    """Return the steps from an index to the element below a point, with another one above it."""
+    steps = int(floor(distance))
+    if index + steps > last - 1:
+        steps = last - 1 - index
+    if index + steps < 0:
+        steps = -index
+    return steps
+
+
+def sample(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
+    """Return a field at the distances z, y, x from an element, by trilinear interpolation.
+
+    The last plane of the array is `last`.
+    """
+    above = base_of(z, k, last)
+    back = base_of(y, j, rows - 1)
+    right = base_of(x, i, columns - 1)
+    tz = z - float(above)
+    ty = y - float(back)
+    tx = x - float(right)
+    kk = k + above
+    jj = j + back
+    ii = i + right
+    low_front = blend(a[kk, jj, ii], a[kk, jj, ii + 1], tx)
+    low_back = blend(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1], tx)
+    high_front = blend(a[kk + 1, jj, ii], a[kk + 1, jj, ii + 1], tx)
+    high_back = blend(a[kk + 1, jj + 1, ii], a[kk + 1, jj + 1, ii + 1], tx)
+    return blend(blend(low_front, low_back, ty), blend(high_front, high_back, ty), tz)
+
+
+def least_around(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
+    """Return the least of the eight elements that `sample` blends."""
+    kk = k + base_of(z, k, last)
+    jj = j + base_of(y, j, rows - 1)
+    ii = i + base_of(x, i, columns - 1)
+    low = min(min(a[kk, jj, ii], a[kk, jj, ii + 1]), min(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+    kk += 1
+    high = min(min(a[kk, jj, ii], a[kk, jj, ii + 1]), min(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+    return min(low, high)
+
+
+def largest_around(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
+    """Return the largest of the eight elements that `sample` blends."""
+    kk = k + base_of(z, k, last)
+    jj = j + base_of(y, j, rows - 1)
+    ii = i + base_of(x, i, columns - 1)
+    low = max(max(a[kk, jj, ii], a[kk, jj, ii + 1]), max(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+    kk += 1
+    high = max(max(a[kk, jj, ii], a[kk, jj, ii + 1]), max(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+    return max(low, high)
+
+
+def moved(index: Int, distance: Real, staggered: Real, wraps: Int, bottom: Int, top: Int) -> Real:
+    """Return a distance along an axis that ends within the box.
+
+    Parameters
+    ----------
+    index : int
+        Of the element that the distance is counted from.
+    distance : float
+    staggered : float
+        1 if elements are at faces, 0 if at centres of cells.
+    wraps : int
+        Whether the axis is periodic; else the distance ends at a wall.
+    bottom, top : int
+        Indices of the faces at both ends of the box.
+    """
+    start = float(bottom - index)
+    end = float(top - index)
+    if wraps == 1:
+        return start + wrapped(distance - start, end - start)
+    shift = 0.5 * (staggered - 1.0)
+    return within(distance, start + shift, end + shift)

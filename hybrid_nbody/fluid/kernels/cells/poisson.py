@@ -1,0 +1,94 @@
+"""The pressure: divergence, gradient, and the operator that is one after the other.
+
+``D G = L``: the gradient at a face has the weight of that face (1 between two cells, 2 where the
+pressure is given at a face of the box, 0 at a wall), the divergence the open part of it, and the
+operator the product of both.
+"""
+
+from hybrid_nbody.backends.cells import Cells, Int, Real, Table, over_cells, plane_largest
+
+
+def through(velocity: Cells, opening: Cells, solid: Cells, masked: Int, moving: Int,
+            k: Int, j: Int, i: Int) -> Real:  # fmt: skip
+    """Return the flux through the low face of an element: of the fluid, and of a solid's motion."""
+    flux = velocity[k, j, i]
+    if masked == 1:
+        flux = opening[k, j, i] * flux
+        if moving == 1:
+            flux += (1.0 - opening[k, j, i]) * solid[k, j, i]
+    return flux
+
+
+def outflux(
+    u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells, su: Cells, sv: Cells, sw: Cells,
+    masked: Int, moving: Int, k: Int, j: Int, i: Int,
+) -> Real:  # fmt: skip
+    """Return what flows out of a cell, per area of a face."""
+    right = through(u, ax, su, masked, moving, k, j, i + 1)
+    left = through(u, ax, su, masked, moving, k, j, i)
+    back = through(v, ay, sv, masked, moving, k, j + 1, i)
+    front = through(v, ay, sv, masked, moving, k, j, i)
+    above = through(w, az, sw, masked, moving, k + 1, j, i)
+    below = through(w, az, sw, masked, moving, k, j, i)
+    return (right - left) + (back - front) + (above - below)
+
+
+@over_cells
+def divergence(
+    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells,
+    su: Cells, sv: Cells, sw: Cells, masked: Int, moving: Int, factor: Real, out: Cells,
+) -> None:  # fmt: skip
+    """Set a cell to a multiple of what flows out of it."""
+    out[k, j, i] = factor * outflux(u, v, w, ax, ay, az, su, sv, sw, masked, moving, k, j, i)
+
+
+@over_cells
+def divergence_without_ghosts(
+    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, factor: Real, out: Table
+) -> None:
+    """Set a cell of a field without ghosts in rows and columns to what flows out of it."""
+    x = u[k, j, i + 1] - u[k, j, i]
+    y = v[k, j + 1, i] - v[k, j, i]
+    z = w[k + 1, j, i] - w[k, j, i]
+    out[k, j - 1, i - 1] = factor * (x + y + z)
+
+
+@plane_largest
+def largest_divergence(
+    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells,
+    su: Cells, sv: Cells, sw: Cells, masked: Int, moving: Int,
+) -> Real:  # fmt: skip
+    """Return the size of what flows out of a cell."""
+    flux = outflux(u, v, w, ax, ay, az, su, sv, sw, masked, moving, k, j, i)
+    return flux if flux > 0.0 else -flux
+
+
+@over_cells
+def subtract_gradient(
+    k: Int, j: Int, i: Int, a: Cells, p: Cells, factor: Real, masked: Int, opening: Cells,
+    dk: Int, dj: Int, di: Int,
+) -> None:  # fmt: skip
+    """Subtract the gradient of p from a component; `d*` lead to the cell at its low side."""
+    if masked == 0 or opening[k, j, i] > 0.0:
+        a[k, j, i] -= factor * (p[k, j, i] - p[k + dk, j + dj, i + di])
+
+
+@over_cells
+def with_ghosts(k: Int, j: Int, i: Int, source: Table, out: Cells) -> None:
+    """Copy a field without ghosts in rows and columns into one that has them."""
+    out[k, j, i] = source[k, j - 1, i - 1]
+
+
+def applied(p: Cells, cx: Cells, cy: Cells, cz: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return the operator on p at a cell; `c*` are the coefficients of low faces."""
+    own = p[k, j, i]
+    x = cx[k, j, i] * (own - p[k, j, i - 1]) + cx[k, j, i + 1] * (own - p[k, j, i + 1])
+    y = cy[k, j, i] * (own - p[k, j - 1, i]) + cy[k, j + 1, i] * (own - p[k, j + 1, i])
+    z = cz[k, j, i] * (own - p[k - 1, j, i]) + cz[k + 1, j, i] * (own - p[k + 1, j, i])
+    return x + y + z
+
+
+@over_cells
+def apply(k: Int, j: Int, i: Int, p: Cells, cx: Cells, cy: Cells, cz: Cells, out: Cells) -> None:
+    """Set a cell to the operator on p."""
+    out[k, j, i] = applied(p, cx, cy, cz, k, j, i)

@@ -1,0 +1,18 @@
+"""Sums and largest values of diagnostics."""
+
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
+
+
+@plane_sum
+def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells) -> Real:
+    """Return half the mean of the squares of a velocity at the faces of a cell."""
+    x = u[k, j, i] * u[k, j, i] + u[k, j, i + 1] * u[k, j, i + 1]
+    y = v[k, j, i] * v[k, j, i] + v[k, j + 1, i] * v[k, j + 1, i]
+    z = w[k, j, i] * w[k, j, i] + w[k + 1, j, i] * w[k + 1, j, i]
+    return 0.25 * (x + y + z)
+
+
+@over_cells
+def centre(k: Int, j: Int, i: Int, a: Cells, dk: Int, dj: Int, di: Int, out: Cells) -> None:
+    """Set a cell to the mean of a component at its two faces; `d*` lead to the high one."""
+    out[k, j, i] = 0.5 * (a[k, j, i] + a[k + dk, j + dj, i + di])
