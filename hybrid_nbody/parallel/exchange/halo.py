@@ -44,6 +44,15 @@ class FullGrid:
         for array in arrays if self.periodic else ():
             array[0], array[-1] = array[-2], array[1]
 
+    def window(self, array: Array, depth: int, out: Array) -> None:
+        """Fill `out` with the planes of `array` and `depth` planes next to each end."""
+        number = self.partition.total
+        halo = (len(array) - number) // 2
+        out[depth:-depth] = array[halo : halo + number]
+        for place in range(depth) if self.periodic else ():
+            out[depth - 1 - place] = array[halo + (-1 - place) % number]
+            out[depth + number + place] = array[halo + place % number]
+
     def collect(self, array: Array) -> None:
         """Leave `array` as it is: there are no other ranks."""
 
@@ -126,11 +135,9 @@ class HaloExchange(Exchange):
             self._transfer([(array, array) for array in arrays], depth)
 
     def window(self, array: Array, depth: int, out: Array) -> None:
-        """Fill `out` with the planes of `array` and `depth` planes next to each end.
-
-        The `array` has one halo plane at each end.
-        """
-        out[depth:-depth] = array[1:-1]
+        """Fill `out` with the planes of `array` and `depth` planes next to each end."""
+        halo = self._halo_planes(array)
+        out[depth:-depth] = array[halo : len(array) - halo]
         self._transfer([(array, out)], depth)
 
     def maximum(self, array: Array) -> None:

@@ -1,0 +1,102 @@
+"""Advection on the staggered grid: along paths of second order, and MacCormack's correction."""
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.fluid.staggered.ghosts import Kind
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.windows import Windows
+
+FAR = 1 << 20
+"""Planes from any window to an end that an axis does not have."""
+
+
+class Advection:
+    """Carries fields along a flow.
+
+    Parameters
+    ----------
+    grid : Grid
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.windows = Windows(grid)
+        self.depth = 0
+        self.memory: dict[str, Array] = {}
+
+    def follow(self, flow: Vector, dt: float) -> None:
+        """Let paths follow a flow, whose ghosts are valid, for a time `dt`."""
+        self.scale = -dt / self.grid.spacing
+        needed = self.windows.needed
+        cells = self.grid.largest_speed(flow) * -self.scale if needed else 0.0
+        self._make_room(self.windows.depth(cells))
+        u, v, w = (self._window(array, name) for name, array in zip("uvw", flow, strict=True))
+        self.flow = u, v, w
+
+    def _make_room(self, depth: int) -> None:
+        """Make windows of a depth, or deeper ones than before."""
+        if self.windows.needed and depth > self.depth:
+            names = ("u", "v", "w", "source", "carried")
+            self.memory = {name: self.windows.empty(depth) for name in names}
+            self.depth = depth
+
+    def carry(self, field: Array, kind: Kind, region: Region, out: Array) -> None:
+        """Set `out` to what comes to its elements in a step, to first order.
+
+        Parameters
+        ----------
+        field : array
+            Its ghosts are valid.
+        kind : Kind
+        region : tuple of int
+            The elements of `out`.
+        out : array
+        """
+        source = self._window(field, "source")
+        self._run("advect", region, (source, *self.flow, out), kind)
+
+    def correct(
+        self, field: Array, kind: Kind, carried: Array, region: Region, out: Array, limited: bool
+    ) -> None:
+        """Set `out` to what `carry` made of a field, with MacCormack's correction.
+
+        Parameters
+        ----------
+        field, carried : array
+            The field and what it became; the ghosts of both are valid.
+        kind : Kind
+        region : tuple of int
+        out : array
+        limited : bool
+            Whether results stay between the elements that they come from.
+        """
+        source = self._window(field, "source")
+        forward = self._window(carried, "carried")
+        given = (source, forward, *self.flow, out)
+        self._run("correct", region, given, kind, int(limited))
+
+    def _run(
+        self, name: str, region: Region, arrays: tuple[Array, ...], kind: Kind, *more: int
+    ) -> None:
+        grid = self.grid
+        shift = self.windows.shift(self.depth)
+        bottom, top = self._ends(shift)
+        last = len(self.flow[0]) - 1 if grid.periodic[2] else top
+        z, y, x = (float(kind.axis == axis) for axis in (2, 1, 0))
+        wraps = (int(grid.periodic[0]), int(grid.periodic[1]), 0)
+        given = (self.scale, z, y, x, *wraps, bottom, top, last, shift)
+        grid.program.run(name, region, *arrays, *given, *more)
+
+    def _ends(self, shift: int) -> tuple[int, int]:
+        """Return the planes, in windows, of the lowest and the highest faces of the box.
+
+        Where z is periodic there are none: they are beyond all windows.
+        """
+        bottom = 1 - self.grid.first + shift
+        top = bottom + self.grid.cells[2]
+        if self.grid.periodic[2]:
+            return -FAR, FAR
+        return bottom, top
+
+    def _window(self, array: Array, name: str) -> Array:
+        return self.windows.of(array, self.depth, self.memory.get(name))

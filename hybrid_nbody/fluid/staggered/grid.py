@@ -1,0 +1,164 @@
+"""The staggered grid of a rank: its planes, its arrays, and sums over those of all ranks."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.cells import Program, Region
+from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.staggered.faces import Face, Faces
+
+AXES = (0, 1, 2)
+"""x, y and z; a component of the velocity has the number of its axis."""
+
+Vector = tuple[Array, Array, Array]
+"""One array for each component, or for each axis."""
+
+STEPS = ((0, 0, 1), (0, 1, 0), (1, 0, 0))
+"""For each axis how planes, rows and columns change from a cell to the next one."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The planes of a rank, what computes on them, and how ranks see each other's.
+
+    Arrays have the shape (planes + 2, ny + 2, nx + 2). A component of the velocity is at the low
+    face of its cell.
+
+    Attributes
+    ----------
+    cells : tuple of int
+        Cells nx, ny, nz of the box; the longest edge has length 1.
+    faces : Faces
+        The conditions at the six faces of the box.
+    halo : HaloExchange or FullGrid
+    backend : Backend
+    program : Program
+        The functions of `hybrid_nbody.fluid.kernels.cells`.
+    dtype : {"f4", "f8"}
+    """
+
+    cells: tuple[int, int, int]
+    faces: Faces
+    halo: Halo
+    backend: Backend
+    program: Program
+    dtype: str
+
+    @property
+    def spacing(self) -> float:
+        """Return the edge of a cell."""
+        return 1.0 / max(self.cells)
+
+    @property
+    def first(self) -> int:
+        """Return the first plane that the rank owns."""
+        return int(self.halo.own.start)
+
+    @property
+    def planes(self) -> int:
+        """Return the number of planes that the rank owns."""
+        return int(self.halo.own.stop - self.halo.own.start)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return the shape of an array."""
+        nx, ny, _ = self.cells
+        return self.planes + 2, ny + 2, nx + 2
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Return which axes wrap around."""
+        return self.faces.periodic
+
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Return whether a face of the box lies below and above the planes of the rank."""
+        walled = not self.periodic[2]
+        return walled and self.first == 0, walled and self.first + self.planes == self.cells[2]
+
+    @property
+    def region(self) -> Region:
+        """Return the cells that the rank owns."""
+        nx, ny, _ = self.cells
+        return 1, self.planes + 1, 1, ny + 1, 1, nx + 1
+
+    @property
+    def everywhere(self) -> Region:
+        """Return all elements of an array."""
+        planes, rows, columns = self.shape
+        return 0, planes, 0, rows, 0, columns
+
+    def pair(self, axis: int) -> tuple[Face, Face]:
+        """Return the low and the high face of the box along an axis."""
+        return self.faces.pair(axis)
+
+    def inner_faces(self, axis: int) -> Region:
+        """Return the faces across an axis that lie between two cells; the rank owns those."""
+        return self._faces(axis, "inner")
+
+    def open_faces(self, axis: int) -> Region:
+        """Return the faces across an axis whose velocity is not given: also those of outlets."""
+        return self._faces(axis, "open")
+
+    def _faces(self, axis: int, which: str) -> Region:
+        region = list(self.region)
+        start = 4 - 2 * axis
+        if not self.periodic[axis]:
+            low, high = self.pair(axis)
+            at_low, at_high = self.ends if axis == 2 else (True, True)
+            region[start] += at_low and not (which == "open" and low.kind == "outflow")
+            region[start + 1] += at_high and which == "open" and high.kind == "outflow"
+        return tuple(region)  # type: ignore[return-value]  # six numbers
+
+    # --- arrays -----------------------------------------------------------------------------------
+
+    def zeros(self) -> Array:
+        """Return an array of zeros."""
+        return self.backend.zeros(self.shape, self.dtype)
+
+    def vector(self) -> Vector:
+        """Return an array of zeros for each component."""
+        return self.zeros(), self.zeros(), self.zeros()
+
+    def fill(self, *arrays: Array) -> None:
+        """Fill what lies beyond the ends of periodic axes, and planes of other ranks."""
+        for array in arrays:
+            self.wrap(array)
+        self.halo.fill(*arrays)
+
+    def wrap(self, array: Array) -> None:
+        """Fill columns and rows beyond the ends of periodic axes."""
+        planes, rows, columns = self.shape
+        if self.periodic[0]:
+            self.program.run("wrap_x", (0, planes, 0, rows, 0, 1), array)
+        if self.periodic[1]:
+            self.program.run("wrap_y", (0, planes, 0, 1, 0, columns), array)
+
+    # --- numbers of all ranks ---------------------------------------------------------------------
+
+    def total(self, name: str, region: Region, *arguments: object) -> float:
+        """Return the sum of a function of a cell over the regions of all ranks.
+
+        It is summed plane by plane, so that its bits do not depend on the ranks.
+        """
+        return float(np.sum(self.of_planes(name, region, *arguments)))
+
+    def of_planes(self, name: str, region: Region, *arguments: object) -> np.ndarray:
+        """Return the sums of a function of a cell over each plane of all ranks."""
+        planes: np.ndarray = self.program.reduce(name, region, *arguments)
+        ranks = self.halo.communicator
+        return planes if ranks is None else ranks.concatenate(planes)
+
+    def largest(self, name: str, region: Region, *arguments: object) -> float:
+        """Return the largest result of a function of a cell on any rank; NaN counts as infinite."""
+        planes = self.program.reduce(name, region, *arguments)
+        return self.halo.largest(float(np.max(planes, initial=0.0)))
+
+    def largest_speed(self, velocity: Vector) -> float:
+        """Return the largest component of a velocity, ghosts included."""
+        found = [self.program.reduce("largest", self.everywhere, a) for a in velocity]
+        largest = max(float(np.max(planes)) for planes in found)
+        return self.halo.largest(math.inf if math.isnan(largest) else largest)

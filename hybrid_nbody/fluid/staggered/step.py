@@ -1,0 +1,233 @@
+"""A step of the staggered fluid: forces, advection, viscosity, projection, scalars."""
+
+from dataclasses import dataclass
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.staggered.advection import Advection
+from hybrid_nbody.fluid.staggered.diffusion import Diffusion
+from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
+from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
+from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection
+from hybrid_nbody.fluid.staggered.solids import Solids
+
+Three = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Physics:
+    """What moves the fluid.
+
+    Attributes
+    ----------
+    viscosity : float
+    diffusivity : dict of float
+        Of every scalar.
+    lift : dict of (float, float, float)
+        The acceleration by a unit of a scalar.
+    second_order : bool
+        Whether steps are of second order, with MacCormack's correction; else of first.
+    """
+
+    viscosity: float
+    diffusivity: dict[str, float]
+    lift: dict[str, Three]
+    second_order: bool
+
+
+@dataclass
+class State:
+    """The fluid, with valid ghosts between steps.
+
+    Attributes
+    ----------
+    velocity, before : tuple of array
+        Now, and a step ago.
+    pressure : array
+        Over the density of the fluid.
+    scalars : dict of array
+    """
+
+    velocity: Vector
+    before: Vector
+    pressure: Array
+    scalars: dict[str, Array]
+
+
+class Stepper:
+    """Advances the fluid.
+
+    Parameters
+    ----------
+    grid : Grid
+    solids : Solids
+    physics : Physics
+    accuracy : Accuracy
+    """
+
+    def __init__(self, grid: Grid, solids: Solids, physics: Physics, accuracy: Accuracy) -> None:
+        self.grid = grid
+        self.solids = solids
+        self.physics = physics
+        names = list(physics.diffusivity)
+        self.ghosts = Ghosts(grid, names)
+        self.state = State(
+            grid.vector(), grid.vector(), grid.zeros(), {name: grid.zeros() for name in names}
+        )
+        self.next = grid.vector()
+        self.spare = grid.zeros()
+        self.projection = Projection(grid, self.ghosts, solids, accuracy)
+        memory = [self.projection.r, self.projection.direction, self.projection.image]
+        self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, memory)
+        self.advection = Advection(grid)
+        self.regions = tuple(grid.open_faces(axis) for axis in AXES)
+        self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
+
+    def begin(self, time: float) -> None:
+        """Make the ghosts of a state valid, and its velocity free of divergence."""
+        self.ghosts.at(time)
+        self.fill()
+        self.projection.project(self.state.velocity, self.state.pressure, 0.0)
+
+    def fill(self) -> None:
+        """Make all ghosts valid."""
+        state = self.state
+        self.ghosts.fill_velocity(state.velocity)
+        self.ghosts.fill(state.pressure, self.ghosts.pressure)
+        for name, array in state.scalars.items():
+            self.ghosts.fill(array, self.ghosts.scalar[name])
+
+    def step(self, time: float, dt: float, ratio: float = 1.0) -> None:
+        """Advance the state from a time by `dt`.
+
+        Parameters
+        ----------
+        time, dt : float
+        ratio : float
+            This step over the one before.
+        """
+        if self.physics.second_order:
+            self._second_order(time, dt, ratio)
+        else:
+            self._first_order(time, dt)
+
+    # --- first order ------------------------------------------------------------------------------
+
+    def _first_order(self, time: float, dt: float) -> None:
+        state = self.state
+        self._add_lift(state.velocity, dt)
+        self.ghosts.fill_velocity(state.velocity)
+        self.advection.follow(state.velocity, dt)
+        for axis in AXES:
+            given = (state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
+            self.advection.carry(*given, self.next[axis])
+        self._carry_scalars(dt)
+        state.velocity, self.next = self.next, state.velocity
+        self.ghosts.at(time + dt)
+        self._finish(dt, 1.0)
+
+    def _finish(self, dt: float, implicit: float) -> None:
+        """Apply viscosity and the projection to the velocity of the state."""
+        state = self.state
+        square = self.grid.spacing**2
+        for axis in AXES if self.physics.viscosity else ():
+            ratio = implicit * self.physics.viscosity * dt / square
+            kind = self.ghosts.velocity[axis]
+            self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
+        self.ghosts.fill_velocity(state.velocity)
+        self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
+
+    def _add_lift(self, velocity: Vector, dt: float) -> None:
+        """Add what the scalars do to a velocity in a time."""
+        for name, lift in self.physics.lift.items():
+            for axis in AXES:
+                low = tuple(-step for step in STEPS[axis])
+                given = (velocity[axis], self.state.scalars[name], dt * lift[axis], *low)
+                if lift[axis]:
+                    self.grid.program.run("add_between", self.inner[axis], *given)
+
+    def _carry_scalars(self, dt: float) -> None:
+        """Carry the scalars along the flow, and let them diffuse."""
+        implicit = 0.5 if self.physics.second_order else 1.0
+        square = self.grid.spacing**2
+        for name, field in self.state.scalars.items():
+            kind = self.ghosts.scalar[name]
+            ratio = self.physics.diffusivity[name] * dt / square
+            given = (field, kind, self.grid.region)
+            if ratio and implicit < 1.0:
+                self._add_diffusion(field, kind, (1.0 - implicit) * ratio)
+            self.advection.carry(*given, self.spare)
+            carried = self.spare
+            if self.physics.second_order:
+                self.ghosts.fill(carried, kind)
+                carried = self.projection.image
+                self.advection.correct(field, kind, self.spare, self.grid.region, carried, True)
+            self.grid.program.run("copy", self.grid.region, carried, field)
+            if ratio:
+                self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
+            self.ghosts.fill(field, kind)
+
+    def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
+        """Add an explicit part of diffusion."""
+        run = self.grid.program.run
+        run("copy", self.grid.everywhere, field, self.spare)
+        given = (self.spare, ratio, self.solids.masked, *self.solids.openings, field)
+        run("add_diffusion", self.grid.region, *given)
+        self.ghosts.fill(field, kind)
+
+    # --- second order -----------------------------------------------------------------------------
+
+    def _second_order(self, time: float, dt: float, ratio: float) -> None:
+        """Extrapolate the flow to the middle of the step; explicit and implicit halves of forces.
+
+        The half of the forces before advection travels with the fluid (Crank and Nicolson along
+        paths); the pressure of the step before stands for that of this one, and what the projection
+        adds corrects it.
+        """
+        state = self.state
+        run = self.grid.program.run
+        for axis in AXES:
+            now = state.velocity[axis]
+            before = state.before[axis]
+            run("extrapolate", self.grid.everywhere, now, before, 0.5 * ratio)
+            run("copy", self.grid.everywhere, now, self.next[axis])
+        self._add_explicit_half(self.next, state.velocity, dt)
+        self.advection.follow(state.before, dt)
+        self._carry_scalars(dt)
+        self._carry_velocity()
+        self._add_pressure(state.velocity, 0.5 * dt)
+        self._add_lift(state.velocity, 0.5 * dt)
+        self.ghosts.at(time + dt)
+        self._finish(dt, 0.5)
+
+    def _add_explicit_half(self, out: Vector, velocity: Vector, dt: float) -> None:
+        """Add half of viscosity, pressure and lift of the beginning of a step."""
+        ratio = 0.5 * self.physics.viscosity * dt / self.grid.spacing**2
+        for axis in AXES if ratio else ():
+            run = self.grid.program.run
+            run("add_viscosity", self.inner[axis], velocity[axis], ratio, out[axis])
+        self._add_pressure(out, 0.5 * dt)
+        self._add_lift(out, 0.5 * dt)
+        self.ghosts.fill_velocity(out)
+
+    def _add_pressure(self, velocity: Vector, dt: float) -> None:
+        """Add what the pressure does in a time."""
+        for axis in AXES:
+            low = tuple(-step for step in STEPS[axis])
+            factor = dt / self.grid.spacing
+            given = (self.state.pressure, factor, self.solids.masked, self.solids.openings[axis])
+            run = self.grid.program.run
+            run("subtract_gradient", self.regions[axis], velocity[axis], *given, *low)
+
+    def _carry_velocity(self) -> None:
+        """Replace the velocity by what comes along the flow; keep what it was."""
+        state = self.state
+        run = self.grid.program.run
+        for axis in AXES:
+            kind = self.ghosts.velocity[axis]
+            source = self.next[axis]
+            self.advection.carry(source, kind, self.regions[axis], self.spare)
+            run("copy", self.grid.everywhere, source, self.projection.x)
+            self.ghosts.fill(self.spare, kind)
+            given = (self.projection.x, kind, self.spare, self.regions[axis], source)
+            self.advection.correct(*given, False)
+        state.velocity, state.before, self.next = self.next, state.velocity, state.before

@@ -1,0 +1,73 @@
+"""Staggered fluids on any ranks, for tests."""
+
+from functools import cache
+
+import numpy as np
+from support.fluids import make_halo
+
+from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.fluid.kernels.cells import MODULES
+from hybrid_nbody.fluid.staggered.faces import Face, Faces
+from hybrid_nbody.fluid.staggered.grid import Grid
+from hybrid_nbody.fluid.staggered.pressure import Accuracy
+from hybrid_nbody.fluid.staggered.profiles import Uniform
+from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.staggered.step import Physics, Stepper
+
+PERIODIC = Faces.of_axes(("periodic",) * 3)
+WALLS = Faces.of_axes(("no-slip", "free-slip", "no-slip"))
+LID = Face("no-slip", Uniform((1.0, 0.0, 0.0)))
+CAVITY = Faces(*(Face("no-slip"),) * 3, LID, Face("periodic"), Face("periodic"))
+INLET = Face("inflow", Uniform((0.3, 0.0, 1.0)), {"density": 1.0})
+TUNNEL = Faces(*(Face("free-slip"),) * 4, INLET, Face("outflow"))
+"""Fluid enters below and leaves above."""
+
+TOLERANCE = {"f4": 1e-6, "f8": 1e-12}
+
+program_of = cache(make_program)
+
+
+def make_stepper(backend, communicator, cells, faces, physics, dtype="f8", weights=None):
+    """Return what advances a staggered fluid at rest."""
+    halo = make_halo(backend, communicator, cells[2], faces.periodic[2], weights)
+    grid = Grid(cells, faces, halo, backend, program_of(backend, MODULES, dtype), dtype)
+    return Stepper(grid, Solids.none(grid), physics, Accuracy(TOLERANCE[dtype], 60))
+
+
+def still(viscosity=0.0, second_order=True, **lift):
+    """Return the physics of a fluid whose density may be lifted."""
+    lifts = {"density": lift["density"]} if lift else {}
+    return Physics(viscosity, {"density": 1e-3}, lifts, second_order)
+
+
+def centres(grid, axis=None):
+    """Return x, y and z of the elements of an array, at the low faces of an axis or at centres."""
+    h = grid.spacing
+    planes, rows, columns = grid.shape
+    z = (np.arange(planes) - 0.5 + grid.first) * h
+    y = (np.arange(rows) - 0.5) * h
+    x = (np.arange(columns) - 0.5) * h
+    x, y, z = (c - 0.5 * h * (axis == i) for i, c in enumerate((x, y, z)))
+    z, y, x = np.meshgrid(z, y, x, indexing="ij")
+    return x, y, z
+
+
+def put(stepper, velocity, density=None, time=0.0):
+    """Give the fluid a velocity ``velocity(axis, x, y, z)`` and a density, and begin."""
+    grid = stepper.grid
+    state = stepper.state
+    for axis in range(3):
+        values = velocity(axis, *centres(grid, axis)).astype(grid.dtype)
+        state.velocity[axis][...] = grid.backend.upload(values)
+    if density is not None:
+        values = density(*centres(grid)).astype(grid.dtype)
+        state.scalars["density"][...] = grid.backend.upload(values)
+    stepper.begin(time)
+    for before, now in zip(state.before, state.velocity, strict=True):
+        before[...] = now
+
+
+def own(stepper, array):
+    """Return the cells of an array that a rank owns, on the host."""
+    k0, k1, j0, j1, i0, i1 = stepper.grid.region
+    return stepper.grid.backend.download(array)[k0:k1, j0:j1, i0:i1]
