@@ -17,7 +17,7 @@ from hybrid_nbody.analysis.style import (
     power_of_ten,
     readable_ticks,
 )
-from hybrid_nbody.analysis.volume import Volume
+from hybrid_nbody.files.cells import Volume
 from hybrid_nbody.files.views import Array
 
 FEW_BODIES = 32

@@ -2,26 +2,26 @@
 
 import difflib
 import operator
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import yaml
 from numpy.typing import DTypeLike
 
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.finding import find_trajectory
-from hybrid_nbody.files.hdf5 import SIGNATURE, Rows, reading
+from hybrid_nbody.files.hdf5 import Rows
 from hybrid_nbody.files.listing import DIAGNOSTICS
-from hybrid_nbody.files.names import TRAJECTORY_FILE
-from hybrid_nbody.files.parts import heads_in, parts_folder
-from hybrid_nbody.files.sealed import SealedTrajectory
-from hybrid_nbody.files.seals import SEAL_BYTES, first_bytes, is_sealed
-from hybrid_nbody.files.single_file import SingleFile
-from hybrid_nbody.files.views import Array, Diagnostics, Frame
+from hybrid_nbody.files.source import open_source
+from hybrid_nbody.files.stored_config import config_of
+from hybrid_nbody.files.tables import pandas_of, xarray_of
+from hybrid_nbody.files.views import Array, Diagnostics, Frame, run_in_words
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 Frames = int | slice
 """A frame or several; negative ones count from the end."""
@@ -79,7 +79,7 @@ class Run:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self._is_open = True
-        self._source = _open_source(self.path)
+        self._source = open_source(self.path)
         self._take_stock()
 
     def refresh(self) -> Self:
@@ -253,6 +253,35 @@ class Run:
         for index in range(len(times))[which]:
             yield Frame(self, index, float(times[index]), int(steps[index]))
 
+    def to_pandas(self, frame: int | None = None) -> "pandas.DataFrame":
+        """Return the diagnostics as a table, or the bodies of a frame.
+
+        Without `frame` there is a row for each time, which is the index, and a column for each
+        quantity, or component of a vector, such as ``momentum_x``. With it there is a row for each
+        body, by its id, with its mass and its fields in the frame.
+
+        Raises
+        ------
+        InputError
+            pandas is not installed, or the frames hold no bodies.
+        IndexError
+            There is no such frame.
+        """
+        return pandas_of(self, frame)
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return fields, diagnostics and constants as labelled arrays, with units.
+
+        Fields have the dimension ``time`` before those of a frame; they are read when their
+        numbers are used, for which the run must be open. Diagnostics have ``diagnostics_time``.
+
+        Raises
+        ------
+        InputError
+            xarray is not installed.
+        """
+        return xarray_of(self)
+
     def intact_frames(self, frames: Iterable[int]) -> list[int]:
         """Return those of some frames that can be read; `DamageWarning` names the others.
 
@@ -300,10 +329,9 @@ class Run:
             The stored text is not YAML.
         """
         try:
-            found = yaml.load(str(self.attributes.get("config", "{}")), Loader=_Loader)
-        except yaml.YAMLError as error:
-            raise FileError(f"{self.path}: the configuration stored in it is not YAML") from error
-        return found if isinstance(found, dict) else {}
+            return config_of(str(self.attributes.get("config", "{}")))
+        except ValueError as error:
+            raise FileError(f"{self.path}: {error}") from error
 
     def units(self, name: str) -> str:
         """Return the units of a data set.
@@ -354,45 +382,9 @@ class Run:
     def __repr__(self) -> str:
         if not self._is_open:
             return f"Run {self.path} (closed)"
-        lines = [f"Run '{self.title}' of model {self.model} in {self.path}"]
-        if self.number_of_bodies:
-            lines.append(f"  bodies       {self.number_of_bodies}")
-        for name in self._fields:
-            group, _, short = name.rpartition("/")
-            if group != "bodies":
-                lines.append(f"  {short:<12} {self._shapes[name][1:]} a frame")
-        lines.append(f"  frames       {self.number_of_frames}{self._span()}")
-        quantities = ", ".join(self.diagnostics) or "nothing"
-        lines.append(f"  diagnostics  {self.diagnostics.number_of_rows} rows of {quantities}")
-        return "\n".join(lines)
-
-    def _span(self) -> str:
-        if not self.number_of_frames:
-            return ""
-        times = self.time
-        steps = self.step
-        return f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"
+        return run_in_words(self)
 
 
 def _ends_in(full: str, name: str) -> bool:
     """Return whether a path is `name` or ends in it."""
     return full == name or full.endswith(f"/{name}")
-
-
-def _open_source(path: Path) -> "SealedTrajectory | SingleFile":
-    """Return what reads a trajectory: its sealed parts, or the one file of format version 1."""
-    with reading(path):
-        head = first_bytes(path, SEAL_BYTES) if path.is_file() else b""
-    has_parts = path.name == TRAJECTORY_FILE and bool(heads_in(parts_folder(path)))
-    if is_sealed(head, "trajectory") or (has_parts and not head.startswith(SIGNATURE)):
-        return SealedTrajectory(path)
-    return SingleFile(path)
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number, as people write it; PyYAML knows only 1.0e-3."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)

@@ -143,10 +143,24 @@ def _columns(
         The shape of one row of each data set.
     """
     for name, shape in shapes.items():
-        letters = ["xyz" if size == 3 else list(map(str, range(size))) for size in shape]
-        for place in np.ndindex(*shape):
-            axes = [letters[axis][number] for axis, number in enumerate(place)]
-            yield "_".join([name, *axes]), (name, place)
+        for column, place in column_names(name, shape):
+            yield column, (name, place)
+
+
+def column_names(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the name of each column of a quantity, such as ``momentum_x``, and its place in a row.
+
+    Parameters
+    ----------
+    name : str
+        Name of the quantity.
+    shape : tuple of int
+        Its shape in one row; axes of three are called x, y and z.
+    """
+    letters = ["xyz" if size == 3 else list(map(str, range(size))) for size in shape]
+    for place in np.ndindex(*shape):
+        axes = [letters[axis][number] for axis, number in enumerate(place)]
+        yield "_".join([name, *axes]), place
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,3 +200,27 @@ class Frame:
 
     def __repr__(self) -> str:
         return f"Frame {self.index}: time {self.time:g}, step {self.step}"
+
+
+def run_in_words(run: "Run") -> str:
+    """Return what an open run holds, in a few lines."""
+    lines = [f"Run '{run.title}' of model {run.model} in {run.path}"]
+    if run.number_of_bodies:
+        lines.append(f"  bodies       {run.number_of_bodies}")
+    for name in run.fields:
+        group, _, short = name.rpartition("/")
+        if group != "bodies":
+            lines.append(f"  {short:<12} {run.shape(name)[1:]} a frame")
+    lines.append(f"  frames       {run.number_of_frames}{_span(run)}")
+    quantities = ", ".join(run.diagnostics) or "nothing"
+    lines.append(f"  diagnostics  {run.diagnostics.number_of_rows} rows of {quantities}")
+    return "\n".join(lines)
+
+
+def _span(run: "Run") -> str:
+    """Return the times and steps of the first and the last frame."""
+    if not run.number_of_frames:
+        return ""
+    times = run.time
+    steps = run.step
+    return f", time {times[0]:g} to {times[-1]:g}, step {steps[0]} to {steps[-1]}"

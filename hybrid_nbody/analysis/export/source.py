@@ -11,8 +11,9 @@ import numpy as np
 
 from hybrid_nbody.analysis.export.units import Units, units_in
 from hybrid_nbody.analysis.presentation import Exports, PresentedModel, presented
-from hybrid_nbody.analysis.volume import BLOCK_BYTES, Volume, volume_of
+from hybrid_nbody.analysis.volume import BLOCK_BYTES
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.cells import Volume, volume_of
 from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
 from hybrid_nbody.files.finding import find_trajectory
 from hybrid_nbody.files.hdf5 import attributes, reading

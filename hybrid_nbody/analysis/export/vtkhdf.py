@@ -12,8 +12,8 @@ import numpy as np
 
 from hybrid_nbody.analysis.export.source import FrameField, Source
 from hybrid_nbody.analysis.export.target import mark
-from hybrid_nbody.analysis.volume import Volume
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.cells import Volume
 from hybrid_nbody.files.views import Array
 
 VERSION = (2, 2)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_nbody.analysis.volume import Volume, slice_of, volume_of
+from hybrid_nbody.analysis.volume import slice_of
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.cells import Volume, volume_of
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures import DENSITY, VELOCITY

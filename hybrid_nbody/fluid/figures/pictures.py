@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from hybrid_nbody.analysis.panels import colour_norm, draw_arrows, draw_plane, round_values
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label, new_figure, title
 from hybrid_nbody.analysis.time_series import draw_decades, draw_series
-from hybrid_nbody.analysis.volume import Volume, columns, slice_of, volume_of
+from hybrid_nbody.analysis.volume import columns, slice_of
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.cells import Volume, volume_of
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures import DENSITY, VELOCITY, fields
