@@ -24,8 +24,10 @@ def sources_in_frames(config: FluidConfig) -> Mapping[str, Source]:
         The frames do not hold density and velocity of every cell, or these are not all of a state.
     """
     output = config.output
+    is_staggered = config.fluid.grid == "staggered"
     missing = [name for name in ("density", "velocity") if name not in output.fields]
     faults = {
+        "velocities at the centres of cells, not those at faces (fluid.grid)": is_staggered,
         f"no {' and no '.join(missing)} (output.fields)": bool(missing),
         f"1 of every {output.stride} cells along an axis (output.stride)": output.stride > 1,
         "some planes alone (output.planes)": output.planes is not None,

@@ -1,6 +1,5 @@
 """Builds the fluid model of a configuration."""
 
-from collections.abc import Callable
 from functools import partial
 
 from hybrid_nbody.backends.base import Backend
@@ -8,19 +7,9 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.events import read_events
 from hybrid_nbody.files.state import StoredState
 from hybrid_nbody.fluid import config as asked
-from hybrid_nbody.fluid.calibrate import compile_kernels, measured_weights
-from hybrid_nbody.fluid.frames import Frames
-from hybrid_nbody.fluid.grid import Boundary, Slab
-from hybrid_nbody.fluid.kernels import make_kernels, relaxes_in_order
-from hybrid_nbody.fluid.kernels.contract import Kernels
-from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
-from hybrid_nbody.fluid.solvers.halos import Halo
-from hybrid_nbody.fluid.solvers.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
-from hybrid_nbody.fluid.sources import Box, Event, Sources, Sphere
-from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.step_memory import rank_bytes
+from hybrid_nbody.fluid.kernels import relaxes_in_order
+from hybrid_nbody.fluid.schemes import scheme_of
+from hybrid_nbody.fluid.sources import Box, Event, Sphere
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -36,7 +25,7 @@ from hybrid_nbody.parallel.shares import (
     shares,
 )
 from hybrid_nbody.parallel.transport.base import Transport
-from hybrid_nbody.simulation.model import SavedState
+from hybrid_nbody.simulation.model import Model, Role, SavedState, fields_of
 from hybrid_nbody.simulation.plan import PREPARING
 
 
@@ -66,6 +55,7 @@ class FluidBuilder:
         self.config = config
         self.communicator = communicator
         self.devices = devices or Devices()
+        self.scheme = scheme_of(config)
 
     def pace(self, backend: Backend) -> float:
         """Return 1: no speed is known for a fluid."""
@@ -105,23 +95,23 @@ class FluidBuilder:
         centre = self.config.grid.centre
         return [event_of(event, centre) for event in self.config.sources.events]
 
-    def fresh(self, events: list[Event] | None) -> RunSetup[FluidModel]:
+    def fresh(self, events: list[Event] | None) -> RunSetup[Model]:
         """Return a model at rest; the root passes the events, the other ranks None."""
         return self._build(self.communicator.broadcast(events or []))
 
-    def restored(self, saved: SavedState) -> RunSetup[FluidModel]:
+    def restored(self, saved: SavedState) -> RunSetup[Model]:
         """Return a model at the state of a checkpoint; every rank reads its own planes."""
         return _at_state(saved, self._build(self.initial()))
 
-    def branched(self, start: StoredState) -> RunSetup[FluidModel]:
+    def branched(self, start: StoredState) -> RunSetup[Model]:
         """Return a model at a state of another run."""
         return self.restored(start)
 
-    def busy_seconds(self, setup: RunSetup[FluidModel]) -> float:
+    def busy_seconds(self, setup: RunSetup[Model]) -> float:
         """Return the seconds of the steps on this rank."""
         return setup.model.timings["fluid"]
 
-    def speeds(self, setup: RunSetup[FluidModel], seconds: list[float]) -> list[float]:
+    def speeds(self, setup: RunSetup[Model], seconds: list[float]) -> list[float]:
         """Return the speed of each rank, calibrated again.
 
         The seconds of steps do not tell it: neighbours wait for each other in each.
@@ -130,13 +120,13 @@ class FluidBuilder:
 
     def rearranged(
         self, setup: RunSetup[None], partition: Partition, saved: SavedState
-    ) -> RunSetup[FluidModel]:
+    ) -> RunSetup[Model]:
         """Return a model with other shares on the devices of `setup`, at a saved state."""
         transport = setup.exchange.transport
         moved = self._connect(setup.placement, transport, partition, self.initial())
         return _at_state(saved, moved)
 
-    def lines(self, setup: RunSetup[FluidModel]) -> list[str]:
+    def lines(self, setup: RunSetup[Model]) -> list[str]:
         """Say what runs where."""
         config = self.config
         solver = config.solver
@@ -144,13 +134,14 @@ class FluidBuilder:
         cells = " x ".join(map(str, config.grid.cells))
         accuracy = f"at most {solver.max_iterations} iterations, tolerance {solver.tolerance:g}"
         planes = partial(plural, one="plane", many="planes")
+        grid = f"{config.fluid.grid} grid, {config.fluid.dtype}"
         return [
             f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
-            f"stable fluids, {config.fluid.dtype}, {solver.method} ({accuracy})",
+            f"stable fluids, {grid}, {solver.method} ({accuracy})",
             *placement_lines(config.compute, setup, planes),
         ]
 
-    def _build(self, events: list[Event]) -> RunSetup[FluidModel]:
+    def _build(self, events: list[Event]) -> RunSetup[Model]:
         """Choose devices, compile kernels, share the planes out and connect the ranks."""
         compute = self.config.compute
         communicator = self.communicator
@@ -172,34 +163,17 @@ class FluidBuilder:
 
     def _compile(self, device: Backend, mixed: bool) -> None:
         """Compile the kernels that a run needs on a device."""
-        config = self.config
-        compile_kernels(
-            device,
-            Boundary.of_axes(config.fluid.boundary),
-            DTYPES[config.fluid.dtype],
-            physics_of(config),
-            partial(solver_of, config.solver),
-            mixed,
-        )
+        self.scheme.compile(device, mixed)
 
     def _calibrate(self, placement: Placement) -> list[float]:
         """Return the speed of each rank, measured briefly."""
-        fluid = self.config.fluid
-        speeds: list[float] = measured_weights(
-            placement.backend,
-            Boundary.of_axes(fluid.boundary),
-            DTYPES[fluid.dtype],
-            self.communicator,
-            is_mixed(placement),
-        )
-        return speeds
+        return self.scheme.speeds(placement.backend, self.communicator, is_mixed(placement))
 
     def _connect(
         self, placement: Placement, transport: Transport, partition: Partition, events: list[Event]
-    ) -> RunSetup[FluidModel]:
+    ) -> RunSetup[Model]:
         """Return the model with these shares, at rest."""
-        periodic = self.config.fluid.boundary[2] == "periodic"
-        halo = HaloExchange(transport, partition, self.communicator, periodic)
+        halo = HaloExchange(transport, partition, self.communicator, self.scheme.periodic)
         self._check_memory(placement.backend)
         try:
             return RunSetup(self._model(placement, halo, events), placement, halo)
@@ -210,7 +184,7 @@ class FluidBuilder:
         """Refuse a grid that a host has no memory for: the system would end it without a word."""
         cells = self.config.grid.cells
         counts = planned_counts(self.config.compute.balance, cells[2], self.communicator.size)
-        of_a_rank = rank_bytes(cells, max(counts), self.config.fluid.dtype)
+        of_a_rank = self.scheme.rank_bytes(max(counts))
         needed = self.communicator.local_size * of_a_rank
         free = int(backend.free_memory()) if backend.shares_host_memory else needed
         if needed > free:
@@ -231,37 +205,14 @@ class FluidBuilder:
                 f"{backend.description}; use compute.backend: cpu, or solver.method: red-black"
             ).on_all_ranks()
 
-    def _model(self, placement: Placement, halo: HaloExchange, events: list[Event]) -> FluidModel:
-        config = self.config
-        own = halo.own
-        mixed = is_mixed(placement)
-        slab = Slab(
-            config.grid.cells,
-            Boundary.of_axes(config.fluid.boundary),
-            own.start,
-            own.stop - own.start,
-            mixed,
-        )
-        kernels = make_kernels(placement.backend, slab, DTYPES[config.fluid.dtype])
-        output = config.output
-        solver = config.solver
-        planes = None if output.planes is None else tuple(sorted(output.planes))
-        return FluidModel(
-            kernels,
-            halo,
-            self.communicator,
-            solver_of(solver, kernels, halo),
-            physics_of(config),
-            Sources(events),
-            Frames(output.fields, output.stride, planes),
-            solver.max_iterations,
-        )
+    def _model(self, placement: Placement, halo: HaloExchange, events: list[Event]) -> Model:
+        return self.scheme.model(placement.backend, halo, events, is_mixed(placement))
 
 
-def _at_state(saved: SavedState, setup: RunSetup[FluidModel]) -> RunSetup[FluidModel]:
+def _at_state(saved: SavedState, setup: RunSetup[Model]) -> RunSetup[Model]:
     """Return a setup whose model is at a saved state."""
-    own = setup.exchange.own
-    setup.model.restore(lambda name: saved.rows(name, own), saved.scalars)
+    indices = {field.name: field.index for field in fields_of(setup.model, Role.INTERNAL)}
+    setup.model.restore(lambda name: saved.rows(name, indices[name]), saved.scalars)
     return setup
 
 
@@ -294,51 +245,21 @@ def with_events_of_file(config: asked.FluidConfig) -> asked.FluidConfig:
     return config.model_copy(update={"sources": sources})
 
 
-DTYPES = {"float32": "f4", "float64": "f8"}
-"""For each value of ``fluid.dtype`` the type of NumPy."""
-
-SOLVERS: dict[str, Callable[[Kernels, Halo, Accuracy], Solver]] = {
-    "red-black": RedBlack,
-    "lexicographic": Lexicographic,
-    "multigrid": Multigrid,
-}
-"""For each value of ``solver.method`` what makes the solver, but for ``sor``."""
-
-
-def solver_of(config: asked.Solver, kernels: Kernels, halo: Halo) -> Solver:
-    """Return the solver that a configuration asks for."""
-    accuracy = Accuracy(config.max_iterations, config.tolerance, config.criterion)
-    if config.method == "sor":
-        omega = None if config.omega == "auto" else config.omega
-        return Sor(kernels, halo, accuracy, omega)
-    return SOLVERS[config.method](kernels, halo, accuracy)
-
-
-def physics_of(config: asked.FluidConfig) -> Physics:
-    """Return what moves the fluid of a configuration."""
-    fluid = config.fluid
-    x, y, z = fluid.gravity
-    return Physics(
-        dt=config.time.dt,
-        viscosity=fluid.viscosity,
-        diffusivity=fluid.diffusion,
-        projection=fluid.projection,
-        advection=fluid.advection,
-        lift=(-fluid.buoyancy * x, -fluid.buoyancy * y, -fluid.buoyancy * z),
-        confinement=fluid.vorticity_confinement,
-        carry_over=config.sources.carry_over,
-        conserve=fluid.conserve,
-    )
-
-
 def event_of(event: asked.Event, centre: tuple[int, int, int]) -> Event:
     """Return an event as the model takes it."""
     region = _region(event, centre)
-    if event.density is not None:
-        density = (event.density,)
-        return Event(event.first, event.last, "density", density, region, event.mode)
-    assert event.velocity is not None  # exactly one of the two is given
-    return Event(event.first, event.last, "velocity", event.velocity, region, event.mode)
+    name, values = _what(event)
+    return Event(event.first, event.last, name, values, region, event.mode)
+
+
+def _what(event: asked.Event) -> tuple[str, tuple[float, ...]]:
+    """Return the field that an event changes, and its values."""
+    if event.velocity is not None:
+        return "velocity", event.velocity
+    if event.scalar is not None:
+        return event.scalar.name, (event.scalar.value,)
+    assert event.density is not None  # exactly one of the three is given
+    return "density", (event.density,)
 
 
 def _region(event: asked.Event, centre: tuple[int, int, int]) -> Box | Sphere:

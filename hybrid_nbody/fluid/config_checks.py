@@ -1,12 +1,15 @@
 """Checks of keys of a fluid's configuration that depend on each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import InitErrorDetails
 
+from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import fault
+from hybrid_nbody.fluid.config_boundary import FaceTable, faults_on_grid, kinds_of
+from hybrid_nbody.fluid.config_face import Inflow
 
 if TYPE_CHECKING:  # the schema calls these checks
     from hybrid_nbody.fluid.config import Event, FluidConfig
@@ -28,7 +31,16 @@ def faults(config: "FluidConfig") -> Faults:
     config : FluidConfig
         Every key valid by itself.
     """
-    checks = (_backend, _boundary, _carry_over, _tolerance, _omega, _planes, _events)
+    checks = (
+        _backend,
+        _boundary,
+        *GRIDS[config.fluid.grid],
+        _tolerance,
+        _omega,
+        _planes,
+        _scalars,
+        _events,
+    )
     return chain.from_iterable(check(config) for check in checks)
 
 
@@ -46,7 +58,7 @@ def _backend(config: "FluidConfig") -> Faults:
 
 def _boundary(config: "FluidConfig") -> Faults:
     cells = config.grid.cells
-    periodic = [condition == "periodic" for condition in config.fluid.boundary]
+    periodic = [kind == "periodic" for kind in kinds_of(config.fluid.boundary)[::2]]
     odd = [
         axis
         for axis, number, wraps in zip("xyz", cells, periodic, strict=True)
@@ -58,7 +70,12 @@ def _boundary(config: "FluidConfig") -> Faults:
             f"{', '.join(odd)}"
         )
         yield fault(("grid", "cells"), list(cells), text)
-    if any(periodic) and config.solver.method == "lexicographic":
+    yield from faults_on_grid(config.fluid.boundary, cells)
+
+
+def _lexicographic(config: "FluidConfig") -> Faults:
+    periodic = "periodic" in kinds_of(config.fluid.boundary)
+    if periodic and config.solver.method == "lexicographic":
         yield fault(("solver", "method"), "lexicographic", "knows no periodic axes; take red-black")
     if config.compute.backend == "gpu" and config.solver.method == "lexicographic":
         text = "runs on the CPU alone; take red-black, or compute.backend cpu"
@@ -78,6 +95,42 @@ def _carry_over(config: "FluidConfig") -> Faults:
     if config.sources.carry_over and fluid.conserve:
         text = "must be false with sources.carry_over, which adds density at each step"
         yield fault(("fluid", "conserve"), True, text)
+
+
+def _only_staggered(config: "FluidConfig") -> Faults:
+    """Refuse what the collocated grid knows nothing of."""
+    fluid = config.fluid
+    text = "is for the staggered grid; write fluid.grid: staggered"
+    if isinstance(fluid.boundary, FaceTable):
+        given = fluid.boundary.model_dump()
+        yield fault(("fluid", "boundary"), given, f"a face with a condition of its own {text}")
+    if fluid.scalars:
+        yield fault(("fluid", "scalars"), [scalar.name for scalar in fluid.scalars], text)
+    if config.time.cfl is not None:
+        yield fault(("time", "cfl"), config.time.cfl, text)
+    if "pressure" in config.output.fields:
+        yield fault(("output", "fields"), list(config.output.fields), f"pressure {text}")
+
+
+def _only_collocated(config: "FluidConfig") -> Faults:
+    """Refuse what the staggered grid knows nothing of."""
+    text = "is for the collocated grid; write fluid.grid: collocated"
+    others = {
+        ("fluid", "projection"): (config.fluid.projection, "exact"),
+        ("sources", "carry_over"): (config.sources.carry_over, False),
+        ("solver", "method"): (config.solver.method, "multigrid"),
+        ("solver", "criterion"): (config.solver.criterion, "residual"),
+    }
+    for path, (given, only) in others.items():
+        if given != only:
+            yield fault(path, given, f"{given} {text}" if isinstance(given, str) else text)
+
+
+GRIDS = {
+    "collocated": (_lexicographic, _only_staggered, _carry_over),
+    "staggered": (_only_collocated,),
+}
+"""For each value of ``fluid.grid`` the checks of what it allows."""
 
 
 def _tolerance(config: "FluidConfig") -> Faults:
@@ -112,8 +165,43 @@ def _planes(config: "FluidConfig") -> Faults:
 
 
 def _events(config: "FluidConfig") -> Faults:
+    known = [scalar.name for scalar in config.fluid.scalars]
     for index, event in enumerate(config.sources.events):
         yield from _one_event(event, ("sources", "events", index), config)
+        if event.scalar is not None and event.scalar.name not in known:
+            name = event.scalar.name
+            text = _unknown(name, known, "declare it in fluid.scalars")
+            yield fault(("sources", "events", index, "scalar", "name"), name, text)
+
+
+def _scalars(config: "FluidConfig") -> Faults:
+    """Check the names of scalars wherever they stand."""
+    names = [scalar.name for scalar in config.fluid.scalars]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield fault(("fluid", "scalars", index, "name"), name, "is the name of two scalars")
+    shown = ("density", "velocity", "pressure", *names)
+    for name in config.output.fields:
+        if name not in shown:
+            text = _unknown(name, shown, f"there are {', '.join(shown)}")
+            yield fault(("output", "fields"), list(config.output.fields), f"{name}: {text}")
+    yield from _scalars_of_inflows(config, ("density", *names))
+
+
+def _scalars_of_inflows(config: "FluidConfig", known: Sequence[str]) -> Faults:
+    boundary = config.fluid.boundary
+    conditions = boundary.conditions if isinstance(boundary, FaceTable) else {}
+    for face, condition in conditions.items():
+        brought = condition.scalars if isinstance(condition, Inflow) else {}
+        for name, value in brought.items():
+            if name not in known:
+                text = _unknown(name, known, "the fluid has the scalars " + ", ".join(known))
+                yield fault(("fluid", "boundary", face, name), value, text)
+
+
+def _unknown(name: str, known: Sequence[str], what_to_do: str) -> str:
+    """Return that there is no such field, and the nearest that there is."""
+    return f"no such field{did_you_mean(name, known) or ';'} {what_to_do}"
 
 
 def _one_event(event: "Event", path: tuple[str | int, ...], config: "FluidConfig") -> Faults:

@@ -1,9 +1,12 @@
-"""Defaults of a fluid's configuration that depend on other keys: those of the course's program."""
+"""Defaults of a fluid's configuration that depend on other keys, such as its grid."""
 
 from typing import Any
 
 COURSE_SOLVER = {"method": "red-black", "tolerance": 1e-7, "criterion": "change"}
 """Defaults of `solver` where the fluid is projected as the program of the course does it."""
+
+STAGGERED_SOLVER = {"max_iterations": 100}
+"""Defaults of `solver` on the staggered grid."""
 
 RELAXATIONS = 20
 """Default of `solver.max_iterations` where a grid is only relaxed."""
@@ -21,6 +24,8 @@ def completed(data: Any) -> Any:
     """
     if not isinstance(data, dict):
         return data
+    if _value(data, "fluid", "grid") == "staggered":
+        return _with_defaults(data, "solver", STAGGERED_SOLVER)
     course = _value(data, "fluid", "projection") == "course"
     carried = _value(data, "sources", "carry_over") is True
     if course:

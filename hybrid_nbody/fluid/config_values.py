@@ -1,18 +1,19 @@
-"""The types of values in a fluid's configuration: cells, boundaries, steps, regions."""
+"""The types of values in a fluid's configuration: cells, steps, regions, names of fields."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BeforeValidator
 
-from hybrid_nbody.config.values import Allowed, InOneMessage, Number, SomeOnce, WholeNumber
+from hybrid_nbody.config.values import Allowed, InOneMessage, Line, Number, SomeOnce, WholeNumber
 
 FEWEST_CELLS = 3
 MOST_CELLS = 4096
 
-BOUNDARIES = ("free-slip", "no-slip", "periodic")
-Boundary = Literal["free-slip", "no-slip", "periodic"]
-FieldName = Literal["density", "velocity"]
+SCALAR_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+TAKEN = ("density", "velocity", "pressure", "top", "u", "v", "w")
+"""Names that a scalar must not have: those of other fields."""
 
 
 def _for_each_axis(value: Any) -> Any:
@@ -34,6 +35,13 @@ def _not_empty(values: tuple[int, int]) -> tuple[int, int]:
     return values
 
 
+def _free_name(name: str) -> str:
+    """Refuse a name that files or formulas could not use, or that another field has."""
+    if not SCALAR_NAME.fullmatch(name) or name in TAKEN:
+        raise ValueError()
+    return name
+
+
 Count = Annotated[WholeNumber, Ge(0)]
 Cells = Annotated[WholeNumber, Ge(FEWEST_CELLS), Le(MOST_CELLS)]
 Grid3 = Annotated[
@@ -46,15 +54,6 @@ Grid3 = Annotated[
             f"a whole number, at least {FEWEST_CELLS} and at most {MOST_CELLS}, or a list of "
             "three of them"
         ),
-    ),
-]
-Boundaries = Annotated[
-    tuple[Boundary, Boundary, Boundary],
-    BeforeValidator(_for_each_axis),
-    InOneMessage,
-    Allowed(
-        "choice or list",
-        f"one of {', '.join(BOUNDARIES)}, or a list of three of them, for the axes x, y and z",
     ),
 ]
 Vector = Annotated[
@@ -92,11 +91,17 @@ Box = Annotated[
         "list", "a list of three ranges [first, end] of cells, along x, y and z, end not included"
     ),
 ]
+ScalarName = Annotated[
+    str,
+    AfterValidator(_free_name),
+    InOneMessage,
+    Allowed("text", f"a word of letters, digits and underscores other than {', '.join(TAKEN)}"),
+]
 FieldNames = Annotated[
-    tuple[FieldName, ...],
+    tuple[Line, ...],
     SomeOnce,
     InOneMessage,
-    Allowed("list", "a list of density and velocity, or of one of them"),
+    Allowed("list", "a list of different names of fields, such as density and velocity"),
 ]
 Planes = Annotated[
     tuple[Count, ...],

@@ -1,22 +1,47 @@
 """Contents of a frame in the output: fields, planes, and every n-th cell."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.downloads import Download
-from hybrid_nbody.fluid.grid import Slab
-from hybrid_nbody.fluid.step_memory import State
 from hybrid_nbody.simulation.model import Field, Role
 
 Arrays = tuple[Array, ...]
 """One array for each component."""
 
-DESCRIPTIONS = {
-    "density": ("density", "density of each cell (z, y, x)"),
-    "velocity": ("length / time", "velocity of each cell (z, y, x, component)"),
+Source = Callable[[], Arrays]
+"""Returns the components of a field, (planes + 2, ny, nx), as they are now."""
+
+CELL = "cell (z, y, x)"
+
+MEANINGS = {
+    "density": ("density", f"density of each {CELL}", 1),
+    "velocity": ("length / time", "velocity of each cell (z, y, x, component)", 3),
+    "pressure": ("length^2 / time^2", f"pressure over the density of the fluid, of each {CELL}", 1),
 }
+"""Units, description and components of fields; another one is a scalar in units of its own."""
+
+
+@dataclass(frozen=True)
+class OwnPlanes:
+    """The planes of a rank, as frames see them.
+
+    Attributes
+    ----------
+    cells : tuple of int
+        nx, ny, nz of the whole grid.
+    own : slice
+    dtype : str
+    backend : Backend
+    """
+
+    cells: tuple[int, int, int]
+    own: slice
+    dtype: str
+    backend: Backend
 
 
 @dataclass(frozen=True)
@@ -25,7 +50,7 @@ class Frames:
 
     Attributes
     ----------
-    names : tuple of {"density", "velocity"}
+    names : tuple of str
         Fields to write.
     stride : int
         Every n-th cell is written along each axis.
@@ -37,28 +62,35 @@ class Frames:
     stride: int = 1
     planes: tuple[int, ...] | None = None
 
-    def fields(self, slab: Slab, state: State, backend: Backend) -> list[Field]:
-        """Return the fields of a rank's slab."""
-        arrays = {"density": (state.density,), "velocity": state.velocity}
-        return [self._field(name, arrays[name], slab, backend) for name in self.names]
+    def fields(self, planes: OwnPlanes, sources: Mapping[str, Source]) -> list[Field]:
+        """Return the fields of a rank's planes.
 
-    def _field(self, name: str, arrays: Arrays, slab: Slab, backend: Backend) -> Field:
-        nx, ny, nz = slab.cells
+        Parameters
+        ----------
+        planes : OwnPlanes
+        sources : mapping of str to callable
+            For each name what returns its components now.
+        """
+        return [self._field(name, planes, sources[name]) for name in self.names]
+
+    def _field(self, name: str, planes: OwnPlanes, source: Source) -> Field:
+        nx, ny, nz = planes.cells
         chosen = np.array(self.planes if self.planes is not None else range(0, nz, self.stride))
-        start, stop = np.searchsorted(chosen, [slab.first, slab.first + slab.planes])
-        own = chosen[start:stop] - slab.first + 1
-        units, description = DESCRIPTIONS[name]
+        start, stop = np.searchsorted(chosen, [planes.own.start, planes.own.stop])
+        own = chosen[start:stop] - planes.own.start + 1
+        units, description, components = _meaning(name)
         shape = len(chosen), -(-ny // self.stride), -(-nx // self.stride)
+        backend = planes.backend
         return Field(
             name=f"fluid/{name}",
-            shape=shape if len(arrays) == 1 else (*shape, len(arrays)),
-            dtype=np.dtype(arrays[0].dtype),
+            shape=shape if components == 1 else (*shape, components),
+            dtype=np.dtype(planes.dtype),
             units=units,
             description=description,
             index=slice(int(start), int(stop)),
-            host=lambda start, stop: self._download(arrays, own[start:stop], backend).rows(),
+            host=lambda start, stop: self._download(source(), own[start:stop], backend).rows(),
             role=Role.SHOWN,
-            start=lambda: self._download(arrays, own, backend),
+            start=lambda: self._download(source(), own, backend),
         )
 
     def _download(self, arrays: Arrays, planes: np.ndarray, backend: Backend) -> Download:
@@ -73,3 +105,13 @@ class Frames:
             return thinned[planes]
         step = int(steps[0]) if len(steps) else 1
         return thinned[planes[0] : planes[-1] + 1 : step]
+
+
+def _meaning(name: str) -> tuple[str, str, int]:
+    """Return units, description and number of components of a field."""
+    return MEANINGS.get(name, (name, f"{name} of each {CELL}", 1))
+
+
+def components_of(name: str) -> int:
+    """Return the numbers of a field in a cell."""
+    return _meaning(name)[2]

@@ -9,7 +9,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid import diagnostics
 from hybrid_nbody.fluid.diagnostics import Ranks
-from hybrid_nbody.fluid.frames import Frames
+from hybrid_nbody.fluid.frames import Frames, OwnPlanes
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.solvers.base import Solver
 from hybrid_nbody.fluid.solvers.halos import Halo
@@ -194,7 +194,11 @@ class FluidModel:
 
     def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""
-        fields = self.frames.fields(self.kernels.slab, self.state, self.backend)
+        slab = self.kernels.slab
+        own = slice(slab.first, slab.first + slab.planes)
+        planes = OwnPlanes(slab.cells, own, self.kernels.dtype.str, self.backend)
+        shown = {"density": lambda: (self.state.density,), "velocity": lambda: self.state.velocity}
+        fields = self.frames.fields(planes, shown)
         fields += [self._field(name, array) for name, array in self._saved().items()]
         return {field.name: field for field in fields}
 

@@ -5,18 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybrid_nbody.fluid.config import FluidConfig, Solver
+from hybrid_nbody.fluid.config_boundary import Boundary, kinds_of
+from hybrid_nbody.fluid.frames import components_of
+from hybrid_nbody.fluid.schemes import scheme_of
 from hybrid_nbody.fluid.sources import Event
-from hybrid_nbody.fluid.step_memory import ARRAYS, rank_bytes
+from hybrid_nbody.fluid.staggered.faces import NAMES
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
-
-SAVED_ARRAYS = 4
-"""Arrays of the grid in a checkpoint."""
-
-CARRIED_ARRAYS = 4
-"""Arrays of the grid that `sources.carry_over` adds to a checkpoint."""
-
-COMPONENTS = {"density": 1, "velocity": 3}
 
 
 def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
@@ -34,7 +29,7 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
     counts = planned_counts(config.compute.balance, nz, ranks)
     number_bytes = np.dtype(config.fluid.dtype).itemsize
     plane_bytes = nx * ny * number_bytes
-    saved = SAVED_ARRAYS + (CARRIED_ARRAYS if config.sources.carry_over else 0)
+    scheme = scheme_of(config)
     return Plan(
         problem=[
             ("grid", f"{nx} x {ny} x {nz} cells, {rows_per_rank(counts, 'planes')}"),
@@ -43,10 +38,9 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
         ],
         work=f"{nx * ny * nz * config.time.total_steps:.3g} cells stepped",
         frame_bytes=_numbers_of_a_frame(config) * number_bytes,
-        checkpoint_bytes=saved * nz * plane_bytes,
+        checkpoint_bytes=scheme.saved_arrays * nz * plane_bytes,
         memory=Memory(
-            rank_bytes(config.grid.cells, max(counts), config.fluid.dtype),
-            f"{ARRAYS} arrays, {config.fluid.dtype}",
+            scheme.rank_bytes(max(counts)), f"{scheme.arrays} arrays, {config.fluid.dtype}"
         ),
     )
 
@@ -58,15 +52,36 @@ def _method(config: FluidConfig) -> list[tuple[str, str]]:
     boundary = _boundary(fluid.boundary)
     return [
         ("fluid", f"{boundary}; viscosity {fluid.viscosity:g}, diffusion {fluid.diffusion:g}"),
-        ("method", f"{fluid.advection} advection, {fluid.projection} projection"),
+        ("method", f"{fluid.grid} grid, {fluid.advection} advection{_projection(config)}"),
         ("solver", f"{solver.method}, at most {solver.max_iterations} iterations, {_stop(solver)}"),
+        *_parts(config),
     ]
 
 
-def _boundary(conditions: tuple[str, str, str]) -> str:
-    if len(set(conditions)) == 1:
-        return f"{conditions[0]} on all sides"
-    return f"{', '.join(conditions)} along x, y, z"
+def _projection(config: FluidConfig) -> str:
+    """Return the projection, where there are two."""
+    if config.fluid.grid == "staggered":
+        return ""
+    return f", {config.fluid.projection} projection"
+
+
+def _parts(config: FluidConfig) -> list[tuple[str, str]]:
+    """Return how steps are divided, if they are."""
+    time = config.time
+    if time.cfl is None:
+        return []
+    return [("parts", f"of steps: the fluid crosses at most {time.cfl:g} cells in each")]
+
+
+def _boundary(boundary: Boundary) -> str:
+    """Return the conditions, those of alike faces together."""
+    kinds = kinds_of(boundary)
+    if len(set(kinds)) == 1:
+        return f"{kinds[0]} on all sides"
+    if kinds[::2] == kinds[1::2]:
+        return f"{', '.join(kinds[::2])} along x, y, z"
+    pairs = zip(NAMES, kinds, strict=True)
+    return ", ".join(f"{name} {kind}" for name, kind in pairs)
 
 
 def _stop(solver: Solver) -> str:
@@ -92,7 +107,7 @@ def _numbers_of_a_frame(config: FluidConfig) -> int:
     nx, ny, nz = config.grid.cells
     output = config.output
     planes = len(range(0, nz, output.stride)) if output.planes is None else len(output.planes)
-    components = sum(COMPONENTS[name] for name in output.fields)
+    components = sum(components_of(name) for name in output.fields)
     rows = len(range(0, ny, output.stride))
     columns = len(range(0, nx, output.stride))
     return components * planes * rows * columns

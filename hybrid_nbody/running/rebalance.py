@@ -39,10 +39,18 @@ class MemoryCheckpoint:
         self.communicator = communicator
         self.own = partition.share(communicator.rank)
         fields = fields_of(model, *SAVED_ROLES)
-        self._rows = {field.name: redistribute(field, self.own, communicator) for field in fields}
+        shared = [field for field in fields if field.shape[0] == self.number]
+        self._rows = {field.name: redistribute(field, self.own, communicator) for field in shared}
+        self._whole = {
+            field.name: redistribute(field, slice(0, field.shape[0]), communicator)
+            for field in fields
+            if field not in shared
+        }
 
     def rows(self, name: str, index: RowIndex) -> np.ndarray:
         """Return rows of a field, a rank's own or any others; all ranks call together."""
+        if name in self._whole:
+            return self._whole[name][index]
         mine = self._rows[name]
         if self.communicator.any(not isinstance(index, slice) or index != self.own):
             return self.communicator.concatenate(mine)[index]

@@ -43,7 +43,7 @@ def test_a_fluid(in_folder, alone):
             "  fluid        periodic, no-slip, no-slip along x, y, z; viscosity 0.0001, "
             "diffusion 0.0001"
         ),
-        "  method       semi-lagrangian advection, exact projection",
+        "  method       collocated grid, semi-lagrangian advection, exact projection",
         "  solver       multigrid, at most 10 iterations, tolerance 0.0001 on the residual",
         "  sources      3 events, steps 3 to 9",
         "  memory       about 46.1 kB per rank: 10 arrays, float64",  # 8 x 6 x (10 + 2) cells

@@ -9,6 +9,7 @@ from support.paper import MODEL, PaperGpu
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import build as fluid
+from hybrid_nbody.fluid import on_centres
 from hybrid_nbody.fluid.grid import Boundary
 
 CONFIG = """
@@ -29,7 +30,7 @@ def test_ranks_of_several_kinds_are_measured_as_they_run(monkeypatch, alone, kin
         assert dtype == "f8"
         return [3.0]
 
-    monkeypatch.setattr(fluid, "measured_weights", measured)
+    monkeypatch.setattr(on_centres, "measured_weights", measured)
     placement = SimpleNamespace(backend="a device", backends=kinds)
     builder = fluid.FluidBuilder(configs.loads(CONFIG, "test.yaml"), alone)
     assert builder.speeds(SimpleNamespace(placement=placement), [1.0]) == [3.0]

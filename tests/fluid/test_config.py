@@ -18,11 +18,20 @@ from hybrid_nbody.fluid.config import FluidConfig
 ROOT = Path(__file__).parents[2]
 
 
+STAGGERED = """\
+fluid:
+  grid: staggered
+  scalars: [{name: heat, diffusion: 0}]
+  boundary: {x-: {inflow: ["y * (1 - y)", 0, 0], heat: 1}, x+: outflow, y+: {moving: [1, 0, 0]}}
+"""
+
+
 def test_defaults():
     config = config_of("")
     assert config.fluid.model_dump() == {
         "viscosity": 1e-4,
         "diffusion": 1e-4,
+        "grid": "collocated",
         "boundary": ("free-slip",) * 3,
         "dtype": "float32",
         "projection": "exact",
@@ -31,6 +40,7 @@ def test_defaults():
         "buoyancy": 0.0,
         "gravity": (0.0, -1.0, 0.0),
         "vorticity_confinement": 0.0,
+        "scalars": (),
     }
     assert config.solver.model_dump() == {
         "method": "multigrid",
@@ -85,6 +95,7 @@ grid:
 fluid:
   viscosity: 0.0001
   diffusion: 0.0001
+  grid: collocated
   boundary: [free-slip, free-slip, free-slip]
   dtype: float32
   projection: exact
@@ -92,6 +103,7 @@ fluid:
   conserve: true
   buoyancy: 0.0
   gravity: [0.0, -1.0, 0.0]
+  scalars: []
   vorticity_confinement: 0.0
 solver: {method: multigrid, max_iterations: 10, tolerance: 0.0001, criterion: residual, omega: auto}
 sources:
@@ -99,7 +111,7 @@ sources:
   events:
   - {step: 3, density: 2.0, mode: set}
   file: null
-time: {dt: 0.5, steps: 10, wall_limit: null}
+time: {dt: 0.5, steps: 10, wall_limit: null, cfl: null, dt_max: null}
 compute: {backend: auto, threads: auto, balance: auto, transport: auto, exchange: auto}
 output:
   directory: output/run
@@ -166,6 +178,8 @@ def test_events_know_their_first_and_last_step():
         "solver: {criterion: residual, tolerance: 0}",
         "solver: {criterion: change, tolerance: 1e-300}\nfluid: {dtype: float64}",
         "output: {planes: [4, 0], fields: [velocity], stride: 100}",
+        STAGGERED + event("step: 1, scalar: {name: heat, value: 1}"),
+        STAGGERED + "time: {dt_max: 0.1, cfl: 2, steps: 10}\noutput: {fields: [heat, pressure]}",
     ],
 )
 def test_what_just_works(text):

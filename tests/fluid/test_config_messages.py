@@ -12,6 +12,7 @@ from support.fluid_texts import (
     FOR_BODIES,
     OF_CHANGE,
     OMEGA,
+    ONLY_STAGGERED,
     STEPS,
     VECTOR,
     WITHOUT,
@@ -62,7 +63,7 @@ MESSAGES = {
         f"1: sources.events[0]: must be a mapping of the keys {EVENT_KEYS} (got 3)"
     ),
     "time: {dt: 0.1, steps: 10, integrator: leapfrog}": (
-        "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit"
+        "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit, cfl, dt_max"
     ),
     "seed: 1": (
         "1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, "
@@ -77,7 +78,35 @@ MESSAGES = {
     ("output: {fields: [density, density]}"): (
         f"1: output.fields: must be {FIELDS} (got ['density', 'density'])"
     ),
-    "output: {fields: [pressure]}": f"1: output.fields: must be {FIELDS} (got ['pressure'])",
+    "output: {fields: [pressure]}": (
+        f"1: output.fields: pressure {ONLY_STAGGERED} (got ['pressure'])"
+    ),
+    "output: {fields: [densty]}": (
+        "1: output.fields: densty: no such field; did you mean 'density'? there are density, "
+        "velocity, pressure (got ['densty'])"
+    ),
+    "time: {dt: 1, steps: 10, cfl: 2}": f"1: time.cfl: {ONLY_STAGGERED} (got 2.0)",
+    "fluid: {scalars: [{name: heat}]}": f"1: fluid.scalars: {ONLY_STAGGERED} (got ['heat'])",
+    "fluid: {boundary: {x+: {moving: [0, 1, 0]}}}": (
+        f"1: fluid.boundary: a face with a condition of its own {ONLY_STAGGERED}"
+    ),
+    "fluid: {grid: staggered, projection: course}": (
+        "1: fluid.projection: course is for the collocated grid; write fluid.grid: collocated "
+        "(got 'course')"
+    ),
+    "fluid: {grid: staggered, scalars: [{name: heat}, {name: heat}]}": (
+        "1: fluid.scalars[1].name: is the name of two scalars (got 'heat')"
+    ),
+    "fluid: {grid: staggered, scalars: [{name: velocity}]}": (
+        "1: fluid.scalars[0].name: must be a word of letters, digits and underscores other than "
+        "density, velocity, pressure, top, u, v, w (got 'velocity')"
+    ),
+    event("step: 1, scalar: {name: heat, value: 1}"): (
+        "1: sources.events[0].scalar.name: no such field; declare it in fluid.scalars (got 'heat')"
+    ),
+    "fluid: {grid: staggered, boundary: {x-: {inflow: [1, 0, 0], heat: 1}, x+: outflow}}": (
+        "1: fluid.boundary.x-.heat: no such field; the fluid has the scalars density (got 1.0)"
+    ),
     "output: {stride: 0}": "1: output.stride: must be at least 1 (got 0)",
     "output: {planes: [1, 1]}": (
         "1: output.planes: must be a list of different whole numbers from 0, or null (got [1, 1])"
@@ -88,10 +117,10 @@ MESSAGES = {
     ): "1: sources.events[0]: a key is missing; give exactly one of step and steps",
     event(
         "step: 1"
-    ): "1: sources.events[0]: a key is missing; give exactly one of density and velocity",
+    ): "1: sources.events[0]: a key is missing; give exactly one of density, velocity and scalar",
     event("step: 1, density: 1, velocity: [0, 0, 1]"): (
         "1: sources.events[0].velocity: cannot be given together with density; give exactly one "
-        "of density and velocity"
+        "of density, velocity and scalar"
     ),
     event("step: 1, density: 1, box: [[0, 1], [0, 1], [0, 1]], cell: [1, 1, 1]"): (
         "1: sources.events[0].cell: cannot be given together with box; give at most one of cell, "
@@ -190,9 +219,9 @@ def test_a_misspelt_key_hides_no_other_that_is_missing():
     without = "a key is missing; give exactly one of"
     text = "sources:\n  events:\n    - {stp: 3}\n    - {colour: 1, step: 1}\n    - {density: 1}"
     assert faults_of(text) == [
-        f"x.yaml:3: sources.events[0]: {without} density and velocity",
+        f"x.yaml:3: sources.events[0]: {without} density, velocity and scalar",
         f"x.yaml:3: sources.events[0].stp: {unknown}",
-        f"x.yaml:4: sources.events[1]: {without} density and velocity",
+        f"x.yaml:4: sources.events[1]: {without} density, velocity and scalar",
         f"x.yaml:4: sources.events[1].colour: unknown key; allowed: {EVENT_KEYS}",
         f"x.yaml:5: sources.events[2]: {without} step and steps",
     ]

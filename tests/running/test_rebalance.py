@@ -10,7 +10,7 @@ from support import configs
 from support.ranks import same_bits
 from support.runs import assert_same_run, contents
 
-from hybrid_nbody.fluid import build as fluid
+from hybrid_nbody.fluid import on_centres
 from hybrid_nbody.nbody import build as nbody
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.parallel import calibrate
@@ -51,11 +51,17 @@ output:
   diagnostics: {every_steps: 2}
   checkpoint: {every_steps: 8}
 """
+STAGGERED = FLUID.replace("solver: {method: METHOD, max_iterations: 6}\n", "").replace(
+    "fluid: {boundary: [free-slip, no-slip, WALL]}",
+    "fluid: {grid: staggered, advection: maccormack, boundary: {z-: {inflow: [0, 0, 1]}, "
+    "z+: outflow, y: no-slip}}",
+)
 CASES = {
     "single leapfrog": BODIES.replace("PRECISION", "single").replace("INTEGRATOR", "leapfrog"),
     "double euler": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "euler"),
     "double hermite4": BODIES.replace("PRECISION", "double").replace("INTEGRATOR", "hermite4"),
     "red-black": FLUID.replace("METHOD", "red-black").replace("WALL", "free-slip"),
+    "staggered": STAGGERED,
     "multigrid": FLUID.replace("METHOD", "multigrid").replace("WALL", "no-slip"),
 }
 ON_CPUS = list(CASES)
@@ -195,7 +201,10 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize(
     ("module", "text"),
-    [(nbody, CASES["single leapfrog"].replace("n: 150", "n: 1500")), (fluid, CASES["red-black"])],
+    [
+        (nbody, CASES["single leapfrog"].replace("n: 150", "n: 1500")),
+        (on_centres, CASES["red-black"]),
+    ],
     ids=["bodies", "fluid"],
 )
 def test_a_whole_run_by_speeds_that_were_measured(

@@ -9,10 +9,11 @@ HEAD = "model: fluid\n"
 GRID = "grid: {cells: [8, 6, 5]}\n"
 TIME = "time: {dt: 0.5, steps: 10}\n"
 
-EVENT_KEYS = "step, steps, density, velocity, cell, box, sphere, mode"
+EVENT_KEYS = "step, steps, density, velocity, scalar, cell, box, sphere, mode"
 CELLS = "a whole number, at least 3 and at most 4096, or a list of three of them"
 BOUNDARY = (
-    "one of free-slip, no-slip, periodic, or a list of three of them, for the axes x, y and z"
+    "one of free-slip, no-slip, periodic, outflow, a list of three of them, for the axes x, y and "
+    "z, or a mapping of the faces x-, x+, x, y-, y+, y, z-, z+, z, all"
 )
 BOX = "a list of three ranges [first, end] of cells, along x, y and z, end not included, or null"
 STEPS = (
@@ -21,8 +22,9 @@ STEPS = (
 )
 VECTOR = "a list of three numbers, along x, y and z"
 OMEGA = "auto or a number greater than 0 and less than 2"
-FIELDS = "a list of density and velocity, or of one of them"
+FIELDS = "a list of different names of fields, such as density and velocity"
 WITHOUT = "with sources.carry_over, which is for the totals of a program without it"
+ONLY_STAGGERED = "is for the staggered grid; write fluid.grid: staggered"
 FOR_BODIES = (
     "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with "
     "one backend a rank, such as [gpu, cpu], whose planes are shared out by speed"

@@ -51,6 +51,8 @@ class Ghosts:
         By name.
     pressure : Kind
         It is 0 at outlets.
+    free : Kind
+        Of a field at centres that has no gradient at any face.
     """
 
     def __init__(self, grid: Grid, scalars: Sequence[str]) -> None:
@@ -64,6 +66,7 @@ class Ghosts:
         self.count = COMPONENTS + len(self.scalars)
         self.nothing = 2 * self.count
         self.pressure = Kind(self.nothing, None, _signs(grid, ("outflow",)))
+        self.free = Kind(self.nothing, None, _signs(grid, ()))
         self.steady = grid.faces.steady
         self.tables = self._tables(0.0)
 

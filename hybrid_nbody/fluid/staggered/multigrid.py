@@ -211,7 +211,7 @@ class Transfer:
     @property
     def _made(self) -> int:
         """Return the number of planes that this rank makes."""
-        return self.own.stop - self.own.start
+        return int(self.own.stop - self.own.start)
 
     def _view(self, coarse: Array) -> Array:
         """Return the planes that this rank makes, and one beyond each end."""

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.advection import Advection
+from hybrid_nbody.fluid.staggered.budget import Budget
+from hybrid_nbody.fluid.staggered.confinement import Confinement
 from hybrid_nbody.fluid.staggered.diffusion import Diffusion
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
+from hybrid_nbody.fluid.staggered.multigrid import clear
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection
 from hybrid_nbody.fluid.staggered.solids import Solids
 
@@ -26,12 +29,18 @@ class Physics:
         The acceleration by a unit of a scalar.
     second_order : bool
         Whether steps are of second order, with MacCormack's correction; else of first.
+    confinement : float
+        Strength of the force that restores eddies damped by the grid; 0: none.
+    conserve : bool
+        Whether the total of every scalar stays as it is, in a box that is closed.
     """
 
     viscosity: float
     diffusivity: dict[str, float]
     lift: dict[str, Three]
     second_order: bool
+    confinement: float = 0.0
+    conserve: bool = False
 
 
 @dataclass
@@ -79,6 +88,9 @@ class Stepper:
         memory = [self.projection.r, self.projection.direction, self.projection.image]
         self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, memory)
         self.advection = Advection(grid)
+        scratch = (self.projection.x, self.projection.r, self.projection.direction)
+        self.confinement = Confinement(grid, self.ghosts, scratch, self.spare)
+        self.budget = Budget(grid, self.projection.x, names, physics.conserve)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
 
@@ -87,6 +99,11 @@ class Stepper:
         self.ghosts.at(time)
         self.fill()
         self.projection.project(self.state.velocity, self.state.pressure, 0.0)
+
+    def resume(self, time: float) -> None:
+        """Make the ghosts of a state valid whose velocity is free of divergence."""
+        self.ghosts.at(time)
+        self.fill()
 
     def fill(self) -> None:
         """Make all ghosts valid."""
@@ -105,6 +122,9 @@ class Stepper:
         ratio : float
             This step over the one before.
         """
+        if not self.ghosts.steady:
+            self.ghosts.at(time)
+            self.ghosts.fill_velocity(self.state.velocity)
         if self.physics.second_order:
             self._second_order(time, dt, ratio)
         else:
@@ -114,6 +134,7 @@ class Stepper:
 
     def _first_order(self, time: float, dt: float) -> None:
         state = self.state
+        self._confine(state.velocity, dt)
         self._add_lift(state.velocity, dt)
         self.ghosts.fill_velocity(state.velocity)
         self.advection.follow(state.velocity, dt)
@@ -123,6 +144,7 @@ class Stepper:
         self._carry_scalars(dt)
         state.velocity, self.next = self.next, state.velocity
         self.ghosts.at(time + dt)
+        clear(state.pressure)
         self._finish(dt, 1.0)
 
     def _finish(self, dt: float, implicit: float) -> None:
@@ -135,6 +157,12 @@ class Stepper:
             self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
         self.ghosts.fill_velocity(state.velocity)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
+
+    def _confine(self, velocity: Vector, dt: float) -> None:
+        """Add what confinement of the present eddies does to a velocity in a time."""
+        if self.physics.confinement:
+            strength = dt * self.physics.confinement
+            self.confinement.add(self.state.velocity, strength, velocity, self.inner)
 
     def _add_lift(self, velocity: Vector, dt: float) -> None:
         """Add what the scalars do to a velocity in a time."""
@@ -150,6 +178,7 @@ class Stepper:
         implicit = 0.5 if self.physics.second_order else 1.0
         square = self.grid.spacing**2
         for name, field in self.state.scalars.items():
+            self.budget.begin(field)
             kind = self.ghosts.scalar[name]
             ratio = self.physics.diffusivity[name] * dt / square
             given = (field, kind, self.grid.region)
@@ -164,6 +193,7 @@ class Stepper:
             self.grid.program.run("copy", self.grid.region, carried, field)
             if ratio:
                 self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
+            self.budget.settle(name, field)
             self.ghosts.fill(field, kind)
 
     def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
@@ -184,12 +214,11 @@ class Stepper:
         adds corrects it.
         """
         state = self.state
-        run = self.grid.program.run
+        self._extrapolate(time, dt, ratio)
         for axis in AXES:
-            now = state.velocity[axis]
-            before = state.before[axis]
-            run("extrapolate", self.grid.everywhere, now, before, 0.5 * ratio)
-            run("copy", self.grid.everywhere, now, self.next[axis])
+            given = (state.velocity[axis], self.next[axis])
+            self.grid.program.run("copy", self.grid.everywhere, *given)
+        self._confine(self.next, dt)
         self._add_explicit_half(self.next, state.velocity, dt)
         self.advection.follow(state.before, dt)
         self._carry_scalars(dt)
@@ -198,6 +227,16 @@ class Stepper:
         self._add_lift(state.velocity, 0.5 * dt)
         self.ghosts.at(time + dt)
         self._finish(dt, 0.5)
+
+    def _extrapolate(self, time: float, dt: float, ratio: float) -> None:
+        """Replace the velocity a step ago by that in the middle of this one."""
+        state = self.state
+        for axis in AXES:
+            given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
+            self.grid.program.run("extrapolate", self.regions[axis], *given)
+        self.ghosts.at(time + 0.5 * dt)
+        self.ghosts.fill_velocity(state.before)
+        self.ghosts.at(time)
 
     def _add_explicit_half(self, out: Vector, velocity: Vector, dt: float) -> None:
         """Add half of viscosity, pressure and lift of the beginning of a step."""

@@ -191,7 +191,8 @@ class _Scattered:
         corners = self.velocities[self.triangles.simplices[found]]
         inside = (self._shares(places, found)[:, :, None] * corners).sum(axis=1)
         beyond = self.velocities[self.nearest.query(places)[1]]
-        return np.where((found >= 0)[:, None], inside, beyond)
+        velocities: Array = np.where((found >= 0)[:, None], inside, beyond)
+        return velocities
 
     def _triangles_at(self, places: Array) -> NDArray[np.intp]:
         """Return the number of the triangle in which each place is, -1 for none.

@@ -16,3 +16,25 @@ def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells) -> Real:
 def centre(k: Int, j: Int, i: Int, a: Cells, dk: Int, dj: Int, di: Int, out: Cells) -> None:
     """Set a cell to the mean of a component at its two faces; `d*` lead to the high one."""
     out[k, j, i] = 0.5 * (a[k, j, i] + a[k + dk, j + dj, i + di])
+
+
+@plane_sum
+def gained(k: Int, j: Int, i: Int, before: Cells, a: Cells) -> Real:
+    """Return what a cell has gained; 0 if it has lost."""
+    return max(a[k, j, i] - before[k, j, i], 0.0)
+
+
+@plane_sum
+def lost(k: Int, j: Int, i: Int, before: Cells, a: Cells) -> Real:
+    """Return what a cell has lost; 0 if it has gained."""
+    return max(before[k, j, i] - a[k, j, i], 0.0)
+
+
+@over_cells
+def scale_changes(
+    k: Int, j: Int, i: Int, before: Cells, a: Cells, of_gains: Real, of_losses: Real
+) -> None:
+    """Multiply what a cell has gained or lost by a factor."""
+    change = a[k, j, i] - before[k, j, i]
+    factor = of_gains if change > 0.0 else of_losses
+    a[k, j, i] = before[k, j, i] + factor * change

@@ -1,0 +1,152 @@
+"""The staggered grid of a run: velocities at the faces of cells, pressure at their centres."""
+
+import time
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.fluid import config as asked
+from hybrid_nbody.fluid.config_boundary import faces_of
+from hybrid_nbody.fluid.kernels.cells import MODULES
+from hybrid_nbody.fluid.parts import Limits
+from hybrid_nbody.fluid.scheme import DTYPES, frames_of
+from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.sources import Event, Sources
+from hybrid_nbody.fluid.staggered.faces import Faces
+from hybrid_nbody.fluid.staggered.grid import Grid
+from hybrid_nbody.fluid.staggered.model import StaggeredModel, Steps
+from hybrid_nbody.fluid.staggered.pressure import Accuracy
+from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.staggered.step import Physics, Stepper, Three
+from hybrid_nbody.parallel.calibrate import fastest_run
+from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
+
+ARRAYS = 20
+"""Arrays of the grid that a rank holds, besides those of scalars."""
+
+HALO_PLANES = 2
+COMPILE_CELLS = (8, 8, 8)
+CALIBRATION_CELLS = (64, 64, 16)
+CALIBRATION_STEP = 0.01
+
+
+class Staggered:
+    """A run on the staggered grid; see `hybrid_nbody.fluid.scheme.Scheme`.
+
+    Parameters
+    ----------
+    config : FluidConfig
+    """
+
+    def __init__(self, config: asked.FluidConfig) -> None:
+        self.config = config
+        self.dtype = DTYPES[config.fluid.dtype]
+
+    @property
+    def periodic(self) -> bool:
+        """See `Scheme`."""
+        return self._faces(self.config.grid.cells).periodic[2]
+
+    @property
+    def arrays(self) -> int:
+        """See `Scheme`."""
+        return ARRAYS + self._scalars
+
+    @property
+    def saved_arrays(self) -> int:
+        """See `Scheme`: components of the velocity, those a step ago, the pressure, scalars."""
+        history = 3 if self.config.fluid.advection == "maccormack" else 0
+        return 3 + history + 1 + self._scalars
+
+    @property
+    def _scalars(self) -> int:
+        return 1 + len(self.config.fluid.scalars)
+
+    def rank_bytes(self, planes: int) -> int:
+        """See `Scheme`."""
+        nx, ny, _ = self.config.grid.cells
+        numbers = (planes + HALO_PLANES) * (nx + 2) * (ny + 2)
+        return int(self.arrays * numbers * np.dtype(self.dtype).itemsize)
+
+    def compile(self, device: Backend, mixed: bool) -> None:
+        """See `Scheme`: takes two steps of a small grid."""
+        halo = FullGrid(COMPILE_CELLS[2], self.periodic)
+        model = self._model(device, halo, COMPILE_CELLS, [])
+        model.advance(2)
+        model.diagnostics()
+        for field in model.fields().values():
+            field.host(0, 1)
+        device.synchronize()
+
+    def speeds(self, device: Backend, communicator: Communicator, mixed: bool) -> list[float]:
+        """See `Scheme`."""
+        halo = FullGrid(CALIBRATION_CELLS[2], self.periodic)
+        stepper = self._stepper(device, halo, CALIBRATION_CELLS)
+        stepper.begin(0.0)
+
+        def seconds() -> float:
+            start = time.perf_counter()
+            stepper.step(0.0, CALIBRATION_STEP)
+            device.synchronize()
+            return time.perf_counter() - start
+
+        seconds()
+        return communicator.gather(1.0 / fastest_run(seconds, communicator))
+
+    def model(
+        self, device: Backend, halo: HaloExchange, events: list[Event], mixed: bool
+    ) -> StaggeredModel:
+        """See `Scheme`."""
+        return self._model(device, halo, self.config.grid.cells, events)
+
+    def _model(
+        self, device: Backend, halo: Halo, cells: tuple[int, int, int], events: list[Event]
+    ) -> StaggeredModel:
+        config = self.config
+        stepper = self._stepper(device, halo, cells)
+        limits = limits_of(config.time, stepper.grid.spacing)
+        steps = Steps(config.time.dt, limits)
+        return StaggeredModel(stepper, steps, Sources(events), frames_of(config.output))
+
+    def _stepper(self, device: Backend, halo: Halo, cells: tuple[int, int, int]) -> Stepper:
+        program = make_program(device, MODULES, self.dtype)
+        grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype)
+        solver = self.config.solver
+        accuracy = Accuracy(solver.tolerance, solver.max_iterations)
+        return Stepper(grid, Solids.none(grid), physics_of(self.config), accuracy)
+
+    def _faces(self, cells: tuple[int, int, int]) -> Faces:
+        return faces_of(self.config.fluid.boundary, cells)
+
+
+def limits_of(asked_time: asked.FluidTime, spacing: float) -> Limits | None:
+    """Return what limits the parts of steps; None where steps are taken whole."""
+    if asked_time.cfl is None:
+        return None
+    return Limits(asked_time.cfl, asked_time.longest_part, spacing)
+
+
+def physics_of(config: asked.FluidConfig) -> Physics:
+    """Return what moves the fluid of a configuration."""
+    fluid = config.fluid
+    diffusivity = {"density": fluid.diffusion}
+    buoyancy = {"density": fluid.buoyancy}
+    for scalar in fluid.scalars:
+        diffusivity[scalar.name] = scalar.diffusion
+        buoyancy[scalar.name] = scalar.buoyancy
+    return Physics(
+        viscosity=fluid.viscosity,
+        diffusivity=diffusivity,
+        lift={name: _lift(value, fluid.gravity) for name, value in buoyancy.items() if value},
+        second_order=fluid.advection == "maccormack",
+        confinement=fluid.vorticity_confinement,
+        conserve=fluid.conserve,
+    )
+
+
+def _lift(buoyancy: float, gravity: Three) -> Three:
+    """Return the acceleration by a unit of a scalar."""
+    x, y, z = gravity
+    return -buoyancy * x, -buoyancy * y, -buoyancy * z

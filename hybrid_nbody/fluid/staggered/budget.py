@@ -1,0 +1,59 @@
+"""The budget of scalars in a closed box: what a step makes or loses, and how totals are kept.
+
+Advection along paths does not conserve. Cells that gained in a step must have gained what the
+others have lost. If they gained more, all their gains are scaled down; if they gained less, all
+losses are. Each cell then lies between what it held before and what the step made of it.
+
+Where fluid flows in or out, a total has no value that it must have, and nothing is corrected.
+"""
+
+from collections.abc import Sequence
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.staggered.grid import Grid
+
+
+class Budget:
+    """The changes of scalars in each step, and their correction.
+
+    Parameters
+    ----------
+    grid : Grid
+    before : array
+        A field that nothing else uses from `begin` to `settle`.
+    names : sequence of str
+        The scalars.
+    conserves : bool
+        Whether changes are corrected.
+
+    Attributes
+    ----------
+    made : dict of float
+        For each scalar what steps have made of it before it was corrected (lost: less than 0),
+        relative to its total at each step.
+    """
+
+    def __init__(self, grid: Grid, before: Array, names: Sequence[str], conserves: bool) -> None:
+        self.grid = grid
+        self.before = before
+        self.closed = all(face.kind not in ("inflow", "outflow") for face in grid.faces)
+        self.conserves = conserves and self.closed
+        self.made = dict.fromkeys(names, 0.0)
+
+    def begin(self, field: Array) -> None:
+        """Note what a field holds before it changes."""
+        if self.conserves:
+            self.grid.program.run("copy", self.grid.region, field, self.before)
+
+    def settle(self, name: str, field: Array) -> None:
+        """Sum the changes of a field since `begin`, and correct them; collective."""
+        if not self.conserves:
+            return
+        region = self.grid.region
+        gained = self.grid.total("gained", region, self.before, field)
+        lost = self.grid.total("lost", region, self.before, field)
+        held = self.grid.total("total", region, self.before)
+        self.made[name] += (gained - lost) / abs(held) if held else 0.0
+        of_gains = lost / gained if gained > lost else 1.0
+        of_losses = gained / lost if lost > gained else 1.0
+        self.grid.program.run("scale_changes", region, self.before, field, of_gains, of_losses)

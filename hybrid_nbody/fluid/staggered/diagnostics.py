@@ -1,0 +1,106 @@
+"""Totals and norms of the staggered fluid, the same bits on any number of ranks."""
+
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.step import Stepper
+from hybrid_nbody.simulation.model import Quantity
+
+LARGEST_DIVERGENCE = 0.05
+"""Of what is left after a projection, relative to the largest speed in a cell."""
+
+QUANTITIES = {
+    "kinetic_energy": Quantity(
+        "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
+    ),
+    "max_speed": Quantity(
+        "length / time", "largest component of the velocity, in edges of the box"
+    ),
+    "cfl": Quantity("1", "cells that the fastest component moves in the last part of a step"),
+    "parts": Quantity("1", "parts of the last step"),
+    "divergence": Quantity(
+        "1",
+        "largest divergence of the velocity times the edge of a cell, over the largest speed",
+        limit=LARGEST_DIVERGENCE,
+        advice="the pressure is not solved; take more solver.max_iterations",
+    ),
+    "iterations_per_solve": Quantity(
+        "1", "iterations of conjugate gradients of a projection, mean since the last row"
+    ),
+}
+
+FLOWS = {
+    "flow_in": Quantity("length^3 / time", "volume that enters through the faces of the box"),
+    "flow_out": Quantity("length^3 / time", "volume that leaves through the faces of the box"),
+}
+"""Of boxes into which fluid flows, and out of which."""
+
+ADVECTION_ERROR = Quantity(
+    "1",
+    "density that diffusion and advection have made (lost: less than 0) since the start of the "
+    "run, before it was taken back, relative to that of each step",
+)
+
+
+def total_of(name: str) -> str:
+    """Return the name of the total of a scalar."""
+    return f"total_{name}"
+
+
+def quantities_of(stepper: Stepper) -> dict[str, Quantity]:
+    """Return the quantities of a fluid."""
+    names = list(stepper.state.scalars)
+    found = {total_of(name): Quantity(name, f"sum of the {name} over all cells") for name in names}
+    if stepper.budget.conserves:
+        found["advection_error"] = ADVECTION_ERROR
+    if not stepper.budget.closed:
+        found |= FLOWS
+    return found | QUANTITIES
+
+
+def measured(stepper: Stepper) -> dict[str, float]:
+    """Return the quantities that follow from the state; collective."""
+    grid = stepper.grid
+    state = stepper.state
+    values = {
+        total_of(name): grid.total("total", grid.region, field)
+        for name, field in state.scalars.items()
+    }
+    if stepper.budget.conserves:
+        values["advection_error"] = stepper.budget.made["density"]
+    if not stepper.budget.closed:
+        values |= _flows(grid, state.velocity)
+    energy = grid.total("energy", grid.region, *state.velocity)
+    speed = grid.largest_speed(state.velocity)
+    left = stepper.projection.divergence(state.velocity)
+    values["kinetic_energy"] = energy * grid.spacing**3
+    values["max_speed"] = speed
+    values["divergence"] = left / speed if speed else 0.0
+    return values
+
+
+def _flows(grid: Grid, velocity: Vector) -> dict[str, float]:
+    """Return the volume that enters the box in a unit of time, and the one that leaves."""
+    inwards = [_inwards(grid, velocity, number) for number in range(6)]
+    return {
+        "flow_in": sum(flow for flow in inwards if flow > 0.0),
+        "flow_out": -sum(flow for flow in inwards if flow < 0.0),
+    }
+
+
+def _inwards(grid: Grid, velocity: Vector, number: int) -> float:
+    """Return the volume that enters through a face of the box; 0 if it is periodic."""
+    axis, high = divmod(number, 2)
+    if grid.periodic[axis]:
+        return 0.0
+    along = grid.total("total", _outermost(grid, axis, high), velocity[axis]) * grid.spacing**2
+    return -along if high else along
+
+
+def _outermost(grid: Grid, axis: int, high: int) -> tuple[int, int, int, int, int, int]:
+    """Return the region of the faces at an end of an axis; empty if they are another rank's."""
+    region = list(grid.region)
+    start = 4 - 2 * axis
+    place = region[start + high]
+    is_mine = axis < 2 or grid.ends[high]
+    region[start : start + 2] = place, place + is_mine
+    k0, k1, j0, j1, i0, i1 = region
+    return k0, k1, j0, j1, i0, i1
