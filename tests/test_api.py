@@ -12,6 +12,8 @@ from hybrid_nbody.nbody.initial_conditions import plummer, two_body
 
 __all__ = ["alone", "communicator"]
 
+pytestmark = pytest.mark.filterwarnings("ignore:time.dt. .* is long beside")
+
 CONFIG = """\
 model: nbody
 bodies: {kind: plummer, n: 60}

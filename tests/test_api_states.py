@@ -17,6 +17,8 @@ from hybrid_nbody.nbody.initial_conditions import plummer
 
 __all__ = ["alone", "communicator"]
 
+pytestmark = pytest.mark.filterwarnings("ignore:time.dt. .* is long beside")
+
 BODIES = plummer(40, seed=5)
 
 

@@ -1,13 +1,16 @@
 """A simulation in memory: where it comes from, where it is saved, and how it looks."""
 
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from hybrid_nbody.api.bodies import checked_bodies, model_of
+from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.fluids import GivenFluid, given_fluid, with_sections
+from hybrid_nbody.api.models import builder_of, setup_of, warn_of
 from hybrid_nbody.api.saving import save
 from hybrid_nbody.api.settings import as_set
 from hybrid_nbody.api.stepping import Stepping
@@ -31,6 +34,9 @@ ENDLESS = 10**9
 class Simulation(Stepping):
     """A simulation in memory, from a configuration.
 
+    What the command line warns of before a run, such as a step that is too long, is a Python
+    warning here. ``with Simulation(...) as simulation:`` closes it at the end.
+
     Parameters
     ----------
     path : str or Path, optional
@@ -39,8 +45,9 @@ class Simulation(Stepping):
         Values in the place of the file's, such as ``{"time.dt": 1e-3}``.
     communicator : Communicator, optional
         The ranks; by default all of them.
-    initial : Bodies, optional
-        The bodies at the start, in the place of those of the configuration.
+    initial : Bodies or GivenFluid, optional
+        The state at the start, in the place of that of the configuration: see `from_bodies` and
+        `from_fluid`.
     **sections
         What a file would hold, instead of one: ``model="nbody"``, ``bodies={...}``, ``time={...}``.
         Without ``time.steps`` or ``time.end`` there is no end.
@@ -66,7 +73,7 @@ class Simulation(Stepping):
         path: str | Path | None = None,
         overrides: Mapping[str, Any] | None = None,
         communicator: Communicator | None = None,
-        initial: Bodies | None = None,
+        initial: Bodies | GivenFluid | None = None,
         **sections: Any,
     ) -> None:
         if (path is None) == (not sections):
@@ -77,8 +84,10 @@ class Simulation(Stepping):
         self.config: ModelConfig = self.communicator.on_root(
             lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
         )
+        builder = builder_of(self.config, self.communicator)
         with told_by_the_guard():
-            self.attach(model_of(self.config, self.communicator, initial))
+            self.attach(setup_of(builder, initial))
+        warn_of(builder)
 
     @classmethod
     def from_bodies(
@@ -130,6 +139,56 @@ class Simulation(Stepping):
         )
 
     @classmethod
+    def from_fluid(
+        cls,
+        density: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        *,
+        dt: float,
+        cells: int | Sequence[int] | None = None,
+        communicator: Communicator | None = None,
+        **keys: Any,
+    ) -> Self:
+        """Return a simulation of a fluid, which the root passes; other ranks' is not used.
+
+        Arrays have the order of the files, (z, y, x), as `density` and `velocity` return them. The
+        longest edge of the box is the unit of length; the first step takes the divergence out of
+        the velocity.
+
+        Parameters
+        ----------
+        density : (nz, ny, nx) array, optional
+        velocity : (nz, ny, nx, 3) array, optional
+            At the centres of the cells; at rest without it.
+        dt : float
+            Time step.
+        cells : int or (int, int, int), optional
+            Along x, y and z; needed where there is no array.
+        communicator : Communicator, optional
+            The ranks; by default all of them.
+        **keys
+            Keys of ``fluid``, such as ``viscosity=1e-3`` and ``boundary="periodic"``, and other
+            sections of a configuration: ``solver={"max_iterations": 20}``,
+            ``sources={"events": [...]}``.
+
+        Raises
+        ------
+        InputError
+            If shapes do not fit, or a number is not finite.
+        """
+        ranks = communicator or start_mpi()
+        given = given_fluid(density, velocity, cells, ranks)
+        sections = with_sections(keys)
+        return cls(
+            communicator=ranks,
+            initial=given,
+            model="fluid",
+            grid={"cells": given.cells},
+            time={"dt": dt} | sections.pop("time", {}),
+            **sections,
+        )
+
+    @classmethod
     def resume(
         cls,
         path: str | Path,
@@ -162,10 +221,9 @@ class Simulation(Stepping):
             lambda: _saved(Path(path), as_set(overrides))
         )
         simulation.config = config
-        builder = MODELS[config.model].builder(config, simulation.communicator)
-        builder.check()
+        builder = builder_of(config, simulation.communicator)
         with told_by_the_guard():
-            simulation.attach(builder.restored(saved).model)
+            simulation.attach(builder.restored(saved))
         return simulation
 
     def save(self, path: str | Path) -> Path:
@@ -182,6 +240,27 @@ class Simulation(Stepping):
         """
         self._together("save")
         return save(Path(path), self.config, self.communicator, self.model)
+
+    def close(self) -> None:
+        """Let go of the model, its memory and what ranks see of each other; all call together.
+
+        Steps and arrays are gone then; nothing has been written that is not on the disk already.
+        """
+        if self._running is None:
+            return
+        self._together("close")
+        self._transport.release()
+        self._running = None
+        gc.collect()  # parts of a model refer to each other
+
+    def __enter__(self) -> Self:
+        """Return the simulation, which the end of the block closes."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close it; after an error other ranks may not come along, and the process lets go."""
+        if kind is None or self.communicator.size == 1:
+            self.close()
 
     # ---- Looks -----------------------------------------------------------------------------------
 
@@ -216,6 +295,8 @@ class Simulation(Stepping):
 
     def __repr__(self) -> str:
         """Return what is simulated, and how far it is."""
+        if self._running is None:
+            return f"Simulation(model={self.config.model}, closed)"
         return f"Simulation(model={self.config.model}, t={self.time:g}, steps={self.steps})"
 
 

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid_nbody.api.bodies import checked_bodies, model_of
+from hybrid_nbody.api.bodies import checked_bodies
 from hybrid_nbody.api.device import DeviceArrays
+from hybrid_nbody.api.models import builder_of, setup_of
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies, joined
 from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model
@@ -23,13 +25,21 @@ class State:
 
     config: ModelConfig
     communicator: Communicator
-    _loop: TimeLoop
+    _running: TimeLoop | None
     _guard: Guard
+    _transport: Transport
 
     def _together(self, call: str) -> None:
         """Find out whether all ranks make a call: one alone would wait for ever."""
         if self.communicator.agreement is not None:
             self.communicator.agreement.on(f"Simulation.{call}")
+
+    @property
+    def _loop(self) -> TimeLoop:
+        """Return what advances the model; raises `InputError` if the simulation is closed."""
+        if self._running is None:
+            raise InputError("this simulation is closed; make another one, or resume what it saved")
+        return self._running
 
     @property
     def model(self) -> Model:
@@ -92,8 +102,31 @@ class State:
 
     @property
     def density(self) -> Rows:
-        """Return a copy of this rank's planes of the density of a fluid."""
+        """Return a copy of this rank's planes of the density of a fluid, (planes, ny, nx)."""
         return self.rows("fluid/density")
+
+    @density.setter
+    def density(self, values: ArrayLike) -> None:
+        self._set_planes("density", values, self.density.shape)
+
+    @property
+    def velocity(self) -> Rows:
+        """Return a copy of this rank's planes of the velocity of a fluid, (planes, ny, nx, 3)."""
+        return self.rows("fluid/velocity")
+
+    @velocity.setter
+    def velocity(self, values: ArrayLike) -> None:
+        self._set_planes("velocity", values, self.velocity.shape)
+
+    def _set_planes(self, name: str, values: ArrayLike, wanted: tuple[int, ...]) -> None:
+        """Go on from other values of this rank's planes; all ranks call together."""
+        self._together(name)
+        planes = np.asarray(values, float)
+        if planes.shape != wanted:
+            raise InputError(f"{name}: this rank needs an array of shape {wanted}")
+        model: Any = self.model
+        model.begin({name: planes})
+        self._guard.check_numbers()
 
     def rows(self, name: str) -> NDArray[Any]:
         """Return a copy of this rank's rows of a field, by its name in the files.
@@ -191,10 +224,12 @@ class State:
 
     def _replace(self, bodies: Bodies) -> None:
         """Go on at the same time with other bodies."""
-        before: Any = self.model
-        model: Any = model_of(self.config, self.communicator, bodies)
+        before = self.model
+        setup = setup_of(builder_of(self.config, self.communicator), bodies)
+        model = setup.model
         model.step = before.step
-        before.exchange.transport.release()
+        self._transport.release()
+        self._transport = setup.exchange.transport
         self._loop.model = model
         if model.step:  # what changes with time was computed for the first step
             self.begin(self.positions, self.velocities)

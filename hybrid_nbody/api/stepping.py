@@ -9,6 +9,7 @@ from hybrid_nbody.api.notebook import NotebookProgress, notebook
 from hybrid_nbody.api.state import State
 from hybrid_nbody.conditions import Condition, Watch
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running import stopping
 from hybrid_nbody.running.job import when
 from hybrid_nbody.running.start import told_by_the_guard
@@ -37,10 +38,11 @@ Action = Callable[[Any], object]
 class Stepping(State):
     """What advances a simulation; see `Simulation`."""
 
-    def attach(self, model: Model) -> None:
+    def attach(self, setup: RunSetup[Model]) -> None:
         """Take a model, at any step, as the one that runs."""
-        self._loop = TimeLoop(model, self.communicator, _NoSignals(), time.monotonic())
-        self._guard = Guard(self._loop, self.communicator, None)
+        self._running = TimeLoop(setup.model, self.communicator, _NoSignals(), time.monotonic())
+        self._transport = setup.exchange.transport
+        self._guard = Guard(self, self.communicator, None)
         self._guard.check_numbers()
         self._events: list[Event] = []
         self.outcome = ""

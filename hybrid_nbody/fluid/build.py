@@ -1,5 +1,6 @@
 """Builds the fluid model of a configuration."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from hybrid_nbody.backends.base import Backend
@@ -48,6 +49,7 @@ class FluidBuilder:
 
     least = 1
     doing = PREPARING
+    warnings: Sequence[str] = ()
 
     def __init__(
         self, config: asked.FluidConfig, communicator: Communicator, devices: Devices | None = None

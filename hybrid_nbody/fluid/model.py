@@ -92,6 +92,21 @@ class FluidModel:
         """Simulated time; a multiple of dt, so that rounding does not add up."""
         return self.step * self.physics.dt
 
+    def begin(self, fields: Mapping[str, np.ndarray]) -> None:
+        """Go on from other values of this rank's planes, at the centres of cells.
+
+        Parameters
+        ----------
+        fields : mapping of str to (planes, ny, nx, ...) array
+            Of density, velocity or both, by their names in frames.
+        """
+        state = self.state
+        if "velocity" in fields:
+            for component, values in zip(state.velocity, _components(fields), strict=True):
+                component[1:-1] = self.backend.upload(values)
+        if "density" in fields:
+            state.density[1:-1] = self.backend.upload(fields["density"])
+
     # --- stepping ---------------------------------------------------------------------------------
 
     def advance(self, steps: int) -> None:
@@ -245,6 +260,11 @@ class FluidModel:
     def suspect(self) -> str:
         """Describe the largest speed."""
         return f"the fastest fluid moves at {self._max_speed():.6g}"
+
+
+def _components(fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the components of the velocity, each in a piece of memory."""
+    return [np.ascontiguousarray(fields["velocity"][..., axis]) for axis in range(3)]
 
 
 if TYPE_CHECKING:  # mypy checks that the class satisfies the contract

@@ -37,6 +37,8 @@ class Builder(Protocol[Config_co, Initial, Made]):
         Rows that a rank has at least where shares follow the speed.
     doing : str
         What takes long now, for a person who waits for a model.
+    warnings : sequence of str
+        What a person is to be warned of, once there is a model; on the root.
     """
 
     @property
@@ -53,6 +55,10 @@ class Builder(Protocol[Config_co, Initial, Made]):
 
     @property
     def doing(self) -> str:
+        """See the class."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
         """See the class."""
 
     def check(self) -> None:

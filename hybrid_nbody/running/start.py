@@ -229,30 +229,9 @@ def build(
     config = communicator.on_root(
         lambda: loader.loads(json.dumps(values), source_name, models=MODELS)
     )
-    return built(config, communicator, devices)
-
-
-def built(
-    config: ModelConfig,
-    communicator: Communicator,
-    devices: Devices | None = None,
-    initial: Any = None,
-) -> RunSetup[Any]:
-    """Return the model of a checked configuration at its initial state; see `build`.
-
-    Parameters
-    ----------
-    config : ModelConfig
-    communicator : Communicator
-        Every rank calls together.
-    devices : Devices, optional
-        How ranks get their devices.
-    initial : optional
-        What the model starts from in the place of what its configuration says.
-    """
     builder = MODELS[config.model].builder(config, communicator, devices)
     builder.check()
-    return builder.fresh(communicator.only_on_root(lambda: initial or builder.initial()))
+    return _fresh(builder)
 
 
 def resolved(path: str | Path, overrides: Sequence[str]) -> ModelConfig:

@@ -149,6 +149,7 @@ class HeatBuilder:
 
     least = 1
     doing = "preparing the plate"
+    warnings = ()
 
     def __init__(self, config, communicator, devices=None):
         self.config = config

@@ -85,6 +85,42 @@ class StaggeredModel:
         """Return the fluid on this rank's planes."""
         return self.stepper.state
 
+    def begin(self, fields: Mapping[str, np.ndarray]) -> None:
+        """Go on from other values of this rank's planes, at the centres of cells.
+
+        Faces between two cells get the mean velocity of these, which is then made free of
+        divergence.
+
+        Parameters
+        ----------
+        fields : mapping of str to (planes, ny, nx, ...) array
+            Of scalars, velocity or both, by their names in frames.
+        """
+        for name, field in self.stepper.state.scalars.items():
+            if name in fields:
+                self._put(field, fields[name])
+        if "velocity" not in fields:
+            self.stepper.fill()
+            return
+        for axis in AXES:
+            self._put_velocity(axis, fields["velocity"][..., axis])
+        self.stepper.begin(self.time)
+        self._start_afresh()
+
+    def _put(self, array: Array, values: np.ndarray) -> None:
+        """Give the cells of this rank their values."""
+        given = np.ascontiguousarray(values, self.grid.dtype)
+        array[1:-1, 1:-1, 1:-1] = self.backend.upload(given)
+
+    def _put_velocity(self, axis: int, values: np.ndarray) -> None:
+        """Give inner faces across an axis the mean of two cells."""
+        cells = self.stepper.spare
+        self._put(cells, values)
+        self.grid.fill(cells)
+        low = tuple(-step for step in STEPS[axis])
+        given = (cells, *low, self.stepper.state.velocity[axis])
+        self.grid.program.run("centre", self.grid.inner_faces(axis), *given)
+
     # --- stepping ---------------------------------------------------------------------------------
 
     def advance(self, steps: int) -> None:
