@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_nbody.analysis.encoders import SUFFIXES, Encoder, has_ffmpeg, new_encoder
+from hybrid_nbody.analysis.look import USUAL, Look
 from hybrid_nbody.analysis.presentation import (
     Movie,
     PresentedModel,
@@ -18,8 +19,14 @@ from hybrid_nbody.files.atomic import output_path, written_beside
 from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.progress import OnProgress, Step, counted, counter
 
-FPS = 25.0
 FASTEST = 120.0
+"""Most frames per second."""
+
+USUAL_DURATION = 10.0
+"""Seconds that a movie lasts, about, if nothing is said."""
+
+USUAL_SPEEDS = (2.0, 60.0)
+"""Fewest and most frames per second of such a movie."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +38,23 @@ class MovieOptions:
     kind : str, optional
         One of the kinds of movies of the run's model; by default the first that fits the run.
     fps : float, optional
-        Frames per second, up to 120; a GIF shows at most 50.
+        Frames per second, up to 120; a GIF shows at most 50. By default the movie lasts about 10 s.
     every : int, optional
-        Stride of the frames.
+        Stride of the frames; by default one that leaves at most 600.
     field : str, optional
         Which field is shown, where the run's model has a choice, such as the speed of a fluid.
     duration : float, optional
         Seconds that the movie lasts, instead of `fps`.
+    look : Look, optional
+        Size, colours, plane and camera.
     """
 
     kind: str | None = None
-    fps: float = FPS
-    every: int = 1
+    fps: float | None = None
+    every: int | None = None
     field: str | None = None
     duration: float | None = None
+    look: Look = USUAL
 
 
 def make_movie(
@@ -83,31 +93,44 @@ def make_movie(
     FileError
         The run cannot be read or the movie cannot be written.
     """
-    _check_numbers(options.fps, options.every, options.duration)
+    _check_numbers(options)
     with open_run(path) as run, our_look():
         target = _target(run, output)
-        frames = run.intact_frames(range(0, run.number_of_frames, options.every))
+        every = _stride(options, run.number_of_frames)
+        frames = run.intact_frames(range(0, run.number_of_frames, every))
         figures = presented(models, run.model).figures
         movies = figures_of_field(run, figures, options.field).movies
-        scene = scene_of(run, movies, options.kind or _default_kind(run, movies), frames)
-        fps = _speed(options, len(frames))
+        kind = options.kind or _default_kind(run, movies)
+        scene = scene_of(run, movies, kind, frames, options.look)
+        fps = _speed(options, len(frames), every)
         _write(scene, target, fps, counter(progress, len(frames)))
     return target
 
 
-def _speed(options: MovieOptions, frames: int) -> float:
-    """Return the frames per second of a movie of so many frames.
+def _stride(options: MovieOptions, frames: int) -> int:
+    """Return the stride of the frames that are shown."""
+    if options.every is not None:
+        return options.every
+    if options.fps is not None or options.duration is not None:
+        return 1
+    return max(1, -(-frames // int(USUAL_SPEEDS[1] * USUAL_DURATION)))
+
+
+def _speed(options: MovieOptions, frames: int, every: int) -> float:
+    """Return the frames per second of a movie.
 
     Raises
     ------
     InputError
         More than `FASTEST` are needed for the duration.
     """
-    if options.duration is None:
+    if options.fps is not None:
         return options.fps
+    if options.duration is None:
+        return min(max(frames / USUAL_DURATION, USUAL_SPEEDS[0]), USUAL_SPEEDS[1])
     fps = frames / options.duration
     if fps > FASTEST:
-        needed = -(-options.every * fps // FASTEST)
+        needed = -(-every * fps // FASTEST)
         raise InputError(
             f"--duration {options.duration:g}: {frames} frames in it are {fps:.0f} a second, and "
             f"at most {FASTEST:g} are shown; take fewer by --every {needed:.0f}"
@@ -115,13 +138,15 @@ def _speed(options: MovieOptions, frames: int) -> float:
     return fps
 
 
-def _check_numbers(fps: float, every: int, duration: float | None) -> None:
+def _check_numbers(options: MovieOptions) -> None:
+    """Raise `InputError` if a number is out of range."""
+    duration = options.duration
     if duration is not None and not 0 < duration < float("inf"):
         raise InputError(f"--duration {duration:g}: must be a number of seconds greater than 0")
-    if not 0 < fps <= FASTEST:
-        raise InputError(f"--fps {fps:g}: must be greater than 0 and at most {FASTEST:g}")
-    if every < 1:
-        raise InputError(f"--every {every}: must be at least 1")
+    if options.fps is not None and not 0 < options.fps <= FASTEST:
+        raise InputError(f"--fps {options.fps:g}: must be greater than 0 and at most {FASTEST:g}")
+    if options.every is not None and options.every < 1:
+        raise InputError(f"--every {options.every}: must be at least 1")
 
 
 def _default_kind(run: Run, movies: Mapping[str, Movie]) -> str:
@@ -136,7 +161,9 @@ def kinds_of(run: Run, movies: Mapping[str, Movie]) -> list[str]:
     return [kind for kind, movie in movies.items() if movie.fits(run)]
 
 
-def scene_of(run: Run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int]) -> Scene:
+def scene_of(
+    run: Run, movies: Mapping[str, Movie], kind: str, frames: Sequence[int], look: Look = USUAL
+) -> Scene:
     """Return the scene of a kind.
 
     Raises
@@ -150,7 +177,7 @@ def scene_of(run: Run, movies: Mapping[str, Movie], kind: str, frames: Sequence[
         raise InputError(
             f"{run.path}: no movie of kind '{kind}' in this run of model '{run.model}'; {there}"
         )
-    return movies[kind].scene(run, frames)
+    return movies[kind].scene(run, frames, look)
 
 
 def _target(run: Run, output: str | Path | None) -> Path:

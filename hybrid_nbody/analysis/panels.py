@@ -1,7 +1,7 @@
-"""Panels of bodies and of fields: bodies seen along an axis, their tracks, planes of a field."""
+"""Panels of bodies and of fields: bodies seen along an axis, planes of a field."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ from matplotlib.colors import AsinhNorm, LogNorm, Normalize
 from scipy.ndimage import gaussian_filter
 
 from hybrid_nbody.analysis.style import (
-    BODY_COLOURS,
     DENSITY_MAP,
+    BodyStyle,
     label,
+    own_styles,
     power_of_ten,
     readable_ticks,
 )
@@ -132,7 +133,12 @@ def frame_plane(axes: Axes, view: View, plane: tuple[int, int]) -> None:
 
 
 def draw_bodies(
-    axes: Axes, points: Array, view: View, plane: tuple[int, int], norm: Normalize | None
+    axes: Axes,
+    points: Array,
+    view: View,
+    plane: tuple[int, int],
+    norm: Normalize | None,
+    styles: Sequence[BodyStyle] = (),
 ) -> Any:
     """Draw bodies seen along the third axis; return the artist for a colour bar, or None.
 
@@ -147,18 +153,25 @@ def draw_bodies(
     plane : tuple of int
         The two axes of space that are seen.
     norm : LogNorm or None
-        From bodies per area to colours, see `density_norm`; None gives each body its own colour.
+        From bodies per area to colours, see `density_norm`; None draws each body in its style.
+    styles : sequence of BodyStyle, optional
+        Of each body, whose names go into a legend; by default each has a colour of its own.
     """
     frame_plane(axes, view, plane)
     if norm is None:
-        return _draw_few(axes, points, view, plane)
+        return _draw_few(axes, points, view, plane, styles)
     return _draw_dots(axes, points, view, plane, norm)
 
 
-def _draw_few(axes: Axes, points: Array, view: View, plane: tuple[int, int]) -> None:
+def _draw_few(
+    axes: Axes, points: Array, view: View, plane: tuple[int, int], styles: Sequence[BodyStyle]
+) -> None:
     x, y = (points[:, list(plane)] / 10.0**view.power).T
-    colours = [BODY_COLOURS[index % len(BODY_COLOURS)] for index in range(len(points))]
+    colours = [style.colour for style in styles or own_styles(range(len(points)))]
     axes.scatter(x, y, s=28, c=colours, linewidths=0, zorder=3)
+    for style in styles:
+        if style.name:
+            axes.scatter([], [], s=28, c=style.colour, linewidths=0, label=style.name)
 
 
 def _draw_dots(
@@ -237,53 +250,6 @@ def norm_of(densities: Sequence[Array]) -> LogNorm | None:
     return LogNorm(min(values.min(), values.max() / 100), values.max())
 
 
-# --- tracks ---------------------------------------------------------------------------------------
-
-
-def draw_tracks(
-    axes: Axes, tracks: Array, names: Iterable[object], view: View, plane: tuple[int, int]
-) -> None:
-    """Draw the paths of a few bodies, from a ring at the start to a dot at the end.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Where to draw.
-    tracks : ndarray
-        (F, N, 3) float64, in the units of length.
-    names : sequence
-        The N identities of the bodies, for a legend.
-    view : View
-        The cube to show.
-    plane : tuple of int
-        The two axes of space that are seen.
-    """
-    frame_plane(axes, view, plane)
-    scaled = tracks[:, :, list(plane)] / 10.0**view.power
-    for body, name in enumerate(names):
-        x, y = scaled[:, body].T
-        colour = BODY_COLOURS[body % len(BODY_COLOURS)]
-        axes.plot(x, y, color=colour, linewidth=0.9, zorder=2)
-        axes.plot(x[0], y[0], "o", color=colour, markersize=5, fillstyle="none", zorder=3)
-        axes.plot(x[-1], y[-1], "o", color=colour, markersize=5, zorder=3, label=f"body {name}")
-
-
-def draw_tracks_in_space(axes: Any, tracks: Array, names: Iterable[object], view: View) -> None:
-    """Draw the paths of a few bodies into three-dimensional axes; see `draw_tracks`."""
-    scaled = tracks / 10.0**view.power
-    for body, name in enumerate(names):
-        x, y, z = scaled[:, body].T
-        colour = BODY_COLOURS[body % len(BODY_COLOURS)]
-        axes.plot(x, y, z, color=colour, linewidth=0.9)
-        axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=5, fillstyle="none")
-        axes.plot(x[-1:], y[-1:], z[-1:], "o", color=colour, markersize=5, label=f"body {name}")
-    sides = [view.extent((axis, axis))[:2] for axis in range(3)]
-    axes.set(xlim=sides[0], ylim=sides[1], zlim=sides[2], box_aspect=(1, 1, 1))
-    for axis, letter in zip((axes.xaxis, axes.yaxis, axes.zaxis), "xyz", strict=True):
-        axis.set_label_text(label(letter, view.units, view.power))
-        readable_ticks(axis)
-
-
 # --- planes of a field ----------------------------------------------------------------------------
 
 
@@ -309,7 +275,7 @@ def limits_of(norm: Normalize) -> tuple[float, float]:
     return float(norm.vmin), float(norm.vmax)
 
 
-def round_values(norm: AsinhNorm) -> list[float]:
+def round_values(norm: Normalize) -> list[float]:
     """Return 0 and the powers of ten that are distinguishable on a scale of `colour_norm`."""
     low, high = limits_of(norm)
     largest = max(abs(low), abs(high))
@@ -320,7 +286,12 @@ def round_values(norm: AsinhNorm) -> list[float]:
 
 
 def draw_plane(
-    axes: Axes, values: Array, volume: Volume, plane: tuple[int, int], norm: Normalize
+    axes: Axes,
+    values: Array,
+    volume: Volume,
+    plane: tuple[int, int],
+    norm: Normalize,
+    colormap: str = DENSITY_MAP,
 ) -> Any:
     """Draw a plane of a field in colours; return the image for a colour bar.
 
@@ -336,12 +307,14 @@ def draw_plane(
         The two axes of space that are seen: 0, 1, 2 for x, y, z.
     norm : matplotlib.colors.Normalize
         From values to colours.
+    colormap : str, optional
+        One of matplotlib's.
     """
     drawn = axes.imshow(
         values,
         origin="lower",
         extent=volume.extent(plane),
-        cmap=DENSITY_MAP,
+        cmap=colormap,
         norm=norm,
         interpolation="nearest",
     )

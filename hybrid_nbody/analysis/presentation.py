@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # `info` must not wait for matplotlib
     import h5py
     from matplotlib.figure import Figure
 
+    from hybrid_nbody.analysis.look import Look
     from hybrid_nbody.analysis.scenes import Scene
     from hybrid_nbody.files.run import Run
     from hybrid_nbody.files.views import Array
@@ -68,11 +69,11 @@ class Movie:
     fits : callable
         ``fits(run)`` returns whether the run holds enough for it.
     scene : callable
-        ``scene(run, frames)`` returns the scene.
+        ``scene(run, frames, look)`` returns the scene.
     """
 
     fits: Callable[["Run"], bool]
-    scene: Callable[["Run", Sequence[int]], "Scene"]
+    scene: Callable[["Run", Sequence[int], "Look"], "Scene"]
 
 
 @dataclass(frozen=True)

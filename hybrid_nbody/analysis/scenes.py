@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import AsinhNorm, LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import plain
+from hybrid_nbody.analysis.look import USUAL, Look
+from hybrid_nbody.analysis.panels import DECADES
+from hybrid_nbody.analysis.style import DENSITY_MAP, plain
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 
@@ -21,6 +25,9 @@ SIZE = (6.4, 5.6)
 
 DPI = 120
 """Dots per inch."""
+
+LEAST_DPI = 80
+"""Dots per inch of a small picture, in which text could not be read otherwise."""
 
 SAMPLES = 12
 """Number of frames from which the scales follow."""
@@ -37,6 +44,8 @@ class Scene:
         An open run.
     frames : sequence of int
         The frames that will be shown, in this order.
+    look : Look, optional
+        Size, colours, plane and camera.
 
     Attributes
     ----------
@@ -44,10 +53,11 @@ class Scene:
         Its canvas holds the pixels.
     """
 
-    def __init__(self, run: Run, frames: Sequence[int]) -> None:
+    def __init__(self, run: Run, frames: Sequence[int], look: Look = USUAL) -> None:
         self.run = run
         self.frames = frames
-        self.figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+        self.look = look
+        self.figure = _figure(look.size)
         self.canvas: Any = FigureCanvasAgg(self.figure)  # matplotlib does not type its methods
         self.axes = self.figure.subplots()
         self.times = run.time
@@ -95,8 +105,54 @@ class Scene:
         self.figure.set_layout_engine("none")
         self._still = self.canvas.copy_from_bbox(self.figure.bbox)
 
+    @property
+    def colormap(self) -> str:
+        """Return the name of the colour map."""
+        return self.look.colormap or DENSITY_MAP
+
+    def in_range(self, norm: Normalize) -> Normalize:
+        """Return a scale of colours over the range that is asked for, if one is.
+
+        Raises
+        ------
+        InputError
+            A logarithmic scale is to begin at 0 or below.
+        """
+        if self.look.range is None:
+            return norm
+        low, high = self.look.range
+        if isinstance(norm, AsinhNorm):
+            return AsinhNorm(max(abs(low), abs(high)) / 10**DECADES, low, high)
+        if isinstance(norm, LogNorm) and low <= 0:
+            raise InputError(
+                f"--range {low:g},{high:g}: LOW must be above 0, for colours are logarithmic"
+            )
+        return type(norm)(low, high)
+
+    def refuse(self, reason: str, *options: str) -> None:
+        """Refuse options of the look that this kind of movie does not take.
+
+        Raises
+        ------
+        InputError
+            One of them is given.
+        """
+        for option in options:
+            if getattr(self.look, option) is not None:
+                raise InputError(f"--{option}: {reason}")
+
     def _bar(self, drawn: Any, name: str, **options: Any) -> Any:
         return self.figure.colorbar(drawn, ax=self.axes, label=name, shrink=0.86, **options)
+
+
+def _figure(size: tuple[int, int] | None) -> Figure:
+    """Return an empty figure of a size in pixels; text grows with its height."""
+    if size is None:
+        return Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+    width, height = size
+    dpi = max(LEAST_DPI, height / SIZE[1])
+    inches = ((width + 0.01) / dpi, (height + 0.01) / dpi)  # the canvas rounds down
+    return Figure(figsize=inches, dpi=dpi, layout="constrained")
 
 
 def samples_of(frames: Sequence[int], most: int = SAMPLES) -> list[int]:

@@ -2,8 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib import style
@@ -135,6 +136,25 @@ def _numbers_with_powers() -> LogFormatterSciNotation:
 def plain(text: str) -> str:
     """Return a text whose dollar signs matplotlib does not take for formulas."""
     return text.replace("$", r"\$")
+
+
+# --- bodies -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BodyStyle:
+    """The colour of a body, and its name in a legend; empty if it has none there."""
+
+    colour: str
+    name: str
+
+
+def own_styles(names: Sequence[object]) -> list[BodyStyle]:
+    """Return a colour of its own for each body, and its name; no names where colours repeat."""
+    colours = [BODY_COLOURS[place % len(BODY_COLOURS)] for place in range(len(names))]
+    told_apart = len(names) <= len(BODY_COLOURS)
+    texts = [f"body {name}" if told_apart else "" for name in names]
+    return [BodyStyle(colour, text) for colour, text in zip(colours, texts, strict=True)]
 
 
 # --- figures --------------------------------------------------------------------------------------

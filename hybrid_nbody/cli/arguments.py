@@ -9,6 +9,19 @@ PICTURES = "which picture (default: every one that fits the run; a wrong name li
 
 MOVIES = "which movie (default: the one that fits the run; a wrong name lists them)"
 
+LOOK = (
+    ("--size", "WIDTHxHEIGHT", "pixels, such as 1280x720 (default: 768x672)"),
+    ("--colormap", "NAME", "colours, one of matplotlib's maps (default: viridis)"),
+    ("--plane", "AXES", "axes across and up, such as xz (default: xy)"),
+    ("--range", "LOW,HIGH", "the ends of the scale of colours; --range=-1,1 if one is negative"),
+    (
+        "--camera",
+        "AZIMUTH,ELEVATION[,TURN]",
+        "see bodies from there, in degrees; TURN is how far it goes round during the movie",
+    ),
+)
+"""The options of how a movie looks: name, what it takes, and what it is."""
+
 FIELD = "which field of a fluid: density, speed, vorticity, pressure or divergence"
 
 EXPORTS = {
@@ -179,13 +192,18 @@ def _movie_arguments(command: ArgumentParser) -> None:
         "--output", type=_path, help="an .mp4 file (needs ffmpeg), a .gif file or a folder"
     )
     speed = command.add_mutually_exclusive_group()
-    speed.add_argument("--fps", type=float, default=25.0, help="frames per second (default: 25)")
+    speed.add_argument("--fps", type=float, help="frames per second")
     speed.add_argument(
-        "--duration", type=float, metavar="SECONDS", help="how long it lasts, instead of --fps"
+        "--duration", type=float, metavar="SECONDS", help="how long it lasts (default: about 10)"
     )
     command.add_argument(
-        "--every", type=int, default=1, metavar="N", help="take every N-th frame (default: all)"
+        "--every",
+        type=int,
+        metavar="N",
+        help="take every N-th frame (default: all, or as many as 600 without --fps and --duration)",
     )
+    for name, metavar, text in LOOK:
+        command.add_argument(name, metavar=metavar, help=text)
 
 
 def _report_arguments(command: ArgumentParser) -> None:

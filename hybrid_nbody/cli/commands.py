@@ -16,6 +16,7 @@ from hybrid_nbody.running.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
+    from hybrid_nbody.analysis.look import Look
     from hybrid_nbody.parallel.communicator import Communicator
     from hybrid_nbody.progress import Progress
 
@@ -109,12 +110,26 @@ def command_movie(arguments: Namespace) -> int:
     from hybrid_nbody.cli.kinds import require_run
 
     require_run(arguments.path)
-    speed = (arguments.fps, arguments.every)
-    options = MovieOptions(arguments.kind, *speed, arguments.field, arguments.duration)
+    options = MovieOptions(
+        kind=arguments.kind,
+        fps=arguments.fps,
+        every=arguments.every,
+        field=arguments.field,
+        duration=arguments.duration,
+        look=_look(arguments),
+    )
     with progress_of("frame") as progress:
         target = make_movie(arguments.path, arguments.output, options, progress, models=MODELS)
     print(target)
     return 0
+
+
+def _look(arguments: Namespace) -> "Look":
+    """Return the look of a movie."""
+    from hybrid_nbody.analysis.look import look_of
+
+    colours = (arguments.colormap, arguments.plane, arguments.range)
+    return look_of(arguments.size, *colours, arguments.camera)
 
 
 def command_report(arguments: Namespace) -> int:

@@ -53,3 +53,40 @@ def test_one_component_is_refused(write_run, config):
         assert no_components(run) == "the bodies are of one component"
         with pytest.raises(InputError, match="no picture of kind 'components'"):
             figure_of("nbody", "components")(run)
+
+
+@pytest.fixture
+def few(write_run):
+    """A run of four bodies with the ids 10 to 13 in two components, which stay at z = 0."""
+    near = {"kind": "plummer", "n": 12, "name": "near"}
+    points = np.random.default_rng(3).normal(size=(3, 4, 3)) * [1, 1, 0]
+    return write_run(positions=points, config=json.dumps({"bodies": [near, FAR]}))
+
+
+def names_in(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_tracks_in_a_plane_are_one_panel_with_components_named(few):
+    with open_run(few) as run:
+        figure = figure_of("nbody", "tracks")(run)
+        (axes,) = figure.axes
+        paths = [line for line in axes.lines if len(line.get_xydata()) > 1]
+        colours = [path.get_color() for path in paths]
+        assert colours[0] == colours[1] != colours[2] == colours[3]
+        assert names_in(figure.legends[0]) == ["near", "1 random-box"]
+
+
+def test_a_snapshot_of_few_bodies_names_components(few):
+    with open_run(few) as run:
+        figure = figure_of("nbody", "snapshot")(run)
+        assert names_in(figure.legends[0]) == ["near", "1 random-box"]
+        assert len(np.unique(figure.axes[0].collections[0].get_facecolor(), axis=0)) == 2
+
+
+def test_two_files_among_the_components_are_no_components(write_run):
+    files = [{"kind": "file", "path": name} for name in ("a.csv", "b.csv")]
+    with open_run(write_run(config=json.dumps({"bodies": files}))) as run:
+        assert "more than one component is a file" in no_components(run)
+        names = names_in(figure_of("nbody", "tracks")(run).legends[0])
+        assert names == [f"body {name}" for name in run.id]

@@ -3,6 +3,7 @@
 from functools import partial
 
 from hybrid_nbody.analysis import export, info, movie, plots, report
+from hybrid_nbody.analysis.look import look_of
 from hybrid_nbody.running.models import MODELS
 
 describe = partial(info.describe, models=MODELS)
@@ -38,6 +39,7 @@ def kinds_of(run):
     return movie.kinds_of(run, MODELS[run.model].figures.movies)
 
 
-def scene_of(run, kind, frames):
-    """Return the scene of a kind of movie of a run."""
-    return movie.scene_of(run, MODELS[run.model].figures.movies, kind, frames)
+def scene_of(run, kind, frames, **look):
+    """Return the scene of a kind of movie of a run; its look in the words of the command line."""
+    movies = MODELS[run.model].figures.movies
+    return movie.scene_of(run, movies, kind, frames, look_of(**look))

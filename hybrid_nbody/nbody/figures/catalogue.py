@@ -60,6 +60,7 @@ PICTURES = {
 MOVIES = {
     "activity": Movie(scenes.has_activity, scenes.Activity),
     "bodies": Movie(scenes.has_bodies, scenes.bodies_scene),
+    "components": Movie(scenes.has_components, scenes.Components),
 }
 
 

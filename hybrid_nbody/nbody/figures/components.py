@@ -6,7 +6,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hybrid_nbody.analysis.panels import View, frame_plane, view_of
-from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, new_figure, title
+from hybrid_nbody.analysis.style import (
+    BODY_COLOURS,
+    BodyStyle,
+    few_ticks,
+    new_figure,
+    own_styles,
+    title,
+)
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
@@ -26,8 +33,13 @@ def no_components(run: Run) -> str:
     """Return why there are no components; empty if there are."""
     if reason := no_bodies(run):
         return reason
-    bodies = run.config.get("bodies")
-    return "" if bodies and len(_ids(run)) > 1 else "the bodies are of one component"
+    if not run.config.get("bodies"):
+        return "the bodies are of one component"
+    try:
+        names = _ids(run)
+    except InputError as error:
+        return str(error)
+    return "" if len(names) > 1 else "the bodies are of one component"
 
 
 def components_figure(run: Run, frame: int = -1) -> Figure:
@@ -70,6 +82,21 @@ def members_of(run: Run) -> Members:
     return {
         name: np.flatnonzero((drawn >= own.start) & (drawn < own.stop)) for name, own in ids.items()
     }
+
+
+def styles_of(run: Run) -> list[BodyStyle]:
+    """Return the style of each body: the colour of its component, or one of its own.
+
+    The first body of a component carries its name.
+    """
+    if no_components(run):
+        return own_styles(run.id.tolist())
+    styles = own_styles(range(run.number_of_bodies))
+    for place, (name, rows) in enumerate(members_of(run).items()):
+        colour = BODY_COLOURS[place % len(BODY_COLOURS)]
+        for body in rows:
+            styles[body] = BodyStyle(colour, name if body == rows[0] else "")
+    return styles
 
 
 def _ids(run: Run) -> dict[str, range]:

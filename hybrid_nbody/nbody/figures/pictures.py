@@ -10,18 +10,22 @@ from matplotlib.figure import Figure, SubFigure
 from hybrid_nbody.analysis.panels import (
     FEW_BODIES,
     View,
-    draw_tracks,
     view_of,
 )
-from hybrid_nbody.analysis.style import BODY_COLOURS, few_ticks, new_figure, scaled_units, title
+from hybrid_nbody.analysis.style import few_ticks, new_figure, scaled_units, title
 from hybrid_nbody.analysis.time_series import draw_energies, draw_energy_error
+from hybrid_nbody.analysis.tracks import draw_tracks
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
+from hybrid_nbody.nbody.figures.components import styles_of
 from hybrid_nbody.nbody.figures.planes import Planes, planes_of
 from hybrid_nbody.nbody.figures.sample import stored_bodies
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of, too_many, tracks_of
 
 PLANES = ((0, 1), (0, 2), (1, 2))
+
+MOST_COLUMNS = 7
+"""Names beside each other in a legend."""
 
 
 def no_energies(run: Run) -> str:
@@ -90,6 +94,7 @@ def snapshot_figure(run: Run, frame: int = -1) -> Figure:
         drawn = shown.draw(axes, plane)
         few_ticks(axes)
     _colour_bar(figure, drawn, panels[-1], shown.view)
+    _legend(figure, panels[0])
     figure.suptitle(title(run, frame, _bodies_shown(run, shown)))
     return figure
 
@@ -103,6 +108,8 @@ def _height(planes: Sequence[tuple[int, int]], norm: Normalize | None) -> float:
 
 def tracks_figure(run: Run, frame: int = -1) -> Figure:
     """Draw the paths of a few bodies in three planes, up to and including a frame.
+
+    Paths that all lie at z = 0 are drawn in that plane alone.
 
     Parameters
     ----------
@@ -118,16 +125,14 @@ def tracks_figure(run: Run, frame: int = -1) -> Figure:
     """
     tracks = tracks_of(run, frame)
     view = view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
-    figure = new_figure(2.8)
-    panels = figure.subplots(1, 3)
-    for axes, plane in zip(panels, PLANES, strict=True):
-        draw_tracks(axes, tracks, run.id, view, plane)
+    planes = PLANES if tracks[..., 2].any() else PLANES[:1]
+    figure = new_figure(_height(planes, None))
+    panels = figure.subplots(1, len(planes), squeeze=False)[0]
+    styles = styles_of(run)
+    for axes, plane in zip(panels, planes, strict=True):
+        draw_tracks(axes, tracks, styles, view, plane)
         few_ticks(axes)
-    if run.number_of_bodies <= len(BODY_COLOURS):  # beyond that the colours repeat
-        handles, names = panels[0].get_legend_handles_labels()
-        figure.legend(
-            handles, names, loc="outside lower center", ncols=len(names), handletextpad=0.1
-        )
+    _legend(figure, panels[0])
     figure.suptitle(title(run, frame))
     return figure
 
@@ -169,7 +174,8 @@ def _draw_main_plane(figure: SubFigure, run: Run, frame: int) -> str:
     units = run.units("bodies/position")
     if run.number_of_bodies <= FEW_BODIES:
         tracks = tracks_of(run, frame)
-        draw_tracks(axes, tracks, run.id, view_of(tracks.reshape(-1, 3), units), PLANES[0])
+        view = view_of(tracks.reshape(-1, 3), units)
+        draw_tracks(axes, tracks, styles_of(run), view, PLANES[0])
         return title(run, frame)
     shown = planes_of(run, frame, points_of(run, frame), PLANES[:1])
     _colour_bar(figure, shown.draw(axes, PLANES[0]), axes, shown.view)
@@ -180,6 +186,14 @@ def _bodies_shown(run: Run, shown: Planes) -> str:
     """Return in words how many bodies there are, and how many of them are out of view."""
     outside = f", {shown.outside} outside the picture" if shown.outside else ""
     return f"{stored_bodies(run)}{outside}"
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Add a legend of what a panel names below the panels; none where it names nothing."""
+    handles, names = axes.get_legend_handles_labels()
+    if names:
+        columns = min(len(names), MOST_COLUMNS)
+        figure.legend(handles, names, loc="outside lower center", ncols=columns, handletextpad=0.1)
 
 
 def _colour_bar(figure: Figure | SubFigure, drawn: Any, axes: Axes, view: View) -> None:

@@ -7,7 +7,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from hybrid_nbody.analysis.panels import DOTS, draw_tracks_in_space, view_of
+from hybrid_nbody.analysis.panels import DOTS, view_of
 from hybrid_nbody.analysis.style import (
     BLUE,
     BODY_COLOURS,
@@ -20,9 +20,11 @@ from hybrid_nbody.analysis.style import (
     readable_ticks,
     title,
 )
+from hybrid_nbody.analysis.tracks import draw_tracks_in_space
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
+from hybrid_nbody.nbody.figures.components import styles_of
 from hybrid_nbody.nbody.figures.profiles import (
     BODIES_OF_A_SHELL,
     FRACTIONS,
@@ -101,10 +103,10 @@ def space_figure(run: Run, frame: int = -1) -> Figure:
     tracks = tracks_of(run, frame)
     figure = new_figure(5.0)
     axes = figure.add_subplot(projection="3d")
-    draw_tracks_in_space(
-        axes, tracks, run.id, view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
-    )
-    if run.number_of_bodies <= len(BODY_COLOURS):
+    view = view_of(tracks.reshape(-1, 3), run.units("bodies/position"))
+    styles = styles_of(run)
+    draw_tracks_in_space(axes, tracks, styles, view)
+    if any(style.name for style in styles):
         axes.legend(loc="center left", bbox_to_anchor=(1.15, 0.5))
     figure.suptitle(title(run, frame))
     return figure
@@ -240,7 +242,12 @@ def activity_figure(run: Run, frame: int = -1) -> Figure:
 
 
 def draw_activity(
-    axes: Axes, values: Array, points: Array, units: str, norm: Normalize | None = None
+    axes: Axes,
+    values: Array,
+    points: Array,
+    units: str,
+    norm: Normalize | None = None,
+    colormap: str = DENSITY_MAP,
 ) -> tuple[AxesImage, PathCollection]:
     """Draw a map of the unit square and bodies over it; return the image and the dots.
 
@@ -256,11 +263,13 @@ def draw_activity(
         The units of length.
     norm : matplotlib.colors.Normalize, optional
         From values to colours; by default from 0 to the largest value.
+    colormap : str, optional
+        One of matplotlib's.
     """
     norm = norm or Normalize(0.0, float(np.max(values, initial=0.0)) or 1.0)
     extent = (0, 1, 0, 1)
     image = axes.imshow(
-        values, origin="lower", extent=extent, cmap=DENSITY_MAP, norm=norm, interpolation="nearest"
+        values, origin="lower", extent=extent, cmap=colormap, norm=norm, interpolation="nearest"
     )
     shown = points if len(points) <= DOTS else points[:0]
     size = float(np.clip(4000 / max(len(shown), 1), 0.3, 12.0))
