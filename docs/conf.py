@@ -1,8 +1,13 @@
 """Settings of the documentation's site: ``sphinx-build -W docs docs/_build``."""
 
 import re
+import sys
+from pathlib import Path
 
 from hybrid_nbody import __version__
+
+sys.path.append(str(Path(__file__).parent))
+import notebooks  # noqa: E402  # beside this file
 
 project = "hybrid_nbody"
 author = "the hybrid_nbody authors"
@@ -45,6 +50,23 @@ def setup(app):
     """Show docstrings of attributes as they are meant; Napoleon misreads two forms."""
     app.connect("autodoc-process-docstring", _prepare, priority=400)
     app.connect("autodoc-process-docstring", _restore_colons, priority=600)
+    app.connect("source-read", _offer_notebook)
+    app.connect("build-finished", _write_notebooks)
+
+
+def _offer_notebook(app, name, source):
+    """End a page that is a notebook with a link to it."""
+    folder, _, page = name.rpartition("/")
+    if folder == "notebooks":
+        source[0] += f'\n<a href="{page}.ipynb" download>This page as a Jupyter notebook</a>\n'
+
+
+def _write_notebooks(app, error):
+    """Write the notebook of each page beside it."""
+    for name, page in notebooks.pages().items():
+        folder = Path(app.outdir) / "notebooks"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.ipynb").write_text(notebooks.notebook_of(page), encoding="utf-8")
 
 
 def _prepare(app, what, name, obj, options, lines):
