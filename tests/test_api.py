@@ -116,6 +116,17 @@ def test_an_orbit_closes_and_goes_back(alone):
     np.testing.assert_allclose(orbit.positions, bodies.position, rtol=0, atol=1e-11)
 
 
+def test_the_energy_error_counts_from_the_start_without_being_asked_before(alone):
+    asked = cluster(alone)
+    unasked = cluster(alone)
+    assert asked.diagnostics["relative_energy_error"] == 0
+    for simulation in (asked, unasked):
+        simulation.step(5)
+    error = unasked.diagnostics["relative_energy_error"]
+    assert 0 < abs(error) < 1e-3
+    assert error == asked.diagnostics["relative_energy_error"]
+
+
 def test_positions_are_copies_and_can_be_set(alone):
     simulation = cluster(alone)
     before = simulation.positions

@@ -69,6 +69,7 @@ class Stepping(State):
         """
         self._together("run")
         last = self._last_step(until, steps)
+        self._know_the_energy()
         self.outcome = ""
         self.reason = ""
         self._loop.outcome = ""
@@ -82,6 +83,11 @@ class Stepping(State):
             self.outcome = self._loop.run()
         self._guard.check_numbers()
         return self.outcome
+
+    def _know_the_energy(self) -> None:
+        """Measure the energy from which its error counts, before the first step from there."""
+        if getattr(self.model, "initial_energy", 0.0) is None:
+            self.model.diagnostics()
 
     def step(self, number: int = 1) -> str:
         """Advance by some steps; return the outcome, as `run` does."""
