@@ -1,0 +1,276 @@
+"""The key `obstacles` of a fluid's configuration: solids in it, their motion and their walls.
+
+Lengths are in units of the box, whose longest edge has length 1. What needs no file is checked with
+the configuration (`faults`), files when the obstacles are made (`obstacles_of`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import InitErrorDetails
+
+from hybrid_nbody.config.sections import ExclusiveSection, Section, fault
+from hybrid_nbody.config.values import Allowed, Line, Positive
+from hybrid_nbody.errors import InputError, in_one_message
+from hybrid_nbody.fluid import obstacles as solids
+from hybrid_nbody.fluid.config_values import Vector
+from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points
+from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
+
+__all__ = ["ObstacleSection", "Obstacles", "faults", "obstacles_of"]
+
+Cells = tuple[int, int, int]
+PARTS = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3, indexing="ij"), axis=-1).reshape(8, 3)
+"""The middles of the eight parts of a block, in halves of its edges."""
+
+DEGREES = "the direction is the axis, the length the angle in degrees."
+
+
+class Sphere(Section):
+    """A ball."""
+
+    centre: Vector = Field(description="Its centre.")
+    radius: Positive = Field(description="Its radius.")
+
+
+class Box(ExclusiveSection):
+    """A box, turned or not."""
+
+    exactly_one = (("low", "centre"), ("high", "size"))
+    at_most_one = (("low", "size"), ("high", "centre"), ("low", "orientation"))
+
+    low: Vector | None = Field(
+        None, description="Its lowest corner. Give either low and high, or centre and size."
+    )
+    high: Vector | None = Field(None, description="Its highest corner.")
+    centre: Vector | None = Field(None, description="Its centre.")
+    size: Vector | None = Field(None, description="Its edges, each greater than 0.")
+    orientation: Vector | None = Field(
+        None, description=f"How it is turned about its centre: {DEGREES}"
+    )
+
+    @field_validator("high")
+    @classmethod
+    def _above_low(cls, high: Any, info: ValidationInfo) -> Any:
+        """Refuse a box without volume."""
+        low = info.data.get("low")
+        if low is None or high is None:
+            return high
+        if any(top <= bottom for bottom, top in zip(low, high, strict=True)):
+            raise ValueError("must be greater than low along each axis")
+        return high
+
+    @field_validator("size")
+    @classmethod
+    def _positive(cls, size: Any) -> Any:
+        """Refuse a box without volume."""
+        if size is not None and min(size) <= 0:
+            raise ValueError("must be greater than 0 along each axis")
+        return size
+
+
+class Cylinder(ExclusiveSection):
+    """A round cylinder, with flat ends or without end."""
+
+    exactly_one = (("start", "centre"), ("end", "axis"))
+    at_most_one = (("start", "axis"), ("end", "centre"))
+
+    start: Vector | None = Field(
+        None,
+        description="The middle of one end. Give either start and end, or centre and axis.",
+    )
+    end: Vector | None = Field(None, description="The middle of the other end.")
+    centre: Vector | None = Field(None, description="A point of the axis of one without end.")
+    axis: Vector | None = Field(None, description="Its direction, of any length but 0.")
+    radius: Positive = Field(description="Its radius.")
+
+    @field_validator("end")
+    @classmethod
+    def _elsewhere(cls, end: Any, info: ValidationInfo) -> Any:
+        """Refuse a cylinder without length."""
+        if end is not None and end == info.data.get("start"):
+            raise ValueError("must differ from start")
+        return end
+
+    @field_validator("axis")
+    @classmethod
+    def _direction(cls, axis: Any) -> Any:
+        """Refuse an axis without direction."""
+        if axis is not None and not any(axis):
+            raise ValueError("must not be 0 along all axes")
+        return axis
+
+
+class ObstacleSection(ExclusiveSection):
+    """A solid in the fluid."""
+
+    exactly_one = (("sphere", "box", "cylinder"),)
+
+    sphere: Sphere | None = Field(None, description="A ball. Give one shape for each obstacle.")
+    box: Box | None = Field(None, description="A box, turned or not.")
+    cylinder: Cylinder | None = Field(None, description="A round cylinder.")
+    wall: Literal["no-slip", "free-slip"] = Field(
+        "no-slip",
+        description="no-slip: the fluid sticks to its surface; free-slip: it slides along it.",
+    )
+    velocity: Vector = Field(
+        REST, description="Its velocity, in units of length in a unit of time."
+    )
+    rotation: Vector = Field(
+        REST,
+        description="Its angular velocity about its centre: the direction is the axis, the length "
+        "the angle in radians in a unit of time.",
+    )
+    name: Line = Field("", description="A name for tables and messages; no two have the same.")
+
+    @property
+    def shape(self) -> str:
+        """Return the key of its shape."""
+        return next(key for key in self.exactly_one[0] if getattr(self, key) is not None)
+
+
+Obstacles = Annotated[
+    tuple[ObstacleSection, ...],
+    Allowed(
+        "list",
+        "a list of obstacles, each a mapping of the keys "
+        f"{', '.join(ObstacleSection.model_fields)}",
+    ),
+]
+"""The value of the key: obstacles in the order of the file."""
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def faults(
+    sections: Sequence[ObstacleSection], cells: Cells, periodic: Periodic = CLOSED
+) -> Iterator[InitErrorDetails]:
+    """Yield a fault for each obstacle that cannot be in a grid; files are not read.
+
+    Parameters
+    ----------
+    sections : sequence of ObstacleSection
+    cells : tuple of int
+        nx, ny, nz of the grid.
+    periodic : tuple of bool
+        Axes along which the box repeats.
+    """
+    names = [section.name for section in sections]
+    for index, section in enumerate(sections):
+        if section.name and section.name in names[:index]:
+            text = "is the name of two obstacles"
+            yield fault(("obstacles", index, "name"), section.name, text)
+        if section.shape in MAKERS and _is_outside(_made(section, cells), cells, periodic):
+            value = getattr(section, section.shape).model_dump(exclude_none=True)
+            path = ("obstacles", index, section.shape)
+            yield fault(path, value, _outside(cells))
+
+
+def obstacles_of(
+    sections: Sequence[ObstacleSection], cells: Cells, periodic: Periodic = CLOSED
+) -> tuple[Obstacle, ...]:
+    """Return the obstacles that a configuration describes.
+
+    Parameters
+    ----------
+    sections : sequence of ObstacleSection
+    cells : tuple of int
+        nx, ny, nz of the grid.
+    periodic : tuple of bool
+        Axes along which the box repeats.
+
+    Raises
+    ------
+    InputError
+        With a line for each file that cannot be used.
+    """
+    made = []
+    wrong = []
+    for index, section in enumerate(sections):
+        try:
+            made.append(_checked(section, cells, periodic))
+        except InputError as error:
+            wrong.append(f"obstacles[{index}].{section.shape}: {error}")
+    if wrong:
+        raise InputError(in_one_message(wrong))
+    return tuple(made)
+
+
+def _checked(section: ObstacleSection, cells: Cells, periodic: Periodic) -> Obstacle:
+    """Return the obstacle of a section, which is at least partly in the box or moves."""
+    obstacle = _made(section, cells)
+    if _is_outside(obstacle, cells, periodic):
+        raise InputError(_outside(cells))
+    return obstacle
+
+
+def _is_outside(obstacle: Obstacle, cells: Cells, periodic: Periodic) -> bool:
+    """Return whether an obstacle at rest is wholly outside the box.
+
+    The box is divided into blocks, and these again, as long as the signed distance at their middles
+    leaves open whether the surface is in them; down to half a cell.
+    """
+    if obstacle.moves:
+        return False
+    edges = np.array(cells) / max(cells)
+    box = (float(edges[0]), float(edges[1]), float(edges[2]))
+    images = images_of([obstacle], box, periodic, 0.0)
+    return all(_is_beyond(image.distance, edges, 0.5 / max(cells)) for image in images)
+
+
+def _is_beyond(distance: Any, edges: Points, smallest: float) -> bool:
+    """Return whether a signed distance is positive all over the box."""
+    middles = 0.5 * edges[None]
+    half = 0.5 * edges
+    while len(middles):
+        distances = distance(middles)
+        if distances.min() < 0.0 or half.max() < smallest:
+            return False
+        near = middles[distances <= np.sqrt((half * half).sum())]
+        middles = (near[:, None] + PARTS * half).reshape(-1, 3)
+        half = 0.5 * half
+    return True
+
+
+def _outside(cells: Cells) -> str:
+    """Return what is wrong with an obstacle outside the box."""
+    box = ", ".join(f"{number / max(cells):.4g}" for number in cells)
+    return f"is wholly outside the box, which reaches from 0 to [{box}]"
+
+
+# --- obstacles of sections ------------------------------------------------------------------------
+
+
+def _made(section: ObstacleSection, cells: Cells) -> Obstacle:
+    """Return the obstacle of a section."""
+    motion = {key: getattr(section, key) for key in ("velocity", "rotation", "wall", "name")}
+    obstacle: Obstacle = MAKERS[section.shape](getattr(section, section.shape), motion)
+    return obstacle
+
+
+def _sphere(section: Sphere, motion: dict[str, Any]) -> Obstacle:
+    return solids.Sphere(section.centre, section.radius, **motion)
+
+
+def _box(section: Box, motion: dict[str, Any]) -> Obstacle:
+    orientation = section.orientation or REST
+    if section.centre is not None and section.size is not None:
+        return solids.Box(section.centre, section.size, orientation, **motion)
+    assert section.low is not None and section.high is not None  # one of the two pairs is given
+    plain = solids.Box.between(section.low, section.high)
+    return solids.Box(plain.centre, plain.size, **motion)
+
+
+def _cylinder(section: Cylinder, motion: dict[str, Any]) -> Obstacle:
+    if section.centre is not None and section.axis is not None:
+        return solids.Cylinder(section.centre, section.axis, section.radius, **motion)
+    assert section.start is not None and section.end is not None  # one of the two pairs is given
+    plain = solids.Cylinder.from_to(section.start, section.end, section.radius)
+    return solids.Cylinder(plain.centre, plain.axis, plain.radius, plain.extent, **motion)
+
+
+MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder}
+"""What makes obstacles of each shape that needs no file."""

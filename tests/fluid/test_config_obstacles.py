@@ -1,0 +1,142 @@
+"""The key obstacles: what it makes, what is bad, and the way to a file and back."""
+
+from types import SimpleNamespace
+from typing import Literal, Self
+
+import numpy as np
+import pytest
+from pydantic import Field, ValidationError, model_validator
+
+from hybrid_nbody.config import loader
+from hybrid_nbody.config.loader import ConfigError, dump
+from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.fluid.config_obstacles import Obstacles, faults, obstacles_of
+from hybrid_nbody.fluid.obstacles import Box, Cylinder, Sphere
+
+CELLS = (16, 8, 8)
+ALONG_Y = (False, True, False)
+
+
+class FlowConfig(ModelConfig):
+    """A model with that key."""
+
+    model: Literal["flow"]
+    obstacles: Obstacles = Field((), description="Solids.")
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if found := list(faults(self.obstacles, CELLS, ALONG_Y)):
+            raise ValidationError.from_exception_data("flow", found)
+        return self
+
+
+MODELS = {"flow": SimpleNamespace(schema=FlowConfig)}
+
+
+def sections_of(text):
+    config = loader.loads(f"model: flow\nobstacles: [{text}]\n", "x.yaml", models=MODELS)
+    assert loader.loads(dump(config), "stored.yaml", models=MODELS) == config
+    hash(config.obstacles)
+    return config.obstacles
+
+
+def obstacle_of(text):
+    (found,) = obstacles_of(sections_of(text), CELLS, ALONG_Y)
+    return found
+
+
+def faults_of(text):
+    with pytest.raises(ConfigError) as caught:
+        sections_of(text)
+    return [line.removeprefix("x.yaml:2: obstacles") for line in str(caught.value).split("\n")]
+
+
+# --- what is good ---------------------------------------------------------------------------------
+
+GOOD = {
+    "sphere: {centre: [0.5, 0.2, 0.3], radius: 0.1}": Sphere((0.5, 0.2, 0.3), 0.1),
+    "box: {low: [0, 0, 0], high: [0.5, 0.25, 0.125]}": Box(
+        (0.25, 0.125, 0.0625), (0.5, 0.25, 0.125)
+    ),
+    "box: {centre: [0.5, 0.2, 0.2], size: [1, 2, 3], orientation: [0, 0, 30]}": Box(
+        (0.5, 0.2, 0.2), (1.0, 2.0, 3.0), (0.0, 0.0, 30.0)
+    ),
+    "cylinder: {start: [0, 0, 0], end: [0, 0, 2], radius: 0.1}": Cylinder(
+        (0.0, 0.0, 1.0), (0.0, 0.0, 2.0), 0.1, 2.0
+    ),
+    "cylinder: {centre: [0.5, 0, 0], axis: [0, 0, 1], radius: 0.1}": Cylinder(
+        (0.5, 0.0, 0.0), (0.0, 0.0, 1.0), 0.1
+    ),
+}
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_shapes(text):
+    assert obstacle_of(f"{{{text}}}") == GOOD[text]
+
+
+def test_motion_wall_and_name():
+    text = "wall: free-slip, velocity: [1, 0, 0], rotation: [0, 0, 2], name: ball"
+    found = obstacle_of(f"{{sphere: {{centre: [9, 9, 9], radius: 1}}, {text}}}")
+    motion = {"velocity": (1.0, 0.0, 0.0), "rotation": (0.0, 0.0, 2.0), "name": "ball"}
+    assert found == Sphere((9.0, 9.0, 9.0), 1.0, wall="free-slip", **motion)
+
+
+def test_no_obstacle_is_none():
+    assert obstacles_of(sections_of(""), CELLS) == ()
+
+
+def test_a_periodic_axis_brings_an_obstacle_back():
+    assert obstacle_of("{sphere: {centre: [0.5, 7.2, 0.2], radius: 0.1}}").radius == 0.1
+
+
+def test_a_small_obstacle_between_cell_centres_is_inside():
+    assert obstacle_of("{sphere: {centre: [0.5, 0.25, 0.25], radius: 1e-3}}").radius == 1e-3
+
+
+# --- what is bad ----------------------------------------------------------------------------------
+
+BALL = "sphere: {centre: [0.5, 0.2, 0.2], radius: 0.1}"
+OUTSIDE = "is wholly outside the box, which reaches from 0 to [1, 0.5, 0.5]"
+BAD = {
+    "{sphere: {centre: [1.2, 0.2, 0.2], radius: 0.1}}": f"[0].sphere: {OUTSIDE}",
+    "{sphere: {centre: [1.09, 0.2, 0.59], radius: 0.12}}": f"[0].sphere: {OUTSIDE}",
+    "{cylinder: {centre: [0, 0, -1], axis: [1, 1, 0], radius: 0.9}}": f"[0].cylinder: {OUTSIDE}",
+    f"{{{BALL}, name: a}}, {{{BALL}, name: b}}, {{{BALL}, name: a}}": (
+        "[2].name: is the name of two obstacles (got 'a')"
+    ),
+    "{wall: no-slip}": "[0]: a key is missing; give exactly one of sphere, box and cylinder",
+    "{sphere: {centre: [0, 0, .inf], radius: 1}}": (
+        "[0].sphere.centre: must be a list of three numbers, along x, y and z (got [0, 0, inf])"
+    ),
+    "{sphere: {centre: [0, 0, 0], radius: 0}}": "[0].sphere.radius: must be greater than 0 (got 0)",
+    "{spere: {centre: [0, 0, 0], radius: 1}}": "[0].spere: unknown key; did you mean 'sphere'?",
+    f"{{{BALL}, wall: sticky}}": ("[0].wall: must be one of no-slip, free-slip (got 'sticky')"),
+    "{box: {low: [0, 0, 0], size: [1, 1, 1]}}": (
+        "[0].box.size: cannot be given together with low; give at most one of low and size"
+    ),
+    "{box: {low: [0, 0, 0], high: [1, 1, 0]}}": (
+        "[0].box.high: must be greater than low along each axis (got [1, 1, 0])"
+    ),
+    "{box: {centre: [0, 0, 0], size: [1, 1, 0]}}": (
+        "[0].box.size: must be greater than 0 along each axis (got [1, 1, 0])"
+    ),
+    "{cylinder: {start: [0, 0, 0], end: [0, 0, 0], radius: 1}}": (
+        "[0].cylinder.end: must differ from start (got [0, 0, 0])"
+    ),
+    "{cylinder: {centre: [0, 0, 0], axis: [0, 0, 0], radius: 1}}": (
+        "[0].cylinder.axis: must not be 0 along all axes (got [0, 0, 0])"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_fault_says_where_and_what(text):
+    (found,) = faults_of(text)
+    assert found.startswith(BAD[text])
+
+
+def test_distances_are_those_of_the_section():
+    found = obstacle_of("{box: {low: [0.25, 0.25, 0.25], high: [0.5, 0.375, 0.375]}}")
+    points = np.array([[0.0, 0.3, 0.3], [0.375, 0.3125, 0.3125]])
+    np.testing.assert_allclose(found.signed_distance(points, 0.0), [0.25, -0.0625], 0.0, 1e-15)
