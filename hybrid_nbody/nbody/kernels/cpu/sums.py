@@ -56,8 +56,13 @@ def potentials(targets, sources, law, result):
     at = Targets(*targets)
     packed = PackedSources(*sources)
     force = Law(*law)
-    for block in prange(-(-at.source_index.size // BLOCK)):
-        block_potentials(block * BLOCK, at, packed, force, result)
+    blocks = -(-at.source_index.size // BLOCK)
+    if blocks == 1:
+        first = np.int64(0)
+        block_potentials(first, at, packed, force, result)
+    else:
+        for block in prange(blocks):
+            block_potentials(block * BLOCK, at, packed, force, result)
 
 
 @compiled_parallel
