@@ -9,6 +9,9 @@ from hybrid_nbody.analysis.panels import View, frame_plane
 from hybrid_nbody.analysis.style import BodyStyle, label, readable_ticks
 from hybrid_nbody.files.views import Array
 
+ZOOM = 0.85
+"""Of the box in space: some versions of Matplotlib leave no place for what is written beside it."""
+
 
 def draw_tracks(
     axes: Axes, tracks: Array, styles: Sequence[BodyStyle], view: View, plane: tuple[int, int]
@@ -48,7 +51,8 @@ def draw_tracks_in_space(axes: Any, tracks: Array, styles: Sequence[BodyStyle], 
         axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=5, fillstyle="none")
         axes.plot(x[-1:], y[-1:], z[-1:], "o", color=colour, markersize=5, label=style.name or None)
     sides = [view.extent((axis, axis))[:2] for axis in range(3)]
-    axes.set(xlim=sides[0], ylim=sides[1], zlim=sides[2], box_aspect=(1, 1, 1))
+    axes.set(xlim=sides[0], ylim=sides[1], zlim=sides[2])
+    axes.set_box_aspect((1, 1, 1), zoom=ZOOM)
     for axis, letter in zip((axes.xaxis, axes.yaxis, axes.zaxis), "xyz", strict=True):
         axis.set_label_text(label(letter, view.units, view.power))
         readable_ticks(axis)
