@@ -15,6 +15,7 @@ from string import Template
 
 from matplotlib.figure import Figure
 
+from hybrid_nbody.analysis import page
 from hybrid_nbody.analysis.damage import on_whole_frames
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
@@ -28,14 +29,23 @@ from hybrid_nbody.progress import OnProgress, Step, counted, counter
 FILE_NAME = "report.html"
 DPI = 110
 
+VIEW_NAME = "3D view"
+
 VIEW = """\
-<canvas id="view"></canvas>
-<p class="controls"><button id="play">Play</button>\
+<div class="space"><canvas id="view" tabindex="0" aria-label="the run in space"></canvas>\
+<canvas id="over"></canvas><ul id="legend"></ul></div>
+<p class="controls"><button id="play">Play</button><button id="trails">Trails</button>\
 <input type="range" id="frame" min="0" step="1" aria-label="frame"><span id="clock"></span></p>
-<p class="quiet">$caption Drag to rotate, scroll to zoom, double-click to reset.</p>
-<script type="application/json" id="scene">$scene</script>
-<script>
-$script</script>"""
+<p class="quiet">$caption Drag to rotate, with Shift or two fingers to move; scroll or pinch to
+zoom; double-click to reset. Keys, after a click: arrows, with Shift too; + and - zoom, 0 resets,
+space plays, comma and full stop step, T shows trails.</p>
+<script type="application/json" id="scene">$scene</script>"""
+
+SCRIPTS = ("scene.js", "drawing.js", "hand.js")
+"""The parts of the script of the view, in order."""
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""What a page may load: nothing but what it contains."""
 
 
 def make_report(
@@ -79,13 +89,22 @@ def make_report(
         folder = Path(output) if output is not None else run.path.parent
         target = output_path("report", folder, FILE_NAME, (".html", ".htm"))
         model = presented(models, run.model)
-        page = on_whole_frames(lambda: _drawn(run, model, say, progress), run)
-    write_whole(target, page.encode(), "report")
+        text = on_whole_frames(lambda: _drawn(run, model, say, progress), run)
+    write_whole(target, text.encode(), "report")
     return target
 
 
 def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | None) -> str:
-    """Return the page."""
+    """Return the page of a file."""
+    sections = sections_of(run, model, say, progress)
+    has_view = any(name == VIEW_NAME for name, _ in sections)
+    return page_of(run, sections, script_of(SCRIPTS if has_view else ()))
+
+
+def sections_of(
+    run: Run, model: PresentedModel, say: Say, progress: OnProgress | None = None
+) -> list[tuple[str, str]]:
+    """Return names and contents of the sections of a page that are not empty."""
     figures = model.figures
     found = reasons(run, figures.pictures)
     chosen = [figures.pictures[kind] for kind in drawable(found)]
@@ -93,7 +112,7 @@ def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | Non
     log = read_log(run.path.parent / "log.txt")
     sections = [
         ("Warnings", _items(log.warnings)),
-        ("3D view", _view(run, figures, say, step)),
+        (VIEW_NAME, _view(run, figures, say, step)),
         ("Diagnostics", _diagnostics(run, model.highlights, say)),
         ("Pictures", _pictures(run, chosen, found, say, step)),
         *_of_the_log(run, log, say),
@@ -102,17 +121,35 @@ def _drawn(run: Run, model: PresentedModel, say: Say, progress: OnProgress | Non
             f"<pre>{escape(str(run.attributes.get('config', 'not stored')))}</pre>",
         ),
     ]
-    return _page(run, [(name, text) for name, text in sections if text])
+    return [(name, text) for name, text in sections if text]
 
 
-def _page(run: Run, sections: Sequence[tuple[str, str]]) -> str:
+def script_of(parts: Sequence[str], data: str = "") -> str:
+    """Return the script of a page: `data` in HTML, and parts that share what they define."""
+    if not parts:
+        return ""
+    text = "\n".join((files(page) / part).read_text() for part in parts)
+    return f'{data}<script>\n"use strict";\n(function () {{\n{text}}})();\n</script>\n'
+
+
+def page_of(
+    run: Run, sections: Sequence[tuple[str, str]], script: str, policy: str = POLICY
+) -> str:
+    """Return a page of some sections."""
     text = "\n".join(f"<h2>{name}</h2>\n{content}" for name, content in sections)
     title = escape(run.title or f"A run of model {run.model}")
-    template = Template((files(__package__) / "report.html").read_text())
-    return template.substitute(title=title, summary=escape(_summary(run)), sections=text)
+    template = Template((files(page) / "report.html").read_text())
+    return template.substitute(
+        title=title,
+        summary=escape(summary_of(run)),
+        sections=text,
+        script=script,
+        policy=policy,
+    )
 
 
-def _summary(run: Run) -> str:
+def summary_of(run: Run) -> str:
+    """Return what a run is and how far it is, in a sentence."""
     version = run.attributes.get("program_version", "of unknown version")
     count = run.number_of_frames
     time = run.time
@@ -136,15 +173,23 @@ def _view(run: Run, figures: Figures, say: Say, step: Step) -> str:
         say(f"no view in space: {reason}")
         return ""
     scene = view.data(run, step)
-    script = (files(__package__) / "viewer.js").read_text()
-    text = json.dumps(scene, separators=(",", ":")).replace("</", "<\\/")
-    return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=text, script=script)
+    return Template(VIEW).substitute(caption=escape(scene["caption"]), scene=in_html(scene))
+
+
+def in_html(data: object) -> str:
+    """Return data as JSON that may stand in an element of a page."""
+    return json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
 
 
 def _diagnostics(run: Run, highlights: Sequence[str], say: Say) -> str:
     if not run.diagnostics.number_of_rows:
         say("no table of diagnostics: the run holds none")
         return ""
+    return f'<div id="diagnostics">{last_diagnostics(run, highlights)}</div>'
+
+
+def last_diagnostics(run: Run, highlights: Sequence[str]) -> str:
+    """Return the last row of diagnostics as an HTML table."""
     rows = [("", f"at time {run.diagnostics.time[-1]:g}", "units")]
     rows += [
         (name.replace("_", " "), text, run.units(f"diagnostics/{name}"))
@@ -160,7 +205,13 @@ def table(rows: Sequence[tuple[str, str, str]]) -> str:
         "".join(f"<td{name}>{escape(cell)}</td>" for name, cell in zip(classes, row, strict=True))
         for row in rows
     ]
-    return "<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>"
+    return _in_table([f"<tr>{line}</tr>" for line in lines])
+
+
+def _in_table(rows: Sequence[str]) -> str:
+    """Return rows of HTML as a table, which scrolls by itself where it is too wide."""
+    lines = "\n".join(rows)
+    return f'<div class="wide"><table>\n{lines}\n</table></div>'
 
 
 def _pictures(
@@ -205,7 +256,7 @@ def _of_the_log(run: Run, log: Log, say: Say) -> list[tuple[str, str]]:
 
 
 def _time_row(name: str, seconds: float, share: float) -> str:
-    bar = f'<span class="bar" style="width:{300 * share:.0f}px"></span>'
+    bar = f'<span class="bar" style="--share:{share:.3f}"></span>'
     cells = (
         f"<td>{escape(name)}</td>",
         f'<td class="number">{seconds:.3f} s</td>',
@@ -219,4 +270,4 @@ def _time_table(shares: Sequence[tuple[str, float]]) -> str:
     total = sum(seconds for _, seconds in shares) or 1.0
     rows = [_time_row(name, seconds, seconds / total) for name, seconds in shares]
     rows.append(f'<tr><td>total</td><td class="number">{total:.3f} s</td></tr>')
-    return "<table>\n" + "\n".join(rows) + "\n</table>"
+    return _in_table(rows)

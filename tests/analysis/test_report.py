@@ -1,15 +1,11 @@
 """A report holds the run and loads nothing; its view works with WebGL and without."""
 
 import base64
-import html
 import json
 import re
-import shutil
-import subprocess
 
 import h5py
 import numpy as np
-import pytest
 from support.presented import make_report
 
 from hybrid_nbody.analysis import scene3d
@@ -18,10 +14,6 @@ from hybrid_nbody.files.log import read_log
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.fluid.figures import surface
 from hybrid_nbody.nbody.figures import points as points_view
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 LOG = """\
 2026-01-02 03:04:05  backend auto chose cpu: no GPU can be used
@@ -41,13 +33,6 @@ LOG = """\
   total             4.000 s
 2026-01-02 03:05:06  4 steps
 """
-
-
-def scene_of(page):
-    """Return what the script of a page draws."""
-    return json.loads(
-        re.search(r'<script type="application/json" id="scene">(.*?)</script>', page, re.DOTALL)[1]
-    )
 
 
 def numbers(text):
@@ -166,108 +151,6 @@ def test_the_surface_of_a_fluid_is_bounded(write_fluid, monkeypatch):
     assert triangles.max() < len(vertices)
     assert (vertices.max(axis=0) <= np.array(fine["box"]) * scene3d.STEPS + 1).all()
     assert sum(len(numbers(frame[1])) for frame in coarse["frames"]) < len(triangles)
-
-
-# --- in a browser ---------------------------------------------------------------------------------
-
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=800,800",
-    "--virtual-time-budget=5000",
-)
-
-RENDERERS = {
-    "webgl": ("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
-    "canvas": ("--disable-gpu", "--disable-3d-apis"),
-}
-
-TIMERS = "<body><script>window.requestAnimationFrame = (call) => setTimeout(call, 0);</script>"
-"""Frames of animation in the order in which they are asked for: a browser without a window may draw
-none."""
-
-HAND = """<script>
-const pixels = () => {
-  const copy = document.createElement("canvas");
-  copy.width = copy.height = 300;
-  const pen = copy.getContext("2d");
-  pen.drawImage(document.getElementById("view"), 0, 0, 300, 300);
-  const data = pen.getImageData(0, 0, 300, 300).data;
-  let dark = 0;
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i + 3] > 0 && data[i] + data[i + 1] + data[i + 2] < 480) dark++;
-  return dark;
-};
-const view = document.getElementById("view"), slider = document.getElementById("frame");
-const log = (name) => { const line = document.createElement("p"); line.className = "seen";
-  line.textContent = JSON.stringify({ name, ...view.dataset, pixels: pixels(), clock:
-    document.getElementById("clock").textContent }); document.body.append(line); };
-const at = (x, y) => ({ clientX: x, clientY: y, bubbles: true, deltaY: -300, cancelable: true });
-const acts = [
-  () => view.dispatchEvent(new PointerEvent("pointerdown", at(100, 100))),
-  () => window.dispatchEvent(new PointerEvent("pointermove", at(250, 130))),
-  () => view.dispatchEvent(new WheelEvent("wheel", at(0, 0))),
-  () => { slider.value = 0; slider.dispatchEvent(new Event("input")); },
-];
-const next = (number) => requestAnimationFrame(() => {
-  log("act" + number); if (number < acts.length) {
-  acts[number](); next(number + 1); } });
-next(0);
-</script></body>"""
-
-
-@pytest.fixture
-def browse(tmp_path):
-    """Return a function that opens a page in a headless browser and returns what it shows."""
-    if CHROMIUM is None:
-        pytest.skip("no chromium on the PATH")
-
-    def seen(path, renderer):
-        page = tmp_path / "page.html"
-        page.write_text(path.read_text().replace("<body>", TIMERS).replace("</body>", HAND))
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        command = [CHROMIUM, *QUIET, *RENDERERS[renderer], profile, "--dump-dom", f"file://{page}"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=90)
-        lines = re.findall(r'<p class="seen">(.*?)</p>', found.stdout)
-        assert len(lines) == 5, found.stderr[-2000:]
-        return [json.loads(html.unescape(line)) for line in lines]
-
-    return seen
-
-
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_bodies_in_a_browser(write_run, browse, renderer):
-    points = np.random.default_rng(3).normal(size=(3, 300, 3))
-    seen = browse(make_report(write_run(positions=points)), renderer)
-    assert {one["renderer"] for one in seen} == {renderer}
-    assert all(0 < int(one["drawn"]) <= 300 for one in seen)
-    assert all(one["pixels"] > 200 for one in seen)
-    start, _, turned, zoomed, first = seen
-    assert (start["yaw"], start["pitch"], start["zoom"], start["frame"]) == (
-        "0.600",
-        "0.350",
-        "1.000",
-        "2",
-    )
-    assert (turned["yaw"], turned["pitch"]) == ("1.600", "0.550")
-    assert float(zoomed["zoom"]) == pytest.approx(np.exp(0.5), abs=1e-3)
-    assert (first["frame"], first["clock"], start["clock"]) == ("0", "time 0", "time 1")
-    assert len({one["pixels"] for one in seen}) > 2  # another view, other pixels
-
-
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_a_surface_in_a_browser(write_fluid, browse, renderer):
-    path = make_report(write_fluid())
-    expected = len(numbers(scene_of(path.read_text())["frames"][1][1]))
-    seen = browse(path, renderer)
-    assert {one["renderer"] for one in seen} == {renderer}
-    assert int(seen[0]["drawn"]) == expected > 100
-    assert all(one["pixels"] > 1000 for one in seen)
 
 
 def test_a_damaged_run_gives_no_report(write_run, refused):

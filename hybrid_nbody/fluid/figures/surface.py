@@ -23,6 +23,9 @@ TRIANGLES = 500_000
 GRIDS = (32, 16, 8)
 """Points along the longest edge of the grid of surfaces; the finest that is bounded is used."""
 
+SURFACE = (0.36, 0.56, 0.75)
+"""Red, green and blue of the surface, as the script of the page has it."""
+
 Surface = tuple[Array, Array]
 """Vertices and triangles."""
 
@@ -60,10 +63,17 @@ def surface_data(run: Run, step: Step = no_step) -> dict[str, Any]:
         f"of means over cubes {width.max():.3g} wide; "
         "the longest edge of the box is 1.",
         "box": box,
+        "origin": [0.0, 0.0, 0.0],
+        "scale": 1.0,
+        "units": "",
         "times": run.time[frames].tolist(),
+        "time_units": "",
         "frames": [_packed_surface(*surface, width, box) for surface in surfaces],
         "colours": [],
+        "legend": [(f"density {level:.3g}", SURFACE)],
         "size": 1,
+        "trail": 0,
+        "trails": False,
     }
 
 

@@ -1,0 +1,1 @@
+"""The page of a report: what its HTML, style and scripts are made of."""
