@@ -8,16 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.sections import ExclusiveSection, Section, fault
-from hybrid_nbody.config.values import Allowed, Line, Positive
+from hybrid_nbody.config.values import Allowed, InputFile, Line, Positive
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.fluid import obstacles as solids
 from hybrid_nbody.fluid.config_values import Vector
 from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
+from hybrid_nbody.fluid.obstacles.stl import read_stl
 
 __all__ = ["ObstacleSection", "Obstacles", "faults", "obstacles_of"]
 
@@ -25,6 +26,7 @@ Cells = tuple[int, int, int]
 PARTS = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3, indexing="ij"), axis=-1).reshape(8, 3)
 """The middles of the eight parts of a block, in halves of its edges."""
 
+MESH = "the name of an STL file, or a mapping of the keys file, scale, orientation, offset"
 DEGREES = "the direction is the axis, the length the angle in degrees."
 
 
@@ -103,14 +105,36 @@ class Cylinder(ExclusiveSection):
         return axis
 
 
+class Mesh(Section):
+    """A file of triangles."""
+
+    file: InputFile = Field(
+        description="An STL file, binary or text, whose surface is closed. A relative path starts "
+        "at the folder of the YAML file."
+    )
+    scale: Positive = Field(1.0, description="What its lengths are multiplied by.")
+    orientation: Vector = Field(
+        REST, description=f"How it is then turned about the origin: {DEGREES}"
+    )
+    offset: Vector = Field(REST, description="How far it is then moved.")
+
+
+def _in_file(value: Any) -> Any:
+    """Take the name of a file for a mapping with that key."""
+    return {"file": value} if isinstance(value, str) else value
+
+
 class ObstacleSection(ExclusiveSection):
     """A solid in the fluid."""
 
-    exactly_one = (("sphere", "box", "cylinder"),)
+    exactly_one = (("sphere", "box", "cylinder", "mesh"),)
 
     sphere: Sphere | None = Field(None, description="A ball. Give one shape for each obstacle.")
     box: Box | None = Field(None, description="A box, turned or not.")
     cylinder: Cylinder | None = Field(None, description="A round cylinder.")
+    mesh: Annotated[Mesh, BeforeValidator(_in_file), Allowed("text or section", MESH)] | None = (
+        Field(None, description="A closed surface of triangles.")
+    )
     wall: Literal["no-slip", "free-slip"] = Field(
         "no-slip",
         description="no-slip: the fluid sticks to its surface; free-slip: it slides along it.",
@@ -121,7 +145,8 @@ class ObstacleSection(ExclusiveSection):
     rotation: Vector = Field(
         REST,
         description="Its angular velocity about its centre: the direction is the axis, the length "
-        "the angle in radians in a unit of time.",
+        "the angle in radians in a unit of time. The centre of a mesh is that of the box along the "
+        "axes that just holds it.",
     )
     name: Line = Field("", description="A name for tables and messages; no two have the same.")
 
@@ -163,7 +188,8 @@ def faults(
         if section.name and section.name in names[:index]:
             text = "is the name of two obstacles"
             yield fault(("obstacles", index, "name"), section.name, text)
-        if section.shape in MAKERS and _is_outside(_made(section, cells), cells, periodic):
+        is_plain = section.shape not in FROM_FILES
+        if is_plain and _is_outside(_made(section), cells, periodic):
             value = getattr(section, section.shape).model_dump(exclude_none=True)
             path = ("obstacles", index, section.shape)
             yield fault(path, value, _outside(cells))
@@ -191,20 +217,15 @@ def obstacles_of(
     wrong = []
     for index, section in enumerate(sections):
         try:
-            made.append(_checked(section, cells, periodic))
+            made.append(_made(section))
         except InputError as error:
             wrong.append(f"obstacles[{index}].{section.shape}: {error}")
+        else:
+            if section.shape in FROM_FILES and _is_outside(made[-1], cells, periodic):
+                wrong.append(f"obstacles[{index}].{section.shape}: {_outside(cells)}")
     if wrong:
         raise InputError(in_one_message(wrong))
     return tuple(made)
-
-
-def _checked(section: ObstacleSection, cells: Cells, periodic: Periodic) -> Obstacle:
-    """Return the obstacle of a section, which is at least partly in the box or moves."""
-    obstacle = _made(section, cells)
-    if _is_outside(obstacle, cells, periodic):
-        raise InputError(_outside(cells))
-    return obstacle
 
 
 def _is_outside(obstacle: Obstacle, cells: Cells, periodic: Periodic) -> bool:
@@ -215,10 +236,19 @@ def _is_outside(obstacle: Obstacle, cells: Cells, periodic: Periodic) -> bool:
     """
     if obstacle.moves:
         return False
+    if isinstance(obstacle, solids.Mesh):
+        return _is_apart(obstacle.bounds, cells, periodic)
     edges = np.array(cells) / max(cells)
     box = (float(edges[0]), float(edges[1]), float(edges[2]))
     images = images_of([obstacle], box, periodic, 0.0)
     return all(_is_beyond(image.distance, edges, 0.5 / max(cells)) for image in images)
+
+
+def _is_apart(bounds: tuple[Points, Points], cells: Cells, periodic: Periodic) -> bool:
+    """Return whether a box is beside that of the fluid along an axis that is not periodic."""
+    edges = np.array(cells) / max(cells)
+    beside = (bounds[0] > edges) | (bounds[1] < 0.0)
+    return bool((beside & ~np.array(periodic)).any())
 
 
 def _is_beyond(distance: Any, edges: Points, smallest: float) -> bool:
@@ -244,7 +274,7 @@ def _outside(cells: Cells) -> str:
 # --- obstacles of sections ------------------------------------------------------------------------
 
 
-def _made(section: ObstacleSection, cells: Cells) -> Obstacle:
+def _made(section: ObstacleSection) -> Obstacle:
     """Return the obstacle of a section."""
     motion = {key: getattr(section, key) for key in ("velocity", "rotation", "wall", "name")}
     obstacle: Obstacle = MAKERS[section.shape](getattr(section, section.shape), motion)
@@ -272,5 +302,20 @@ def _cylinder(section: Cylinder, motion: dict[str, Any]) -> Obstacle:
     return solids.Cylinder(plain.centre, plain.axis, plain.radius, plain.extent, **motion)
 
 
-MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder}
-"""What makes obstacles of each shape that needs no file."""
+def _mesh(section: Mesh, motion: dict[str, Any]) -> Obstacle:
+    try:
+        triangles = read_stl(section.file)
+        placed = (section.scale, section.orientation, section.offset)
+        return solids.Mesh.placed(triangles, *placed, **motion)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{section.file} cannot be read: {reason}") from None
+    except ValueError as error:
+        raise InputError(f"{section.file} {error}") from None
+
+
+FROM_FILES = ("mesh",)
+"""Shapes that are read from files."""
+
+MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder, "mesh": _mesh}
+"""What makes an obstacle of each shape, from its section and its motion."""

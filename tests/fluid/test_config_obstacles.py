@@ -6,12 +6,15 @@ from typing import Literal, Self
 import numpy as np
 import pytest
 from pydantic import Field, ValidationError, model_validator
+from support.meshes import cube
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.loader import ConfigError, dump
 from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid.config_obstacles import Obstacles, faults, obstacles_of
 from hybrid_nbody.fluid.obstacles import Box, Cylinder, Sphere
+from hybrid_nbody.fluid.obstacles.stl import write_stl
 
 CELLS = (16, 8, 8)
 ALONG_Y = (False, True, False)
@@ -105,7 +108,7 @@ BAD = {
     f"{{{BALL}, name: a}}, {{{BALL}, name: b}}, {{{BALL}, name: a}}": (
         "[2].name: is the name of two obstacles (got 'a')"
     ),
-    "{wall: no-slip}": "[0]: a key is missing; give exactly one of sphere, box and cylinder",
+    "{wall: no-slip}": "[0]: a key is missing; give exactly one of sphere, box, cylinder and mesh",
     "{sphere: {centre: [0, 0, .inf], radius: 1}}": (
         "[0].sphere.centre: must be a list of three numbers, along x, y and z (got [0, 0, inf])"
     ),
@@ -140,3 +143,53 @@ def test_distances_are_those_of_the_section():
     found = obstacle_of("{box: {low: [0.25, 0.25, 0.25], high: [0.5, 0.375, 0.375]}}")
     points = np.array([[0.0, 0.3, 0.3], [0.375, 0.3125, 0.3125]])
     np.testing.assert_allclose(found.signed_distance(points, 0.0), [0.25, -0.0625], 0.0, 1e-15)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of a configuration, which is not the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").mkdir()
+    return tmp_path / "input"
+
+
+def loaded(folder, text):
+    """Return the sections of a file in a folder."""
+    (folder / "x.yaml").write_text(f"model: flow\nobstacles: [{text}]\n")
+    config = loader.load("input/x.yaml", models=MODELS)
+    assert loader.loads(dump(config), "stored.yaml", models=MODELS) == config
+    hash(config.obstacles)
+    return config.obstacles
+
+
+def faults_in_files(folder, text):
+    sections = loaded(folder, text)
+    with pytest.raises(InputError) as caught:
+        obstacles_of(sections, CELLS, ALONG_Y)
+    return str(caught.value).replace(f"{folder}/", "").split("\n")
+
+
+def test_a_mesh(folder):
+    write_stl(folder / "cube.stl", cube())
+    text = "{mesh: cube.stl, velocity: [1, 0, 0]}, "
+    text += "{mesh: {file: cube.stl, scale: 0.25, offset: [0.5, 0.25, 0.125]}, wall: free-slip}"
+    whole, placed = obstacles_of(loaded(folder, text), CELLS)
+    assert whole.velocity == (1.0, 0.0, 0.0)
+    assert placed.wall == "free-slip"
+    assert placed.middle == (0.625, 0.375, 0.25)
+
+
+def test_files_that_are_no_obstacle(folder):
+    write_stl(folder / "open.stl", cube()[1:])
+    write_stl(folder / "cube.stl", cube())
+    text = "{mesh: none.stl}, {mesh: open.stl}, {mesh: {file: cube.stl, offset: [0, 0, 0.6]}}, "
+    text += "{mesh: {file: cube.stl, offset: [0, 7, 0]}}"
+    assert faults_in_files(folder, text) == [
+        "obstacles[0].mesh: none.stl cannot be read: No such file or directory",
+        "obstacles[1].mesh: open.stl is not closed: 3 of its edges have a triangle on one side "
+        "only, or triangles that face opposite ways; close it in the program that made it",
+        f"obstacles[2].mesh: {OUTSIDE}",
+    ]
