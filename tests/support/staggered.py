@@ -27,11 +27,13 @@ TOLERANCE = {"f4": 1e-6, "f8": 1e-12}
 program_of = cache(make_program)
 
 
-def make_stepper(backend, communicator, cells, faces, physics, dtype="f8", weights=None):
+def make_stepper(
+    backend, communicator, cells, faces, physics, dtype="f8", weights=None, obstacles=()
+):
     """Return what advances a staggered fluid at rest."""
     halo = make_halo(backend, communicator, cells[2], faces.periodic[2], weights)
     grid = Grid(cells, faces, halo, backend, program_of(backend, MODULES, dtype), dtype)
-    return Stepper(grid, Solids.none(grid), physics, Accuracy(TOLERANCE[dtype], 60))
+    return Stepper(grid, Solids(grid, obstacles), physics, Accuracy(TOLERANCE[dtype], 60))
 
 
 def still(viscosity=0.0, second_order=True, **lift):

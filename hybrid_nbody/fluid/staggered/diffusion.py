@@ -73,7 +73,10 @@ class Diffusion:
             given = (field, ratio, self.solids.masked, *openings, self.r)
             self.grid.program.run("add_diffusion", region, *given)
             return
-        self.grid.program.run("add_viscosity", region, field, ratio, self.r)
+        reach = self.solids.reach[kind.axis]
+        self.grid.program.run(
+            "add_viscosity", region, field, ratio, self.solids.masked, reach, self.r
+        )
 
     def _descend(
         self, field: Array, kind: Kind, region: Region, ratio: float, grade: float
@@ -94,5 +97,5 @@ class Diffusion:
             of_scalar = (self.direction, ratio, masked, *openings, self.image)
             self.grid.program.run("diffusive", region, *of_scalar)
             return
-        of_faces = (self.direction, ratio, masked, openings[kind.axis], self.image)
+        of_faces = (self.direction, ratio, masked, self.solids.reach[kind.axis], self.image)
         self.grid.program.run("viscous", region, *of_faces)

@@ -51,10 +51,16 @@ class Projection:
         self.r = grid.zeros()
         self.direction = grid.zeros()
         self.image = grid.zeros()
-        self.coefficients = coefficients(grid, solids)
+        self.coefficients = grid.vector()
+        set_coefficients(self.coefficients, grid, solids)
         self.multigrid = Multigrid(grid, self.coefficients, grid.zeros())
         self.iterations = 0
         self.solves = 0
+
+    def refresh(self) -> None:
+        """Take over what obstacles leave open now."""
+        set_coefficients(self.coefficients, self.grid, self.solids)
+        self.multigrid.coarsen()
 
     def project(self, velocity: Vector, pressure: Array, factor: float) -> None:
         """Subtract a gradient from a velocity, and add a multiple of the potential to a pressure.
@@ -134,14 +140,12 @@ class Projection:
         return following
 
 
-def coefficients(grid: Grid, solids: Solids) -> Vector:
-    """Return the coefficients of the low faces of cells: the open part of each, 2 at outlets."""
-    found = grid.vector()
+def set_coefficients(found: Vector, grid: Grid, solids: Solids) -> None:
+    """Set the coefficients of the low faces of cells: the open part of each, 2 at outlets."""
     for axis in AXES:
         grid.program.run("copy", grid.everywhere, solids.openings[axis], found[axis])
         _at_ends(grid, axis, found[axis])
         grid.fill(found[axis])
-    return found
 
 
 def _at_ends(grid: Grid, axis: int, array: Array) -> None:

@@ -1,14 +1,37 @@
-"""Obstacles in the staggered grid: the open part of every face, and how the solid moves."""
+"""Obstacles in the staggered grid: the open part of every face, and what fields are in the solid.
 
-from dataclasses import dataclass
+Paths that end within a solid read what is there. Faces of a no-slip wall have the velocity of the
+solid; along a free-slip wall the flow is continued into it, layer by layer, and so are scalars.
+Faces between a fluid cell and the solid have the velocity of the solid in any case.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
-from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.kernels.cells.obstacles import BURIED
+from hybrid_nbody.fluid.obstacles import Obstacle, Openings, openings
+from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
+
+LAYERS = 3
+"""Layers of a solid into which fields are continued."""
+
+FLUID = 1.0
+GIVEN = 0.0
 
 
-@dataclass(frozen=True)
 class Solids:
     """What obstacles leave open.
+
+    Parameters
+    ----------
+    grid : Grid
+    obstacles : sequence of Obstacle
+    time : float, optional
+        At which they are placed first.
 
     Attributes
     ----------
@@ -16,25 +39,120 @@ class Solids:
         1 if there are obstacles, else 0, and the arrays hold ones that nobody reads.
     moving : int
         1 if any of them moves.
+    slips : bool
+        Whether fluid slides along any of them.
     openings : tuple of array
         The open part of the low faces of cells along x, y and z.
     velocity : tuple of array
         That of the solid at the same faces.
+    reach : tuple of array
+        What is known at the same faces; see `hybrid_nbody.fluid.kernels.cells.obstacles`.
+    of_cells : array
+        The same of cells: more than 0 if a face of the cell is open.
+    owner : array
+        The place among the obstacles of the one nearest to a cell; -1 far from all.
     """
 
-    masked: int
-    moving: int
-    openings: Vector
-    velocity: Vector
+    def __init__(self, grid: Grid, obstacles: Sequence[Obstacle], time: float = 0.0) -> None:
+        self.grid = grid
+        self.obstacles = tuple(obstacles)
+        self.masked = int(bool(self.obstacles))
+        self.moving = int(any(obstacle.moves for obstacle in self.obstacles))
+        self.slips = any(obstacle.wall == "free-slip" for obstacle in self.obstacles)
+        ones = grid.zeros()
+        ones[...] = 1
+        same = (ones, ones, ones)
+        self.openings: Vector = grid.vector() if self.masked else same
+        self.reach: Vector = grid.vector() if self.masked else same
+        self.velocity: Vector = grid.vector() if self.moving else same
+        self.of_cells, self.owner = (grid.zeros(), grid.zeros()) if self.masked else (ones, ones)
+        self.place(time)
 
     @classmethod
     def none(cls, grid: Grid) -> "Solids":
         """Return no obstacles."""
-        ones = grid.zeros()
-        ones[...] = 1
-        return cls(0, 0, (ones, ones, ones), (ones, ones, ones))
+        return cls(grid, ())
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Return what functions of a cell want to know."""
         return (*self.openings, *self.velocity, self.masked, self.moving)
+
+    # --- where they are ---------------------------------------------------------------------------
+
+    def place(self, time: float) -> None:
+        """Put the obstacles where they are at a time."""
+        if not self.masked:
+            return
+        grid = self.grid
+        place = (grid.cells, grid.first, grid.planes, time, grid.periodic)
+        found = openings(self.obstacles, *place)
+        for array, values in zip(self.openings, (found.x, found.y, found.z), strict=True):
+            self._upload(array, values)
+        for axis in AXES:
+            self._upload(self.reach[axis], self._reach_of_faces(found, axis))
+        self._upload(self.of_cells, np.where(found.volume > 0.0, FLUID, -BURIED))
+        self._upload(self.owner, found.owner)
+        for array in (self.of_cells, *self.reach):
+            self._deepen(array)
+        if self.moving:
+            self._place_velocity(found)
+
+    def _place_velocity(self, found: Openings) -> None:
+        """Take over the velocity of solids."""
+        solid = found.solid_u, found.solid_v, found.solid_w
+        for array, values in zip(self.velocity, solid, strict=True):
+            assert values is not None  # where obstacles move
+            self._upload(array, values)
+
+    def _reach_of_faces(self, found: Openings, axis: int) -> np.ndarray:
+        """Return what is known at the faces of an axis, before layers are counted."""
+        opening = (found.x, found.y, found.z)[axis]
+        fluid = found.volume > 0.0
+        beside_fluid = fluid | np.roll(fluid, 1, 2 - axis)
+        slides = np.array([o.wall == "free-slip" for o in self.obstacles] + [False])
+        within = slides[found.owner] & ~beside_fluid
+        return np.select([opening > 0.0, within], [FLUID, -BURIED], GIVEN)
+
+    def _deepen(self, reach: Array) -> None:
+        """Number the layers below the surface."""
+        self.grid.fill(reach)
+        for layer in range(1, LAYERS + 1):
+            self.grid.program.run("deepen", self.grid.region, reach, float(-layer))
+            self.grid.fill(reach)
+
+    def _upload(self, array: Array, values: np.ndarray) -> None:
+        """Set an array on the device."""
+        array[...] = self.grid.backend.upload(np.ascontiguousarray(values, self.grid.dtype))
+
+    # --- what fields are within them --------------------------------------------------------------
+
+    def settle(self, velocity: Vector, ghosts: Ghosts) -> None:
+        """Give a velocity its values within obstacles, and fill its ghosts."""
+        for axis in AXES:
+            self.settle_component(velocity[axis], axis, ghosts)
+
+    def settle_component(self, array: Array, axis: int, ghosts: Ghosts) -> None:
+        """Give a component of the velocity its values within obstacles, and fill its ghosts."""
+        if self.masked:
+            given = (array, self.reach[axis], self.moving, self.velocity[axis])
+            self.grid.program.run("impose_solid", self.grid.everywhere, *given)
+        ghosts.fill(array, ghosts.velocity[axis])
+        if self.slips:
+            self._extend(array, self.reach[axis], ghosts.velocity[axis], ghosts)
+
+    def extend(self, field: Array, kind: Kind, ghosts: Ghosts) -> None:
+        """Continue a field at centres, whose ghosts are valid, into obstacles."""
+        if self.masked:
+            self._extend(field, self.of_cells, kind, ghosts)
+
+    def _extend(self, field: Array, reach: Array, kind: Kind, ghosts: Ghosts) -> None:
+        """Set the elements of each layer from those above it."""
+        for layer in range(1, LAYERS + 1):
+            self.grid.program.run("extend", self.grid.region, field, reach, float(-layer))
+            ghosts.fill(field, kind)
+
+    def blank(self, field: Array) -> None:
+        """Set a field at centres to 0 within obstacles."""
+        if self.masked:
+            self.grid.program.run("blank", self.grid.region, field, self.of_cells)

@@ -96,22 +96,50 @@ class Stepper:
 
     def begin(self, time: float) -> None:
         """Make the ghosts of a state valid, and its velocity free of divergence."""
-        self.ghosts.at(time)
-        self.fill()
+        self.resume(time)
         self.projection.project(self.state.velocity, self.state.pressure, 0.0)
+        self._settle_sliding()
 
     def resume(self, time: float) -> None:
         """Make the ghosts of a state valid whose velocity is free of divergence."""
         self.ghosts.at(time)
+        self._place(time)
         self.fill()
 
     def fill(self) -> None:
-        """Make all ghosts valid."""
+        """Make all ghosts valid, and fields what they are within obstacles."""
         state = self.state
-        self.ghosts.fill_velocity(state.velocity)
+        self.solids.settle(state.velocity, self.ghosts)
         self.ghosts.fill(state.pressure, self.ghosts.pressure)
         for name, array in state.scalars.items():
+            self.solids.blank(array)
             self.ghosts.fill(array, self.ghosts.scalar[name])
+
+    def _place(self, time: float) -> None:
+        """Put obstacles where they are at a time."""
+        if self.solids.moving:
+            self.solids.place(time)
+            self.projection.refresh()
+
+    def _go_to(self, time: float) -> None:
+        """Let faces and obstacles go to a time; what these uncover holds what was beside it."""
+        self.ghosts.at(time)
+        if not self.solids.moving:
+            return
+        state = self.state
+        kinds = [self.ghosts.pressure, *self.ghosts.scalar.values()]
+        fields = list(zip((state.pressure, *state.scalars.values()), kinds, strict=True))
+        for field, kind in fields:
+            self.solids.extend(field, kind, self.ghosts)
+        self._place(time)
+        for field, kind in fields:
+            self.solids.blank(field)
+            self.ghosts.fill(field, kind)
+
+    def _settle_sliding(self) -> None:
+        """Continue a flow that slides along obstacles into them."""
+        if self.solids.slips:
+            self.solids.settle(self.state.velocity, self.ghosts)
 
     def step(self, time: float, dt: float, ratio: float = 1.0) -> None:
         """Advance the state from a time by `dt`.
@@ -124,7 +152,7 @@ class Stepper:
         """
         if not self.ghosts.steady:
             self.ghosts.at(time)
-            self.ghosts.fill_velocity(self.state.velocity)
+            self.solids.settle(self.state.velocity, self.ghosts)
         if self.physics.second_order:
             self._second_order(time, dt, ratio)
         else:
@@ -136,14 +164,14 @@ class Stepper:
         state = self.state
         self._confine(state.velocity, dt)
         self._add_lift(state.velocity, dt)
-        self.ghosts.fill_velocity(state.velocity)
+        self.solids.settle(state.velocity, self.ghosts)
         self.advection.follow(state.velocity, dt)
         for axis in AXES:
             given = (state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
             self.advection.carry(*given, self.next[axis])
         self._carry_scalars(dt)
         state.velocity, self.next = self.next, state.velocity
-        self.ghosts.at(time + dt)
+        self._go_to(time + dt)
         clear(state.pressure)
         self._finish(dt, 1.0)
 
@@ -151,12 +179,15 @@ class Stepper:
         """Apply viscosity and the projection to the velocity of the state."""
         state = self.state
         square = self.grid.spacing**2
+        if self.solids.masked:
+            self.solids.settle(state.velocity, self.ghosts)
         for axis in AXES if self.physics.viscosity else ():
             ratio = implicit * self.physics.viscosity * dt / square
             kind = self.ghosts.velocity[axis]
             self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
         self.ghosts.fill_velocity(state.velocity)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
+        self._settle_sliding()
 
     def _confine(self, velocity: Vector, dt: float) -> None:
         """Add what confinement of the present eddies does to a velocity in a time."""
@@ -182,6 +213,7 @@ class Stepper:
             kind = self.ghosts.scalar[name]
             ratio = self.physics.diffusivity[name] * dt / square
             given = (field, kind, self.grid.region)
+            self.solids.extend(field, kind, self.ghosts)
             if ratio and implicit < 1.0:
                 self._add_diffusion(field, kind, (1.0 - implicit) * ratio)
             self.advection.carry(*given, self.spare)
@@ -193,6 +225,7 @@ class Stepper:
             self.grid.program.run("copy", self.grid.region, carried, field)
             if ratio:
                 self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
+            self.solids.blank(field)
             self.budget.settle(name, field)
             self.ghosts.fill(field, kind)
 
@@ -225,7 +258,7 @@ class Stepper:
         self._carry_velocity()
         self._add_pressure(state.velocity, 0.5 * dt)
         self._add_lift(state.velocity, 0.5 * dt)
-        self.ghosts.at(time + dt)
+        self._go_to(time + dt)
         self._finish(dt, 0.5)
 
     def _extrapolate(self, time: float, dt: float, ratio: float) -> None:
@@ -235,7 +268,7 @@ class Stepper:
             given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
             self.grid.program.run("extrapolate", self.regions[axis], *given)
         self.ghosts.at(time + 0.5 * dt)
-        self.ghosts.fill_velocity(state.before)
+        self.solids.settle(state.before, self.ghosts)
         self.ghosts.at(time)
 
     def _add_explicit_half(self, out: Vector, velocity: Vector, dt: float) -> None:
@@ -243,10 +276,11 @@ class Stepper:
         ratio = 0.5 * self.physics.viscosity * dt / self.grid.spacing**2
         for axis in AXES if ratio else ():
             run = self.grid.program.run
-            run("add_viscosity", self.inner[axis], velocity[axis], ratio, out[axis])
+            given = (velocity[axis], ratio, self.solids.masked, self.solids.reach[axis], out[axis])
+            run("add_viscosity", self.inner[axis], *given)
         self._add_pressure(out, 0.5 * dt)
         self._add_lift(out, 0.5 * dt)
-        self.ghosts.fill_velocity(out)
+        self.solids.settle(out, self.ghosts)
 
     def _add_pressure(self, velocity: Vector, dt: float) -> None:
         """Add what the pressure does in a time."""
@@ -266,7 +300,7 @@ class Stepper:
             source = self.next[axis]
             self.advection.carry(source, kind, self.regions[axis], self.spare)
             run("copy", self.grid.everywhere, source, self.projection.x)
-            self.ghosts.fill(self.spare, kind)
+            self.solids.settle_component(self.spare, axis, self.ghosts)
             given = (self.projection.x, kind, self.spare, self.regions[axis], source)
             self.advection.correct(*given, False)
         state.velocity, state.before, self.next = self.next, state.velocity, state.before

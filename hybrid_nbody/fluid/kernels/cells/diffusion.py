@@ -9,19 +9,42 @@ def spread(a: Cells, k: Int, j: Int, i: Int) -> Real:
     return neighbours + a[k - 1, j, i] + a[k + 1, j, i] - 6.0 * a[k, j, i]
 
 
+def towards(a: Cells, reach: Cells, own: Real, k: Int, j: Int, i: Int) -> Real:
+    """Return the difference of an element to another; 0 to one along whose wall fluid slides."""
+    return a[k, j, i] - own if reach[k, j, i] >= 0.0 else 0.0
+
+
+def spread_beside(a: Cells, reach: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return the differences of the neighbours of an element to it, where fluid sticks to them."""
+    own = a[k, j, i]
+    x = towards(a, reach, own, k, j, i - 1) + towards(a, reach, own, k, j, i + 1)
+    y = towards(a, reach, own, k, j - 1, i) + towards(a, reach, own, k, j + 1, i)
+    z = towards(a, reach, own, k - 1, j, i) + towards(a, reach, own, k + 1, j, i)
+    return x + y + z
+
+
 @over_cells
-def add_viscosity(k: Int, j: Int, i: Int, a: Cells, ratio: Real, out: Cells) -> None:
+def add_viscosity(
+    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, reach: Cells, out: Cells
+) -> None:
     """Add the viscous change of a component over a step; `ratio` is viscosity * dt / h^2."""
-    out[k, j, i] += ratio * spread(a, k, j, i)
+    if masked == 0:
+        out[k, j, i] += ratio * spread(a, k, j, i)
+    elif reach[k, j, i] > 0.0:
+        out[k, j, i] += ratio * spread_beside(a, reach, k, j, i)
 
 
 @over_cells
 def viscous(
-    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, opening: Cells, out: Cells
+    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, reach: Cells, out: Cells
 ) -> None:
     """Set an element to ``(1 - ratio * Laplacian) a``; 0 where a face is closed."""
-    value = a[k, j, i] - ratio * spread(a, k, j, i)
-    out[k, j, i] = 0.0 if masked == 1 and opening[k, j, i] <= 0.0 else value
+    if masked == 0:
+        out[k, j, i] = a[k, j, i] - ratio * spread(a, k, j, i)
+    elif reach[k, j, i] > 0.0:
+        out[k, j, i] = a[k, j, i] - ratio * spread_beside(a, reach, k, j, i)
+    else:
+        out[k, j, i] = 0.0
 
 
 def leaving(a: Cells, ax: Cells, ay: Cells, az: Cells, k: Int, j: Int, i: Int) -> Real:

@@ -1,36 +1,108 @@
-"""Obstacles: faces that are closed by them, and what a scalar is inside."""
+"""Obstacles: faces that are closed by them, what fields are within them, and forces on them.
+
+What is known of an element stands in `reach`: more than 0 where there is fluid, 0 where a value is
+given, and -n in the n-th layer of a solid into which fields are continued; -`BURIED` beyond.
+"""
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
 
+BURIED = 9.0
+"""Less this is the reach of elements into which nothing is continued."""
+
 
 @over_cells
-def impose_solid(
-    k: Int, j: Int, i: Int, a: Cells, opening: Cells, moving: Int, solid: Cells
-) -> None:
+def impose_solid(k: Int, j: Int, i: Int, a: Cells, reach: Cells, moving: Int, solid: Cells) -> None:
     """Give the faces within obstacles the velocity of those."""
-    if opening[k, j, i] <= 0.0:
+    if reach[k, j, i] <= 0.0:
         a[k, j, i] = solid[k, j, i] if moving == 1 else 0.0
 
 
 @over_cells
-def extend(k: Int, j: Int, i: Int, a: Cells, fluid: Cells, known: Cells, out: Cells) -> None:
-    """Set a cell within an obstacle to the mean of those beside it that are known."""
-    if known[k, j, i] <= 0.0:
-        weight = known[k, j, i - 1] + known[k, j, i + 1] + known[k, j - 1, i]
-        weight += known[k, j + 1, i] + known[k - 1, j, i] + known[k + 1, j, i]
-        sum_x = known[k, j, i - 1] * a[k, j, i - 1] + known[k, j, i + 1] * a[k, j, i + 1]
-        sum_y = known[k, j - 1, i] * a[k, j - 1, i] + known[k, j + 1, i] * a[k, j + 1, i]
-        sum_z = known[k - 1, j, i] * a[k - 1, j, i] + known[k + 1, j, i] * a[k + 1, j, i]
-        out[k, j, i] = (sum_x + sum_y + sum_z) / weight if weight > 0.0 else 0.0
-    else:
-        out[k, j, i] = a[k, j, i]
+def blank(k: Int, j: Int, i: Int, a: Cells, reach: Cells) -> None:
+    """Set cells within obstacles to 0."""
+    if reach[k, j, i] <= 0.0:
+        a[k, j, i] = 0.0
+
+
+def known(reach: Cells, least: Real, k: Int, j: Int, i: Int) -> Real:
+    """Return 1 if an element is fluid, or in a layer above `least`; else 0."""
+    found = reach[k, j, i]
+    return 1.0 if found > 0.0 or (found < 0.0 and found > least) else 0.0
+
+
+@over_cells
+def deepen(k: Int, j: Int, i: Int, reach: Cells, layer: Real) -> None:
+    """Make those buried elements a layer that have a known one beside them; `layer` is -n."""
+    if reach[k, j, i] == -BURIED:
+        beside = known(reach, layer, k, j, i - 1) + known(reach, layer, k, j, i + 1)
+        beside += known(reach, layer, k, j - 1, i) + known(reach, layer, k, j + 1, i)
+        beside += known(reach, layer, k - 1, j, i) + known(reach, layer, k + 1, j, i)
+        if beside > 0.0:
+            reach[k, j, i] = layer
+
+
+@over_cells
+def extend(k: Int, j: Int, i: Int, a: Cells, reach: Cells, layer: Real) -> None:
+    """Set the elements of a layer to the mean of those beside them that are known."""
+    if reach[k, j, i] == layer:
+        left = known(reach, layer, k, j, i - 1)
+        right = known(reach, layer, k, j, i + 1)
+        front = known(reach, layer, k, j - 1, i)
+        back = known(reach, layer, k, j + 1, i)
+        below = known(reach, layer, k - 1, j, i)
+        above = known(reach, layer, k + 1, j, i)
+        total = left * a[k, j, i - 1] + right * a[k, j, i + 1]
+        total += front * a[k, j - 1, i] + back * a[k, j + 1, i]
+        total += below * a[k - 1, j, i] + above * a[k + 1, j, i]
+        a[k, j, i] = total / max(left + right + front + back + below + above, 1.0)
+
+
+def arm(
+    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real, k: Int, j: Int, i: Int
+) -> Real:
+    """Return the place of an element along an axis, in cells from `start`.
+
+    `along_*` are 1 for that axis, else 0; all 0 with the start -1 is an arm of 1. Places are less
+    than half of `edge`, the period of the axis, from 0.
+    """
+    place = along_k * float(k) + along_j * float(j) + along_i * float(i) - start
+    if place > 0.5 * edge:
+        place -= edge
+    elif place < -0.5 * edge:
+        place += edge
+    return place
 
 
 @plane_sum
-def pressure_force(
+def pressure_moment(
     k: Int, j: Int, i: Int, p: Cells, opening: Cells, owner: Cells, number: Real,
     dk: Int, dj: Int, di: Int,
+    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
-    """Return the force of the pressure on an obstacle in a cell, along the axis of `opening`."""
+    """Return the force of the pressure on an obstacle in a cell, times an arm.
+
+    The force is that along the axis of `opening`, to whose high face `d*` lead; see `arm`.
+    """
     closed = opening[k, j, i] - opening[k + dk, j + dj, i + di]
-    return p[k, j, i] * closed if owner[k, j, i] == number else 0.0
+    lever = arm(along_k, along_j, along_i, start, edge, k, j, i)
+    return p[k, j, i] * closed * lever if owner[k, j, i] == number else 0.0
+
+
+def pull(a: Cells, reach: Cells, own: Real, k: Int, j: Int, i: Int) -> Real:
+    """Return the difference of an element to one that is given; 0 to others."""
+    return own - a[k, j, i] if reach[k, j, i] == 0.0 else 0.0
+
+
+@plane_sum
+def friction_moment(
+    k: Int, j: Int, i: Int, a: Cells, reach: Cells, owner: Cells, number: Real,
+    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real,
+) -> Real:  # fmt: skip
+    """Return the differences of a component to those at closed faces beside it, times an arm."""
+    total = 0.0
+    if reach[k, j, i] > 0.0 and owner[k, j, i] == number:
+        own = a[k, j, i]
+        total += pull(a, reach, own, k, j, i - 1) + pull(a, reach, own, k, j, i + 1)
+        total += pull(a, reach, own, k, j - 1, i) + pull(a, reach, own, k, j + 1, i)
+        total += pull(a, reach, own, k - 1, j, i) + pull(a, reach, own, k + 1, j, i)
+    return total * arm(along_k, along_j, along_i, start, edge, k, j, i)

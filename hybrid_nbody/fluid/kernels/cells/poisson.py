@@ -23,14 +23,19 @@ def outflux(
     u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells, su: Cells, sv: Cells, sw: Cells,
     masked: Int, moving: Int, k: Int, j: Int, i: Int,
 ) -> Real:  # fmt: skip
-    """Return what flows out of a cell, per area of a face."""
+    """Return what flows out of a cell, per area of a face; nothing where all is solid."""
+    beside = 1.0
+    if masked == 1:
+        beside = ax[k, j, i] + ax[k, j, i + 1] + ay[k, j, i] + ay[k, j + 1, i]
+        beside += az[k, j, i] + az[k + 1, j, i]
     right = through(u, ax, su, masked, moving, k, j, i + 1)
     left = through(u, ax, su, masked, moving, k, j, i)
     back = through(v, ay, sv, masked, moving, k, j + 1, i)
     front = through(v, ay, sv, masked, moving, k, j, i)
     above = through(w, az, sw, masked, moving, k + 1, j, i)
     below = through(w, az, sw, masked, moving, k, j, i)
-    return (right - left) + (back - front) + (above - below)
+    total = (right - left) + (back - front) + (above - below)
+    return total if beside > 0.0 else 0.0
 
 
 @over_cells

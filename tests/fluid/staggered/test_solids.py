@@ -1,0 +1,131 @@
+"""Obstacles in the staggered fluid: nothing passes them, and they carry the fluid along."""
+
+import numpy as np
+import pytest
+from support.ranks import this_rank
+from support.staggered import (
+    PERIODIC,
+    TOLERANCE,
+    TUNNEL,
+    centres,
+    make_stepper,
+    own,
+    put,
+    still,
+)
+
+from hybrid_nbody.fluid.obstacles import Box, Sphere
+from hybrid_nbody.fluid.staggered.faces import Faces
+
+CLOSED = Faces.of_axes(("no-slip", "free-slip", "no-slip"))
+BALL = Sphere((0.3, 0.34, 0.5), 0.17)
+SLIPPERY = Sphere((0.3, 0.34, 0.5), 0.17, wall="free-slip")
+TURNING = Box(
+    (0.4, 0.45, 0.5), (0.35, 0.25, 0.2), (30.0, 0.0, 0.0), velocity=(0.3, 0.2, 0.1),
+    rotation=(0.0, 1.0, 2.0),
+)  # fmt: skip
+THROUGH = Box((0.2, 0.3, 0.1), (0.3, 0.2, 0.4), velocity=(0.2, 0.1, -0.5), rotation=(0.0, 0.0, 1.0))
+SCENES = {
+    "ball in a tunnel": (TUNNEL, [BALL]),
+    "slippery ball in a tunnel": (TUNNEL, [SLIPPERY]),
+    "turning box in a closed one": (CLOSED, [TURNING]),
+    "box across the ends of a periodic one": (PERIODIC, [THROUGH]),
+}
+
+
+def swirl(axis, x, y, z):
+    """Return a velocity with gradients along all axes."""
+    return 0.5 * np.sin(5.0 * (x + 2.0 * y + 3.0 * z) + axis)
+
+
+def still_fluid(axis, x, y, z):
+    """Return no velocity."""
+    return 0.0 * x
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_no_divergence_is_left(backend, scene, dtype):
+    faces, obstacles = SCENES[scene]
+    cells = (16, 16, 20)
+    stepper = make_stepper(
+        backend, this_rank(), cells, faces, still(1e-3), dtype, obstacles=obstacles
+    )
+    put(stepper, swirl)
+    for step in range(2):
+        stepper.step(0.02 * step, 0.02)
+        speed = stepper.grid.largest_speed(stepper.state.velocity)
+        left = stepper.projection.divergence(stepper.state.velocity)
+        assert left <= TOLERANCE[dtype] * speed
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("second_order", [True, False])
+def test_bits_do_not_depend_on_the_ranks(backend, communicator, scene, second_order):
+    faces, obstacles = SCENES[scene]
+    cells = (12, 10, 4 * communicator.size + 2)
+    physics = still(1e-3, second_order, density=(0.0, 0.5, 0.2))
+    weights = [1.0 + rank % 2 for rank in range(communicator.size)]
+    steppers = [
+        make_stepper(backend, ranks, cells, faces, physics, weights=shares, obstacles=obstacles)
+        for ranks, shares in ((communicator, weights), (this_rank(), None))
+    ]
+    for stepper in steppers:
+        put(stepper, swirl, lambda x, y, z: np.sin(9.0 * (x + y * z)))
+        for step in range(3):
+            stepper.step(0.1 * step, 0.1)
+    shared, whole = steppers
+    planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
+    fields = [[*s.state.velocity, s.state.pressure, s.state.scalars["density"]] for s in steppers]
+    for mine, all_planes in zip(*fields, strict=True):
+        np.testing.assert_array_equal(own(shared, mine), own(whole, all_planes)[planes])
+
+
+@pytest.mark.parametrize("wall", ["no-slip", "free-slip"])
+def test_a_ball_that_goes_with_the_flow_does_not_disturb_it(backend, wall):
+    stream = (0.3, -0.2, 0.25)
+    ball = Sphere((0.5, 0.5, 0.5), 0.2, velocity=stream, wall=wall)
+    stepper = make_stepper(
+        backend, this_rank(), (12, 12, 12), PERIODIC, still(1e-2), obstacles=[ball]
+    )
+    put(stepper, lambda axis, x, y, z: 0.0 * x + stream[axis], lambda x, y, z: 0.0 * x + 2.0)
+    for step in range(5):
+        stepper.step(0.1 * step, 0.1)
+    for axis, speed in enumerate(stream):
+        np.testing.assert_allclose(own(stepper, stepper.state.velocity[axis]), speed, 1e-11)
+    density = own(stepper, stepper.state.scalars["density"])
+    fluid = own(stepper, stepper.solids.of_cells) > 0.0
+    np.testing.assert_allclose(density[fluid], 2.0, 1e-11)
+    assert (density[~fluid] == 0.0).all()
+
+
+def test_what_enters_leaves_past_a_ball(backend):
+    stepper = make_stepper(
+        backend, this_rank(), (12, 12, 16), TUNNEL, still(1e-2), obstacles=[BALL]
+    )
+    put(stepper, still_fluid)
+    for step in range(3):
+        stepper.step(0.05 * step, 0.05)
+    w = stepper.grid.backend.download(stepper.state.velocity[2])[1:, 1:-1, 1:-1]
+    openings = stepper.grid.backend.download(stepper.solids.openings[2])[1:, 1:-1, 1:-1]
+    assert openings.min() == 0.0
+    np.testing.assert_allclose((openings * w).sum(axis=(1, 2)), 144.0, 1e-10)
+
+
+def test_nothing_diffuses_through_a_thin_plate(backend):
+    """A slanted plate of a tenth of a cell spans the box."""
+    angle = np.radians(25.0)
+    plate = Box((0.5, 0.5, 0.5), (3.0, 3.0, 0.01), (0.0, 25.0, 0.0))
+    walls = Faces.of_axes(("free-slip",) * 3)
+    stepper = make_stepper(backend, this_rank(), (12, 6, 12), walls, still(), obstacles=[plate])
+    stepper.physics.diffusivity["density"] = 0.1
+    x, _, z = centres(stepper.grid)
+    height = np.cos(angle) * (z - 0.5) + np.sin(angle) * (x - 0.5)
+    put(stepper, still_fluid, lambda x, y, z: 1.0 * (height > 1.0 / 12))
+    for step in range(5):
+        stepper.step(0.1 * step, 0.1)
+    density = own(stepper, stepper.state.scalars["density"])
+    inner = height[1:-1, 1:-1, 1:-1]
+    assert density[inner > 1.5 / 12].min() > 0.1
+    assert (density[inner < -1.0 / 12] == 0.0).all()
