@@ -9,6 +9,7 @@ from hybrid_nbody.files.events import read_events
 from hybrid_nbody.files.state import StoredState
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.kernels import relaxes_in_order
+from hybrid_nbody.fluid.pace import cells_a_second, expected_lines, is_long
 from hybrid_nbody.fluid.schemes import scheme_of
 from hybrid_nbody.fluid.sources import Box, Event, Sphere
 from hybrid_nbody.parallel.communicator import Communicator
@@ -60,8 +61,10 @@ class FluidBuilder:
         self.scheme = scheme_of(config)
 
     def pace(self, backend: Backend) -> float:
-        """Return 1: no speed is known for a fluid."""
-        return 1.0
+        """Return the cells that the slowest rank steps in a second; 0 for a short run."""
+        if not is_long(self.config):
+            return 0.0
+        return min(self.communicator.gather(cells_a_second(self.config, backend)))
 
     def check(self) -> None:
         """Check that the grid can be shared out.
@@ -141,7 +144,14 @@ class FluidBuilder:
             f"{title}: {cells} cells, {config.time.total_steps} steps of {config.time.dt:g}",
             f"stable fluids, {grid}, {solver.method} ({accuracy})",
             *placement_lines(config.compute, setup, planes),
+            *self._expected(setup),
         ]
+
+    def _expected(self, setup: RunSetup[Model]) -> list[str]:
+        """Say how long the run takes, if that is long."""
+        rate = self.pace(setup.placement.backend) * self.communicator.size
+        steps = self.config.time.total_steps - setup.model.step
+        return expected_lines(self.config, rate, steps) if rate else []
 
     def _build(self, events: list[Event]) -> RunSetup[Model]:
         """Choose devices, compile kernels, share the planes out and connect the ranks."""

@@ -7,11 +7,12 @@ import numpy as np
 from hybrid_nbody.fluid.config import FluidConfig, Solver
 from hybrid_nbody.fluid.config_boundary import Boundary, kinds_of
 from hybrid_nbody.fluid.frames import components_of
+from hybrid_nbody.fluid.pace import in_words
 from hybrid_nbody.fluid.schemes import scheme_of
 from hybrid_nbody.fluid.sources import Event
 from hybrid_nbody.fluid.staggered.faces import NAMES
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.simulation.plan import Memory, Plan, rows_per_rank
+from hybrid_nbody.simulation.plan import Lines, Memory, Plan, Workers, rows_per_rank
 
 
 def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
@@ -37,12 +38,19 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
             ("sources", _sources(config, events)),
         ],
         work=f"{nx * ny * nz * config.time.total_steps:.3g} cells stepped",
+        on_devices=lambda workers: _expected(config, workers),
         frame_bytes=_numbers_of_a_frame(config) * number_bytes,
         checkpoint_bytes=scheme.saved_arrays * nz * plane_bytes,
         memory=Memory(
             scheme.rank_bytes(max(counts)), f"{scheme.arrays} arrays, {config.fluid.dtype}"
         ),
     )
+
+
+def _expected(config: FluidConfig, workers: Workers) -> Lines:
+    """Return how long the run takes on devices of a known speed."""
+    rate = workers.pace * len(workers.backends)
+    return [("expected", in_words(config, rate, config.time.total_steps))] if rate else []
 
 
 def _method(config: FluidConfig) -> list[tuple[str, str]]:

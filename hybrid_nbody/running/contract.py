@@ -80,9 +80,9 @@ class Builder(Protocol[Config_co, Initial, Made]):
         """
 
     def pace(self, backend: Backend) -> float:
-        """Return the speed of this rank's device beside that of others of its kind, measured.
+        """Return the speed of a rank's device, measured briefly, as the plan of the model takes it.
 
-        It is 1 where none is known.
+        Bodies: beside that of others of its kind, 1 where none is known. Fluids: cells a second.
         """
 
     def fresh(self, initial: Initial | None) -> RunSetup[Made]:

@@ -40,7 +40,7 @@ class Workers(NamedTuple):
     threads : int
         CPU threads of all ranks together.
     pace : float
-        Their speed here, as measured, beside that of devices of their kind.
+        Their speed here, as measured: what the builder of the model calls its pace.
     """
 
     backends: tuple[str, ...]
