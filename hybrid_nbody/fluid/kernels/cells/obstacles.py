@@ -5,6 +5,7 @@ given, and -n in the n-th layer of a solid into which fields are continued; -`BU
 """
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
+from hybrid_nbody.fluid.kernels.cells.diffusion import spread_beside
 
 BURIED = 9.0
 """Less this is the reach of elements into which nothing is continued."""
@@ -58,14 +59,15 @@ def extend(k: Int, j: Int, i: Int, a: Cells, reach: Cells, layer: Real) -> None:
 
 
 def arm(
-    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real, k: Int, j: Int, i: Int
-) -> Real:
+    along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
+    k: Int, j: Int, i: Int,
+) -> Real:  # fmt: skip
     """Return the place of an element along an axis, in cells from `start`.
 
-    `along_*` are 1 for that axis, else 0; all 0 with the start -1 is an arm of 1. Places are less
-    than half of `edge`, the period of the axis, from 0.
+    `along_*` are 1 for that axis, else 0; all 0 with the start -1 is an arm of 1. Local plane 0 is
+    the global one `first`. Places are less than half of `edge`, the period of the axis, from 0.
     """
-    place = along_k * float(k) + along_j * float(j) + along_i * float(i) - start
+    place = along_k * float(k + first) + along_j * float(j) + along_i * float(i) - start
     if place > 0.5 * edge:
         place -= edge
     elif place < -0.5 * edge:
@@ -77,14 +79,14 @@ def arm(
 def pressure_moment(
     k: Int, j: Int, i: Int, p: Cells, opening: Cells, owner: Cells, number: Real,
     dk: Int, dj: Int, di: Int,
-    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real,
+    along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
     """Return the force of the pressure on an obstacle in a cell, times an arm.
 
     The force is that along the axis of `opening`, to whose high face `d*` lead; see `arm`.
     """
     closed = opening[k, j, i] - opening[k + dk, j + dj, i + di]
-    lever = arm(along_k, along_j, along_i, start, edge, k, j, i)
+    lever = arm(along_k, along_j, along_i, first, start, edge, k, j, i)
     return p[k, j, i] * closed * lever if owner[k, j, i] == number else 0.0
 
 
@@ -95,14 +97,19 @@ def pull(a: Cells, reach: Cells, own: Real, k: Int, j: Int, i: Int) -> Real:
 
 @plane_sum
 def friction_moment(
-    k: Int, j: Int, i: Int, a: Cells, reach: Cells, owner: Cells, number: Real,
-    along_k: Real, along_j: Real, along_i: Real, start: Real, edge: Real,
+    k: Int, j: Int, i: Int, a: Cells, opening: Cells, reach: Cells, owner: Cells, number: Real,
+    along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
-    """Return the differences of a component to those at closed faces beside it, times an arm."""
+    """Return the differences of a component to those at closed faces beside it, times an arm.
+
+    The element of a face that is partly closed is moved as if it were fluid alone: what viscosity
+    does to its solid part is taken away. In a steady flow all forces then are in balance.
+    """
     total = 0.0
     if reach[k, j, i] > 0.0 and owner[k, j, i] == number:
         own = a[k, j, i]
         total += pull(a, reach, own, k, j, i - 1) + pull(a, reach, own, k, j, i + 1)
         total += pull(a, reach, own, k, j - 1, i) + pull(a, reach, own, k, j + 1, i)
         total += pull(a, reach, own, k - 1, j, i) + pull(a, reach, own, k + 1, j, i)
-    return total * arm(along_k, along_j, along_i, start, edge, k, j, i)
+        total += (1.0 - opening[k, j, i]) * spread_beside(a, reach, k, j, i)
+    return total * arm(along_k, along_j, along_i, first, start, edge, k, j, i)
