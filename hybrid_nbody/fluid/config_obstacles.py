@@ -18,6 +18,7 @@ from hybrid_nbody.fluid import obstacles as solids
 from hybrid_nbody.fluid.config_values import Vector
 from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
+from hybrid_nbody.fluid.obstacles.mask import read_mask, triangles_of
 from hybrid_nbody.fluid.obstacles.stl import read_stl
 
 __all__ = ["ObstacleSection", "Obstacles", "faults", "obstacles_of"]
@@ -127,13 +128,19 @@ def _in_file(value: Any) -> Any:
 class ObstacleSection(ExclusiveSection):
     """A solid in the fluid."""
 
-    exactly_one = (("sphere", "box", "cylinder", "mesh"),)
+    exactly_one = (("sphere", "box", "cylinder", "mesh", "mask"),)
 
     sphere: Sphere | None = Field(None, description="A ball. Give one shape for each obstacle.")
     box: Box | None = Field(None, description="A box, turned or not.")
     cylinder: Cylinder | None = Field(None, description="A round cylinder.")
     mesh: Annotated[Mesh, BeforeValidator(_in_file), Allowed("text or section", MESH)] | None = (
         Field(None, description="A closed surface of triangles.")
+    )
+    mask: InputFile | None = Field(
+        None,
+        description="A file of NumPy (.npy) with an array of the shape (nz, ny, nx): true or 1 in "
+        "solid cells, whose faces are closed. With shares between 0 and 1 the surface is smooth: "
+        "there the share, interpolated between centres of cells, is one half.",
     )
     wall: Literal["no-slip", "free-slip"] = Field(
         "no-slip",
@@ -145,8 +152,8 @@ class ObstacleSection(ExclusiveSection):
     rotation: Vector = Field(
         REST,
         description="Its angular velocity about its centre: the direction is the axis, the length "
-        "the angle in radians in a unit of time. The centre of a mesh is that of the box along the "
-        "axes that just holds it.",
+        "the angle in radians in a unit of time. The centre of a mesh or a mask is that of the "
+        "box along the axes that just holds it.",
     )
     name: Line = Field("", description="A name for tables and messages; no two have the same.")
 
@@ -189,7 +196,7 @@ def faults(
             text = "is the name of two obstacles"
             yield fault(("obstacles", index, "name"), section.name, text)
         is_plain = section.shape not in FROM_FILES
-        if is_plain and _is_outside(_made(section), cells, periodic):
+        if is_plain and _is_outside(_made(section, cells), cells, periodic):
             value = getattr(section, section.shape).model_dump(exclude_none=True)
             path = ("obstacles", index, section.shape)
             yield fault(path, value, _outside(cells))
@@ -217,7 +224,7 @@ def obstacles_of(
     wrong = []
     for index, section in enumerate(sections):
         try:
-            made.append(_made(section))
+            made.append(_made(section, cells))
         except InputError as error:
             wrong.append(f"obstacles[{index}].{section.shape}: {error}")
         else:
@@ -274,10 +281,13 @@ def _outside(cells: Cells) -> str:
 # --- obstacles of sections ------------------------------------------------------------------------
 
 
-def _made(section: ObstacleSection) -> Obstacle:
+def _made(section: ObstacleSection, cells: Cells) -> Obstacle:
     """Return the obstacle of a section."""
     motion = {key: getattr(section, key) for key in ("velocity", "rotation", "wall", "name")}
-    obstacle: Obstacle = MAKERS[section.shape](getattr(section, section.shape), motion)
+    value = getattr(section, section.shape)
+    if section.shape in FROM_FILES:
+        return _from_file(value, motion, cells)
+    obstacle: Obstacle = MAKERS[section.shape](value, motion)
     return obstacle
 
 
@@ -302,20 +312,23 @@ def _cylinder(section: Cylinder, motion: dict[str, Any]) -> Obstacle:
     return solids.Cylinder(plain.centre, plain.axis, plain.radius, plain.extent, **motion)
 
 
-def _mesh(section: Mesh, motion: dict[str, Any]) -> Obstacle:
-    try:
-        triangles = read_stl(section.file)
-        placed = (section.scale, section.orientation, section.offset)
-        return solids.Mesh.placed(triangles, *placed, **motion)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{section.file} cannot be read: {reason}") from None
-    except ValueError as error:
-        raise InputError(f"{section.file} {error}") from None
+MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder}
+"""What makes an obstacle of each shape that needs no file, from its section and its motion."""
 
-
-FROM_FILES = ("mesh",)
+FROM_FILES = ("mesh", "mask")
 """Shapes that are read from files."""
 
-MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder, "mesh": _mesh}
-"""What makes an obstacle of each shape, from its section and its motion."""
+
+def _from_file(value: Any, motion: dict[str, Any], cells: Cells) -> Obstacle:
+    """Return the obstacle that a file holds."""
+    file = value.file if isinstance(value, Mesh) else value
+    try:
+        if isinstance(value, Mesh):
+            placed = (value.scale, value.orientation, value.offset)
+            return solids.Mesh.placed(read_stl(file), *placed, **motion)
+        return solids.Mesh(triangles_of(read_mask(file, cells)), **motion)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{file} cannot be read: {reason}") from None
+    except ValueError as error:
+        raise InputError(f"{file} {error}") from None

@@ -108,7 +108,9 @@ BAD = {
     f"{{{BALL}, name: a}}, {{{BALL}, name: b}}, {{{BALL}, name: a}}": (
         "[2].name: is the name of two obstacles (got 'a')"
     ),
-    "{wall: no-slip}": "[0]: a key is missing; give exactly one of sphere, box, cylinder and mesh",
+    "{wall: no-slip}": (
+        "[0]: a key is missing; give exactly one of sphere, box, cylinder, mesh and mask"
+    ),
     "{sphere: {centre: [0, 0, .inf], radius: 1}}": (
         "[0].sphere.centre: must be a list of three numbers, along x, y and z (got [0, 0, inf])"
     ),
@@ -192,4 +194,23 @@ def test_files_that_are_no_obstacle(folder):
         "obstacles[1].mesh: open.stl is not closed: 3 of its edges have a triangle on one side "
         "only, or triangles that face opposite ways; close it in the program that made it",
         f"obstacles[2].mesh: {OUTSIDE}",
+    ]
+
+
+def test_a_mask(folder):
+    mask = np.zeros((8, 8, 16), bool)
+    mask[2:4, 3:5, 8:] = True
+    np.save(folder / "mask.npy", mask)
+    (found,) = obstacles_of(loaded(folder, "{mask: mask.npy, name: block}"), CELLS)
+    assert found.name == "block"
+    expected = Box.between((0.5, 3 / 16, 2 / 16), (1.0, 5 / 16, 4 / 16))
+    points = np.random.default_rng(2).random((50, 3))
+    np.testing.assert_allclose(found.distance(points), expected.distance(points), 0.0, 1e-14)
+
+
+def test_a_mask_of_another_grid(folder):
+    np.save(folder / "mask.npy", np.ones((16, 8, 8)))
+    assert faults_in_files(folder, "{mask: mask.npy}") == [
+        "obstacles[0].mask: mask.npy has the shape (16, 8, 8); the grid has (nz, ny, nx) = "
+        "(8, 8, 16)"
     ]
