@@ -1,4 +1,8 @@
-"""``kind: python:module:function``, spelled out as ``kind: python`` with a path and a function."""
+"""Short spellings of functions of Python, spelled out with their files.
+
+``kind: python:module:function`` is ``kind: python`` with a path and a function; ``python:
+module:function`` is ``python: file.py:function``.
+"""
 
 import importlib.util
 import os.path
@@ -6,6 +10,7 @@ import re
 from typing import Any
 
 SHORT = re.compile(r"python:([\w.]+):(\w+)")
+NAME = re.compile(r"([\w.]+):(\w+)")
 NAMED = ("path", "function")
 """Keys that the short spelling stands for."""
 
@@ -27,9 +32,17 @@ def spelled_out(data: Any, folder: str) -> Any:
     kind = data.get("kind")
     found = SHORT.fullmatch(kind) if isinstance(kind, str) else None
     if found is None or any(key in data for key in NAMED):
-        return {key: spelled_out(value, folder) for key, value in data.items()}
+        return {key: _spelled_out_at(key, value, folder) for key, value in data.items()}
     named = {"kind": "python", "path": _file_of(found[1], folder), "function": found[2]}
     return {**data, **named}
+
+
+def _spelled_out_at(key: Any, value: Any, folder: str) -> Any:
+    """Return the value of a key with every short spelling in it written out."""
+    found = NAME.fullmatch(value) if key == "python" and isinstance(value, str) else None
+    if found is None or found[1].endswith(".py"):
+        return spelled_out(value, folder)
+    return f"{_file_of(found[1], folder)}:{found[2]}"
 
 
 def _file_of(module: str, folder: str) -> str:

@@ -4,19 +4,22 @@ Lengths are in units of the box, whose longest edge has length 1. What needs no 
 the configuration (`faults`), files when the obstacles are made (`obstacles_of`).
 """
 
+import os.path
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.sections import ExclusiveSection, Section, fault
-from hybrid_nbody.config.values import Allowed, InputFile, Line, Positive
+from hybrid_nbody.config.values import Allowed, InputFile, InputFileMark, Line, Positive
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.fluid import obstacles as solids
 from hybrid_nbody.fluid.config_values import Vector
 from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points
+from hybrid_nbody.fluid.obstacles.function import BadFunctionError, load_function, obstacle_of
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
 from hybrid_nbody.fluid.obstacles.mask import read_mask, triangles_of
 from hybrid_nbody.fluid.obstacles.stl import read_stl
@@ -28,6 +31,9 @@ PARTS = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3, indexing="ij"), axis=-1).reshap
 """The middles of the eight parts of a block, in halves of its edges."""
 
 MESH = "the name of an STL file, or a mapping of the keys file, scale, orientation, offset"
+MOTION = ("velocity", "rotation", "wall", "name")
+"""Keys that every obstacle has."""
+
 DEGREES = "the direction is the axis, the length the angle in degrees."
 
 
@@ -125,10 +131,25 @@ def _in_file(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
 
+def _named_function(value: str) -> str:
+    """Refuse what is not a file of Python and a name in it."""
+    if not value.isprintable() or not re.fullmatch(r".+\.py:[A-Za-z_]\w*", value):
+        raise ValueError()
+    return os.path.expanduser(value)
+
+
+PythonFunction = Annotated[
+    str,
+    AfterValidator(_named_function),
+    InputFileMark(),
+    Allowed("text", "FILE.py:FUNCTION or module:function"),
+]
+
+
 class ObstacleSection(ExclusiveSection):
     """A solid in the fluid."""
 
-    exactly_one = (("sphere", "box", "cylinder", "mesh", "mask"),)
+    exactly_one = (("sphere", "box", "cylinder", "mesh", "mask", "python"),)
 
     sphere: Sphere | None = Field(None, description="A ball. Give one shape for each obstacle.")
     box: Box | None = Field(None, description="A box, turned or not.")
@@ -142,6 +163,13 @@ class ObstacleSection(ExclusiveSection):
         "solid cells, whose faces are closed. With shares between 0 and 1 the surface is smooth: "
         "there the share, interpolated between centres of cells, is one half.",
     )
+    python: PythonFunction | None = Field(
+        None,
+        description="A function of Python, FILE.py:FUNCTION; module:function is the same with the "
+        "file module.py, or an installed module. Without parameters it returns an Obstacle; of "
+        "points (n, 3), or of points and a time, it returns their signed distances (n), negative "
+        "in the solid. The file is run: take none that you would not run.",
+    )
     wall: Literal["no-slip", "free-slip"] = Field(
         "no-slip",
         description="no-slip: the fluid sticks to its surface; free-slip: it slides along it.",
@@ -153,7 +181,7 @@ class ObstacleSection(ExclusiveSection):
         REST,
         description="Its angular velocity about its centre: the direction is the axis, the length "
         "the angle in radians in a unit of time. The centre of a mesh or a mask is that of the "
-        "box along the axes that just holds it.",
+        "box along the axes that just holds it, that of a function the centre of the fluid's box.",
     )
     name: Line = Field("", description="A name for tables and messages; no two have the same.")
 
@@ -283,8 +311,10 @@ def _outside(cells: Cells) -> str:
 
 def _made(section: ObstacleSection, cells: Cells) -> Obstacle:
     """Return the obstacle of a section."""
-    motion = {key: getattr(section, key) for key in ("velocity", "rotation", "wall", "name")}
+    motion = {key: getattr(section, key) for key in MOTION}
     value = getattr(section, section.shape)
+    if section.shape == "python":
+        return _from_function(value, motion, cells)
     if section.shape in FROM_FILES:
         return _from_file(value, motion, cells)
     obstacle: Obstacle = MAKERS[section.shape](value, motion)
@@ -315,7 +345,9 @@ def _cylinder(section: Cylinder, motion: dict[str, Any]) -> Obstacle:
 MAKERS: dict[str, Any] = {"sphere": _sphere, "box": _box, "cylinder": _cylinder}
 """What makes an obstacle of each shape that needs no file, from its section and its motion."""
 
-FROM_FILES = ("mesh", "mask")
+DEFAULTS = {key: ObstacleSection.model_fields[key].default for key in MOTION}
+
+FROM_FILES = ("mesh", "mask", "python")
 """Shapes that are read from files."""
 
 
@@ -332,3 +364,17 @@ def _from_file(value: Any, motion: dict[str, Any], cells: Cells) -> Obstacle:
         raise InputError(f"{file} cannot be read: {reason}") from None
     except ValueError as error:
         raise InputError(f"{file} {error}") from None
+
+
+def _from_function(value: str, motion: dict[str, Any], cells: Cells) -> Obstacle:
+    """Return the obstacle that a function describes."""
+    file, name = value.rsplit(":", 1)
+    given = {key: item for key, item in motion.items() if item != DEFAULTS[key]}
+    x, y, z = (0.5 * number / max(cells) for number in cells)
+    try:
+        return obstacle_of(load_function(file, name), (x, y, z), **given)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{file} cannot be read: {reason}") from None
+    except BadFunctionError as error:
+        raise InputError(f"{value} {error}") from None

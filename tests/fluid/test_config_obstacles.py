@@ -109,13 +109,16 @@ BAD = {
         "[2].name: is the name of two obstacles (got 'a')"
     ),
     "{wall: no-slip}": (
-        "[0]: a key is missing; give exactly one of sphere, box, cylinder, mesh and mask"
+        "[0]: a key is missing; give exactly one of sphere, box, cylinder, mesh, mask and python"
     ),
     "{sphere: {centre: [0, 0, .inf], radius: 1}}": (
         "[0].sphere.centre: must be a list of three numbers, along x, y and z (got [0, 0, inf])"
     ),
     "{sphere: {centre: [0, 0, 0], radius: 0}}": "[0].sphere.radius: must be greater than 0 (got 0)",
     "{spere: {centre: [0, 0, 0], radius: 1}}": "[0].spere: unknown key; did you mean 'sphere'?",
+    "{python: ship}": (
+        "[0].python: must be FILE.py:FUNCTION or module:function, or null (got 'ship')"
+    ),
     f"{{{BALL}, wall: sticky}}": ("[0].wall: must be one of no-slip, free-slip (got 'sticky')"),
     "{box: {low: [0, 0, 0], size: [1, 1, 1]}}": (
         "[0].box.size: cannot be given together with low; give at most one of low and size"
@@ -213,4 +216,52 @@ def test_a_mask_of_another_grid(folder):
     assert faults_in_files(folder, "{mask: mask.npy}") == [
         "obstacles[0].mask: mask.npy has the shape (16, 8, 8); the grid has (nz, ny, nx) = "
         "(8, 8, 16)"
+    ]
+
+
+SHAPES = """
+from hybrid_nbody.fluid.obstacles import Sphere
+
+def ball():
+    return Sphere((0.5, 0.25, 0.25), 0.1, name="own")
+
+def floor(points):
+    return points[:, 2] - 0.1
+
+def far(points):
+    return points[:, 2] + 0.1
+
+def rising(points, time):
+    return points[:, 2] - 0.1 * time
+
+def broken(points):
+    return points
+"""
+
+
+def test_functions_by_file_and_by_module(folder):
+    (folder / "shapes.py").write_text(SHAPES)
+    text = "{python: 'shapes:ball', wall: free-slip}, {python: 'shapes.py:floor', name: floor}, "
+    text += "{python: 'shapes:rising'}"
+    sections = loaded(folder, text)
+    assert sections[0].python == f"{folder}/shapes.py:ball"
+    ball, floor, rising = obstacles_of(sections, CELLS)
+    assert ball == Sphere((0.5, 0.25, 0.25), 0.1, name="own", wall="free-slip")
+    points = np.array([[0.5, 0.25, 0.3]])
+    np.testing.assert_allclose(floor.signed_distance(points, 0.0), [0.2], 0.0, 1e-15)
+    assert floor.name == "floor"
+    assert floor.middle == (0.5, 0.25, 0.25)
+    np.testing.assert_allclose(rising.velocity_at(points, 1.0), [[0.0, 0.0, 0.1]], 0.0, 1e-9)
+
+
+def test_functions_that_are_no_obstacle(folder):
+    (folder / "shapes.py").write_text(SHAPES)
+    names = ("shapes:far", "shapes:broken", "shapes:ship", "absent:ship")
+    text = ", ".join(f"{{python: '{name}'}}" for name in names)
+    assert faults_in_files(folder, text) == [
+        f"obstacles[0].python: {OUTSIDE}",
+        "obstacles[1].python: shapes.py:broken returned the shape (2, 3) for 2 points; must be one "
+        "signed distance for each",
+        "obstacles[2].python: shapes.py:ship has no function ship",
+        "obstacles[3].python: absent.py cannot be read: No such file or directory",
     ]

@@ -1,0 +1,170 @@
+"""Obstacles of one's own: a Python function that makes one, or says how far points are from it."""
+
+import importlib.util
+import inspect
+import os.path
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hybrid_nbody.fluid.obstacles.base import Numbers, Obstacle, Points, Vector
+
+Function = Callable[..., Any]
+
+STEP = 1e-5
+"""Step of the differences that give the velocity of a surface, in units of length and of time."""
+
+TRIED = np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.4]])
+"""Points at which a function is tried before a run."""
+
+
+class BadFunctionError(Exception):
+    """What is wrong with a function, or with what it returns."""
+
+
+@dataclass(frozen=True)
+class Shape(Obstacle):
+    """A solid where a function is negative.
+
+    Attributes
+    ----------
+    function : callable
+        Of points, shape (n, 3), or of points and a time; returns their signed distances, shape
+        (n,). Between two points they differ by no more than the distance of these, or surfaces are
+        missed. With a velocity or a rotation, points are where they were at time 0.
+    centre : tuple of float
+        About which it turns.
+    takes_time : bool
+        Whether it is a function of the time too: then the surface moves as it says.
+    """
+
+    function: Function
+    centre: Vector
+    takes_time: bool = False
+
+    @property
+    def middle(self) -> Vector:
+        """Return its centre."""
+        return self.centre
+
+    @property
+    def moves(self) -> bool:
+        """Return whether it is not at rest, or may change with time."""
+        return self.takes_time or super().moves
+
+    def distance(self, points: Points) -> Numbers:
+        """Return the signed distance of points at time 0."""
+        return self._values(points, 0.0)
+
+    def signed_distance(self, points: Points, time: float) -> Numbers:
+        """Return the signed distance of points at a time."""
+        return self._values(self._at_start(points, time) if super().moves else points, time)
+
+    def velocity_at(self, points: Points, time: float) -> Points:
+        """Return the velocity of the solid at points: its motion, and that of the surface in it."""
+        rigid = super().velocity_at(points, time)
+        if not self.takes_time:
+            return rigid
+        late = self._change(points, time, np.zeros(3), STEP)
+        slope = np.stack([self._change(points, time, way, 0.0) for way in STEP * np.eye(3)], axis=1)
+        steepness = np.maximum((slope * slope).sum(axis=1), np.finfo(np.float64).tiny)
+        drift = (rigid * slope).sum(axis=1)
+        velocity: Points = rigid - ((late + drift) / steepness)[:, None] * slope
+        return velocity
+
+    def _change(self, points: Points, time: float, way: Points, later: float) -> Numbers:
+        """Return how the signed distance changes along a way or with time, over the step."""
+        after = self.signed_distance(points + way, time + later)
+        before = self.signed_distance(points - way, time - later)
+        change: Numbers = (after - before) / (2.0 * STEP)
+        return change
+
+    def _values(self, points: Points, time: float) -> Numbers:
+        """Return what the function says of points, as an array of their number."""
+        given = (points, time) if self.takes_time else (points,)
+        values = np.asarray(self.function(*given), np.float64)
+        if values.shape != (len(points),):
+            raise BadFunctionError(
+                f"returned the shape {values.shape} for {len(points)} points; must be one signed "
+                "distance for each"
+            )
+        if np.isnan(values).any():
+            raise BadFunctionError(f"returned nan at {points[np.isnan(values)][0].tolist()}")
+        return values
+
+
+def obstacle_of(function: Function, centre: Vector, **motion: Any) -> Obstacle:
+    """Return the obstacle that a function describes.
+
+    Parameters
+    ----------
+    function : callable
+        Without parameters: it returns an `Obstacle`. Else see `Shape`.
+    centre : tuple of float
+        About which a shape turns.
+    **motion
+        Attributes of every `Obstacle`; they take the place of those of one that is returned.
+
+    Raises
+    ------
+    BadFunctionError
+        If it takes other parameters, fails, or returns something else.
+    """
+    count = len(inspect.signature(function).parameters)
+    if count > 2:
+        raise BadFunctionError(
+            f"takes {count} parameters; must take none and return an Obstacle, or take points "
+            "(n, 3), or points and a time, and return signed distances"
+        )
+    try:
+        return _tried(function, centre, count, motion)
+    except BadFunctionError:
+        raise
+    except Exception as error:
+        raise BadFunctionError(f"raised {type(error).__name__}: {error}") from error
+
+
+def _tried(function: Function, centre: Vector, count: int, motion: dict[str, Any]) -> Obstacle:
+    """Return the obstacle of a function, which has been called once."""
+    if count:
+        shape = Shape(function, centre, count == 2, **motion)
+        shape.distance(TRIED)
+        return shape
+    made = function()
+    if not isinstance(made, Obstacle):
+        raise BadFunctionError(f"returned {type(made).__name__}; must return an Obstacle")
+    return replace(made, **motion)
+
+
+def load_function(path: str, name: str) -> Function:
+    """Return a function of a file, which is run.
+
+    Parameters
+    ----------
+    path : str
+    name : str
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    BadFunctionError
+        If running it fails, or it has no such function.
+    """
+    with open(path, "rb"):
+        pass
+    module_name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec and spec.loader  # a file whose name ends in .py
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadFunctionError(f"raised {type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadFunctionError(f"has no function {name}")
+    found: Function = function
+    return found
