@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.multigrid import Multigrid, clear
+from hybrid_nbody.fluid.staggered.pockets import Pocket
 from hybrid_nbody.fluid.staggered.solids import Solids
 
 OUTLET = 2.0
@@ -13,6 +15,9 @@ OUTLET = 2.0
 
 CORRECTIONS = 4
 """Solves of a projection, at most: rounding is taken out by solving for what is left."""
+
+LEAK = 1e-4
+"""Mean divergence of a closed pocket, relative to the largest speed, that is refused."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class Projection:
             The pressure changes by `factor` times the potential, whose difference of two cells is
             what the velocity between them changes by.
         """
-        limit = self.accuracy.tolerance * self.grid.largest_speed(velocity)
+        speed = self.grid.largest_speed(velocity)
+        limit = self.accuracy.tolerance * speed + 2.0 * self._unbalanced(velocity, speed)
         left = self.accuracy.iterations
         for _ in range(CORRECTIONS):
             if self.divergence(velocity) <= limit or not left:
@@ -83,6 +89,39 @@ class Projection:
             self._subtract(velocity)
             self.grid.program.run("add_field", self.grid.region, pressure, factor, self.x)
         self.ghosts.fill(pressure, self.ghosts.pressure)
+
+    def _unbalanced(self, velocity: Vector, speed: float) -> float:
+        """Return the largest mean divergence of a closed pocket, which no pressure takes away.
+
+        Raises
+        ------
+        NumericalError
+            If more than rounding flows into one; on every rank.
+        """
+        if not self.solids.pockets:
+            return 0.0
+        self._set_divergence(velocity)
+        means = {pocket: self._mean(pocket) for pocket in self.solids.pockets}
+        worst = max(means, key=lambda pocket: abs(means[pocket]))
+        if abs(means[worst]) > LEAK * speed:
+            raise squeezed(worst, means[worst]).on_all_ranks()
+        return abs(means[worst])
+
+    def _mean(self, pocket: Pocket) -> float:
+        """Return the mean of the right-hand side in a pocket."""
+        given = (self.r, self.solids.pocket, float(pocket.number))
+        return self.grid.total("total_in", self.grid.region, *given) / pocket.cells
+
+    def _set_divergence(self, velocity: Vector) -> None:
+        """Set the right-hand side."""
+        given = (*velocity, *self.solids.arguments, -1.0, self.r)
+        self.grid.program.run("divergence", self.grid.region, *given)
+
+    def _balance(self) -> None:
+        """Take the mean of the right-hand side out of every pocket."""
+        for pocket in self.solids.pockets:
+            given = (self.r, self.solids.pocket, float(pocket.number), -self._mean(pocket))
+            self.grid.program.run("add_in", self.grid.region, *given)
 
     def divergence(self, velocity: Vector) -> float:
         """Return the largest divergence, times the edge of a cell; the ghosts are valid."""
@@ -107,7 +146,8 @@ class Projection:
         grid = self.grid
         region = grid.region
         clear(self.x)
-        grid.program.run("divergence", region, *velocity, *self.solids.arguments, -1.0, self.r)
+        self._set_divergence(velocity)
+        self._balance()
         self.multigrid.cycle(self.direction, self.r)
         grade = grid.total("dot", region, self.r, self.direction)
         done = 0
@@ -138,6 +178,16 @@ class Projection:
         following = grid.total("dot", grid.region, self.r, self.image)
         grid.program.run("turn", grid.region, self.direction, self.image, following / grade)
         return following
+
+
+def squeezed(pocket: Pocket, inflow: float) -> NumericalError:
+    """Return the error of a pocket whose volume would change."""
+    what = "more fluid flows in than out" if inflow > 0.0 else "more fluid flows out than in"
+    return NumericalError(
+        f"obstacles: {pocket} is closed, and {what}: it would have to change its volume; leave a "
+        "gap of a cell beside what moves, keep inlets and outlets in one part of the fluid, or "
+        "make a face of the box outflow"
+    )
 
 
 def set_coefficients(found: Vector, grid: Grid, solids: Solids) -> None:

@@ -15,6 +15,7 @@ from hybrid_nbody.fluid.kernels.cells.obstacles import BURIED
 from hybrid_nbody.fluid.obstacles import Obstacle, Openings, openings
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
+from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Pocket, close, parts
 
 LAYERS = 3
 """Layers of a solid into which fields are continued."""
@@ -51,6 +52,10 @@ class Solids:
         The same of cells: more than 0 if a face of the cell is open.
     owner : array
         The place among the obstacles of the one nearest to a cell; -1 far from all.
+    pockets : tuple of Pocket
+        The closed parts of the fluid.
+    pocket : array
+        The number of the one to which a cell belongs; that of other cells is not among them.
     """
 
     def __init__(self, grid: Grid, obstacles: Sequence[Obstacle], time: float = 0.0) -> None:
@@ -65,7 +70,8 @@ class Solids:
         self.openings: Vector = grid.vector() if self.masked else same
         self.reach: Vector = grid.vector() if self.masked else same
         self.velocity: Vector = grid.vector() if self.moving else same
-        self.of_cells, self.owner = (grid.zeros(), grid.zeros()) if self.masked else (ones, ones)
+        self.of_cells, self.owner, self.pocket = grid.vector() if self.masked else same
+        self.pockets: tuple[Pocket, ...] = ()
         self.place(time)
 
     @classmethod
@@ -87,6 +93,7 @@ class Solids:
         grid = self.grid
         place = (grid.cells, grid.first, grid.planes, time, grid.periodic)
         found = openings(self.obstacles, *place)
+        self._find_pockets(found)
         for array, values in zip(self.openings, (found.x, found.y, found.z), strict=True):
             self._upload(array, values)
         for axis in AXES:
@@ -97,6 +104,14 @@ class Solids:
             self._deepen(array)
         if self.moving:
             self._place_velocity(found)
+
+    def _find_pockets(self, found: Openings) -> None:
+        """Find the closed parts of the fluid; make those of few cells solid if obstacles move."""
+        fluid = parts(self.grid, found)
+        least = FEW_CELLS if self.moving else 0
+        self.pockets = tuple(pocket for pocket in fluid.pockets if pocket.cells > least)
+        close(found, fluid.numbers, [p for p in fluid.pockets if p.cells <= least])
+        self._upload(self.pocket, fluid.numbers)
 
     def _place_velocity(self, found: Openings) -> None:
         """Take over the velocity of solids."""

@@ -25,6 +25,19 @@ def blank(k: Int, j: Int, i: Int, a: Cells, reach: Cells) -> None:
         a[k, j, i] = 0.0
 
 
+@plane_sum
+def total_in(k: Int, j: Int, i: Int, a: Cells, part: Cells, number: Real) -> Real:
+    """Return a field at the cells of a part."""
+    return a[k, j, i] if part[k, j, i] == number else 0.0
+
+
+@over_cells
+def add_in(k: Int, j: Int, i: Int, a: Cells, part: Cells, number: Real, value: Real) -> None:
+    """Add a number to a field at the cells of a part."""
+    if part[k, j, i] == number:
+        a[k, j, i] += value
+
+
 def known(reach: Cells, least: Real, k: Int, j: Int, i: Int) -> Real:
     """Return 1 if an element is fluid, or in a layer above `least`; else 0."""
     found = reach[k, j, i]
