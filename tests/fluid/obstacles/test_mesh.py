@@ -1,5 +1,9 @@
 """Meshes: distances and openings against the shapes they stand for, files, what is not closed."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.meshes import ball, cube
@@ -150,3 +154,11 @@ def test_a_bad_file_is_refused(content, words, tmp_path) -> None:
     (tmp_path / "bad.stl").write_bytes(content)
     with pytest.raises(ValueError, match=words):
         read_stl(tmp_path / "bad.stl")
+
+
+def test_the_hull_of_the_example_is_closed(tmp_path) -> None:
+    script = Path(__file__).parents[3] / "run_scripts" / "hull.py"
+    subprocess.run([sys.executable, script, tmp_path / "hull.stl"], check=True)
+    mesh = Mesh(read_stl(tmp_path / "hull.stl"))
+    assert volume(mesh.triangles) > 0.0
+    assert mesh.distance(np.array([[0.5, 0.25, 0.23]]))[0] < 0.0
