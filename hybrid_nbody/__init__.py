@@ -2,7 +2,8 @@
 
 ``hybrid_nbody.run(path)`` runs a configuration as the command line does, and
 ``hybrid_nbody.open_run(path)`` opens the output of a run for analysis; that needs neither MPI nor a
-GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks; ``escaped``,
+GPU. ``hybrid_nbody.Simulation`` is a simulation in memory, for scripts and notebooks, and
+``hybrid_nbody.Systems`` many small ones side by side; ``escaped``,
 ``closest`` and ``energy_error`` are conditions at which it stops.
 """
 
@@ -10,10 +11,19 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-__all__ = ["Simulation", "__version__", "closest", "energy_error", "escaped", "open_run", "run"]
+__all__ = [
+    "Simulation",
+    "Systems",
+    "__version__",
+    "closest",
+    "energy_error",
+    "escaped",
+    "open_run",
+    "run",
+]
 
 if TYPE_CHECKING:
-    from hybrid_nbody.api import Simulation, closest, energy_error, escaped, run
+    from hybrid_nbody.api import Simulation, Systems, closest, energy_error, escaped, run
     from hybrid_nbody.files.run import open_run
 else:
 

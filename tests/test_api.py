@@ -217,7 +217,7 @@ def test_a_whole_run_in_one_line(job, alone, capsys):
 
 
 def test_the_package_shows_it():
-    assert {"Simulation", "run", "escaped", "open_run"} <= set(dir(hybrid_nbody))
+    assert {"Simulation", "Systems", "run", "escaped", "open_run"} <= set(dir(hybrid_nbody))
     from hybrid_nbody.api import run  # what a module of this name would hide
 
     assert hybrid_nbody.run is run

@@ -11,6 +11,7 @@ Nothing is written. On several ranks each makes the same calls and has rows of i
 
 from hybrid_nbody.api.runs import run
 from hybrid_nbody.api.simulation import Simulation
+from hybrid_nbody.api.systems import Systems
 from hybrid_nbody.nbody.conditions import closest, energy_error, escaped
 
-__all__ = ["Simulation", "closest", "energy_error", "escaped", "run"]
+__all__ = ["Simulation", "Systems", "closest", "energy_error", "escaped", "run"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
     from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
+    from hybrid_nbody.nbody.kernels.cpu.systems import Systems as CpuSystems
     from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums as CpuTreeSums
     from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
     from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -24,14 +25,17 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
+    from hybrid_nbody.nbody.kernels.gpu.systems import Systems as GpuSystems
     from hybrid_nbody.nbody.kernels.gpu.tree.kernels import DeviceTree as GpuTree
     from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
+    from hybrid_nbody.nbody.kernels.small_systems import Systems
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
     TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
     DEVICE_TREES: tuple[type[DeviceTree], ...] = (GpuTree,)
     FIELDS: tuple[type[Fields], ...] = (CpuFields, GpuFields)
+    SYSTEMS: tuple[type[Systems], ...] = (CpuSystems, GpuSystems)
     SYMMETRIC: tuple[type[SymmetricKernels], ...] = (GpuSymmetric,)
     COUNTERS: tuple[type[ActivityCounter], ...] = (CpuCounter, GpuCounter)
 
@@ -105,6 +109,22 @@ def make_device_tree(
 def make_fields(backend: "Backend", fields: "Sequence[ExternalField]") -> "Fields":
     """Return the sum of external fields on the device of a backend."""
     made: Fields = backend.kernels(__name__, "fields").Fields(backend, fields)
+    return made
+
+
+def make_systems(backend: "Backend", mass: Any, eps2: float) -> "Systems":
+    """Return many small systems on the device of a backend.
+
+    Parameters
+    ----------
+    backend : Backend
+        The device.
+    mass : (S, n) array of float64
+        Times the gravitational constant.
+    eps2 : float
+        The softening length squared.
+    """
+    made: Systems = backend.kernels(__name__, "systems").Systems(backend, mass, eps2)
     return made
 
 
