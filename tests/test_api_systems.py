@@ -69,6 +69,9 @@ def test_what_is_wrong_is_said(alone):
         Systems(position, velocity, masses[:, 0], **options)
     with pytest.raises(InputError, match="integrator: must be one of leapfrog"):
         Systems(position, velocity, masses, integrator="hermite4", **options)
+    for key, value in {"dt": 0, "softening": -1, "backend": "hybrid"}.items():
+        with pytest.raises(InputError, match=f"{key}: must be"):
+            Systems(position, velocity, masses, **(options | {key: value}))
     position[1, 0] = position[1, 1]
     bad = Systems(position, velocity, masses, **options)
     with pytest.raises(NumericalError, match="1 of 2 systems, the first of them system 1"):

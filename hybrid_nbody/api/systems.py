@@ -16,6 +16,8 @@ Rows = NDArray[np.float64]
 
 STAGES = {"leapfrog": LEAPFROG, "yoshida4": YOSHIDA4, "euler": EULER}
 
+BACKENDS = ("auto", "cpu", "gpu")
+
 PIECE = 4096
 """Systems whose energies are computed at a time."""
 
@@ -65,10 +67,14 @@ class Systems:
         communicator: Communicator | None = None,
     ) -> None:
         self._host = _checked(positions, velocities, masses)
+        if backend not in BACKENDS:
+            raise InputError(f"backend: must be one of {', '.join(BACKENDS)} (got {backend})")
         if integrator not in STAGES:
             raise InputError(f"integrator: must be one of {', '.join(STAGES)} (got {integrator})")
         if not (np.isfinite(dt) and dt > 0):
             raise InputError(f"dt: must be greater than 0 (got {dt})")
+        if not (np.isfinite(softening) and softening >= 0):
+            raise InputError(f"softening: must be at least 0 (got {softening})")
         self._plan = StepPlan(STAGES[integrator], dt)
         self._law = (float(softening) ** 2, float(G))
         self._backend = assign_device(backend, "auto", communicator or start_mpi()).backend
