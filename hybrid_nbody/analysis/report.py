@@ -133,9 +133,13 @@ def script_of(parts: Sequence[str], data: str = "") -> str:
 
 
 def page_of(
-    run: Run, sections: Sequence[tuple[str, str]], script: str, policy: str = POLICY
+    run: Run,
+    sections: Sequence[tuple[str, str]],
+    script: str,
+    policy: str = POLICY,
+    note: str = "",
 ) -> str:
-    """Return a page of some sections."""
+    """Return a page of some sections, with a note above them if there is one."""
     text = "\n".join(f"<h2>{name}</h2>\n{content}" for name, content in sections)
     title = escape(run.title or f"A run of model {run.model}")
     template = Template((files(page) / "report.html").read_text())
@@ -145,6 +149,7 @@ def page_of(
         sections=text,
         script=script,
         policy=policy,
+        note=f'<p class="quiet" id="state">{escape(note)}</p>\n' if note else "",
     )
 
 

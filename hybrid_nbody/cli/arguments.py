@@ -213,6 +213,13 @@ def _report_arguments(command: ArgumentParser) -> None:
     )
 
 
+def _watch_arguments(command: ArgumentParser) -> None:
+    command.add_argument("path", type=_path, help="a run's directory, or its trajectory.h5")
+    command.add_argument(
+        "--port", type=int, default=0, metavar="N", help="port of 127.0.0.1 (default: a free one)"
+    )
+
+
 def _compare_arguments(command: ArgumentParser) -> None:
     command.add_argument("first", type=_path, help="a run's directory, or its trajectory.h5")
     command.add_argument(
@@ -263,6 +270,7 @@ ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
     "square": _square_arguments,
     "movie": _movie_arguments,
     "report": _report_arguments,
+    "watch": _watch_arguments,
     "compare": _compare_arguments,
     "bench": _bench_arguments,
     "examples": _examples_arguments,

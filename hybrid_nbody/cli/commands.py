@@ -144,6 +144,22 @@ def command_report(arguments: Namespace) -> int:
     return 0
 
 
+def command_watch(arguments: Namespace) -> int:
+    """Serve the page of a run until Ctrl-C."""
+    from hybrid_nbody.analysis.watch import server_of
+    from hybrid_nbody.cli.kinds import require_run
+
+    require_run(arguments.path)
+    with server_of(arguments.path, arguments.port, models=MODELS) as server:
+        print_at_once(server.address)
+        print_aside("open it in a browser on this machine; Ctrl-C ends it")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print_aside("\nhybrid_nbody: stopped watching; the run is not touched")
+    return 0
+
+
 def command_compare(arguments: Namespace) -> int:
     """Compare two runs, or several with the first of them."""
     from hybrid_nbody.analysis.compare import table_of
@@ -330,6 +346,9 @@ COMMANDS = (
     ),
     Command("movie", "make a movie of a run", command_movie),
     Command("report", "write a web page about a run, with an interactive 3D view", command_report),
+    Command(
+        "watch", "serve the page of a run on this machine, live while it goes on", command_watch
+    ),
     Command("compare", "report how far runs diverge over time", command_compare),
     Command(
         "bench",
