@@ -57,7 +57,7 @@ class Diffusion:
         grid.program.run("copy", region, self.r, self.direction)
         grade = grid.total("dot", region, self.r, self.r)
         for _ in range(self.accuracy.iterations):
-            if grid.largest("largest", region, self.r) <= limit:
+            if grade == 0.0 or grid.largest("largest", region, self.r) <= limit:
                 break
             self._descend(field, kind, region, ratio, grade)
             following = grid.total("dot", region, self.r, self.r)
@@ -73,10 +73,8 @@ class Diffusion:
             given = (field, ratio, self.solids.masked, *openings, self.r)
             self.grid.program.run("add_diffusion", region, *given)
             return
-        reach = self.solids.reach[kind.axis]
-        self.grid.program.run(
-            "add_viscosity", region, field, ratio, self.solids.masked, reach, self.r
-        )
+        of_faces = (field, ratio, *self._walls(kind.axis), self.r)
+        self.grid.program.run("add_viscosity", region, *of_faces)
 
     def _descend(
         self, field: Array, kind: Kind, region: Region, ratio: float, grade: float
@@ -97,5 +95,10 @@ class Diffusion:
             of_scalar = (self.direction, ratio, masked, *openings, self.image)
             self.grid.program.run("diffusive", region, *of_scalar)
             return
-        of_faces = (self.direction, ratio, masked, self.solids.reach[kind.axis], self.image)
+        of_faces = (self.direction, ratio, *self._walls(kind.axis), self.image)
         self.grid.program.run("viscous", region, *of_faces)
+
+    def _walls(self, axis: int) -> tuple[int, Array, Array]:
+        """Return what viscosity wants to know of walls at the faces of an axis."""
+        solids = self.solids
+        return solids.masked, solids.openings[axis], solids.reach[axis]

@@ -20,7 +20,14 @@ from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Pocket, close, parts
 LAYERS = 3
 """Layers of a solid into which fields are continued."""
 
+HELD_SHARE = 0.5 * (1.0 + 1e-9)
+"""Faces of which less is open have the velocity of a wall to which fluid sticks.
+
+With a half, what they lack in the balance of momentum is as much as others have too much.
+"""
+
 FLUID = 1.0
+HELD = 0.5
 GIVEN = 0.0
 
 
@@ -125,9 +132,11 @@ class Solids:
         opening = (found.x, found.y, found.z)[axis]
         fluid = found.volume > 0.0
         beside_fluid = fluid | np.roll(fluid, 1, 2 - axis)
-        slides = np.array([o.wall == "free-slip" for o in self.obstacles] + [False])
-        within = slides[found.owner] & ~beside_fluid
-        return np.select([opening > 0.0, within], [FLUID, -BURIED], GIVEN)
+        slides = np.array([o.wall == "free-slip" for o in self.obstacles] + [False])[found.owner]
+        held = (opening > 0.0) & (opening < HELD_SHARE) & ~slides
+        within = slides & ~beside_fluid
+        cases = [held, opening > 0.0, within]
+        return np.select(cases, [HELD, FLUID, -BURIED], GIVEN)
 
     def _deepen(self, reach: Array) -> None:
         """Number the layers below the surface."""
@@ -155,6 +164,12 @@ class Solids:
         ghosts.fill(array, ghosts.velocity[axis])
         if self.slips:
             self._extend(array, self.reach[axis], ghosts.velocity[axis], ghosts)
+
+    def stick(self, velocity: Vector) -> None:
+        """Give faces that are mostly closed the velocity of walls to which fluid sticks."""
+        for axis in AXES:
+            given = (velocity[axis], self.reach[axis], self.moving, self.velocity[axis])
+            self.grid.program.run("stick", self.grid.region, *given)
 
     def extend(self, field: Array, kind: Kind, ghosts: Ghosts) -> None:
         """Continue a field at centres, whose ghosts are valid, into obstacles."""

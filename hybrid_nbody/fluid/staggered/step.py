@@ -181,6 +181,7 @@ class Stepper:
         square = self.grid.spacing**2
         if self.solids.masked:
             self.solids.settle(state.velocity, self.ghosts)
+            self._stick()
         for axis in AXES if self.physics.viscosity else ():
             ratio = implicit * self.physics.viscosity * dt / square
             kind = self.ghosts.velocity[axis]
@@ -188,6 +189,11 @@ class Stepper:
         self.ghosts.fill_velocity(state.velocity)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
         self._settle_sliding()
+
+    def _stick(self) -> None:
+        """Hold the fluid at walls to which it sticks."""
+        if self.physics.viscosity:
+            self.solids.stick(self.state.velocity)
 
     def _confine(self, velocity: Vector, dt: float) -> None:
         """Add what confinement of the present eddies does to a velocity in a time."""
@@ -276,8 +282,9 @@ class Stepper:
         ratio = 0.5 * self.physics.viscosity * dt / self.grid.spacing**2
         for axis in AXES if ratio else ():
             run = self.grid.program.run
-            given = (velocity[axis], ratio, self.solids.masked, self.solids.reach[axis], out[axis])
-            run("add_viscosity", self.inner[axis], *given)
+            solids = self.solids
+            walls = (solids.masked, solids.openings[axis], solids.reach[axis])
+            run("add_viscosity", self.inner[axis], velocity[axis], ratio, *walls, out[axis])
         self._add_pressure(out, 0.5 * dt)
         self._add_lift(out, 0.5 * dt)
         self.solids.settle(out, self.ghosts)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support.ranks import this_rank
 from support.staggered import (
+    CAVITY,
     PERIODIC,
     TOLERANCE,
     TUNNEL,
@@ -15,7 +16,8 @@ from support.staggered import (
 )
 
 from hybrid_nbody.fluid.obstacles import Box, Sphere
-from hybrid_nbody.fluid.staggered.faces import Faces
+from hybrid_nbody.fluid.staggered.faces import Face, Faces
+from hybrid_nbody.fluid.staggered.loads import loads
 
 CLOSED = Faces.of_axes(("no-slip", "free-slip", "no-slip"))
 BALL = Sphere((0.3, 0.34, 0.5), 0.17)
@@ -129,3 +131,24 @@ def test_nothing_diffuses_through_a_thin_plate(backend):
     inner = height[1:-1, 1:-1, 1:-1]
     assert density[inner > 1.5 / 12].min() > 0.1
     assert (density[inner < -1.0 / 12] == 0.0).all()
+
+
+@pytest.mark.parametrize("wall", [2.2, 2.5, 2.7, 3.0])
+def test_couette_flow_is_linear_down_to_a_wall_anywhere(backend, wall):
+    """Between a lid and a box whose surface is within a cell."""
+    floor = Box.between((-1.0, -1.0, -1.0), (2.0, wall / 8.0, 2.0))
+    around = Face("periodic")
+    faces = Faces(around, around, Face("no-slip"), CAVITY.y_high, around, around)
+    stepper = make_stepper(
+        backend, this_rank(), (4, 8, 4), faces, still(1.0, False), obstacles=[floor]
+    )
+    put(stepper, still_fluid)
+    for step in range(60):
+        stepper.step(0.1 * step, 0.1)
+    y = centres(stepper.grid)[1][1:-1, 1:-1, 1:-1]
+    found = own(stepper, stepper.state.velocity[0])
+    expected = np.maximum(y - wall / 8.0, 0.0) / (1.0 - wall / 8.0)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    (load,) = loads(stepper, 6.0)
+    drag = 0.25 / (1.0 - wall / 8.0)
+    assert load.friction[0] == pytest.approx(drag, rel=1e-9)

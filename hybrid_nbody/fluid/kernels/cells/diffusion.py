@@ -1,6 +1,10 @@
 """Viscosity and diffusion: the compact Laplacian of a component of the velocity, or of a scalar."""
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
+from hybrid_nbody.fluid.kernels.cells.interpolation import within
+
+NEAREST = 0.25
+"""Least distance in cells of an element to a wall, as viscosity takes it."""
 
 
 def spread(a: Cells, k: Int, j: Int, i: Int) -> Real:
@@ -9,40 +13,57 @@ def spread(a: Cells, k: Int, j: Int, i: Int) -> Real:
     return neighbours + a[k - 1, j, i] + a[k + 1, j, i] - 6.0 * a[k, j, i]
 
 
-def towards(a: Cells, reach: Cells, own: Real, k: Int, j: Int, i: Int) -> Real:
-    """Return the difference of an element to another; 0 to one along whose wall fluid slides."""
-    return a[k, j, i] - own if reach[k, j, i] >= 0.0 else 0.0
+def towards(
+    a: Cells, opening: Cells, reach: Cells, own: Real, own_opening: Real, k: Int, j: Int, i: Int
+) -> Real:
+    """Return how an element pulls on another one, by the difference to it over their distance.
+
+    An element whose value is given stands for the wall, which is nearer the less is open between
+    both; 0 where fluid slides along it.
+    """
+    found = a[k, j, i] - own
+    if reach[k, j, i] < 0.0:
+        found = 0.0
+    elif reach[k, j, i] < 1.0:
+        found = found / within(own_opening + opening[k, j, i] - 0.5, NEAREST, 1.0)
+    return found
 
 
-def spread_beside(a: Cells, reach: Cells, k: Int, j: Int, i: Int) -> Real:
-    """Return the differences of the neighbours of an element to it, where fluid sticks to them."""
+def spread_beside(a: Cells, opening: Cells, reach: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return what the six neighbours of an element and walls between them pull on it."""
     own = a[k, j, i]
-    x = towards(a, reach, own, k, j, i - 1) + towards(a, reach, own, k, j, i + 1)
-    y = towards(a, reach, own, k, j - 1, i) + towards(a, reach, own, k, j + 1, i)
-    z = towards(a, reach, own, k - 1, j, i) + towards(a, reach, own, k + 1, j, i)
-    return x + y + z
+    part = opening[k, j, i]
+    left = towards(a, opening, reach, own, part, k, j, i - 1)
+    right = towards(a, opening, reach, own, part, k, j, i + 1)
+    front = towards(a, opening, reach, own, part, k, j - 1, i)
+    back = towards(a, opening, reach, own, part, k, j + 1, i)
+    below = towards(a, opening, reach, own, part, k - 1, j, i)
+    above = towards(a, opening, reach, own, part, k + 1, j, i)
+    return left + right + front + back + below + above
 
 
 @over_cells
 def add_viscosity(
-    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, reach: Cells, out: Cells
-) -> None:
+    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, opening: Cells, reach: Cells,
+    out: Cells,
+) -> None:  # fmt: skip
     """Add the viscous change of a component over a step; `ratio` is viscosity * dt / h^2."""
     if masked == 0:
         out[k, j, i] += ratio * spread(a, k, j, i)
-    elif reach[k, j, i] > 0.0:
-        out[k, j, i] += ratio * spread_beside(a, reach, k, j, i)
+    elif reach[k, j, i] >= 1.0:
+        out[k, j, i] += ratio * spread_beside(a, opening, reach, k, j, i)
 
 
 @over_cells
 def viscous(
-    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, reach: Cells, out: Cells
-) -> None:
-    """Set an element to ``(1 - ratio * Laplacian) a``; 0 where a face is closed."""
+    k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, opening: Cells, reach: Cells,
+    out: Cells,
+) -> None:  # fmt: skip
+    """Set an element to ``(1 - ratio * Laplacian) a``; 0 where its value is given."""
     if masked == 0:
         out[k, j, i] = a[k, j, i] - ratio * spread(a, k, j, i)
-    elif reach[k, j, i] > 0.0:
-        out[k, j, i] = a[k, j, i] - ratio * spread_beside(a, reach, k, j, i)
+    elif reach[k, j, i] >= 1.0:
+        out[k, j, i] = a[k, j, i] - ratio * spread_beside(a, opening, reach, k, j, i)
     else:
         out[k, j, i] = 0.0
 

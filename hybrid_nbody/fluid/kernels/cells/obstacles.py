@@ -1,11 +1,12 @@
 """Obstacles: faces that are closed by them, what fields are within them, and forces on them.
 
-What is known of an element stands in `reach`: more than 0 where there is fluid, 0 where a value is
-given, and -n in the n-th layer of a solid into which fields are continued; -`BURIED` beyond.
+What is known of an element stands in `reach`: 1 where there is fluid; 0.5 where most of a face is
+closed, so that viscosity holds it at the velocity of the wall, and pressure moves it; 0 where a
+value is given; -n in the n-th layer of a solid into which fields are continued, -`BURIED` beyond.
 """
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
-from hybrid_nbody.fluid.kernels.cells.diffusion import spread_beside
+from hybrid_nbody.fluid.kernels.cells.diffusion import towards
 
 BURIED = 9.0
 """Less this is the reach of elements into which nothing is continued."""
@@ -15,6 +16,13 @@ BURIED = 9.0
 def impose_solid(k: Int, j: Int, i: Int, a: Cells, reach: Cells, moving: Int, solid: Cells) -> None:
     """Give the faces within obstacles the velocity of those."""
     if reach[k, j, i] <= 0.0:
+        a[k, j, i] = solid[k, j, i] if moving == 1 else 0.0
+
+
+@over_cells
+def stick(k: Int, j: Int, i: Int, a: Cells, reach: Cells, moving: Int, solid: Cells) -> None:
+    """Give faces that are mostly closed the velocity of a wall to which fluid sticks."""
+    if reach[k, j, i] > 0.0 and reach[k, j, i] < 1.0:
         a[k, j, i] = solid[k, j, i] if moving == 1 else 0.0
 
 
@@ -103,9 +111,12 @@ def pressure_moment(
     return p[k, j, i] * closed * lever if owner[k, j, i] == number else 0.0
 
 
-def pull(a: Cells, reach: Cells, own: Real, k: Int, j: Int, i: Int) -> Real:
-    """Return the difference of an element to one that is given; 0 to others."""
-    return own - a[k, j, i] if reach[k, j, i] == 0.0 else 0.0
+def pull(
+    a: Cells, opening: Cells, reach: Cells, own: Real, part: Real, k: Int, j: Int, i: Int
+) -> Real:
+    """Return what an element pulls on a given one beside it; 0 if that is none."""
+    value = -towards(a, opening, reach, own, part, k, j, i)
+    return value if reach[k, j, i] >= 0.0 and reach[k, j, i] < 1.0 else 0.0
 
 
 @plane_sum
@@ -113,16 +124,15 @@ def friction_moment(
     k: Int, j: Int, i: Int, a: Cells, opening: Cells, reach: Cells, owner: Cells, number: Real,
     along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
-    """Return the differences of a component to those at closed faces beside it, times an arm.
-
-    The element of a face that is partly closed is moved as if it were fluid alone: what viscosity
-    does to its solid part is taken away. In a steady flow all forces then are in balance.
-    """
+    """Return what a component pulls on the wall beside it, times an arm."""
     total = 0.0
-    if reach[k, j, i] > 0.0 and owner[k, j, i] == number:
+    if reach[k, j, i] >= 1.0 and owner[k, j, i] == number:
         own = a[k, j, i]
-        total += pull(a, reach, own, k, j, i - 1) + pull(a, reach, own, k, j, i + 1)
-        total += pull(a, reach, own, k, j - 1, i) + pull(a, reach, own, k, j + 1, i)
-        total += pull(a, reach, own, k - 1, j, i) + pull(a, reach, own, k + 1, j, i)
-        total += (1.0 - opening[k, j, i]) * spread_beside(a, reach, k, j, i)
+        part = opening[k, j, i]
+        total += pull(a, opening, reach, own, part, k, j, i - 1)
+        total += pull(a, opening, reach, own, part, k, j, i + 1)
+        total += pull(a, opening, reach, own, part, k, j - 1, i)
+        total += pull(a, opening, reach, own, part, k, j + 1, i)
+        total += pull(a, opening, reach, own, part, k - 1, j, i)
+        total += pull(a, opening, reach, own, part, k + 1, j, i)
     return total * arm(along_k, along_j, along_i, first, start, edge, k, j, i)
