@@ -22,6 +22,9 @@ fluid:
     z+: outflow
     x: no-slip
     y: periodic
+obstacles:
+  - {sphere: {centre: [0.4, 0.3, 0.6], radius: 0.15}, name: ball, wall: free-slip}
+  - {box: {centre: [0.6, 0.4, 0.25], size: [0.3, 0.2, 0.1]}, rotation: [0, 2, 0]}
 sources:
   events:
     - {steps: [2, 5], density: 2, sphere: {centre: [5, 5, 5], radius: 2}}
@@ -77,6 +80,8 @@ def test_what_enters_leaves_and_scalars_come_along(folder):
     np.testing.assert_allclose(rows["flow_out"], area, rtol=1e-3, atol=0)
     assert rows["divergence"].max() <= 1e-4
     assert rows["parts"].max() > 1
+    assert rows["force_ball"][1, 2] > 0.0
+    assert {"torque_ball", "force_obstacle_2", "torque_obstacle_2"} <= rows.keys()
     assert rows["total_heat"][-1] > rows["total_density"][-1] > 0.0
     cells = (14, 10, 12)
     assert shapes == {

@@ -75,6 +75,7 @@ class FluidBuilder:
             On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
         """
         check_lists(self.config.compute, self.communicator.size)
+        self.scheme.check()
         self._check_number_of_planes()
         self._check_lexicographic_ranks()
 

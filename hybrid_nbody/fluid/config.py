@@ -10,6 +10,7 @@ from hybrid_nbody.config.sections import Compute, Every, ModelConfig, Output, Se
 from hybrid_nbody.config.values import AtLeastOne, Line, NonNegative
 from hybrid_nbody.fluid import config_checks as fluid_checks
 from hybrid_nbody.fluid import config_defaults as defaults
+from hybrid_nbody.fluid.config_obstacles import Obstacles
 from hybrid_nbody.fluid.config_properties import Fluid, Scalar
 from hybrid_nbody.fluid.config_sources import Event, Sources
 from hybrid_nbody.fluid.config_time import DividedTime
@@ -127,6 +128,11 @@ class FluidConfig(ModelConfig):
     title: Line = Field("", description="A name for pictures and summaries.")
     grid: Grid = Field(description="The cells of the box.")
     fluid: Fluid = Field(Fluid(), description="Fluid properties and numerical schemes.")
+    obstacles: Obstacles = Field(
+        (),
+        description="Solids in the fluid, at rest or in motion, for the staggered grid. Lengths "
+        "are in units of the longest edge of the box.",
+    )
     solver: Solver = Field(Solver(), description="Solver of the linear systems.")
     sources: Sources = Field(
         Sources(),

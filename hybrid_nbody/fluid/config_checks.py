@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import fault
+from hybrid_nbody.fluid import config_obstacles
 from hybrid_nbody.fluid.config_boundary import FaceTable, faults_on_grid, kinds_of
 from hybrid_nbody.fluid.config_face import Inflow
 
@@ -106,6 +107,8 @@ def _only_staggered(config: "FluidConfig") -> Faults:
         yield fault(("fluid", "boundary"), given, f"a face with a condition of its own {text}")
     if fluid.scalars:
         yield fault(("fluid", "scalars"), [scalar.name for scalar in fluid.scalars], text)
+    if config.obstacles:
+        yield fault(("obstacles",), [section.shape for section in config.obstacles], text)
     if config.time.cfl is not None:
         yield fault(("time", "cfl"), config.time.cfl, text)
     if "pressure" in config.output.fields:
@@ -126,9 +129,14 @@ def _only_collocated(config: "FluidConfig") -> Faults:
             yield fault(path, given, f"{given} {text}" if isinstance(given, str) else text)
 
 
+def _obstacles(config: "FluidConfig") -> Faults:
+    x, y, z = (kind == "periodic" for kind in kinds_of(config.fluid.boundary)[::2])
+    yield from config_obstacles.faults(config.obstacles, config.grid.cells, (x, y, z))
+
+
 GRIDS = {
     "collocated": (_lexicographic, _only_staggered, _carry_over),
-    "staggered": (_only_collocated,),
+    "staggered": (_only_collocated, _obstacles),
 }
 """For each value of ``fluid.grid`` the checks of what it allows."""
 

@@ -190,6 +190,11 @@ class ObstacleSection(ExclusiveSection):
         """Return the key of its shape."""
         return next(key for key in self.exactly_one[0] if getattr(self, key) is not None)
 
+    @property
+    def moves(self) -> bool:
+        """Return whether it is not at rest."""
+        return self.velocity != REST or self.rotation != REST
+
 
 Obstacles = Annotated[
     tuple[ObstacleSection, ...],

@@ -57,6 +57,9 @@ class Collocated:
         """See `Scheme`."""
         return SAVED_ARRAYS + (CARRIED_ARRAYS if self.config.sources.carry_over else 0)
 
+    def check(self) -> None:
+        """See `Scheme`; there are no files."""
+
     def rank_bytes(self, planes: int) -> int:
         """See `Scheme`."""
         return rank_bytes(self.config.grid.cells, planes, self.dtype)

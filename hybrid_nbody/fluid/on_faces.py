@@ -1,14 +1,19 @@
 """The staggered grid of a run: velocities at the faces of cells, pressure at their centres."""
 
 import time
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.config_boundary import faces_of
+from hybrid_nbody.fluid.config_obstacles import obstacles_of
 from hybrid_nbody.fluid.kernels.cells import MODULES
+from hybrid_nbody.fluid.obstacles import Obstacle, Sphere
 from hybrid_nbody.fluid.parts import Limits
 from hybrid_nbody.fluid.scheme import DTYPES, frames_of
 from hybrid_nbody.fluid.solvers.halos import Halo
@@ -18,7 +23,7 @@ from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.model import StaggeredModel, Steps
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.staggered.step import Physics, Stepper, Three
+from hybrid_nbody.fluid.staggered.step import Physics, Span, Stepper, Three
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
@@ -30,6 +35,12 @@ HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
 CALIBRATION_CELLS = (64, 64, 16)
 CALIBRATION_STEP = 0.01
+
+
+MIDDLE = (0.5, 0.5, 0.5)
+STAND_IN_RADIUS = 0.25
+SLOW = (1e-3, 0.0, 0.0)
+REST = (0.0, 0.0, 0.0)
 
 
 class Staggered:
@@ -64,6 +75,19 @@ class Staggered:
     def _scalars(self) -> int:
         return 1 + len(self.config.fluid.scalars)
 
+    def check(self) -> None:
+        """See `Scheme`: files of inflows and obstacles."""
+        try:
+            self.obstacles()
+        except InputError as error:
+            raise error.on_all_ranks() from None
+
+    @cache  # noqa: B019  # a scheme lives as long as its run
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Return the obstacles, as their files have them."""
+        faces = self._faces(self.config.grid.cells)
+        return obstacles_of(self.config.obstacles, self.config.grid.cells, faces.periodic)
+
     def rank_bytes(self, planes: int) -> int:
         """See `Scheme`."""
         nx, ny, _ = self.config.grid.cells
@@ -73,7 +97,8 @@ class Staggered:
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`: takes two steps of a small grid."""
         halo = FullGrid(COMPILE_CELLS[2], self.periodic)
-        model = self._model(device, halo, COMPILE_CELLS, [])
+        stepper = self._stepper(device, halo, COMPILE_CELLS, _stand_ins(self.obstacles()))
+        model = self._model(stepper, [])
         model.advance(2)
         model.diagnostics()
         for field in model.fields().values():
@@ -83,12 +108,12 @@ class Staggered:
     def speeds(self, device: Backend, communicator: Communicator, mixed: bool) -> list[float]:
         """See `Scheme`."""
         halo = FullGrid(CALIBRATION_CELLS[2], self.periodic)
-        stepper = self._stepper(device, halo, CALIBRATION_CELLS)
+        stepper = self._stepper(device, halo, CALIBRATION_CELLS, ())
         stepper.begin(0.0)
 
         def seconds() -> float:
             start = time.perf_counter()
-            stepper.step(0.0, CALIBRATION_STEP)
+            stepper.step(Span(0.0, CALIBRATION_STEP, CALIBRATION_STEP))
             device.synchronize()
             return time.perf_counter() - start
 
@@ -99,26 +124,39 @@ class Staggered:
         self, device: Backend, halo: HaloExchange, events: list[Event], mixed: bool
     ) -> StaggeredModel:
         """See `Scheme`."""
-        return self._model(device, halo, self.config.grid.cells, events)
+        stepper = self._stepper(device, halo, self.config.grid.cells, self.obstacles())
+        return self._model(stepper, events)
 
-    def _model(
-        self, device: Backend, halo: Halo, cells: tuple[int, int, int], events: list[Event]
-    ) -> StaggeredModel:
+    def _model(self, stepper: Stepper, events: list[Event]) -> StaggeredModel:
         config = self.config
-        stepper = self._stepper(device, halo, cells)
         limits = limits_of(config.time, stepper.grid.spacing)
         steps = Steps(config.time.dt, limits)
         return StaggeredModel(stepper, steps, Sources(events), frames_of(config.output))
 
-    def _stepper(self, device: Backend, halo: Halo, cells: tuple[int, int, int]) -> Stepper:
+    def _stepper(
+        self,
+        device: Backend,
+        halo: Halo,
+        cells: tuple[int, int, int],
+        obstacles: Sequence[Obstacle],
+    ) -> Stepper:
         program = make_program(device, MODULES, self.dtype)
         grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype)
         solver = self.config.solver
         accuracy = Accuracy(solver.tolerance, solver.max_iterations)
-        return Stepper(grid, Solids.none(grid), physics_of(self.config), accuracy)
+        return Stepper(grid, Solids(grid, obstacles), physics_of(self.config), accuracy)
 
     def _faces(self, cells: tuple[int, int, int]) -> Faces:
         return faces_of(self.config.fluid.boundary, cells)
+
+
+def _stand_ins(obstacles: Sequence[Obstacle]) -> tuple[Obstacle, ...]:
+    """Return a ball for every kind of obstacle: kernels that are compiled depend on no shape."""
+    kinds = {(obstacle.wall, obstacle.moves) for obstacle in obstacles}
+    return tuple(
+        Sphere(MIDDLE, STAND_IN_RADIUS, wall=wall, velocity=SLOW if moves else REST)
+        for wall, moves in sorted(kinds)
+    )
 
 
 def limits_of(asked_time: asked.FluidTime, spacing: float) -> Limits | None:

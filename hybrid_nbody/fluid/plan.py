@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybrid_nbody.fluid.config import FluidConfig, Solver
-from hybrid_nbody.fluid.config_boundary import Boundary, kinds_of
+from hybrid_nbody.fluid.config_boundary import Boundary, FaceTable, kinds_of
 from hybrid_nbody.fluid.frames import components_of
 from hybrid_nbody.fluid.pace import in_words
 from hybrid_nbody.fluid.schemes import scheme_of
@@ -103,11 +103,20 @@ def _sources(config: FluidConfig, events: Sequence[Event]) -> str:
     carried = "; each step starts from what the one before left (carry_over)"
     end = carried if config.sources.carry_over else ""
     if not events:
-        return f"none: the fluid stays at rest{end}"
+        at_rest = "" if _is_driven(config) else ": the fluid stays at rest"
+        return f"none{at_rest}{end}"
     first = min(event.first for event in events)
     last = max(event.last for event in events)
     number = f"{len(events)} event{'s' if len(events) > 1 else ''}"
     return f"{number}, steps {first} to {last}{end}"
+
+
+def _is_driven(config: FluidConfig) -> bool:
+    """Return whether faces or obstacles set the fluid in motion."""
+    boundary = config.fluid.boundary
+    faces = boundary.conditions.values() if isinstance(boundary, FaceTable) else boundary
+    given = any(not isinstance(condition, str) for condition in faces)
+    return given or any(section.moves for section in config.obstacles)
 
 
 def _numbers_of_a_frame(config: FluidConfig) -> int:

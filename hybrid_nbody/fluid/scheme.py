@@ -29,6 +29,15 @@ class Scheme(Protocol):
     def saved_arrays(self) -> int:
         """Return the arrays of the grid in a checkpoint."""
 
+    def check(self) -> None:
+        """Read the files that the fluid needs before anything is made.
+
+        Raises
+        ------
+        InputError
+            If one is missing or wrong.
+        """
+
     def rank_bytes(self, planes: int) -> int:
         """Return the bytes that a rank holds for some planes."""
 

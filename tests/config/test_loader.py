@@ -70,7 +70,7 @@ def test_an_empty_file(in_folder, text):
     (in_folder / "x.yaml").write_text(text)
     keys = (
         "model, title, units, seed, bodies, centred, gravity, time, stop, activity_map, compute, "
-        "output, grid, fluid, solver, sources"
+        "output, grid, fluid, obstacles, solver, sources"
     )
     assert (
         message("x.yaml", "seed=1") == f"x.yaml:1: is empty; must be a mapping of the keys {keys}"

@@ -105,6 +105,7 @@ fluid:
   gravity: [0.0, -1.0, 0.0]
   scalars: []
   vorticity_confinement: 0.0
+obstacles: []
 solver: {method: multigrid, max_iterations: 10, tolerance: 0.0001, criterion: residual, omega: auto}
 sources:
   carry_over: false

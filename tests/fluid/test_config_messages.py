@@ -66,7 +66,7 @@ MESSAGES = {
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit, cfl, dt_max"
     ),
     "seed: 1": (
-        "1: seed: unknown key; allowed: model, title, grid, fluid, solver, sources, time, "
+        "1: seed: unknown key; allowed: model, title, grid, fluid, obstacles, solver, sources, time, "
         "compute, output"
     ),
     "compute: {exchange: allgather}": (

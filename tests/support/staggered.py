@@ -12,7 +12,7 @@ from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.profiles import Uniform
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.staggered.step import Physics, Stepper
+from hybrid_nbody.fluid.staggered.step import Physics, Span, Stepper
 
 PERIODIC = Faces.of_axes(("periodic",) * 3)
 WALLS = Faces.of_axes(("no-slip", "free-slip", "no-slip"))
@@ -67,6 +67,11 @@ def put(stepper, velocity, density=None, time=0.0):
     stepper.begin(time)
     for before, now in zip(state.before, state.velocity, strict=True):
         before[...] = now
+
+
+def advance(stepper, time, dt):
+    """Take a step."""
+    stepper.step(Span(time, dt, time + dt))
 
 
 def own(stepper, array):

@@ -45,6 +45,8 @@ class Program:
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`."""
+        if region[1] <= region[0]:
+            return np.zeros(0)
         found = self.backend.zeros(region[1] - region[0], "f8")
         given = (*self._given(name, region, 0, arguments), found)
         self._kernel(name)((len(found),), (SUM_THREADS,), given)

@@ -15,7 +15,7 @@ from hybrid_nbody.fluid.staggered import diagnostics
 from hybrid_nbody.fluid.staggered.events import apply
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS
 from hybrid_nbody.fluid.staggered.saved import Saved
-from hybrid_nbody.fluid.staggered.step import State, Stepper
+from hybrid_nbody.fluid.staggered.step import Span, State, Stepper
 from hybrid_nbody.simulation.model import Field, Model, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -153,12 +153,15 @@ class StaggeredModel:
         """Take a step in as many parts as the flow needs."""
         self.parts = 0
         time = self.time
+        whole = (self.step + 1) * self.steps.dt
         for part in self._parts():
-            ratio = part / self.last_part if self.last_part else 1.0
-            self.stepper.step(time, part, ratio)
-            time += part
-            self.last_part = part
             self.parts += 1
+            is_last = whole - time < 1.5 * part
+            end = whole if is_last else time + part
+            ratio = part / self.last_part if self.last_part else 1.0
+            self.stepper.step(Span(time, part, end), ratio)
+            time = end
+            self.last_part = part
 
     def _parts(self) -> Iterator[float]:
         """Return the lengths of the parts of this step."""
@@ -175,6 +178,7 @@ class StaggeredModel:
     def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
         """See `Model.diagnostics`."""
         values: dict[str, float | tuple[float, ...]] = {**diagnostics.measured(self.stepper)}
+        values |= diagnostics.forces(self.stepper, self.time)
         projection = self.stepper.projection
         longest = self.last_part or self.steps.dt
         values["cfl"] = self._max_speed() * longest / self.grid.spacing

@@ -62,6 +62,22 @@ class State:
     scalars: dict[str, Array]
 
 
+@dataclass(frozen=True)
+class Span:
+    """The time of a step.
+
+    Attributes
+    ----------
+    start, end : float
+    length : float
+        What lies between them, as it was before `end` was rounded.
+    """
+
+    start: float
+    length: float
+    end: float
+
+
 class Stepper:
     """Advances the fluid.
 
@@ -141,27 +157,28 @@ class Stepper:
         if self.solids.slips:
             self.solids.settle(self.state.velocity, self.ghosts)
 
-    def step(self, time: float, dt: float, ratio: float = 1.0) -> None:
-        """Advance the state from a time by `dt`.
+    def step(self, span: Span, ratio: float = 1.0) -> None:
+        """Advance the state.
 
         Parameters
         ----------
-        time, dt : float
+        span : Span
         ratio : float
             This step over the one before.
         """
         if not self.ghosts.steady:
-            self.ghosts.at(time)
+            self.ghosts.at(span.start)
             self.solids.settle(self.state.velocity, self.ghosts)
         if self.physics.second_order:
-            self._second_order(time, dt, ratio)
+            self._second_order(span, ratio)
         else:
-            self._first_order(time, dt)
+            self._first_order(span)
 
     # --- first order ------------------------------------------------------------------------------
 
-    def _first_order(self, time: float, dt: float) -> None:
+    def _first_order(self, span: Span) -> None:
         state = self.state
+        dt = span.length
         self._confine(state.velocity, dt)
         self._add_lift(state.velocity, dt)
         self.solids.settle(state.velocity, self.ghosts)
@@ -171,7 +188,7 @@ class Stepper:
             self.advection.carry(*given, self.next[axis])
         self._carry_scalars(dt)
         state.velocity, self.next = self.next, state.velocity
-        self._go_to(time + dt)
+        self._go_to(span.end)
         clear(state.pressure)
         self._finish(dt, 1.0)
 
@@ -245,7 +262,7 @@ class Stepper:
 
     # --- second order -----------------------------------------------------------------------------
 
-    def _second_order(self, time: float, dt: float, ratio: float) -> None:
+    def _second_order(self, span: Span, ratio: float) -> None:
         """Extrapolate the flow to the middle of the step; explicit and implicit halves of forces.
 
         The half of the forces before advection travels with the fluid (Crank and Nicolson along
@@ -253,7 +270,8 @@ class Stepper:
         adds corrects it.
         """
         state = self.state
-        self._extrapolate(time, dt, ratio)
+        dt = span.length
+        self._extrapolate(span, ratio)
         for axis in AXES:
             given = (state.velocity[axis], self.next[axis])
             self.grid.program.run("copy", self.grid.everywhere, *given)
@@ -264,18 +282,18 @@ class Stepper:
         self._carry_velocity()
         self._add_pressure(state.velocity, 0.5 * dt)
         self._add_lift(state.velocity, 0.5 * dt)
-        self._go_to(time + dt)
+        self._go_to(span.end)
         self._finish(dt, 0.5)
 
-    def _extrapolate(self, time: float, dt: float, ratio: float) -> None:
+    def _extrapolate(self, span: Span, ratio: float) -> None:
         """Replace the velocity a step ago by that in the middle of this one."""
         state = self.state
         for axis in AXES:
             given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
             self.grid.program.run("extrapolate", self.regions[axis], *given)
-        self.ghosts.at(time + 0.5 * dt)
+        self.ghosts.at(span.start + 0.5 * span.length)
         self.solids.settle(state.before, self.ghosts)
-        self.ghosts.at(time)
+        self.ghosts.at(span.start)
 
     def _add_explicit_half(self, out: Vector, velocity: Vector, dt: float) -> None:
         """Add half of viscosity, pressure and lift of the beginning of a step."""

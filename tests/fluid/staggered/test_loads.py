@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 from support.ranks import this_rank
-from support.staggered import PERIODIC, WALLS, centres, make_stepper, put, still
+from support.staggered import (
+    PERIODIC,
+    WALLS,
+    advance,
+    centres,
+    make_stepper,
+    put,
+    still,
+)
 
 from hybrid_nbody.fluid.obstacles import Box, Sphere
 from hybrid_nbody.fluid.staggered.loads import loads
@@ -62,7 +70,7 @@ def driven(backend, ranks, cells, weights=None):
 def test_drag_of_a_steady_flow_is_what_drives_it(backend):
     stepper = driven(backend, this_rank(), (12, 12, 12))
     for step in range(60):
-        stepper.step(0.1 * step, 0.1)
+        advance(stepper, 0.1 * step, 0.1)
     (load,) = loads(stepper, 6.0)
     drive = 1.0 - 4.0 / 3.0 * math.pi * 0.2**3
     assert load.name == "ball"
@@ -78,7 +86,7 @@ def test_bits_of_forces_do_not_depend_on_the_ranks(backend, communicator):
     found = []
     for ranks, shares in ((communicator, weights), (this_rank(), None)):
         stepper = driven(backend, ranks, cells, shares)
-        stepper.step(0.0, 0.2)
+        advance(stepper, 0.0, 0.2)
         found.append(loads(stepper, 0.2))
     assert found[0] == found[1]
     assert found[0][0].force[2] > 0.0

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from support.fluids import make_halo
 from support.ranks import this_rank
-from support.staggered import PERIODIC, TUNNEL, WALLS, make_stepper, own, put, still
+from support.staggered import (
+    PERIODIC,
+    TUNNEL,
+    WALLS,
+    advance,
+    make_stepper,
+    own,
+    put,
+    still,
+)
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.obstacles import Box, Sphere, openings
@@ -60,7 +69,7 @@ def test_a_pocket_is_solved_apart(backend):
     assert (pocket.cells, pocket.centre) == (216, pytest.approx((0.5, 0.5, 0.5)))
     put(stepper, swirl)
     for step in range(2):
-        stepper.step(0.02 * step, 0.02)
+        advance(stepper, 0.02 * step, 0.02)
     speed = stepper.grid.largest_speed(stepper.state.velocity)
     assert stepper.projection.divergence(stepper.state.velocity) <= 1e-12 * speed
     inside = own(stepper, stepper.state.velocity[0])[4:8, 4:8, 4:8]
@@ -84,7 +93,7 @@ def test_a_piston_that_pushes_fluid_around_a_ring_is_not(backend):
     """In a periodic box what it pushes comes back from behind."""
     stepper = make_stepper(backend, this_rank(), (8, 8, 8), PERIODIC, still(), obstacles=[PISTON])
     put(stepper, still_fluid)
-    stepper.step(0.0, 0.1)
+    advance(stepper, 0.0, 0.1)
     fluid = own(stepper, stepper.solids.reach[2]) > 0.0
     np.testing.assert_allclose(own(stepper, stepper.state.velocity[2])[fluid], 0.2, rtol=1e-10)
 

@@ -8,6 +8,7 @@ from support.staggered import (
     PERIODIC,
     TOLERANCE,
     TUNNEL,
+    advance,
     centres,
     make_stepper,
     own,
@@ -55,7 +56,7 @@ def test_no_divergence_is_left(backend, scene, dtype):
     )
     put(stepper, swirl)
     for step in range(2):
-        stepper.step(0.02 * step, 0.02)
+        advance(stepper, 0.02 * step, 0.02)
         speed = stepper.grid.largest_speed(stepper.state.velocity)
         left = stepper.projection.divergence(stepper.state.velocity)
         assert left <= TOLERANCE[dtype] * speed
@@ -76,7 +77,7 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, scene, second_or
     for stepper in steppers:
         put(stepper, swirl, lambda x, y, z: np.sin(9.0 * (x + y * z)))
         for step in range(3):
-            stepper.step(0.05 * step, 0.05)
+            advance(stepper, 0.05 * step, 0.05)
     shared, whole = steppers
     planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
     fields = [[*s.state.velocity, s.state.pressure, s.state.scalars["density"]] for s in steppers]
@@ -93,7 +94,7 @@ def test_a_ball_that_goes_with_the_flow_does_not_disturb_it(backend, wall):
     )
     put(stepper, lambda axis, x, y, z: 0.0 * x + stream[axis], lambda x, y, z: 0.0 * x + 2.0)
     for step in range(5):
-        stepper.step(0.05 * step, 0.05)
+        advance(stepper, 0.05 * step, 0.05)
     for axis, speed in enumerate(stream):
         np.testing.assert_allclose(own(stepper, stepper.state.velocity[axis]), speed, 1e-11)
     density = own(stepper, stepper.state.scalars["density"])
@@ -108,7 +109,7 @@ def test_what_enters_leaves_past_a_ball(backend):
     )
     put(stepper, still_fluid)
     for step in range(3):
-        stepper.step(0.05 * step, 0.05)
+        advance(stepper, 0.05 * step, 0.05)
     w = stepper.grid.backend.download(stepper.state.velocity[2])[1:, 1:-1, 1:-1]
     openings = stepper.grid.backend.download(stepper.solids.openings[2])[1:, 1:-1, 1:-1]
     assert openings.min() == 0.0
@@ -126,7 +127,7 @@ def test_nothing_diffuses_through_a_thin_plate(backend):
     height = np.cos(angle) * (z - 0.5) + np.sin(angle) * (x - 0.5)
     put(stepper, still_fluid, lambda x, y, z: 1.0 * (height > 1.0 / 12))
     for step in range(5):
-        stepper.step(0.05 * step, 0.05)
+        advance(stepper, 0.05 * step, 0.05)
     density = own(stepper, stepper.state.scalars["density"])
     inner = height[1:-1, 1:-1, 1:-1]
     assert density[inner > 1.5 / 12].min() > 0.1
@@ -144,7 +145,7 @@ def test_couette_flow_is_linear_down_to_a_wall_anywhere(backend, wall):
     )
     put(stepper, still_fluid)
     for step in range(60):
-        stepper.step(0.1 * step, 0.1)
+        advance(stepper, 0.1 * step, 0.1)
     y = centres(stepper.grid)[1][1:-1, 1:-1, 1:-1]
     found = own(stepper, stepper.state.velocity[0])
     expected = np.maximum(y - wall / 8.0, 0.0) / (1.0 - wall / 8.0)

@@ -9,6 +9,7 @@ from support.staggered import (
     TOLERANCE,
     TUNNEL,
     WALLS,
+    advance,
     centres,
     make_stepper,
     own,
@@ -42,7 +43,7 @@ def error_of_vortices(backend, cells, steps, second_order, end=0.4):
     stepper = make_stepper(backend, this_rank(), (cells, cells, 4), PERIODIC, physics)
     put(stepper, vortices(0.0))
     for step in range(steps):
-        stepper.step(step * end / steps, end / steps)
+        advance(stepper, step * end / steps, end / steps)
     return max(
         np.abs(own(stepper, a - vortices(end)(axis, *centres(stepper.grid, axis)))).max()
         for axis, a in enumerate(stepper.state.velocity)
@@ -72,7 +73,7 @@ def test_no_divergence_is_left(backend, communicator, faces, dtype):
     noise = np.random.default_rng(1).uniform(-1.0, 1.0, (3, cells[2] + 2, 14, 20))
     planes = slice(stepper.grid.first, stepper.grid.first + stepper.grid.planes + 2)
     put(stepper, lambda axis, x, y, z: noise[axis, planes])
-    stepper.step(0.0, 0.02)
+    advance(stepper, 0.0, 0.02)
     speed = stepper.grid.largest_speed(stepper.state.velocity)
     assert stepper.projection.divergence(stepper.state.velocity) <= TOLERANCE[dtype] * speed
 
@@ -85,7 +86,7 @@ def test_couette_flow_is_linear(cpu_backend):
     stepper = make_stepper(cpu_backend, this_rank(), (4, 8, 4), faces, still(1.0, False))
     put(stepper, lambda axis, x, y, z: 0.0 * x)
     for step in range(60):
-        stepper.step(0.1 * step, 0.1)
+        advance(stepper, 0.1 * step, 0.1)
     _, y, _ = centres(stepper.grid)
     np.testing.assert_allclose(own(stepper, stepper.state.velocity[0] - y), 0.0, atol=1e-10)
 
@@ -94,7 +95,7 @@ def test_what_enters_leaves(cpu_backend):
     stepper = make_stepper(cpu_backend, this_rank(), (6, 6, 10), TUNNEL, still(1e-2))
     put(stepper, lambda axis, x, y, z: 0.0 * x)
     for step in range(50):
-        stepper.step(0.05 * step, 0.05)
+        advance(stepper, 0.05 * step, 0.05)
     w = stepper.state.velocity[2]
     flow = w[1:, 1:-1, 1:-1].sum(axis=(1, 2))
     np.testing.assert_allclose(flow, 36.0, rtol=1e-10)
@@ -111,7 +112,7 @@ def test_corrected_scalars_stay_between_their_bounds(cpu_backend):
 
     put(stepper, vortices(0.0), disc)
     for step in range(20):
-        stepper.step(0.03 * step, 0.03)
+        advance(stepper, 0.03 * step, 0.03)
     density = own(stepper, stepper.state.scalars["density"])
     assert density.min() >= 0.0
     assert density.max() <= 1.0
@@ -132,7 +133,7 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, second_or
     for stepper in steppers:
         put(stepper, swirl, lambda x, y, z: np.sin(9.0 * (x + y * z)))
         for step in range(3):
-            stepper.step(0.1 * step, 0.1)
+            advance(stepper, 0.1 * step, 0.1)
     shared, whole = steppers
     planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
     fields = [[*s.state.velocity, s.state.pressure, s.state.scalars["density"]] for s in steppers]
