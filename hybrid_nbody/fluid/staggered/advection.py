@@ -56,7 +56,7 @@ class Advection:
         self._run("advect", region, (source, *self.flow, out), kind)
 
     def correct(
-        self, field: Array, kind: Kind, carried: Array, region: Region, out: Array, limited: bool
+        self, field: Array, kind: Kind, carried: Array, region: Region, out: Array, slack: float
     ) -> None:
         """Set `out` to what `carry` made of a field, with MacCormack's correction.
 
@@ -67,16 +67,16 @@ class Advection:
         kind : Kind
         region : tuple of int
         out : array
-        limited : bool
-            Whether results stay between the elements that they come from.
+        slack : float
+            How far results may be beyond the elements that they come from, over their range.
         """
         source = self._window(field, "source")
         forward = self._window(carried, "carried")
         given = (source, forward, *self.flow, out)
-        self._run("correct", region, given, kind, int(limited))
+        self._run("correct", region, given, kind, slack)
 
     def _run(
-        self, name: str, region: Region, arrays: tuple[Array, ...], kind: Kind, *more: int
+        self, name: str, region: Region, arrays: tuple[Array, ...], kind: Kind, *more: float
     ) -> None:
         grid = self.grid
         shift = self.windows.shift(self.depth)

@@ -16,6 +16,14 @@ from hybrid_nbody.fluid.staggered.solids import Solids
 Three = tuple[float, float, float]
 
 
+SLACK = 0.5
+"""How far a component of the velocity may be beyond those that it comes from, over their range.
+
+At a smooth maximum the velocity between elements is greater than at them, by less than this: with
+no slack the scheme would be of first order there, without a limit it would be unstable.
+"""
+
+
 @dataclass(frozen=True)
 class Physics:
     """What moves the fluid.
@@ -244,7 +252,7 @@ class Stepper:
             if self.physics.second_order:
                 self.ghosts.fill(carried, kind)
                 carried = self.projection.image
-                self.advection.correct(field, kind, self.spare, self.grid.region, carried, True)
+                self.advection.correct(field, kind, self.spare, self.grid.region, carried, 0.0)
             self.grid.program.run("copy", self.grid.region, carried, field)
             if ratio:
                 self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
@@ -327,5 +335,5 @@ class Stepper:
             run("copy", self.grid.everywhere, source, self.projection.x)
             self.solids.settle_component(self.spare, axis, self.ghosts)
             given = (self.projection.x, kind, self.spare, self.regions[axis], source)
-            self.advection.correct(*given, False)
+            self.advection.correct(*given, SLACK)
         state.velocity, state.before, self.next = self.next, state.velocity, state.before

@@ -80,12 +80,12 @@ def correct(
     k: Int, j: Int, i: Int, source: Cells, forward: Cells, u: Cells, v: Cells, w: Cells,
     out: Cells, scale: Real, at_z: Real, at_y: Real, at_x: Real,
     wraps_x: Int, wraps_y: Int, wraps_z: Int, bottom: Int, top: Int, last: Int, shift: Int,
-    limited: Int,
+    slack: Real,
 ) -> None:  # fmt: skip
     """Correct what `advect` made of a field, by what it would make of that backwards.
 
-    With `limited`, results stay between the elements that were blended. Where a path ends at a
-    wall, nothing is corrected.
+    Results stay between the elements that were blended, or beyond them by at most `slack` times
+    their range. Where a path ends at a wall, nothing is corrected.
     """
     kk = k + shift
     sz = 0.5 * at_z
@@ -125,11 +125,11 @@ def correct(
         back = component_at(forward, last, kk, j, i, fz, fy, fx, at_z, at_y, at_x,
                             wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
         value = value + 0.5 * (source[kk, j, i] - back)
-        if limited == 1:
-            dz = moved(kk, bz, at_z, wraps_z, bottom, top)
-            dy = moved(j, by, at_y, wraps_y, 1, rows - 1)
-            dx = moved(i, bx, at_x, wraps_x, 1, columns - 1)
-            low = least_around(source, last, kk, j, i, dz, dy, dx)
-            high = largest_around(source, last, kk, j, i, dz, dy, dx)
-            value = within(value, low, high)
+        dz = moved(kk, bz, at_z, wraps_z, bottom, top)
+        dy = moved(j, by, at_y, wraps_y, 1, rows - 1)
+        dx = moved(i, bx, at_x, wraps_x, 1, columns - 1)
+        low = least_around(source, last, kk, j, i, dz, dy, dx)
+        high = largest_around(source, last, kk, j, i, dz, dy, dx)
+        more = slack * (high - low)
+        value = within(value, low - more, high + more)
     out[k, j, i] = value
