@@ -25,7 +25,8 @@ __device__ inline Vector attraction(int body, const Vector &at, double mass, dou
         double dx = of_body(at.x, other) - at.x;
         double dy = of_body(at.y, other) - at.y;
         double dz = of_body(at.z, other) - at.z;
-        double attracting = other == body ? 0.0 : of_body(mass, other);
+        double mass_there = of_body(mass, other);  // asked for by all threads, also by the other itself
+        double attracting = other == body ? 0.0 : mass_there;
         double apart = dx * dx + dy * dy + dz * dz + (other == body ? 1.0 : eps2);
         double inverse = rsqrt(apart);
         double pull = attracting * (inverse * inverse * inverse);
