@@ -66,8 +66,8 @@ MESSAGES = {
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit, cfl, dt_max"
     ),
     "seed: 1": (
-        "1: seed: unknown key; allowed: model, title, grid, fluid, obstacles, solver, sources, time, "
-        "compute, output"
+        "1: seed: unknown key; allowed: model, title, grid, fluid, obstacles, solver, sources, "
+        "time, compute, output"
     ),
     "compute: {exchange: allgather}": (
         "1: compute.exchange: allgather is for bodies, not for a fluid; leave it at auto (got "
