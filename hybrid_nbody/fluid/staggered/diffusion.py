@@ -6,7 +6,6 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import Grid
-from hybrid_nbody.fluid.staggered.multigrid import clear
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
 
@@ -53,7 +52,7 @@ class Diffusion:
         self.ghosts.fill(field, kind)
         limit = self.accuracy.tolerance * grid.largest("largest", grid.region, field)
         self._residual(field, kind, region, ratio)
-        clear(self.direction)
+        self.grid.clear(self.direction)
         grid.program.run("copy", region, self.r, self.direction)
         grade = grid.total("dot", region, self.r, self.r)
         for _ in range(self.accuracy.iterations):
@@ -67,7 +66,7 @@ class Diffusion:
 
     def _residual(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
-        clear(self.r)
+        self.grid.clear(self.r)
         if kind.axis is None:
             openings = self.solids.openings
             given = (field, ratio, self.solids.masked, *openings, self.r)

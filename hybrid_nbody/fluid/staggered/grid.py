@@ -123,6 +123,10 @@ class Grid:
         """Return an array of zeros for each component."""
         return self.zeros(), self.zeros(), self.zeros()
 
+    def clear(self, array: Array) -> None:
+        """Set an array to zero, by a launch that can be recorded: its zero is an argument."""
+        self.program.run("set_to", self.everywhere, array, 0.0)
+
     def fill(self, *arrays: Array) -> None:
         """Fill what lies beyond the ends of periodic axes, and planes of other ranks."""
         for array in arrays:

@@ -103,7 +103,7 @@ class Multigrid:
         return finest.grid.backend.recorded(action) if finest.grid.halo.recordable else action
 
     def _cycle(self, number: int, level: Level) -> None:
-        clear(level.x)
+        level.grid.clear(level.x)
         last = number + 1 == len(self.levels)
         sweeps = LAST_SWEEPS if last else SWEEPS
         self._relax(level, sweeps, (0, 1))
@@ -149,11 +149,6 @@ def coloured(grid: Grid) -> bool:
     """Return whether no two neighbours have one colour, also across periodic faces."""
     pairs = zip(grid.cells, grid.periodic, strict=True)
     return all(n % 2 == 0 for n, wraps in pairs if wraps)
-
-
-def clear(array: Array) -> None:
-    """Set an array to zero."""
-    array[...] = 0
 
 
 def coarser(grid: Grid) -> Grid:

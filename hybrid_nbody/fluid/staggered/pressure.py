@@ -6,7 +6,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
-from hybrid_nbody.fluid.staggered.multigrid import Multigrid, clear
+from hybrid_nbody.fluid.staggered.multigrid import Multigrid
 from hybrid_nbody.fluid.staggered.pockets import Pocket
 from hybrid_nbody.fluid.staggered.solids import Solids
 
@@ -145,7 +145,7 @@ class Projection:
         """
         grid = self.grid
         region = grid.region
-        clear(self.x)
+        self.grid.clear(self.x)
         self._set_divergence(velocity)
         self._balance()
         self.multigrid.cycle(self.direction, self.r)

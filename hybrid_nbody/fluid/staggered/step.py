@@ -9,7 +9,6 @@ from hybrid_nbody.fluid.staggered.confinement import Confinement
 from hybrid_nbody.fluid.staggered.diffusion import Diffusion
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
-from hybrid_nbody.fluid.staggered.multigrid import clear
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection
 from hybrid_nbody.fluid.staggered.solids import Solids
 
@@ -197,7 +196,7 @@ class Stepper:
         self._carry_scalars(dt)
         state.velocity, self.next = self.next, state.velocity
         self._go_to(span.end)
-        clear(state.pressure)
+        self.grid.clear(state.pressure)
         self._finish(dt, 1.0)
 
     def _finish(self, dt: float, implicit: float) -> None:

@@ -49,6 +49,12 @@ def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
 
 
 @over_cells
+def set_to(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
+    """Set a field to a number."""
+    a[k, j, i] = value
+
+
+@over_cells
 def copy(k: Int, j: Int, i: Int, a: Cells, out: Cells) -> None:
     """Copy a field."""
     out[k, j, i] = a[k, j, i]
