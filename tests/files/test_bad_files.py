@@ -14,6 +14,7 @@ READERS = {
     "movie": ["movie", "bad.h5", "--output", "a.gif"],
     "report": ["report", "bad.h5", "--output", "a.html"],
     "compare": ["compare", "bad.h5", "bad.h5", "--output", "a.png"],
+    "watch": ["watch", "bad.h5"],
 }
 """The commands that read output, one process for all."""
 
