@@ -6,9 +6,7 @@ so that it is a symmetric operator, as conjugate gradients need (Tatebe, "The mu
 preconditioned conjugate gradient method", 1993).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -68,7 +66,6 @@ class Multigrid:
     """
 
     def __init__(self, grid: Grid, coefficients: Vector, memory: Array) -> None:
-        self.cycles: dict[tuple[int, int], Callable[[], None]] = {}
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
@@ -85,22 +82,9 @@ class Multigrid:
             transfer.coarsen(fine.coefficients, coarse.coefficients)
 
     def cycle(self, x: Array, b: Array) -> None:
-        """Set `x` to an approximate solution for the right-hand side `b`.
-
-        A device with a queue repeats the cycle of the same arrays as one launch: relaxations of
-        coarse grids take less time than to launch them one by one.
-        """
-        arrays = id(x), id(b)
-        if arrays not in self.cycles:
-            self.cycles[arrays] = self._recorded(x, b)
-        self.cycles[arrays]()
-
-    def _recorded(self, x: Array, b: Array) -> Callable[[], None]:
-        """Return what does a cycle of two arrays."""
+        """Set `x` to an approximate solution for the right-hand side `b`."""
         finest = self.levels[0]
-        level = Level(finest.grid, finest.coefficients, x, b, finest.r)
-        action = partial(self._cycle, 0, level)
-        return finest.grid.backend.recorded(action) if finest.grid.halo.recordable else action
+        self._cycle(0, Level(finest.grid, finest.coefficients, x, b, finest.r))
 
     def _cycle(self, number: int, level: Level) -> None:
         level.grid.clear(level.x)
