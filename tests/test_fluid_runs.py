@@ -22,7 +22,7 @@ CONFIG = """\
 model: fluid
 title: test
 grid: {cells: [12, 10, 14]}
-fluid: {viscosity: 1e-3, diffusion: 1e-3}
+fluid: {grid: collocated, viscosity: 1e-3, diffusion: 1e-3}
 solver: {max_iterations: 20, tolerance: 1e-6}
 sources:
   events:

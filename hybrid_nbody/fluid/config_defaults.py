@@ -8,6 +8,17 @@ COURSE_SOLVER = {"method": "red-black", "tolerance": 1e-7, "criterion": "change"
 STAGGERED_SOLVER = {"max_iterations": 100}
 """Defaults of `solver` on the staggered grid."""
 
+ONLY_COLLOCATED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
+    ("fluid", "projection", ()),
+    ("sources", "carry_over", (False,)),
+    ("solver", "method", ("multigrid",)),
+    ("solver", "criterion", ("residual",)),
+)
+"""Keys that the collocated grid alone knows, with the values that say nothing of the grid.
+
+`fluid.projection` always does: configurations of before there was a choice hold it.
+"""
+
 RELAXATIONS = 20
 """Default of `solver.max_iterations` where a grid is only relaxed."""
 
@@ -24,6 +35,7 @@ def completed(data: Any) -> Any:
     """
     if not isinstance(data, dict):
         return data
+    data = _with_defaults(data, "fluid", {"grid": _grid(data)})
     if _value(data, "fluid", "grid") == "staggered":
         return _with_defaults(data, "solver", STAGGERED_SOLVER)
     course = _value(data, "fluid", "projection") == "course"
@@ -35,6 +47,13 @@ def completed(data: Any) -> Any:
     if _value(data, "solver", "method") not in (None, "multigrid"):
         data = _with_defaults(data, "solver", {"max_iterations": RELAXATIONS})
     return data
+
+
+def _grid(data: dict[Any, Any]) -> str:
+    """Return the grid of a configuration that names none."""
+    given = ((_value(data, section, key), silent) for section, key, silent in ONLY_COLLOCATED)
+    asked = any(value is not None and value not in silent for value, silent in given)
+    return "collocated" if asked else "staggered"
 
 
 def _value(data: dict[Any, Any], section: str, key: str) -> Any:

@@ -40,11 +40,13 @@ class Fluid(Section):
         1e-4, description="Diffusion of the density, in units of length^2 / time."
     )
     grid: Literal["collocated", "staggered"] = Field(
-        "collocated",
+        "staggered",
         description="staggered: velocities at the faces of cells, pressure and scalars at their "
         "centres; a projection leaves no divergence, and there may be inlets, outlets, walls that "
-        "move, and any number of scalars. collocated: all at the centres, as the program of the "
-        "course has it.",
+        "move, obstacles, and any number of scalars. collocated: all at the centres, as the "
+        "program of the course has it. Default collocated where a key is given that it alone "
+        "knows: projection, sources.carry_over, another solver.method than multigrid, "
+        "solver.criterion change.",
     )
     boundary: Boundaries = Field(
         "free-slip",

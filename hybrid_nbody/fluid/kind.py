@@ -22,7 +22,6 @@ model: fluid
 title: Rising smoke
 grid: {cells: [64, 96, 64]}
 fluid: {buoyancy: 0.5}
-solver: {method: multigrid, max_iterations: 10, criterion: residual, tolerance: 1e-4}
 sources:
   events:
     - {steps: [0, 149], density: 1, sphere: {centre: [31.5, 8, 31.5], radius: 5}}

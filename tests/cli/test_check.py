@@ -17,7 +17,7 @@ __all__ = ["alone"]
 FLUID = """\
 model: fluid
 grid: {cells: [8, 6, 10]}
-fluid: {boundary: [periodic, no-slip, no-slip], dtype: float64}
+fluid: {grid: collocated, boundary: [periodic, no-slip, no-slip], dtype: float64}
 sources: {file: events.txt, events: [{step: 3, density: 1}]}
 time: {dt: 0.5, steps: 10, wall_limit: 90}
 compute: {backend: cpu, threads: 1}

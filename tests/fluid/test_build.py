@@ -15,7 +15,7 @@ from hybrid_nbody.fluid.grid import Boundary
 CONFIG = """
 model: fluid
 grid: {cells: 8}
-fluid: {boundary: [free-slip, no-slip, periodic], dtype: float64}
+fluid: {grid: collocated, boundary: [free-slip, no-slip, periodic], dtype: float64}
 time: {dt: 0.1, steps: 1}
 """
 

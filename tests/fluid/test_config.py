@@ -31,7 +31,7 @@ def test_defaults():
     assert config.fluid.model_dump() == {
         "viscosity": 1e-4,
         "diffusion": 1e-4,
-        "grid": "collocated",
+        "grid": "staggered",
         "boundary": ("free-slip",) * 3,
         "dtype": "float32",
         "projection": "exact",
@@ -44,7 +44,7 @@ def test_defaults():
     }
     assert config.solver.model_dump() == {
         "method": "multigrid",
-        "max_iterations": 10,
+        "max_iterations": 100,
         "tolerance": 1e-4,
         "criterion": "residual",
         "omega": "auto",
@@ -84,6 +84,26 @@ def test_defaults_that_depend_on_other_keys(text, solver, conserve):
     assert config.fluid.conserve == conserve
 
 
+@pytest.mark.parametrize(
+    ("text", "grid"),
+    [
+        ("", "staggered"),
+        ("solver: {method: multigrid, criterion: residual}", "staggered"),
+        ("sources: {carry_over: false}", "staggered"),
+        ("fluid: {projection: exact}", "collocated"),
+        ("sources: {carry_over: true}", "collocated"),
+        ("solver: {method: red-black}", "collocated"),
+        ("solver: {criterion: change}", "collocated"),
+        ("fluid: {grid: collocated}", "collocated"),
+    ],
+)
+def test_the_grid_follows_from_keys_that_one_alone_knows(text, grid):
+    """Configurations that were stored before there was a choice hold `projection`."""
+    config = config_of(text)
+    assert config.fluid.grid == grid
+    assert loads(dump(config), "dump.yaml") == config
+
+
 def test_what_every_default_is_written_as():
     assert (
         dump(config_of(event("step: 3, density: 2")))
@@ -95,7 +115,7 @@ grid:
 fluid:
   viscosity: 0.0001
   diffusion: 0.0001
-  grid: collocated
+  grid: staggered
   boundary: [free-slip, free-slip, free-slip]
   dtype: float32
   projection: exact
@@ -106,7 +126,8 @@ fluid:
   scalars: []
   vorticity_confinement: 0.0
 obstacles: []
-solver: {method: multigrid, max_iterations: 10, tolerance: 0.0001, criterion: residual, omega: auto}
+solver: {method: multigrid, max_iterations: 100, tolerance: 0.0001, criterion: residual, omega: \
+auto}
 sources:
   carry_over: false
   events:

@@ -78,16 +78,20 @@ MESSAGES = {
     ("output: {fields: [density, density]}"): (
         f"1: output.fields: must be {FIELDS} (got ['density', 'density'])"
     ),
-    "output: {fields: [pressure]}": (
+    "output: {fields: [pressure]}\nfluid: {grid: collocated}": (
         f"1: output.fields: pressure {ONLY_STAGGERED} (got ['pressure'])"
     ),
     "output: {fields: [densty]}": (
         "1: output.fields: densty: no such field; did you mean 'density'? there are density, "
         "velocity, pressure (got ['densty'])"
     ),
-    "time: {dt: 1, steps: 10, cfl: 2}": f"1: time.cfl: {ONLY_STAGGERED} (got 2.0)",
-    "fluid: {scalars: [{name: heat}]}": f"1: fluid.scalars: {ONLY_STAGGERED} (got ['heat'])",
-    "fluid: {boundary: {x+: {moving: [0, 1, 0]}}}": (
+    "time: {dt: 1, steps: 10, cfl: 2}\nfluid: {grid: collocated}": (
+        f"1: time.cfl: {ONLY_STAGGERED} (got 2.0)"
+    ),
+    "fluid: {grid: collocated, scalars: [{name: heat}]}": (
+        f"1: fluid.scalars: {ONLY_STAGGERED} (got ['heat'])"
+    ),
+    "fluid: {grid: collocated, boundary: {x+: {moving: [0, 1, 0]}}}": (
         f"1: fluid.boundary: a face with a condition of its own {ONLY_STAGGERED}"
     ),
     "fluid: {grid: staggered, projection: course}": (

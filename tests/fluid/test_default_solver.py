@@ -1,4 +1,4 @@
-"""The solver that a fluid has by default: exact enough, and whatever the units of time."""
+"""The solver of the collocated grid by default: exact enough, and whatever the units of time."""
 
 from functools import partial
 
@@ -15,7 +15,9 @@ __all__ = ["alone"]
 CONFIG = """\
 model: fluid
 grid: {{cells: [32, 24, 20]}}
-fluid: {{viscosity: {viscosity}, diffusion: {viscosity}, buoyancy: {buoyancy}, dtype: {dtype}}}
+fluid:
+  {{grid: collocated, viscosity: {viscosity}, diffusion: {viscosity}, buoyancy: {buoyancy},
+   dtype: {dtype}}}
 solver: {{{solver}}}
 sources:
   events:

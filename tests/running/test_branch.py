@@ -28,6 +28,7 @@ output:
 FLUID = """\
 model: fluid
 grid: {cells: [8, 6, 10]}
+fluid: {grid: collocated}
 solver: {max_iterations: 5}
 sources: {events: [{steps: [0, 9], density: 1}, {step: 2, velocity: [0, 1, 0]}]}
 time: {dt: 0.1, end: 2}
