@@ -1,4 +1,4 @@
-"""The examples of docs/fluids.md: each of them takes a step."""
+"""The examples of docs/fluids.md and of the wind tunnel: each of them takes a step."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,9 @@ from hybrid_nbody.fluid.obstacles.stl import write_stl
 
 __all__ = ["alone", "communicator"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "fluids.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "fluids.md").read_text()
+TUTORIAL = (DOCS / "tutorials" / "wind-tunnel.md").read_text()
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 BASE = yaml.safe_load(BLOCKS[0])
 """The file of which the other blocks are parts."""
@@ -42,3 +44,14 @@ def test_an_example_runs(folder, alone, number):
         simulation.step()
         assert simulation.diagnostics["divergence"] <= 1e-4
         assert np.isfinite(simulation.velocity).all()
+
+
+def test_the_wind_tunnel_blows(tmp_path, alone):
+    (block,) = re.findall(r"```yaml\n(.*?)```", TUTORIAL, re.DOTALL)
+    (tmp_path / "tunnel.yaml").write_text(block)
+    few = {"grid.cells": [24, 12, 12], "compute.backend": "cpu"}
+    with Simulation(tmp_path / "tunnel.yaml", few, communicator=alone) as simulation:
+        simulation.run(steps=20)
+        drag, *lift = simulation.diagnostics["force_body"]
+    assert drag == pytest.approx(0.006, rel=0.5)
+    np.testing.assert_allclose(lift, 0.0, rtol=0, atol=1e-3 * drag)
