@@ -14,7 +14,6 @@ from hybrid_nbody.benchmarks.harness import measure
 from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, Times, timed
 from hybrid_nbody.benchmarks.harness.record import Task
-from hybrid_nbody.benchmarks.harness.runs import OneRank
 from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
@@ -22,7 +21,9 @@ from hybrid_nbody.fluid.model import FluidModel
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.sources import Box, Event, Sources
 from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid
+from hybrid_nbody.parallel.one_rank import OneRank
 
 ROW_SECONDS = 15.0
 """About as long as the timings of a row may take: slow ones are repeated less often."""
@@ -183,9 +184,8 @@ def make_model(
     box = centre(cells)
     sources = Sources([Event(step, step, field, values, box) for step, field, values in events])
     method = solver(kernels, halo, COURSE)
-    return FluidModel(
-        kernels, halo, OneRank(), method, physics, sources, Frames(), COURSE.iterations
-    )
+    alone = Communicator(OneRank())
+    return FluidModel(kernels, halo, alone, method, physics, sources, Frames(), COURSE.iterations)
 
 
 @lru_cache(maxsize=2)

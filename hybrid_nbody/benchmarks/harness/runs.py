@@ -20,7 +20,9 @@ from hybrid_nbody.nbody.kernels.gpu.exact_sums import is_applicable
 from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.nbody.sources import given_order, spatial_order
 from hybrid_nbody.nbody.state import make_state, set_order
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
+from hybrid_nbody.parallel.one_rank import OneRank
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.timings import Timings
 
@@ -147,22 +149,6 @@ def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Prob
     return Problem(bodies.position.astype("f4"), (G * bodies.mass).astype("f4"), softening, dt)
 
 
-class OneRank:
-    """The ranks of a benchmark: this process alone, without MPI."""
-
-    rank = 0
-    size = 1
-    is_root = True
-
-    def gather(self, value: Any) -> list:
-        return [value]
-
-    def same(self, value: Any) -> Any:
-        return value
-
-    any = concatenate = minimum = maximum = sum = same
-
-
 class BodyRun:
     """A problem made ready to be stepped on a device.
 
@@ -254,12 +240,11 @@ class ProductionRun(BodyRun):
 
 def tree_force(backend: Backend, problem: Problem, precision: str, accuracy: float) -> TreeForce:
     """Return the force of a run on one rank, after two forces; the last one took the first's."""
-    alone: Any = OneRank()
     nothing: Any = None
     mass = problem.mass.astype("f8")
     setup = ForceSetup(
         backend=backend,
-        communicator=alone,
+        communicator=Communicator(OneRank()),
         exchange=AllgatherExchange(nothing, Partition.equal(problem.number, 1), 0),
         own_mass=mass,
         all_masses=lambda: mass,
