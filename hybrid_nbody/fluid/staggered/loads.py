@@ -44,8 +44,6 @@ class Load:
 def loads(stepper: Stepper, time: float) -> list[Load]:
     """Return the forces on all obstacles, the same bits on any number of ranks; collective.
 
-    With a pressure of second order; that of steps of first order lacks a part that grows with dt.
-
     Parameters
     ----------
     stepper : Stepper

@@ -138,7 +138,7 @@ class StaggeredModel:
         for event in events:
             apply(event, self.grid, self.stepper.state)
         if any(event.field == "velocity" for event in events):
-            self.stepper.begin(self.time)
+            self.stepper.restart(self.time)
             self._start_afresh()
         elif events:
             self.stepper.fill()

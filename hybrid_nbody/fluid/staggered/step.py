@@ -118,6 +118,17 @@ class Stepper:
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
 
     def begin(self, time: float) -> None:
+        """Start from a state: make it valid, and let the pressure hold what lifts the fluid."""
+        self.restart(time)
+        self.grid.clear(self.state.pressure)
+        for axis in AXES:
+            given = (self.state.velocity[axis], self.next[axis])
+            self.grid.program.run("copy", self.grid.everywhere, *given)
+        self._add_lift(self.next, 1.0)
+        self.solids.settle(self.next, self.ghosts)
+        self.projection.project(self.next, self.state.pressure, self.grid.spacing)
+
+    def restart(self, time: float) -> None:
         """Make the ghosts of a state valid, and its velocity free of divergence."""
         self.resume(time)
         self.projection.project(self.state.velocity, self.state.pressure, 0.0)
@@ -184,19 +195,19 @@ class Stepper:
     # --- first order ------------------------------------------------------------------------------
 
     def _first_order(self, span: Span) -> None:
+        """Carry the fluid along a flow without divergence; what the pressure was holds it."""
         state = self.state
         dt = span.length
-        self._confine(state.velocity, dt)
-        self._add_lift(state.velocity, dt)
-        self.solids.settle(state.velocity, self.ghosts)
         self.advection.follow(state.velocity, dt)
         for axis in AXES:
             given = (state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
             self.advection.carry(*given, self.next[axis])
+        self._confine(self.next, dt)
         self._carry_scalars(dt)
         state.velocity, self.next = self.next, state.velocity
+        self._add_pressure(state.velocity, dt)
+        self._add_lift(state.velocity, dt)
         self._go_to(span.end)
-        self.grid.clear(state.pressure)
         self._finish(dt, 1.0)
 
     def _finish(self, dt: float, implicit: float) -> None:
