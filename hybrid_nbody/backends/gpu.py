@@ -239,26 +239,17 @@ class GpuBackend(Backend):
 
     def compile(
         self,
-        source: Path,
+        source: Path | str,
         defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
     ) -> Any:
-        """Begin to compile a ``.cu`` file for this GPU, in a thread; see `CudaModule`.
+        """Begin to compile CUDA for this GPU, in a thread; see `CudaModule`.
 
         CuPy caches the machine code on disk. What is there is loaded when it is first asked for: to
         read several files in threads takes longer than one after another.
         """
-        return self.compile_text(source.read_text(), defines, options, cooperative)
-
-    def compile_text(
-        self,
-        code: str,
-        defines: Macros,
-        options: tuple[str, ...] = FLUSH_DENORMALS,
-        cooperative: bool = False,
-    ) -> Any:
-        """Begin to compile CUDA; see `compile`."""
+        code = source if isinstance(source, str) else source.read_text()
         words = compile_options(defines, options)
         module = self.cupy.RawModule(
             code=code, options=words, enable_cooperative_groups=cooperative

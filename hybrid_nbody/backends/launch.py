@@ -1,4 +1,4 @@
-"""Compilation and launches of CUDA kernels: the one place that turns a ``.cu`` file into calls."""
+"""Compilation and launches of CUDA kernels: the one place that turns their source into calls."""
 
 import functools
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def compile_options(defines: Macros, options: tuple[str, ...] = FLUSH_DENORMALS)
 
 
 class CudaModule:
-    """The kernels of one ``.cu`` file, compiled for the device of a backend.
+    """The kernels of one source, compiled for the device of a backend.
 
     Launches are queued on the backend's stream and return at once. The caller passes arguments as a
     kernel declares them: arrays, and NumPy scalars of the declared type.
@@ -33,9 +33,9 @@ class CudaModule:
     Parameters
     ----------
     backend : GpuBackend
-        Compiles the file, unless the result is in CuPy's cache on disk.
-    source : Path
-        The file.
+        Compiles the source, unless the result is in CuPy's cache on disk.
+    source : Path or str
+        A ``.cu`` file, or a text that was generated.
     defines : mapping of str to str or int
         Macros.
     options : tuple of str
@@ -47,7 +47,7 @@ class CudaModule:
     def __init__(
         self,
         backend: "GpuBackend",
-        source: Path,
+        source: Path | str,
         defines: Macros,
         options: tuple[str, ...] = FLUSH_DENORMALS,
         cooperative: bool = False,
@@ -102,5 +102,5 @@ class CudaModule:
         self.kernel(name).max_dynamic_shared_size_bytes = size
 
     def constant(self, name: str) -> Array:
-        """Return the address of a ``__constant__`` or ``__device__`` variable of the file."""
+        """Return the address of a ``__constant__`` or ``__device__`` variable of the source."""
         return self._module.get_global(name)

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support import cell_functions
 from support.paper import PaperGpu
 
+from hybrid_nbody.backends.cells.gpu import BLOCK, Program
 from hybrid_nbody.backends.launch import CudaModule, compile_options
 
 SOURCE = Path(__file__).with_name("add.cu")
@@ -102,3 +104,17 @@ def test_a_gpu_on_paper_takes_launches(tmp_path):
     assert backend.clock == 4.0
     with pytest.raises(AssertionError):
         module.launch("add", 3, 128, np.int32(3))
+
+
+def test_functions_of_cells_are_launched_in_the_same_way(backend):
+    program = Program(backend, [cell_functions], "f4")
+    field = np.zeros((3, 4, 40), "f4")
+    for columns in ((1, 1), (1, 39)):  # no cells, then two blocks of 32 along x
+        program.run("limited_slope", (1, 2, 1, 3, *columns), field, 0.5, field)
+    ((source, _, _, _),) = backend.compiled
+    assert "run_limited_slope" in source
+    ((name, grid, block, arguments, _),) = backend.launches
+    assert (name, grid, block) == ("run_limited_slope", (2, 1, 1), BLOCK)
+    assert [int(number) for number in arguments[:6]] == [1, 2, 1, 3, 1, 39]
+    assert arguments[-2] == np.float32(0.5)
+    assert arguments[-1] is field

@@ -11,6 +11,7 @@ from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.cells.cuda_text import SUM_THREADS, cuda_source
 from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
 from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.backends.launch import CudaModule
 
 BLOCK = (32, 4, 2)
 """Threads of a block along x, y and z."""
@@ -31,7 +32,7 @@ class Program:
     def __init__(self, backend: GpuBackend, modules: Sequence[ModuleType], dtype: str) -> None:
         self.backend = backend
         self.functions = translated(modules)
-        self.module = backend.compile_text(cuda_source(self.functions, dtype), {})
+        self.module = CudaModule(backend, cuda_source(self.functions, dtype), {})
         self.number = NUMBERS[dtype]
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
@@ -41,7 +42,8 @@ class Program:
             i = (i + 1) // 2
         grid = tuple(-(-n // width) for n, width in zip((i, j, k), BLOCK, strict=True))
         if all(extent > 0 for extent in grid):
-            self._kernel(name)(grid, BLOCK, self._given(name, region, parity, arguments))
+            given = self._given(name, region, parity, arguments)
+            self.module.launch_grid(f"run_{name}", grid, BLOCK, given)
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`."""
@@ -49,12 +51,9 @@ class Program:
             return np.zeros(0)
         found = self.backend.zeros(region[1] - region[0], "f8")
         given = (*self._given(name, region, 0, arguments), found)
-        self._kernel(name)((len(found),), (SUM_THREADS,), given)
+        self.module.launch_grid(f"run_{name}", (len(found),), (SUM_THREADS,), given)
         planes: np.ndarray = self.backend.download(found)
         return planes
-
-    def _kernel(self, name: str) -> Any:
-        return self.module.get_function(f"run_{name}")
 
     def _given(
         self, name: str, region: Region, parity: int, arguments: tuple[Array, ...]
