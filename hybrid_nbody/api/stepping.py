@@ -109,7 +109,7 @@ class Stepping(State):
         time : float, optional
             Called at multiples of this time.
         wall : float, optional
-            Called about every so many seconds.
+            Called about every `wall` seconds.
 
         Raises
         ------

@@ -79,7 +79,7 @@ def _cells(config: FluidConfig) -> int:
 
 
 def seconds_of_step(config: FluidConfig, rate: float) -> float:
-    """Return the seconds of a step of the whole grid, at so many cells a second of all ranks."""
+    """Return the seconds of a step of the whole grid, given the cells a second of all ranks."""
     return _cells(config) / rate
 
 

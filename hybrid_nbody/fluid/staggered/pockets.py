@@ -16,7 +16,7 @@ from hybrid_nbody.fluid.obstacles import Openings
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid
 
 FEW_CELLS = 8
-"""Closed pockets of so many cells or fewer count as solid where obstacles move."""
+"""Most cells of a closed pocket that counts as solid where obstacles move."""
 
 Labels = NDArray[np.int64]
 """For each cell the number of its part of the fluid; -1 within a solid."""
