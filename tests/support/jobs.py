@@ -28,14 +28,14 @@ FLUID = """\
 model: fluid
 grid: {cells: [12, 10, 14]}
 solver: {max_iterations: 5}
-sources: {events: [{steps: [0, 99], density: 1}, {step: 2, velocity: [0, 1, 0]}]}
+sources: {events: [{steps: [0, 19], density: 1}, {step: 2, velocity: [0, 1, 0]}]}
 time: {dt: 0.1, steps: 100000}
 compute: {backend: cpu, threads: 1}
 output:
   directory: OUT
-  trajectory: {every_steps: 50}
-  diagnostics: {every_steps: 25}
-  checkpoint: {every_steps: 50, keep: 2}
+  trajectory: {every_steps: 10}
+  diagnostics: {every_steps: 5}
+  checkpoint: {every_steps: 10, keep: 2}
 """
 
 CONFIGS = {"nbody": BODIES, "fluid": FLUID}
