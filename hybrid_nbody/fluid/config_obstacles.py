@@ -7,6 +7,7 @@ the configuration (`faults`), files when the obstacles are made (`obstacles_of`)
 import os.path
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,8 +19,13 @@ from hybrid_nbody.config.values import Allowed, InputFile, InputFileMark, Line, 
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.fluid import obstacles as solids
 from hybrid_nbody.fluid.config_values import Vector
-from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points
-from hybrid_nbody.fluid.obstacles.function import BadFunctionError, load_function, obstacle_of
+from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points, name_in_tables
+from hybrid_nbody.fluid.obstacles.function import (
+    BadFunctionError,
+    Shape,
+    load_function,
+    obstacle_of,
+)
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
 from hybrid_nbody.fluid.obstacles.mask import read_mask, triangles_of
 from hybrid_nbody.fluid.obstacles.stl import read_stl
@@ -223,10 +229,10 @@ def faults(
     periodic : tuple of bool
         Axes along which the box repeats.
     """
-    names = [section.name for section in sections]
+    names = [name_in_tables(section.name, index) for index, section in enumerate(sections)]
     for index, section in enumerate(sections):
-        if section.name and section.name in names[:index]:
-            text = "is the name of two obstacles"
+        if names[index] in names[:index]:
+            text = f"another obstacle is called {names[index]} in tables too; take another name"
             yield fault(("obstacles", index, "name"), section.name, text)
         is_plain = section.shape not in FROM_FILES
         if is_plain and _is_outside(_made(section, cells), cells, periodic):
@@ -258,11 +264,10 @@ def obstacles_of(
     for index, section in enumerate(sections):
         try:
             made.append(_made(section, cells))
+            if section.shape in FROM_FILES and _is_outside(made[-1], cells, periodic):
+                raise InputError(_outside(cells))
         except InputError as error:
             wrong.append(f"obstacles[{index}].{section.shape}: {error}")
-        else:
-            if section.shape in FROM_FILES and _is_outside(made[-1], cells, periodic):
-                wrong.append(f"obstacles[{index}].{section.shape}: {_outside(cells)}")
     if wrong:
         raise InputError(in_one_message(wrong))
     return tuple(made)
@@ -377,7 +382,8 @@ def _from_function(value: str, motion: dict[str, Any], cells: Cells) -> Obstacle
     given = {key: item for key, item in motion.items() if item != DEFAULTS[key]}
     x, y, z = (0.5 * number / max(cells) for number in cells)
     try:
-        return obstacle_of(load_function(file, name), (x, y, z), **given)
+        made = obstacle_of(load_function(file, name), (x, y, z), **given)
+        return replace(made, origin=value) if isinstance(made, Shape) else made
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{file} cannot be read: {reason}") from None

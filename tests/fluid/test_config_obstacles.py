@@ -106,7 +106,7 @@ BAD = {
     "{sphere: {centre: [1.09, 0.2, 0.59], radius: 0.12}}": f"[0].sphere: {OUTSIDE}",
     "{cylinder: {centre: [0, 0, -1], axis: [1, 1, 0], radius: 0.9}}": f"[0].cylinder: {OUTSIDE}",
     f"{{{BALL}, name: a}}, {{{BALL}, name: b}}, {{{BALL}, name: a}}": (
-        "[2].name: is the name of two obstacles (got 'a')"
+        "[2].name: another obstacle is called a in tables too; take another name (got 'a')"
     ),
     "{wall: no-slip}": (
         "[0]: a key is missing; give exactly one of sphere, box, cylinder, mesh, mask and python"

@@ -5,6 +5,7 @@ value must not depend on the slab in which it is computed.
 """
 
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,19 @@ Numbers = NDArray[np.float64]
 Wall = Literal["no-slip", "free-slip"]
 
 REST: Vector = (0.0, 0.0, 0.0)
+
+
+def name_in_tables(name: str, number: int) -> str:
+    """Return the name of an obstacle in tables: its own as one word, or its number, from 1.
+
+    Parameters
+    ----------
+    name : str
+        Empty: it has none.
+    number : int
+        Its place among the obstacles, counted from 0.
+    """
+    return re.sub(r"\W+", "_", name) or f"obstacle_{number + 1}"
 
 
 @dataclass(frozen=True, kw_only=True)

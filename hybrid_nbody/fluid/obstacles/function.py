@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid.obstacles.base import Numbers, Obstacle, Points, Vector
 
 Function = Callable[..., Any]
@@ -20,8 +21,13 @@ TRIED = np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.4]])
 """Points at which a function is tried before a run."""
 
 
-class BadFunctionError(Exception):
+class BadFunctionError(InputError):
     """What is wrong with a function, or with what it returns."""
+
+
+def raised_by(error: BaseException) -> str:
+    """Return in one line what a function raised."""
+    return f"raised {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,14 @@ class Shape(Obstacle):
         About which it turns.
     takes_time : bool
         Whether it is a function of the time too: then the surface moves as it says.
+    origin: str
+        Where it stands, for messages.
     """
 
     function: Function
     centre: Vector
     takes_time: bool = False
+    origin: str = ""
 
     @property
     def middle(self) -> Vector:
@@ -84,15 +93,22 @@ class Shape(Obstacle):
     def _values(self, points: Points, time: float) -> Numbers:
         """Return what the function says of points, as an array of their number."""
         given = (points, time) if self.takes_time else (points,)
-        values = np.asarray(self.function(*given), np.float64)
+        try:
+            values = np.asarray(self.function(*given), np.float64)
+        except (Exception, SystemExit) as error:
+            raise self._bad(raised_by(error)) from error
         if values.shape != (len(points),):
-            raise BadFunctionError(
+            raise self._bad(
                 f"returned the shape {values.shape} for {len(points)} points; must be one signed "
                 "distance for each"
             )
         if np.isnan(values).any():
-            raise BadFunctionError(f"returned nan at {points[np.isnan(values)][0].tolist()}")
+            raise self._bad(f"returned nan at {points[np.isnan(values)][0].tolist()}")
         return values
+
+    def _bad(self, text: str) -> BadFunctionError:
+        """Return the error that says where the function stands."""
+        return BadFunctionError(f"{self.origin} {text}".strip())
 
 
 def obstacle_of(function: Function, centre: Vector, **motion: Any) -> Obstacle:
@@ -122,8 +138,8 @@ def obstacle_of(function: Function, centre: Vector, **motion: Any) -> Obstacle:
         return _tried(function, centre, count, motion)
     except BadFunctionError:
         raise
-    except Exception as error:
-        raise BadFunctionError(f"raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise BadFunctionError(raised_by(error)) from error
 
 
 def _tried(function: Function, centre: Vector, count: int, motion: dict[str, Any]) -> Obstacle:
@@ -161,8 +177,8 @@ def load_function(path: str, name: str) -> Function:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise BadFunctionError(f"raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise BadFunctionError(raised_by(error)) from error
     function = getattr(module, name, None)
     if not callable(function):
         raise BadFunctionError(f"has no function {name}")

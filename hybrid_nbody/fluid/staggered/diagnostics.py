@@ -1,5 +1,6 @@
 """Totals and norms of the staggered fluid, the same bits on any number of ranks."""
 
+from hybrid_nbody.fluid.obstacles.base import name_in_tables
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.fluid.staggered.loads import loads
 from hybrid_nbody.fluid.staggered.step import Stepper
@@ -61,7 +62,7 @@ def _quantities_of_obstacles(stepper: Stepper) -> dict[str, Quantity]:
     """Return the force on every obstacle, and its torque."""
     found = {}
     for number, obstacle in enumerate(stepper.solids.obstacles):
-        name = name_of(obstacle.name, number)
+        name = name_in_tables(obstacle.name, number)
         found[f"force_{name}"] = Quantity(
             "length^4 / time^2", f"force of the fluid on {name}, over the fluid's density", 3
         )
@@ -71,16 +72,11 @@ def _quantities_of_obstacles(stepper: Stepper) -> dict[str, Quantity]:
     return found
 
 
-def name_of(name: str, number: int) -> str:
-    """Return the name of an obstacle: its own, or its number counted from 1."""
-    return name.replace(" ", "_") or f"obstacle_{number + 1}"
-
-
 def forces(stepper: Stepper, time: float) -> dict[str, tuple[float, ...]]:
     """Return the forces on all obstacles and their torques; collective."""
     found: dict[str, tuple[float, ...]] = {}
     for number, load in enumerate(loads(stepper, time)):
-        name = name_of(load.name, number)
+        name = name_in_tables(load.name, number)
         found[f"force_{name}"] = load.force
         found[f"torque_{name}"] = load.torque
     return found

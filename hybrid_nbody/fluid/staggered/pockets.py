@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid.obstacles import Openings
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid
 
@@ -64,9 +65,18 @@ class Parts:
 
 
 def parts(grid: Grid, found: Openings) -> Parts:
-    """Return the parts of the fluid on all ranks; collective."""
+    """Return the parts of the fluid on all ranks; collective.
+
+    Raises
+    ------
+    InputError
+        If there is no fluid; on every rank.
+    """
     labels, count = _own_labels(grid, found)
     everyone = _together(grid, np.array([count]))
+    if not everyone.any():
+        text = "obstacles: they fill the whole box and leave no fluid; make them smaller"
+        raise InputError(text).on_all_ranks()
     first = int(everyone[: _rank(grid)].sum())
     labels = np.where(labels >= 0, labels + first, -1)
     below = found.z[1, 1:-1, 1:-1] > 0.0
