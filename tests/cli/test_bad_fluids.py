@@ -49,7 +49,7 @@ FLUIDS = {
 }
 OBSTACLES = {
     "{sphere: {centre: [3, 3, 3], radius: 0.1}}": "is wholly outside the box, which reaches from 0",
-    "{sphere: {centre: [0.5, 0.5, 0.5], radius: 5}}": "obstacles: they fill the whole box and leave",
+    "{sphere: {centre: [0.5, 0.5, 0.5], radius: 5}}": "obstacles: they fill the whole box",
     "{mesh: open.stl}": "open.stl is not closed: 3 of its edges have a triangle",
     "{mesh: empty.stl}": "empty.stl is no STL file: neither text that starts with solid, nor as",
     "{mesh: short.stl}": "short.stl is no STL file: neither text that starts with solid, nor as",
