@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS
 from hybrid_nbody.fluid.staggered.step import Stepper
 
@@ -83,7 +84,29 @@ class _Scales:
         for axis in AXES:
             following, last = (axis + 1) % 3, (axis + 2) % 3
             found.append(self._moment(following, last) - self._moment(last, following))
-        return _three(found)
+        return _three(
+            [own + more for own, more in zip(found, self._torque_of_turning(), strict=True)]
+        )
+
+    def _torque_of_turning(self) -> list[float]:
+        """Return what friction lacks at a wall that turns, where the gradient has a second part.
+
+        Friction sums the differences of each component across the wall. The stress has the
+        transposed gradient too, which along a wall that turns with `w` is n x w for its normal n:
+        the torque is the integral of n (r w) - w (r n) over the surface.
+        """
+        obstacle = self.stepper.solids.obstacles[self.number]
+        turns = obstacle.rotation
+        if not any(turns) or not self._viscous or obstacle.wall == "free-slip":
+            return [0.0, 0.0, 0.0]
+        cube = self.stepper.physics.viscosity * self.stepper.grid.spacing**3
+        areas = [[-cube * self._closed(of, self._arm(to)) for to in AXES] for of in AXES]
+        trace = sum(areas[axis][axis] for axis in AXES)
+        return [
+            sum(area * turn for area, turn in zip(areas[axis], turns, strict=True))
+            - turns[axis] * trace
+            for axis in AXES
+        ]
 
     def _moment(self, along: int, of: int) -> float:
         """Return the sum of forces of an axis times their arms along another one."""
@@ -108,9 +131,19 @@ class _Scales:
 
     def _pressure(self, axis: int, arm: Arm) -> float:
         """Return the sum of the pressure over closed faces."""
+        return self._over_closed(self.stepper.state.pressure, axis, arm)
+
+    def _closed(self, axis: int, arm: Arm) -> float:
+        """Return the sum of arms over closed faces; against the normal they count as positive."""
+        ones = self.stepper.spare
+        self.stepper.grid.program.run("set_to", self.stepper.grid.everywhere, ones, 1.0)
+        return self._over_closed(ones, axis, arm)
+
+    def _over_closed(self, field: Array, axis: int, arm: Arm) -> float:
+        """Return the sum of a field over closed faces."""
         stepper = self.stepper
         solids = stepper.solids
-        given = (stepper.state.pressure, solids.openings[axis], solids.owner, float(self.number))
+        given = (field, solids.openings[axis], solids.owner, float(self.number))
         region = stepper.grid.region
         return stepper.grid.total("pressure_moment", region, *given, *STEPS[axis], *arm)
 
@@ -118,8 +151,8 @@ class _Scales:
         """Return the sum of differences of a component to closed faces."""
         stepper = self.stepper
         solids = stepper.solids
-        fields = (stepper.state.velocity[axis], solids.openings[axis], solids.reach[axis])
-        given = (*fields, solids.owner, float(self.number))
+        walls = (solids.openings[axis], solids.reach[axis], solids.moving, solids.velocity[axis])
+        given = (stepper.state.velocity[axis], *walls, solids.owner, float(self.number))
         region = stepper.grid.inner_faces(axis)
         return stepper.grid.total("friction_moment", region, *given, *arm)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.kernels.cells.obstacles import BURIED
 from hybrid_nbody.fluid.obstacles import Obstacle, Openings, openings
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
@@ -170,6 +171,22 @@ class Solids:
         for axis in AXES:
             given = (velocity[axis], self.reach[axis], self.moving, self.velocity[axis])
             self.grid.program.run("stick", self.grid.region, *given)
+
+    def drag_along(self, velocity: Vector, ratio: float, regions: Sequence[Region]) -> None:
+        """Add to a velocity what viscosity does beside walls, by how they move where they are.
+
+        Parameters
+        ----------
+        velocity : tuple of array
+        ratio : float
+            Viscosity times time over the square of the edge of a cell.
+        regions : sequence of Region
+            The faces of each axis that change.
+        """
+        for axis in AXES if self.moving else ():
+            walls = (self.openings[axis], self.reach[axis])
+            given = (self.velocity[axis], ratio, *walls, velocity[axis])
+            self.grid.program.run("add_motion", regions[axis], *given)
 
     def extend(self, field: Array, kind: Kind, ghosts: Ghosts) -> None:
         """Continue a field at centres, whose ghosts are valid, into obstacles."""

@@ -213,22 +213,22 @@ class Stepper:
     def _finish(self, dt: float, implicit: float) -> None:
         """Apply viscosity and the projection to the velocity of the state."""
         state = self.state
-        square = self.grid.spacing**2
+        ratio = implicit * self.physics.viscosity * dt / self.grid.spacing**2
         if self.solids.masked:
             self.solids.settle(state.velocity, self.ghosts)
-            self._stick()
-        for axis in AXES if self.physics.viscosity else ():
-            ratio = implicit * self.physics.viscosity * dt / square
+            self._stick(ratio)
+        for axis in AXES if ratio else ():
             kind = self.ghosts.velocity[axis]
             self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
         self.ghosts.fill_velocity(state.velocity)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
         self._settle_sliding()
 
-    def _stick(self) -> None:
+    def _stick(self, ratio: float) -> None:
         """Hold the fluid at walls to which it sticks."""
         if self.physics.viscosity:
             self.solids.stick(self.state.velocity)
+            self.solids.drag_along(self.state.velocity, ratio, self.inner)
 
     def _confine(self, velocity: Vector, dt: float) -> None:
         """Add what confinement of the present eddies does to a velocity in a time."""
@@ -321,6 +321,8 @@ class Stepper:
             solids = self.solids
             walls = (solids.masked, solids.openings[axis], solids.reach[axis])
             run("add_viscosity", self.inner[axis], velocity[axis], ratio, *walls, out[axis])
+        if ratio:
+            self.solids.drag_along(out, ratio, self.inner)
         self._add_pressure(out, 0.5 * dt)
         self._add_lift(out, 0.5 * dt)
         self.solids.settle(out, self.ghosts)

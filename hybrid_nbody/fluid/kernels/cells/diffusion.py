@@ -13,6 +13,11 @@ def spread(a: Cells, k: Int, j: Int, i: Int) -> Real:
     return neighbours + a[k - 1, j, i] + a[k + 1, j, i] - 6.0 * a[k, j, i]
 
 
+def gap(opening: Cells, own_opening: Real, k: Int, j: Int, i: Int) -> Real:
+    """Return how far a wall is from an element, of which another one stands for it, in cells."""
+    return within(own_opening + opening[k, j, i] - 0.5, NEAREST, 1.0)
+
+
 def towards(
     a: Cells, opening: Cells, reach: Cells, own: Real, own_opening: Real, k: Int, j: Int, i: Int
 ) -> Real:
@@ -25,7 +30,7 @@ def towards(
     if reach[k, j, i] < 0.0:
         found = 0.0
     elif reach[k, j, i] < 1.0:
-        found = found / within(own_opening + opening[k, j, i] - 0.5, NEAREST, 1.0)
+        found = found / gap(opening, own_opening, k, j, i)
     return found
 
 
@@ -40,6 +45,38 @@ def spread_beside(a: Cells, opening: Cells, reach: Cells, k: Int, j: Int, i: Int
     below = towards(a, opening, reach, own, part, k - 1, j, i)
     above = towards(a, opening, reach, own, part, k + 1, j, i)
     return left + right + front + back + below + above
+
+
+def beyond(
+    solid: Cells, opening: Cells, reach: Cells, own: Real, own_opening: Real,
+    k: Int, j: Int, i: Int,
+) -> Real:  # fmt: skip
+    """Return what `towards` lacks where the solid moves: its velocity is not the same all over.
+
+    The wall has the velocity of the solid between both elements, where the wall is; `own` is that
+    which the solid would have at the element that is pulled.
+    """
+    found = 0.0
+    if reach[k, j, i] >= 0.0 and reach[k, j, i] < 1.0:
+        found = (own - solid[k, j, i]) * (1.0 / gap(opening, own_opening, k, j, i) - 1.0)
+    return found
+
+
+@over_cells
+def add_motion(
+    k: Int, j: Int, i: Int, solid: Cells, ratio: Real, opening: Cells, reach: Cells, out: Cells
+) -> None:
+    """Add to the viscous change what `add_viscosity` lacks where solids move."""
+    if reach[k, j, i] >= 1.0:
+        own = solid[k, j, i]
+        part = opening[k, j, i]
+        total = beyond(solid, opening, reach, own, part, k, j, i - 1)
+        total += beyond(solid, opening, reach, own, part, k, j, i + 1)
+        total += beyond(solid, opening, reach, own, part, k, j - 1, i)
+        total += beyond(solid, opening, reach, own, part, k, j + 1, i)
+        total += beyond(solid, opening, reach, own, part, k - 1, j, i)
+        total += beyond(solid, opening, reach, own, part, k + 1, j, i)
+        out[k, j, i] += ratio * total
 
 
 @over_cells

@@ -6,7 +6,7 @@ value is given; -n in the n-th layer of a solid into which fields are continued,
 """
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
-from hybrid_nbody.fluid.kernels.cells.diffusion import towards
+from hybrid_nbody.fluid.kernels.cells.diffusion import beyond, gap, towards
 
 BURIED = 9.0
 """Less this is the reach of elements into which nothing is continued."""
@@ -112,27 +112,40 @@ def pressure_moment(
 
 
 def pull(
-    a: Cells, opening: Cells, reach: Cells, own: Real, part: Real, k: Int, j: Int, i: Int
-) -> Real:
+    a: Cells, opening: Cells, reach: Cells, moving: Int, solid: Cells, own: Real, part: Real,
+    own_solid: Real, k: Int, j: Int, i: Int,
+) -> Real:  # fmt: skip
     """Return what an element pulls on a given one beside it; 0 if that is none."""
     value = -towards(a, opening, reach, own, part, k, j, i)
+    if moving == 1:
+        value = value - beyond(solid, opening, reach, own_solid, part, k, j, i)
     return value if reach[k, j, i] >= 0.0 and reach[k, j, i] < 1.0 else 0.0
 
 
 @plane_sum
 def friction_moment(
-    k: Int, j: Int, i: Int, a: Cells, opening: Cells, reach: Cells, owner: Cells, number: Real,
+    k: Int, j: Int, i: Int, a: Cells, opening: Cells, reach: Cells, moving: Int, solid: Cells,
+    owner: Cells, number: Real,
     along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
-    """Return what a component pulls on the wall beside it, times an arm."""
+    """Return what a component pulls on the wall beside it, times an arm to that wall."""
     total = 0.0
+    shift = 0.0
     if reach[k, j, i] >= 1.0 and owner[k, j, i] == number:
         own = a[k, j, i]
         part = opening[k, j, i]
-        total += pull(a, opening, reach, own, part, k, j, i - 1)
-        total += pull(a, opening, reach, own, part, k, j, i + 1)
-        total += pull(a, opening, reach, own, part, k, j - 1, i)
-        total += pull(a, opening, reach, own, part, k, j + 1, i)
-        total += pull(a, opening, reach, own, part, k - 1, j, i)
-        total += pull(a, opening, reach, own, part, k + 1, j, i)
-    return total * arm(along_k, along_j, along_i, first, start, edge, k, j, i)
+        speed = solid[k, j, i] if moving == 1 else 0.0
+        left = pull(a, opening, reach, moving, solid, own, part, speed, k, j, i - 1)
+        right = pull(a, opening, reach, moving, solid, own, part, speed, k, j, i + 1)
+        front = pull(a, opening, reach, moving, solid, own, part, speed, k, j - 1, i)
+        back = pull(a, opening, reach, moving, solid, own, part, speed, k, j + 1, i)
+        below = pull(a, opening, reach, moving, solid, own, part, speed, k - 1, j, i)
+        above = pull(a, opening, reach, moving, solid, own, part, speed, k + 1, j, i)
+        total = left + right + front + back + below + above
+        shift += along_i * right * gap(opening, part, k, j, i + 1)
+        shift -= along_i * left * gap(opening, part, k, j, i - 1)
+        shift += along_j * back * gap(opening, part, k, j + 1, i)
+        shift -= along_j * front * gap(opening, part, k, j - 1, i)
+        shift += along_k * above * gap(opening, part, k + 1, j, i)
+        shift -= along_k * below * gap(opening, part, k - 1, j, i)
+    return total * arm(along_k, along_j, along_i, first, start, edge, k, j, i) + shift
