@@ -146,7 +146,7 @@ class Layout(NamedTuple):
 
     def result(self, arrays: list[NDArray]) -> tuple[NDArray, NDArray]:
         """Return positions and velocities, (padded, 3) arrays, from all arrays on the host."""
-        rows = np.empty((8, len(arrays[0])), np.float32)
+        rows = np.zeros((8, len(arrays[0])), np.float32)
         for places, array in zip(self.arrays, arrays, strict=True):
             rows[list(places)] = array.reshape(len(array), -1).T
         return rows[:3].T, rows[3:6].T

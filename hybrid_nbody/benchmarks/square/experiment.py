@@ -2,7 +2,7 @@
 
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -22,6 +22,7 @@ from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures,
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.ladder.rungs import Rung
+from hybrid_nbody.benchmarks.ladder.runs import Layout
 from hybrid_nbody.nbody.initial_conditions import random_square
 
 G = 9.8
@@ -30,7 +31,13 @@ DT = 0.01
 MOST_BODIES = 65535
 """Blocks that a grid may have along y: N x N threads have one a body there."""
 
-LAYOUTS = ("structs", "arrays")
+LAYOUTS = {
+    "structs": Layout("drift_structs", ((0, 1, 3, 4, 6),), 1),
+    "arrays": Layout("drift_arrays", ((0,), (1,), (3,), (4,), (6,)), 4),
+}
+READ = {"structs": (0,), "arrays": (0, 1, 4)}
+"""The layouts by name, and which of their arrays hold sources."""
+
 MEMORIES = ("global", "read-only", "texture", "shared")
 BLOCKS = (16, 32, 64)
 UNROLLS = (1, 4, 16)
@@ -67,39 +74,26 @@ def square(number: int) -> runs.Problem:
     return runs.as_problem(random_square(number, seed=1), SOFTENING, DT, G)
 
 
-class PlaneRun(runs.BodyRun):
-    """A step of bodies in a plane; subclasses have ``rows()``, which returns what `put` takes."""
-
-    put: Callable[[NDArray], None]
-    rows: Callable[[], NDArray]
-
-    def restart(self) -> None:
-        """Put the bodies back at rest, as the rows x, y, vx, vy and mass of an array of float32."""
-        mass = self.problem.mass
-        at_rest = np.zeros_like(mass)
-        self.put(np.stack([*self.problem.position.T[:2], at_rest, at_rest, mass]))
-
-    def result(self) -> tuple[NDArray, NDArray]:
-        rows = self.rows()
-        zero = np.zeros_like(rows[0])
-        return np.stack([*rows[:2], zero], axis=1), np.stack([*rows[2:4], zero], axis=1)
-
-
-class LoopRun(PlaneRun, runs.LoopRun):
+class LoopRun(runs.LoopRun):
     """A step by one of the CPU loops in a plane."""
 
     def __init__(self, backend: Any, kick: str, problem: runs.Problem):
         super().__init__(backend, kick, "plane_drift", problem)
 
-    def put(self, rows: NDArray) -> None:
-        self.bodies = rows
-
-    def rows(self) -> NDArray:
-        return self.bodies
+    def restart(self) -> None:
+        """Put the bodies back at rest, as the rows x, y, vx, vy and mass of an array of float32."""
+        mass = self.problem.mass
+        at_rest = np.zeros_like(mass)
+        self.bodies = np.stack([*self.problem.position.T[:2], at_rest, at_rest, mass])
 
     def step(self, targets: int) -> None:
         self.kick(self.bodies, self.problem.eps2, self.dt)
         self.drift(self.bodies, self.dt)
+
+    def result(self) -> tuple[NDArray, NDArray]:
+        zero = np.zeros_like(self.bodies[0])
+        position = np.stack([*self.bodies[:2], zero], axis=1)
+        return position, np.stack([*self.bodies[2:4], zero], axis=1)
 
 
 class Kernel(NamedTuple):
@@ -129,31 +123,25 @@ class Kernel(NamedTuple):
         return -(-number // self.block), {"N": 1, "N x N": number}[self.threads]
 
 
-class KernelRun(PlaneRun):
+class KernelRun(runs.BodyRun):
     """A step by a kernel of ``square.cu``."""
 
     def __init__(self, backend: Any, kernel: Kernel, problem: runs.Problem):
         super().__init__(backend, problem)
         self.kernel = kernel
+        self.layout = LAYOUTS[kernel.layout]
         self.dt = np.float32(problem.dt)
         self.module = CudaModule(backend, SOURCE, kernel.defines)
         self.restart()
 
-    def put(self, rows: NDArray) -> None:
-        """Take the bodies; sources can be read through textures, too."""
-        if self.kernel.layout == "structs":
-            self.arrays = [self.backend.upload(rows.T)]
-            self.moving = read = self.arrays
-        else:
-            self.arrays = [self.backend.upload(row) for row in rows]
-            x, y, vx, vy, mass = self.arrays
-            self.moving = [x, y, vx, vy]
-            read = [x, y, mass]
+    def restart(self) -> None:
+        """Put the bodies back at rest; sources can be read through textures, too."""
+        self.arrays = self.layout.upload(self.backend, self.problem, self.problem.number)
+        read = (self.arrays[place] for place in READ[self.kernel.layout])
         self.textures = [texture(self.backend, array) for array in read]
 
-    def rows(self) -> NDArray:
-        host = [self.backend.download(array) for array in self.arrays]
-        return host[0].T if self.kernel.layout == "structs" else np.stack(host)
+    def result(self) -> tuple[NDArray, NDArray]:
+        return self.layout.result([self.backend.download(array) for array in self.arrays])
 
     def step(self, targets: int) -> None:
         kernel = self.kernel
@@ -161,8 +149,8 @@ class KernelRun(PlaneRun):
         physics = np.int32(number), self.problem.eps2, self.dt
         arguments = (*physics, *self.arrays, *self.textures)
         self.module.launch_grid(kernel.name, kernel.grid(number), (kernel.block,), arguments)
-        moving = np.int32(number), self.dt, *self.moving
-        self.module.launch(f"drift_{kernel.layout}", number, kernel.block, *moving)
+        moving = np.int32(number), self.dt, *self.arrays[: self.layout.moving]
+        self.module.launch(self.layout.drift, number, kernel.block, *moving)
 
 
 def texture(backend: Any, array: Array) -> Any:

@@ -3,11 +3,15 @@
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.command import call
 from support.nvrtc import architectures, compile_to_cubin
+from support.paper import PaperGpu
+from support.ranks import same_bits
 
 from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks import add_arguments
@@ -158,3 +162,24 @@ def test_the_old_name_still_calls_it():
     old, new = parser.parse_args(["flat"]), parser.parse_args(["square"])
     assert old.entry == new.entry == "square.experiment.run"
     assert old.output == new.output == Path("output/bench-square")
+
+
+@pytest.mark.parametrize(("layout", "moving"), [("structs", 1), ("arrays", 4)])
+def test_a_kernel_gets_bodies_in_its_layout_and_gives_them_back(monkeypatch, layout, moving):
+    monkeypatch.setattr(experiment, "texture", lambda backend, array: array)
+    launches = []
+    module = SimpleNamespace(
+        launch_grid=lambda *what: launches.append(what), launch=lambda *what: launches.append(what)
+    )
+    monkeypatch.setattr(experiment, "CudaModule", lambda *what: module)
+    problem = experiment.square(33)
+    run = experiment.KernelRun(PaperGpu({}), Kernel("N", layout), problem)
+    position, velocity = run.result()
+    assert same_bits(position, problem.position)
+    assert not velocity.any()
+    sources = np.column_stack([problem.position[:, :2], problem.mass])
+    read = run.textures[0][:, [0, 1, 4]] if layout == "structs" else np.column_stack(run.textures)
+    assert same_bits(read, sources)
+    run.step(33)
+    assert launches[1][0] == f"drift_{layout}"
+    assert len(launches[1]) == 5 + moving
