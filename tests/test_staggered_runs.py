@@ -5,7 +5,10 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+from support.presented import figure_of
 from support.runs import assert_same_run, run, run_in_ways
+
+from hybrid_nbody.files.run import open_run
 
 CONFIG = """\
 model: fluid
@@ -87,3 +90,11 @@ def test_what_enters_leaves_and_scalars_come_along(folder):
     assert shapes == {
         "density": cells, "heat": cells, "pressure": cells, "velocity": (*cells, 3)
     }  # fmt: skip
+
+
+def test_diagnostics_are_drawn(folder):
+    with open_run(folder / "one") as run:
+        figure = figure_of("fluid", "diagnostics")(run)
+        expected = run.diagnostics.divergence
+    (line,) = figure.axes[4].lines
+    np.testing.assert_array_equal(line.get_ydata(), np.where(expected > 0.0, expected, np.nan))

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.panels import colour_norm, draw_arrows, draw_plane, round_values
 from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, VERMILLION, label, new_figure, title
-from hybrid_nbody.analysis.time_series import draw_decades, draw_series
+from hybrid_nbody.analysis.time_series import Curves, draw_decades, draw_series
 from hybrid_nbody.analysis.volume import columns, slice_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.cells import Volume, volume_of
@@ -36,11 +36,15 @@ SERIES = (
         {
             "divergence_before": (VERMILLION, "before projection"),
             "divergence_after": (BLUE, "after"),
+            "divergence": (BLUE, ""),
         },
     ),
     (draw_series, "iterations per solve", {"iterations_per_solve": (GREEN, "")}),
 )
-"""The panels of the diagnostics: how each is drawn, its name, and its quantities."""
+"""The panels of the diagnostics: how each is drawn, its name, and its quantities.
+
+A run has those of its grid: the staggered one has no divergence before the projection.
+"""
 
 
 def no_density(run: Run) -> str:
@@ -57,7 +61,7 @@ def no_box(run: Run) -> str:
 
 def no_diagnostics(run: Run) -> str:
     """Return why there are no diagnostics of a fluid; empty if there are."""
-    known = run.diagnostics.number_of_rows and not _missing_series(run)
+    known = run.diagnostics.number_of_rows and all(_known(run, names) for *_, names in SERIES)
     return "" if known else "no diagnostics of a fluid"
 
 
@@ -80,7 +84,8 @@ def diagnostics_figure(run: Run, frame: int = -1) -> Figure:
         raise InputError(f"{run.path}: {no_diagnostics(run)} in this run of model '{run.model}'")
     figure = new_figure(5.4)
     panels = figure.subplots(3, 2, sharex=True)
-    for axes, (draw, name, names) in zip(panels.flat, SERIES, strict=True):
+    for axes, (draw, name, all_names) in zip(panels.flat, SERIES, strict=True):
+        names = _known(run, all_names)
         draw(axes, run, names, name)
         if len(names) > 1:
             axes.legend(
@@ -197,9 +202,9 @@ def projection_figure(run: Run, frame: int = -1) -> Figure:
 # --- their parts ----------------------------------------------------------------------------------
 
 
-def _missing_series(run: Run) -> set[str]:
-    needed = {"time"}.union(*(names for _, _, names in SERIES))
-    return needed - set(run.diagnostics)
+def _known(run: Run, names: Curves) -> Curves:
+    """Return those of the quantities of a panel that a run has."""
+    return {name: curve for name, curve in names.items() if name in run.diagnostics}
 
 
 def _volume(run: Run, frame: int) -> Volume:
