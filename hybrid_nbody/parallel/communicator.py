@@ -21,7 +21,7 @@ from hybrid_nbody.parallel.agreement import Agreement
 from hybrid_nbody.parallel.alone import starting_alone
 from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, refuse_several_without_mpi
 from hybrid_nbody.parallel.one_rank import CONSTANTS, OneRank
-from hybrid_nbody.parallel.waiting import wait
+from hybrid_nbody.parallel.waiting import share_cores, wait
 
 T = TypeVar("T")
 
@@ -65,6 +65,8 @@ class Communicator:
         self.local_size: int = self.node.size
         firsts = comm.allgather(self.node.bcast(comm.rank))
         self.node_number = sorted(set(firsts)).index(firsts[comm.rank])
+        cores = set().union(*self.node.allgather(os.sched_getaffinity(0)))
+        share_cores(self.local_size, len(cores))
 
     @cached_property
     def agreement(self) -> Agreement | None:

@@ -1,6 +1,7 @@
 """Waiting without taking a core away, and what is said of a wait that lasts long."""
 
 import gc
+import os
 import time
 
 import pytest
@@ -8,7 +9,15 @@ import pytest
 from hybrid_nbody.backends.base import HostWait
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel import waiting
-from hybrid_nbody.parallel.waiting import NAP_SECONDS, SPINS, Watchdog, in_time, lost_rank, wait
+from hybrid_nbody.parallel.waiting import (
+    FEW_SPINS,
+    NAP_SECONDS,
+    SPINS,
+    Watchdog,
+    in_time,
+    lost_rank,
+    wait,
+)
 
 
 class Request:
@@ -34,6 +43,24 @@ def test_waiting_looks_often_and_then_naps(monkeypatch, looks, yields, naps):
     wait(request, "a test")
     assert request.looks == 0
     assert (len(yielded), napped) == (yields, [NAP_SECONDS] * naps)
+
+
+@pytest.mark.parametrize(("ranks", "cores", "looks"), [(2, 2, SPINS), (3, 2, FEW_SPINS)])
+def test_ranks_that_outnumber_cores_look_seldom(monkeypatch, ranks, cores, looks):
+    monkeypatch.setattr(waiting, "_looks", SPINS)
+    yielded = []
+    monkeypatch.setattr(waiting.os, "sched_yield", lambda: yielded.append(1))
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: None)
+    waiting.share_cores(ranks, cores)
+    waiting.share_cores(1, cores)  # a part of the ranks, later
+    wait(Request(SPINS + 4), "a test")
+    assert len(yielded) == looks
+
+
+@pytest.mark.mpi
+def test_all_ranks_of_a_node_are_counted(communicator):
+    crowded = communicator.local_size > len(os.sched_getaffinity(0))
+    assert waiting._looks == (FEW_SPINS if crowded else SPINS)
 
 
 class Clock:
