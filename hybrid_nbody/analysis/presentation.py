@@ -114,6 +114,11 @@ Window = Callable[[Iterator[WindowFrame], str], None]
 """``window(frames, title)`` shows frames until it is closed, or there are no more."""
 
 
+def no_more(run: "Run") -> Mapping[str, "Figures"]:
+    """Return no figures: the run has no fields but those of its model."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Figures:
     """All figures of the runs of a model.
@@ -130,6 +135,8 @@ class Figures:
         A window that shows a run while it is computed.
     fields : mapping of str to Figures, optional
         The figures that show another field than usual, by the field's name.
+    fields_in : callable, optional
+        ``fields_in(run)`` returns the figures of fields that only this run has, by their names.
     """
 
     pictures: Mapping[str, Picture]
@@ -137,6 +144,7 @@ class Figures:
     view: SpaceView | None = None
     window: Window | None = None
     fields: Mapping[str, "Figures"] = field(default_factory=dict)
+    fields_in: Callable[["Run"], Mapping[str, "Figures"]] = no_more
 
 
 def figures_of_field(run: "Run", figures: Figures, name: str | None) -> Figures:
@@ -149,12 +157,13 @@ def figures_of_field(run: "Run", figures: Figures, name: str | None) -> Figures:
     """
     if name is None:
         return figures
-    if name not in figures.fields:
-        there = f"there are {', '.join(figures.fields)}" if figures.fields else "it has no fields"
+    known = {**figures.fields, **figures.fields_in(run)}
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "it has no fields"
         raise InputError(
             f"{run.path}: no pictures of field '{name}' of a run of model '{run.model}'; {there}"
         )
-    return figures.fields[name]
+    return known[name]
 
 
 @dataclass(frozen=True)

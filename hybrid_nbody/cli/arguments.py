@@ -22,7 +22,10 @@ LOOK = (
 )
 """The options of how a movie looks: name, what it takes, and what it is."""
 
-FIELD = "which field of a fluid: density, speed, vorticity, pressure or divergence"
+FIELD = (
+    "which field of a fluid: density, speed, vorticity, pressure, divergence, q_criterion, or a "
+    "scalar by its name"
+)
 
 EXPORTS = {
     "gadget": "bodies for yt, pynbody and ParaView",

@@ -190,7 +190,7 @@ def test_what_a_fluid_does_not_hold(write_fluid, write_run, refused):
         )
     assert refused(InputError, plot_run, "smoke", "tracks") == (
         "smoke/trajectory.h5: no picture of kind 'tracks' of a run of model 'fluid'; there are "
-        "diagnostics, slices, projection"
+        "diagnostics, slices, streamlines, projection"
     )
     write_fluid(planes=[2, 5])
     assert refused(InputError, plot_run, "smoke", "projection") == (

@@ -143,10 +143,12 @@ def write_fluid(in_folder):
         stride=1,
         planes=None,
         fields=FIELDS,
+        settings=None,
         **changed,
     ):
         (in_folder / name).mkdir(exist_ok=True)
         config = {"grid": {"cells": list(cells)}, "output": {"stride": stride, "planes": planes}}
+        config |= settings or {}
         stored = np.s_[
             :, range(0, cells[2], stride) if planes is None else sorted(planes), ::stride, ::stride
         ]
@@ -154,7 +156,8 @@ def write_fluid(in_folder):
             attributes = {"model": "fluid", "title": "Smoke", "config": json.dumps(config)}
             file.attrs.update(fixed(ATTRIBUTES | attributes))
             for field in fields:
-                values = changed.get(field, FLOWS[field](cells, max(frames, 1))[:frames])
+                flow = FLOWS.get(field, density_of)
+                values = changed.get(field, flow(cells, max(frames, 1))[:frames])
                 put(
                     file,
                     f"fluid/{field}",

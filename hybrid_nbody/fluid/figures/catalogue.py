@@ -1,5 +1,6 @@
 """Everything that is drawn of a run of a fluid."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
@@ -16,8 +17,14 @@ def figures_of(field: str) -> Figures:
         lambda run: fields.missing(run, field),
         f"The {field} in three planes of the last frame.",
     )
+    lines = Picture(
+        of_one_frame(lambda run, frame: pictures.field_figure(run, field, frame, True)),
+        lambda run: fields.missing(run, field) or pictures.no_velocity(run),
+        f"The {field} in three planes of the last frame, with streamlines.",
+        by_default=False,
+    )
     movie = Movie(has_frames, partial(FieldOfFluid, field=field))
-    return Figures({"slices": slices}, {"fluid": movie})
+    return Figures({"slices": slices, "streamlines": lines}, {"fluid": movie})
 
 
 def has_frames(run: Run) -> bool:
@@ -28,6 +35,11 @@ def has_frames(run: Run) -> bool:
 def has_density(run: Run) -> bool:
     """Return whether there is a frame of the density."""
     return bool(run.number_of_frames) and DENSITY in run.fields
+
+
+def figures_of_scalars(run: Run) -> Mapping[str, Figures]:
+    """Return the figures of the further scalars of a run, such as its temperature."""
+    return {name: figures_of(name) for name in fields.scalars_of(run)}
 
 
 PICTURES = {
@@ -41,6 +53,12 @@ PICTURES = {
         pictures.no_density,
         "The density in three planes of the last frame, with arrows of the velocity.",
     ),
+    "streamlines": Picture(
+        of_one_frame(lambda run, frame: pictures.field_figure(run, "speed", frame, True)),
+        pictures.no_velocity,
+        "The speed in three planes of the last frame, with streamlines.",
+        by_default=False,
+    ),
     "projection": Picture(
         of_one_frame(pictures.projection_figure),
         pictures.no_box,
@@ -53,4 +71,5 @@ FIGURES = Figures(
     {"fluid": Movie(has_density, Fluid)},
     SpaceView(pictures.no_box, frames_of_surface, surface_data),
     fields={field: figures_of(field) for field in fields.FIELDS},
+    fields_in=figures_of_scalars,
 )

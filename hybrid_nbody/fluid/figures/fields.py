@@ -31,14 +31,14 @@ class Shown:
     ----------
     stored : str
         The data set that it is, or follows from.
-    per_length : bool
-        Whether it is a derivative, whose units are those of the data set by length.
+    derivatives : int
+        How many derivatives of the data set are multiplied in it: 0 if it is none.
     of : callable, optional
         From the derivatives of the velocity to the values; None for what needs no derivative.
     """
 
     stored: str
-    per_length: bool = False
+    derivatives: int = 0
     of: Callable[[Gradients], Array] | None = None
 
 
@@ -53,6 +53,20 @@ def _vorticity(gradients: Gradients) -> Array:
     return np.asarray(np.sqrt(curl[0] ** 2 + curl[1] ** 2 + curl[2] ** 2))
 
 
+def _q_criterion(gradients: Gradients) -> Array:
+    """Return half of what rotation exceeds strain by; positive in vortices (Hunt et al. 1988).
+
+    It is minus half of the trace of the square of the gradient and, beside that, half of the square
+    of the divergence, which vanishes.
+    """
+    square = sum(
+        gradients[row][..., column] * gradients[column][..., row]
+        for row in range(3)
+        for column in range(3)
+    )
+    return np.asarray(0.5 * (_divergence(gradients) ** 2 - square))
+
+
 def _divergence(gradients: Gradients) -> Array:
     """Return the sum of the derivatives of each component along its axis."""
     return np.asarray(sum(along[..., axis] for axis, along in enumerate(gradients)))
@@ -61,16 +75,31 @@ def _divergence(gradients: Gradients) -> Array:
 FIELDS = {
     "density": Shown(DENSITY),
     "speed": Shown(VELOCITY),
-    "vorticity": Shown(VELOCITY, True, _vorticity),
+    "vorticity": Shown(VELOCITY, 1, _vorticity),
     "pressure": Shown(PRESSURE),
-    "divergence": Shown(VELOCITY, True, _divergence),
+    "divergence": Shown(VELOCITY, 1, _divergence),
+    "q_criterion": Shown(VELOCITY, 2, _q_criterion),
 }
-"""By the names that ``--field`` takes."""
+"""By the names that ``--field`` takes; scalars of a run, such as its temperature, come to these."""
+
+PREFIX = "fluid/"
+
+
+def scalars_of(run: Run) -> list[str]:
+    """Return the names of further scalars in the frames of a run."""
+    stored = [name for name in run.fields if name.startswith(PREFIX)]
+    known = {shown.stored for shown in FIELDS.values()}
+    return [name.removeprefix(PREFIX) for name in stored if name not in known]
+
+
+def shown_as(field: str) -> Shown:
+    """Return how a field is made: one of `FIELDS`, or a scalar of that name."""
+    return FIELDS.get(field, Shown(f"{PREFIX}{field}"))
 
 
 def missing(run: Run, field: str) -> str:
     """Return why a field cannot be shown; empty if it can."""
-    shown = FIELDS[field]
+    shown = shown_as(field)
     name = shown.stored.rpartition("/")[2]
     if not run.number_of_frames or shown.stored not in run.fields:
         what = "" if name == field else f", from which the {field} follows"
@@ -92,11 +121,12 @@ def require(run: Run, field: str) -> None:
 
 def units_of(run: Run, field: str) -> str:
     """Return the units of a field."""
-    shown = FIELDS[field]
+    shown = shown_as(field)
     units = run.units(shown.stored)
-    if not shown.per_length:
+    if not shown.derivatives:
         return units
-    return "1 / time" if units == "length / time" else f"{units} / length"
+    power = "" if shown.derivatives == 1 else f"^{shown.derivatives}"
+    return f"1 / time{power}" if units == "length / time" else f"({units} / length){power}"
 
 
 def plane_of(run: Run, field: str, frame: int, axis: int, index: int) -> Array:
@@ -107,7 +137,7 @@ def plane_of(run: Run, field: str, frame: int, axis: int, index: int) -> Array:
     run : Run
         An open run that holds enough for the field, see `missing`.
     field : str
-        One of `FIELDS`.
+        One of `FIELDS`, or a scalar of the run.
     frame : int
         Negative frames count from the end.
     axis, index : int
@@ -118,7 +148,7 @@ def plane_of(run: Run, field: str, frame: int, axis: int, index: int) -> Array:
     ndarray
         The other two axes, the later one first, as `volume.slice_of`.
     """
-    shown = FIELDS[field]
+    shown = shown_as(field)
     if shown.of is not None:
         return shown.of(_gradients(run, frame, axis, index))
     values = slice_of(run, shown.stored, frame, axis, index)

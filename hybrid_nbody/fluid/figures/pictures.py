@@ -16,6 +16,8 @@ from hybrid_nbody.files.cells import Volume, volume_of
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures import DENSITY, VELOCITY, fields
+from hybrid_nbody.fluid.figures.overlay import SEEN_THROUGH, draw_solid, draw_streamlines
+from hybrid_nbody.fluid.figures.solids import Solids
 
 PLANES = {2: (0, 1), 1: (0, 2), 0: (2, 1)}
 """From the axis along the line of sight to the two axes across and up."""
@@ -50,6 +52,11 @@ A run has those of its grid: the staggered one has no divergence before the proj
 def no_density(run: Run) -> str:
     """Return why there is no frame of the density; empty if there is."""
     return "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
+
+
+def no_velocity(run: Run) -> str:
+    """Return why there is no frame of the velocity; empty if there is."""
+    return "" if run.number_of_frames and VELOCITY in run.fields else "no frames of the velocity"
 
 
 def no_box(run: Run) -> str:
@@ -122,45 +129,86 @@ def slices_figure(run: Run, frame: int = -1) -> Figure:
     volume = _volume(run, frame)
     slices = _slices_of(volume)
     figure, panels = _three_panels(volume, slices)
-    drawn = _draw_slices(panels, run, frame, slices, volume)
+    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in slices]
+    drawn = _draw_planes(panels, planes, slices, volume)
     longest = _draw_velocities(panels, run, frame, slices, volume)
+    _draw_solids(panels, run, frame, slices, volume)
     _colour_bar(figure, drawn, panels[-1], label("density", run.units(DENSITY)))
     arrows = [f"arrows up to {longest:.3g} {run.units(VELOCITY)}"] if longest > 0 else []
     figure.suptitle(title(run, frame, *_size(volume), *arrows))
     return figure
 
 
-def field_figure(run: Run, field: str, frame: int = -1) -> Figure:
-    """Draw another field than the density in three planes through the middle.
+def field_figure(run: Run, field: str, frame: int = -1, streamlines: bool = False) -> Figure:
+    """Draw a field in three planes through the middle.
 
-    Parameters and errors are those of `slices_figure`; `field` is one of `fields.FIELDS`.
+    Parameters
+    ----------
+    run : Run
+        An open run of a fluid.
+    field : str
+        One of `fields.FIELDS`, or a scalar of the run.
+    frame : int, optional
+        Negative frames count from the end.
+    streamlines : bool, optional
+        Whether streamlines of the velocity are drawn over it.
+
+    Raises
+    ------
+    InputError
+        The run holds no such field, or no such frame.
     """
     fields.require(run, field)
-    stored = fields.FIELDS[field].stored
+    stored = fields.shown_as(field).stored
     _check_frame(run, stored, frame)
     volume = volume_of(run, stored)
     slices = _slices_of(volume)
     planes = [fields.plane_of(run, field, frame, axis, index) for axis, index in slices]
-    norm = colour_norm(planes)
     figure, panels = _three_panels(volume, slices)
-    for axes, (axis, index), values in zip(panels, slices, planes, strict=True):
-        drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
-        axes.set_title(f"{'xyz'[axis]} = {volume.centres(axis)[index]:.3g}")
+    drawn = _draw_planes(panels, planes, slices, volume)
+    if streamlines:
+        _draw_streamlines(panels, run, frame, slices, volume)
+    _draw_solids(panels, run, frame, slices, volume)
     _colour_bar(figure, drawn, panels[-1], label(field, fields.units_of(run, field)))
     figure.suptitle(title(run, frame, *_size(volume)))
     return figure
 
 
-def _draw_slices(
-    panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
+def _draw_planes(
+    panels: Sequence[Axes], planes: Sequence[Array], slices: Slices, volume: Volume
 ) -> Any:
-    """Draw the density in each plane; return the last image, whose scale of colours they share."""
-    planes = [slice_of(run, DENSITY, frame, axis, index) for axis, index in slices]
+    """Draw values in each plane; return the last image, whose scale of colours they share."""
     norm = colour_norm(planes)
     for axes, (axis, index), values in zip(panels, slices, planes, strict=True):
         drawn = draw_plane(axes, _upright(values, axis), volume, PLANES[axis], norm)
         axes.set_title(f"{'xyz'[axis]} = {volume.centres(axis)[index]:.3g}")
     return drawn
+
+
+def _draw_streamlines(
+    panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
+) -> None:
+    """Draw streamlines over each plane, but for the obstacles."""
+    if reason := no_velocity(run):
+        raise InputError(f"{run.path}: {reason}")
+    solids = Solids(run)
+    for axes, (axis, index) in zip(panels, slices, strict=True):
+        velocity = _upright(slice_of(run, VELOCITY, frame, axis, index), axis)
+        solid = solids.cells_in_plane(volume, frame, axis, index) if solids else None
+        within = None if solid is None else _upright(solid, axis)
+        draw_streamlines(axes, velocity, volume, PLANES[axis], within)
+
+
+def _draw_solids(
+    panels: Sequence[Axes], run: Run, frame: int, slices: Slices, volume: Volume
+) -> None:
+    """Draw obstacles over each plane, if there are some."""
+    solids = Solids(run)
+    if not solids:
+        return
+    for axes, (axis, index) in zip(panels, slices, strict=True):
+        distances = solids.in_plane(volume, frame, axis, float(volume.centres(axis)[index]))
+        draw_solid(axes, _upright(distances, axis), volume, PLANES[axis])
 
 
 def _draw_velocities(
@@ -194,9 +242,20 @@ def projection_figure(run: Run, frame: int = -1) -> Figure:
     for axes, axis in zip(panels, PLANES, strict=True):
         drawn = draw_plane(axes, _upright(sums[axis], axis), volume, PLANES[axis], norm)
         axes.set_title(f"along {'xyz'[axis]}")
+    _draw_silhouettes(panels, run, frame, volume)
     _colour_bar(figure, drawn, panels[-1], label("column density", f"{run.units(DENSITY)} length"))
     figure.suptitle(title(run, frame, *_size(volume)))
     return figure
+
+
+def _draw_silhouettes(panels: Sequence[Axes], run: Run, frame: int, volume: Volume) -> None:
+    """Draw obstacles as they are seen along each axis, if there are some."""
+    solids = Solids(run)
+    if not solids:
+        return
+    for axes, axis in zip(panels, PLANES, strict=True):
+        distances = _upright(solids.through(volume, frame, axis), axis)
+        draw_solid(axes, distances, volume, PLANES[axis], SEEN_THROUGH)
 
 
 # --- their parts ----------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from hybrid_nbody.files.cells import volume_of
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.figures import DENSITY, fields
+from hybrid_nbody.fluid.figures.overlay import SEEN_THROUGH, colours_of_solid, draw_solid
+from hybrid_nbody.fluid.figures.solids import Solids
 
 FLAT = "a fluid is shown in a plane; take --plane"
 
@@ -41,7 +43,14 @@ class OfPlane(Scene):
         norm = self.in_range(colour_norm(planes))
         self.image = draw_plane(self.axes, planes[0], self.volume, self.plane, norm, self.colormap)
         self._bar(self.image, self.name(), ticks=round_values(norm)).minorticks_off()
-        return [self.image]
+        self.solids = Solids(self.run)
+        if not self.solids:
+            return [self.image]
+        distances = self._distances(samples[0])
+        self.gap = self.volume.edge(self.plane[1]) / len(distances)
+        opacity = SEEN_THROUGH if self.summed else 1.0
+        self.solid = draw_solid(self.axes, distances, self.volume, self.plane, opacity)
+        return [self.image, self.solid]
 
     def name(self) -> str:
         """Return the name of the scale of colours."""
@@ -53,6 +62,24 @@ class OfPlane(Scene):
 
     def show(self, frame: int) -> None:
         self.image.set_data(self._upright(frame))
+        if self.solids.moves:
+            opacity = SEEN_THROUGH if self.summed else 1.0
+            self.solid.set_data(colours_of_solid(self._distances(frame), self.gap, opacity))
+
+    @property
+    def summed(self) -> bool:
+        """Return whether values are sums along the axis across the plane."""
+        return False
+
+    def _distances(self, frame: int) -> Array:
+        """Return signed distances from obstacles, the axis that points up first."""
+        across, up = self.plane
+        if self.summed:
+            found = self.solids.through(self.volume, frame, self.axis)
+        else:
+            middle = self.volume.centres(self.axis)[self.volume.middle(self.axis)]
+            found = self.solids.in_plane(self.volume, frame, self.axis, float(middle))
+        return found if across < up else np.swapaxes(found, 0, 1)
 
     def _upright(self, frame: int) -> Array:
         """Return a frame's values, the axis that points up first."""
@@ -63,6 +90,10 @@ class OfPlane(Scene):
 
 class Fluid(OfPlane):
     """The density integrated along an axis; of frames that hold a few planes, the middle one."""
+
+    @property
+    def summed(self) -> bool:
+        return self.volume.evenly
 
     def name(self) -> str:
         if self.volume.evenly:
@@ -89,13 +120,13 @@ class FieldOfFluid(OfPlane):
     look : Look, optional
         Size, colours and plane.
     field : str
-        One of `fields.FIELDS`.
+        One of `fields.FIELDS`, or a scalar of the run.
     """
 
     def __init__(self, run: Run, frames: Sequence[int], look: Look = USUAL, *, field: str) -> None:
         fields.require(run, field)
         self.field = field
-        self.stored = fields.FIELDS[field].stored
+        self.stored = fields.shown_as(field).stored
         super().__init__(run, frames, look)
 
     def name(self) -> str:
