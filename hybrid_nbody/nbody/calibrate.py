@@ -139,8 +139,7 @@ def measured_pace(backend: Backend, pair_force: PairForce, communicator: Communi
     if backend.name not in SPEEDS:
         return 1.0
     rate = min(measured_weights(backend, pair_force, PACED, communicator))
-    units = backend.threads if backend.name == "cpu" else 1
-    return rate / (units * SPEEDS[backend.name].pairs[pair_force.precision])
+    return rate / (backend.threads * SPEEDS[backend.name].pairs[pair_force.precision])
 
 
 def long_sample(backend: Backend, pair_force: PairForce, number: int) -> tuple[Kernels, State]:
