@@ -1,0 +1,20 @@
+"""The CUDA source that the functions of a cell become compiles, without a GPU."""
+
+import pytest
+from support.nvrtc import compile_to_cubin, oldest_and_newest
+
+from hybrid_nbody.backends.cells.cuda_text import cuda_source
+from hybrid_nbody.backends.cells.translation import translated
+from hybrid_nbody.backends.launch import compile_options
+from hybrid_nbody.fluid.kernels.cells import MODULES
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_functions_of_cells_compile(dtype, architecture):
+    functions = translated(MODULES)
+    kernels = [name for name, function in functions.items() if function.role]
+    cubin = compile_to_cubin(cuda_source(functions, dtype), compile_options({}), architecture)
+    assert {"subtract_gradient", "friction_moment", "advect"} < set(kernels)
+    for name in kernels:
+        assert f"run_{name}\0".encode() in cubin
