@@ -183,6 +183,33 @@ class StoredField:
 
 
 @dataclass(frozen=True)
+class ComputedField:
+    """A field on a grid that follows from what a run stores.
+
+    Attributes
+    ----------
+    dtype : str
+    units : str
+    part : callable
+        ``part(frame, rows)`` returns the stored planes of a slice: (planes, ny, nx).
+    """
+
+    dtype: str
+    units: str
+    part: Callable[[int, slice], "Array"]
+
+
+def nothing_computed(run: "Run") -> Mapping[str, ComputedField]:
+    """Return no fields: frames hold all that is exported."""
+    return {}
+
+
+def nothing_else(run: "Run") -> Mapping[str, str]:
+    """Return no data sets: all runs of the model have the same."""
+    return {}
+
+
+@dataclass(frozen=True)
 class Exports:
     """The data of a model that are exported, by their names in an export.
 
@@ -196,12 +223,18 @@ class Exports:
         Maps in the frames of a trajectory, if a run has them: plane arrays beside the fields.
     on_grid : bool
         Whether the fields lie on a grid (z, y, x).
+    stored_in : callable
+        ``stored_in(run)`` returns further data sets of the frames of one run, by their names.
+    computed : callable
+        ``computed(run)`` returns fields of a run that no data set holds, by their names.
     """
 
     fields: Mapping[str, StoredField] = field(default_factory=dict)
     constants: Mapping[str, str] = field(default_factory=dict)
     maps: Mapping[str, str] = field(default_factory=dict)
     on_grid: bool = False
+    stored_in: Callable[["Run"], Mapping[str, str]] = nothing_else
+    computed: Callable[["Run"], Mapping[str, ComputedField]] = nothing_computed
 
 
 class PresentedModel(Protocol):

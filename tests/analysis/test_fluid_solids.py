@@ -1,9 +1,10 @@
 """Obstacles are drawn where they are at the time of the frame."""
 
+import h5py
 import numpy as np
 import pytest
 from PIL import Image
-from support.presented import make_movie, plot_run
+from support.presented import export_run, make_movie, plot_run
 
 from hybrid_nbody.analysis import scenes
 from hybrid_nbody.errors import InputError
@@ -109,3 +110,33 @@ def test_the_q_criterion_of_a_solid_rotation_is_the_square_of_its_rate(write_flu
         assert units_of(run, "q_criterion") == "1 / time^2"
     np.testing.assert_allclose(first, 9, rtol=1e-5, atol=0)
     np.testing.assert_allclose(second, -9, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("format", ["npz", "vtkhdf"])
+def test_exports_hold_the_solid_share_and_all_scalars(with_obstacles, format):
+    path = with_obstacles(BALL, fields=("velocity", "temperature"))
+    target = export_run(path, format, f"out.{format}", "all")
+    with open_run(path) as run:
+        expected = solids.Solids(run).share(1, slice(0, 16))
+        temperature = run.field("fluid/temperature", 1)
+    if format == "npz":
+        found = dict(np.load(target))
+    else:
+        with h5py.File(target) as file:
+            found = {name: values[:] for name, values in file["VTKHDF/CellData"].items()}
+    assert found["solid"].dtype == np.float32
+    np.testing.assert_array_equal(found["solid"][1], expected)
+    np.testing.assert_array_equal(found["temperature"][1], temperature)
+    assert found["solid"][0].argmax() != found["solid"][1].argmax()
+
+
+def test_a_checkpoint_with_velocities_at_faces_is_refused(write_fluid_checkpoint, seal, refused):
+    path = write_fluid_checkpoint()
+    with h5py.File(path, "r+") as file:
+        for name in ("state/u", "state/v", "state/w"):
+            values = np.pad(file[name][:], ((0, 0), (0, 1), (0, 1)))
+            del file[name]
+            file[name] = values
+    seal(path)
+    line = refused(InputError, export_run, path, "npz", "out.npz")
+    assert line.endswith("whose velocities are at faces of cells; export a frame of the trajectory")

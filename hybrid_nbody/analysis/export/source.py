@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from hybrid_nbody.analysis.export.units import Units, units_in
-from hybrid_nbody.analysis.presentation import Exports, PresentedModel, presented
+from hybrid_nbody.analysis.presentation import ComputedField, Exports, PresentedModel, presented
 from hybrid_nbody.analysis.volume import BLOCK_BYTES
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.cells import Volume, volume_of
@@ -190,21 +190,29 @@ def _of_run(run: Run, exports: Exports) -> Source:
             f"{run.path}: no complete frame in it; a checkpoint of the run can be exported instead"
         )
     stored = {name: field.in_frames for name, field in exports.fields.items()}
+    stored |= exports.stored_in(run)
     fields = _fields_of_run(run, stored)
     if not fields:
         raise _nothing_to_export(run.path, run.model)
+    shape = next(iter(fields.values())).shape[:3]
+    computed = exports.computed(run)
     return Source(
         run.path,
         run.title,
         run.time,
         run.step,
-        fields,
+        fields | {name: _computed(field, shape) for name, field in computed.items()},
         {name: run.constant(stored) for name, stored in exports.constants.items()},
         _fields_of_run(run, exports.maps),
         volume_of(run, stored[next(iter(fields))]) if exports.on_grid else None,
         intact=run.intact_frames,
         units=units_in(run.attributes),
     )
+
+
+def _computed(field: ComputedField, shape: tuple[int, ...]) -> FrameField:
+    """Return a field that is computed for every stored cell."""
+    return FrameField(shape, np.dtype(field.dtype), field.units, field.part)
 
 
 def _nothing_to_export(path: Path, model: str) -> InputError:
@@ -237,6 +245,7 @@ def _of_checkpoint(path: Path, file: h5py.File, models: Mapping[str, PresentedMo
     exports = presented(models, model).exports
     if not exports.fields:
         raise _nothing_to_export(path, model)
+    _check_at_centres(path, file, exports)
     return Source(
         path,
         str(found.get("title", "")),
@@ -262,6 +271,16 @@ def _volume_of_checkpoint(file: h5py.File, exports: Exports) -> Volume:
     cells = file[first.in_checkpoint[0]].shape[::-1]
     x, y, z = (np.arange(number, dtype=np.int64) for number in cells)
     return Volume(cells, (x, y, z), True)
+
+
+def _check_at_centres(path: Path, file: h5py.File, exports: Exports) -> None:
+    """Raise `InputError` if velocities are stored at the faces of cells, not at their centres."""
+    shapes = {file[field.in_checkpoint[0]].shape for field in exports.fields.values()}
+    if exports.on_grid and len(shapes) > 1:
+        raise InputError(
+            f"{path}: a checkpoint of the staggered grid, whose velocities are at faces of cells; "
+            "export a frame of the trajectory"
+        )
 
 
 def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset]) -> FrameField:
