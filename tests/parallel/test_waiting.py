@@ -9,6 +9,7 @@ import pytest
 from hybrid_nbody.backends.base import HostWait
 from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.parallel import waiting
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.waiting import (
     FEW_SPINS,
     NAP_SECONDS,
@@ -18,6 +19,12 @@ from hybrid_nbody.parallel.waiting import (
     lost_rank,
     wait,
 )
+
+
+@pytest.fixture(autouse=True)
+def alone_on_their_cores(monkeypatch):
+    """As long as nothing is known of other ranks."""
+    monkeypatch.setattr(waiting, "_looks", SPINS)
 
 
 class Request:
@@ -47,7 +54,6 @@ def test_waiting_looks_often_and_then_naps(monkeypatch, looks, yields, naps):
 
 @pytest.mark.parametrize(("ranks", "cores", "looks"), [(2, 2, SPINS), (3, 2, FEW_SPINS)])
 def test_ranks_that_outnumber_cores_look_seldom(monkeypatch, ranks, cores, looks):
-    monkeypatch.setattr(waiting, "_looks", SPINS)
     yielded = []
     monkeypatch.setattr(waiting.os, "sched_yield", lambda: yielded.append(1))
     monkeypatch.setattr(waiting.time, "sleep", lambda seconds: None)
@@ -59,6 +65,7 @@ def test_ranks_that_outnumber_cores_look_seldom(monkeypatch, ranks, cores, looks
 
 @pytest.mark.mpi
 def test_all_ranks_of_a_node_are_counted(communicator):
+    Communicator(communicator.comm)
     crowded = communicator.local_size > len(os.sched_getaffinity(0))
     assert waiting._looks == (FEW_SPINS if crowded else SPINS)
 
