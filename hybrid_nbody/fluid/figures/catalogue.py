@@ -1,11 +1,13 @@
 """Everything that is drawn of a run of a fluid."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+from hybrid_nbody.analysis.look import Look
 from hybrid_nbody.analysis.presentation import Figures, Movie, Picture, SpaceView, of_one_frame
+from hybrid_nbody.analysis.scenes import Scene
 from hybrid_nbody.files.run import Run
-from hybrid_nbody.fluid.figures import DENSITY, fields, pictures
+from hybrid_nbody.fluid.figures import fields, pictures
 from hybrid_nbody.fluid.figures.scenes import FieldOfFluid, Fluid
 from hybrid_nbody.fluid.figures.surface import frames_of_surface, surface_data
 
@@ -32,9 +34,10 @@ def has_frames(run: Run) -> bool:
     return bool(run.number_of_frames)
 
 
-def has_density(run: Run) -> bool:
-    """Return whether there is a frame of the density."""
-    return bool(run.number_of_frames) and DENSITY in run.fields
+def usual_scene(run: Run, frames: Sequence[int], look: Look) -> Scene:
+    """Return a movie of the density, or of another field where the frames hold none."""
+    other = fields.instead_of_density(run)
+    return FieldOfFluid(run, frames, look, field=other) if other else Fluid(run, frames, look)
 
 
 def figures_of_scalars(run: Run) -> Mapping[str, Figures]:
@@ -50,8 +53,8 @@ PICTURES = {
     ),
     "slices": Picture(
         of_one_frame(pictures.slices_figure),
-        pictures.no_density,
-        "The density in three planes of the last frame, with arrows of the velocity.",
+        pictures.no_slices,
+        "Three planes of the last frame.",
     ),
     "streamlines": Picture(
         of_one_frame(lambda run, frame: pictures.field_figure(run, "speed", frame, True)),
@@ -68,7 +71,7 @@ PICTURES = {
 
 FIGURES = Figures(
     PICTURES,
-    {"fluid": Movie(has_density, Fluid)},
+    {"fluid": Movie(has_frames, usual_scene)},
     SpaceView(pictures.no_box, frames_of_surface, surface_data),
     fields={field: figures_of(field) for field in fields.FIELDS},
     fields_in=figures_of_scalars,

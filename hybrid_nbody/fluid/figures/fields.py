@@ -92,6 +92,14 @@ def scalars_of(run: Run) -> list[str]:
     return [name.removeprefix(PREFIX) for name in stored if name not in known]
 
 
+def instead_of_density(run: Run) -> str:
+    """Return the field that is shown of a run whose frames hold no density; empty if none."""
+    if DENSITY in run.fields:
+        return ""
+    names = ["speed", *scalars_of(run), "pressure"]
+    return next((name for name in names if shown_as(name).stored in run.fields), "")
+
+
 def shown_as(field: str) -> Shown:
     """Return how a field is made: one of `FIELDS`, or a scalar of that name."""
     return FIELDS.get(field, Shown(f"{PREFIX}{field}"))

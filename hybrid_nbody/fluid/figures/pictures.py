@@ -54,6 +54,12 @@ def no_density(run: Run) -> str:
     return "" if run.number_of_frames and DENSITY in run.fields else "no frames of the density"
 
 
+def no_slices(run: Run) -> str:
+    """Return why there is no plane to draw; empty if there is."""
+    usual = fields.instead_of_density(run)
+    return "" if run.number_of_frames and usual else no_density(run)
+
+
 def no_velocity(run: Run) -> str:
     """Return why there is no frame of the velocity; empty if there is."""
     return "" if run.number_of_frames and VELOCITY in run.fields else "no frames of the velocity"
@@ -112,7 +118,8 @@ def diagnostics_figure(run: Run, frame: int = -1) -> Figure:
 def slices_figure(run: Run, frame: int = -1) -> Figure:
     """Draw the density in three planes through the middle, with arrows of the velocity.
 
-    If the frames hold chosen planes of z, up to three of these are drawn.
+    If the frames hold chosen planes of z, up to three of these are drawn; without a density the
+    speed or another field.
 
     Parameters
     ----------
@@ -126,6 +133,8 @@ def slices_figure(run: Run, frame: int = -1) -> Figure:
     InputError
         The run holds no density, or no such frame.
     """
+    if other := fields.instead_of_density(run):
+        return field_figure(run, other, frame)
     volume = _volume(run, frame)
     slices = _slices_of(volume)
     figure, panels = _three_panels(volume, slices)
