@@ -17,15 +17,11 @@ from pydantic_core import InitErrorDetails
 from hybrid_nbody.config.sections import ExclusiveSection, Section, fault
 from hybrid_nbody.config.values import Allowed, InputFile, InputFileMark, Line, Positive
 from hybrid_nbody.errors import InputError, in_one_message
+from hybrid_nbody.files.functions import BadFunctionError, load_function
 from hybrid_nbody.fluid import obstacles as solids
 from hybrid_nbody.fluid.config_values import Vector
 from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points, name_in_tables
-from hybrid_nbody.fluid.obstacles.function import (
-    BadFunctionError,
-    Shape,
-    load_function,
-    obstacle_of,
-)
+from hybrid_nbody.fluid.obstacles.function import Shape, obstacle_of
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
 from hybrid_nbody.fluid.obstacles.mask import read_mask, triangles_of
 from hybrid_nbody.fluid.obstacles.stl import read_stl

@@ -1,7 +1,5 @@
 """The kinds of external fields in a configuration."""
 
-import runpy
-from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Gt
@@ -18,6 +16,7 @@ from hybrid_nbody.config.values import (
     Switch,
 )
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.functions import BadFunctionError, load_function
 from hybrid_nbody.nbody.config_placement import NOWHERE, Vector
 from hybrid_nbody.nbody.kernels.fields import potentials
 from hybrid_nbody.nbody.kernels.fields.field import ExternalField, FieldFunction
@@ -175,11 +174,11 @@ class PythonField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        function = loaded(Path(self.path), self.function)
+        function = loaded(self.path, self.function)
         return ExternalField(function, self.parameters, self.centre, self.conserves_energy)
 
 
-def loaded(path: Path, name: str) -> FieldFunction:
+def loaded(path: str, name: str) -> FieldFunction:
     """Return a function of a file of Python.
 
     Raises
@@ -188,15 +187,11 @@ def loaded(path: Path, name: str) -> FieldFunction:
         If there is no such file or function, or the file cannot be run.
     """
     try:
-        names = runpy.run_path(str(path))
-    except Exception as error:  # of somebody else's code: any
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"gravity.external: cannot load {path}: {reason}") from error
-    function = names.get(name)
-    if not callable(function):
-        raise InputError(f"gravity.external: there is no function {name} in {path}")
-    found: FieldFunction = function
-    return found
+        return load_function(path, name)
+    except OSError as error:
+        raise InputError(f"gravity.external: {path} cannot be read: {error.strerror}") from error
+    except BadFunctionError as error:
+        raise InputError(f"gravity.external: {path} {error}") from error
 
 
 AnyField = Annotated[

@@ -262,6 +262,7 @@ def test_functions_that_are_no_obstacle(folder):
         f"obstacles[0].python: {OUTSIDE}",
         "obstacles[1].python: shapes.py:broken returned the shape (2, 3) for 2 points; must be one "
         "signed distance for each",
-        "obstacles[2].python: shapes.py:ship has no function ship",
+        "obstacles[2].python: shapes.py:ship has no function ship; it has: ball, floor, far, "
+        "rising, broken",
         "obstacles[3].python: absent.py cannot be read: No such file or directory",
     ]

@@ -1,33 +1,19 @@
 """Obstacles of one's own: a Python function that makes one, or says how far points are from it."""
 
-import importlib.util
 import inspect
-import os.path
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.functions import BadFunctionError, Function, raised_by
 from hybrid_nbody.fluid.obstacles.base import Numbers, Obstacle, Points, Vector
-
-Function = Callable[..., Any]
 
 STEP = 1e-5
 """Step of the differences that give the velocity of a surface, in units of length and of time."""
 
 TRIED = np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.4]])
 """Points at which a function is tried before a run."""
-
-
-class BadFunctionError(InputError):
-    """What is wrong with a function, or with what it returns."""
-
-
-def raised_by(error: BaseException) -> str:
-    """Return in one line what a function raised."""
-    return f"raised {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True)
@@ -152,35 +138,3 @@ def _tried(function: Function, centre: Vector, count: int, motion: dict[str, Any
     if not isinstance(made, Obstacle):
         raise BadFunctionError(f"returned {type(made).__name__}; must return an Obstacle")
     return replace(made, **motion)
-
-
-def load_function(path: str, name: str) -> Function:
-    """Return a function of a file, which is run.
-
-    Parameters
-    ----------
-    path : str
-    name : str
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    BadFunctionError
-        If running it fails, or it has no such function.
-    """
-    with open(path, "rb"):
-        pass
-    module_name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec and spec.loader  # a file whose name ends in .py
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise BadFunctionError(raised_by(error)) from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise BadFunctionError(f"has no function {name}")
-    found: Function = function
-    return found

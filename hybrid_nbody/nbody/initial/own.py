@@ -1,13 +1,10 @@
 """Bodies that a function of the user's own makes."""
 
-import runpy
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.functions import BadFunctionError, Function, load_function
 from hybrid_nbody.nbody.bodies import Bodies
 
 
@@ -42,19 +39,14 @@ def bodies_of_function(path: str, name: str, n: int, seed: int) -> Bodies:
     return Bodies(position, velocity, mass)
 
 
-def _function(path: str, name: str) -> Callable[[int, int], Any]:
+def _function(path: str, name: str) -> Function:
     """Return a function of a file."""
     try:
-        names = runpy.run_path(path)
-    except Exception as error:  # of somebody else's code: any
-        raise InputError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
-    function = names.get(name)
-    if not callable(function):
-        own = [key for key, value in names.items() if callable(value) and not key.startswith("_")]
-        known = ", ".join(own) or "none"
-        raise InputError(f"{path}: has no function {name!r} (bodies.function); it has: {known}")
-    found: Callable[[int, int], Any] = function
-    return found
+        return load_function(path, name)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except BadFunctionError as error:
+        raise InputError(f"{path}: {error} (bodies.function)") from error
 
 
 def _check_shapes(path: str, name: str, n: int, arrays: dict[str, NDArray[np.float64]]) -> None:

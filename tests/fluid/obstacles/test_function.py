@@ -5,8 +5,9 @@ import pytest
 from support.openings import ARRAYS
 from support.openings import cube as openings_of
 
+from hybrid_nbody.files.functions import BadFunctionError
 from hybrid_nbody.fluid.obstacles import Sphere
-from hybrid_nbody.fluid.obstacles.function import BadFunctionError, load_function, obstacle_of
+from hybrid_nbody.fluid.obstacles.function import obstacle_of
 
 CENTRE = (0.5, 0.5, 0.5)
 BALL = Sphere((0.5, 0.4, 0.6), 0.2)
@@ -76,16 +77,3 @@ def test_a_function_of_time_is_carried_along() -> None:
 def test_bad_functions(function, words) -> None:
     with pytest.raises(BadFunctionError, match=words):
         obstacle_of(function, CENTRE)
-
-
-def test_functions_of_files(tmp_path) -> None:
-    path = tmp_path / "shape.py"
-    path.write_text("def hull(points):\n    return points[:, 0]\n")
-    assert load_function(str(path), "hull")(np.ones((2, 3))).tolist() == [1.0, 1.0]
-    with pytest.raises(BadFunctionError, match="has no function sail"):
-        load_function(str(path), "sail")
-    path.write_text("1 / 0")
-    with pytest.raises(BadFunctionError, match="raised ZeroDivisionError"):
-        load_function(str(path), "hull")
-    with pytest.raises(OSError):
-        load_function(str(tmp_path / "none.py"), "hull")

@@ -336,12 +336,12 @@ def test_a_resumed_run_has_the_same_bits(job):
 def test_what_is_wrong_with_a_function_of_ones_own(job):
     path = job.parent / "own.py"
     assert loaded(path, "wind").__name__ == "wind"
-    with pytest.raises(InputError, match=r"no function breeze in .*own\.py"):
+    with pytest.raises(InputError, match=r"own\.py has no function breeze"):
         loaded(path, "breeze")
-    with pytest.raises(InputError, match="no function number in"):
+    with pytest.raises(InputError, match="has no function number; it has: wind"):
         loaded(path, "number")
     path.write_text("def wind(:")
-    with pytest.raises(InputError, match=r"cannot load .*own\.py: SyntaxError"):
+    with pytest.raises(InputError, match=r"own\.py raised SyntaxError"):
         loaded(path, "wind")
 
 
