@@ -2,10 +2,10 @@
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import astuple, dataclass
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,13 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.parallel.shares import Devices
-from hybrid_nbody.parallel.transport.base import MESSAGES, Transport
 from hybrid_nbody.parallel.transport.choice import choose_transport
+from hybrid_nbody.parallel.transport.watched import (
+    Traffic,
+    Watch,
+    WatchedNumbers,
+    WatchedTransport,
+)
 from hybrid_nbody.running.start import build
 
 SOURCE = "bench scaling"
@@ -149,20 +154,6 @@ def timed_steps(
     return name, Times(tuple(seconds), steps)
 
 
-@dataclass
-class Traffic:
-    """The messages that a rank received.
-
-    Exchanges are calls that bring rows, each of which waits for its messages; reductions are calls
-    after which all ranks know a number; messages and bytes are of rows of other ranks.
-    """
-
-    exchanges: float = 0.0
-    reductions: float = 0.0
-    messages: float = 0.0
-    bytes: float = 0.0
-
-
 class Parts(NamedTuple):
     """The parts of a step: seconds of each rank, and the traffic of the rank that has most."""
 
@@ -184,111 +175,9 @@ class Parts(NamedTuple):
         return self.exchange - self.transfer
 
 
-class Watch:
-    """Marks in the queue of a device, before and after it waits for other ranks; and `Traffic`."""
-
-    def __init__(self, backend):
-        self.backend = backend
-        self.restart()
-
-    def restart(self) -> None:
-        self.spans: list[tuple] = []
-        self.traffic = Traffic()
-
-    @contextmanager
-    def span(self) -> Iterator[None]:
-        """Mark the beginning and the end of what is done within."""
-        start = self.backend.mark()
-        yield
-        self.spans.append((start, self.backend.mark()))
-
-    def exchange(self, sizes: Iterable[int]) -> AbstractContextManager[None]:
-        """Count an exchange of messages of these bytes, and mark it as `span` does."""
-        sizes = list(sizes)
-        self.traffic.exchanges += 1
-        self.traffic.messages += len(sizes)
-        self.traffic.bytes += sum(sizes)
-        return self.span()
-
-    def reduction(self) -> AbstractContextManager[None]:
-        """Count a reduction, and mark it as `span` does."""
-        self.traffic.reductions += 1
-        return self.span()
-
-    def seconds(self) -> float:
-        """Wait for the device; return the time between all marks."""
-        return sum(self.backend.elapsed(start, end) for start, end in self.spans)
-
-
-class WatchedTransport(Transport):
-    """A transport that times and counts what another one carries for this rank."""
-
-    recordable = False  # marks are the host's
-
-    def __init__(self, carrier: Transport, watch: Watch, rank: int):
-        self.carrier = carrier
-        self.watch = watch
-        self.rank = rank
-        self.name = carrier.name
-        self.warning = carrier.warning
-
-    def allgather(self, array, partition):
-        row = array.nbytes // max(len(array), 1)
-        others = [count * row for k, count in enumerate(partition.counts) if k != self.rank]
-        with self.watch.exchange(filter(None, others)):
-            self.carrier.allgather(array, partition)
-
-    def reduce_scatter(self, array, out, partition):
-        """See `Transport`; each of the others sends its part of the sum."""
-        with self.watch.exchange((partition.size - 1) * [out.nbytes]):
-            self.carrier.reduce_scatter(array, out, partition)
-
-    def begin(self, sends, receives, what=MESSAGES):
-        """See `Transport`; what messages take beside computation is not counted."""
-        with self.watch.exchange(rows.nbytes for _, rows in receives):
-            return WatchedMessages(self.carrier.begin(sends, receives, what), self.watch)
-
-    def send_receive(self, sends, receives, what=MESSAGES):
-        with self.watch.exchange(rows.nbytes for _, rows in receives):
-            self.carrier.send_receive(sends, receives, what)
-
-    def maximum(self, array):
-        with self.watch.reduction():
-            self.carrier.maximum(array)
-
-
-class WatchedMessages:
-    """Messages on their way, watched."""
-
-    def __init__(self, messages, watch: Watch):
-        self.messages = messages
-        self.watch = watch
-
-    def finish(self):
-        with self.watch.span():
-            self.messages.finish()
-
-
 HALO_CALLS = ("maximum",)
 TREE_CALLS = ("any", "concatenate", "gather", "gather_integers", "maximum", "minimum", "sum")
 """What a communicator is asked for between the kernels of a step."""
-
-
-class WatchedNumbers:
-    """A communicator of which some calls are watched, by their names."""
-
-    def __init__(self, communicator, watch: Watch, calls: Sequence[str] = HALO_CALLS):
-        self.communicator = communicator
-        self.watch = watch
-        self.calls = calls
-
-    def __getattr__(self, name):
-        found = getattr(self.communicator, name)
-        return partial(self._watched, found) if name in self.calls else found
-
-    def _watched(self, call: Callable, *values):
-        with self.watch.reduction():
-            return call(*values)
 
 
 class WatchedRun(Run):

@@ -1,10 +1,12 @@
 """Teams of ranks make devices and transports once, whatever they run one after another."""
 
+import numpy as np
 import pytest
 
 from hybrid_nbody.benchmarks.scaling import runs as scaling_runs
 from hybrid_nbody.benchmarks.scaling.problems import STRONG, Fluid, Gravity
-from hybrid_nbody.benchmarks.scaling.runs import Run, Team, WatchedRun
+from hybrid_nbody.benchmarks.scaling.runs import TREE_CALLS, Parts, Run, Team, WatchedRun
+from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.transport.choice import choose_transport
 
 SERIES = (Gravity(STRONG, 16, "allgather"), Gravity(STRONG, 24, "ring"), Fluid(STRONG, 8, 2))
@@ -77,3 +79,15 @@ def test_a_closed_run_lets_go_of_other_ranks_arrays(communicator, monkeypatch):
     monkeypatch.setattr(run.built.exchange.transport, "release", lambda: released.append(run.built))
     run.close()
     assert released == [None]  # once, when the model was gone
+
+
+def test_the_calls_that_are_watched_are_those_of_a_communicator():
+    assert all(callable(getattr(Communicator, name)) for name in TREE_CALLS)
+
+
+def test_the_rank_that_comes_last_waits_for_nobody():
+    parts = Parts(total=np.array([1.0, 1.1, 1.0]), exchange=np.array([0.5, 0.2, 0.3]))
+    assert parts.transfer == 0.2
+    np.testing.assert_allclose(parts.wait, [0.3, 0.0, 0.1], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(parts.compute, [0.5, 0.9, 0.7], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(parts.compute + parts.transfer + parts.wait, parts.total, rtol=1e-15)

@@ -7,18 +7,11 @@ import pytest
 from support.bodies import make_backend
 from support.ranks import transport_of
 
-from hybrid_nbody.benchmarks.scaling.runs import (
-    TREE_CALLS,
-    Parts,
-    Watch,
-    WatchedNumbers,
-    WatchedTransport,
-)
-from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.exchange.ring import RingExchange
 from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.watched import Watch, WatchedNumbers, WatchedTransport
 
 SHARES = ([1.0, 1.0, 1.0, 1.0], [3.0, 1.0, 2.0, 5.0], [0.0, 1.0, 2.0, 0.0])
 
@@ -153,7 +146,7 @@ def test_numbers_that_all_agree_on_are_counted(communicator, backend, watched):
     halo = HaloExchange(
         watched, Partition.equal(communicator.size, communicator.size), communicator, periodic=False
     )
-    halo.communicator = WatchedNumbers(halo.communicator, watched.watch)
+    halo.communicator = WatchedNumbers(halo.communicator, watched.watch, ("maximum",))
     assert halo.largest(float(communicator.rank)) == communicator.size - 1
     flag = backend.upload(np.array([communicator.rank], "i4"))
     halo.maximum(flag)
@@ -170,15 +163,3 @@ def test_calls_of_a_tree_are_counted_by_their_names(backend):
     assert numbers.barrier() == "waited"
     assert numbers.size == 2
     assert (watch.traffic.reductions, len(watch.spans)) == (1, 1)
-
-
-def test_the_calls_that_are_watched_are_those_of_a_communicator():
-    assert all(callable(getattr(Communicator, name)) for name in TREE_CALLS)
-
-
-def test_the_rank_that_comes_last_waits_for_nobody():
-    parts = Parts(total=np.array([1.0, 1.1, 1.0]), exchange=np.array([0.5, 0.2, 0.3]))
-    assert parts.transfer == 0.2
-    np.testing.assert_allclose(parts.wait, [0.3, 0.0, 0.1], rtol=0, atol=1e-15)
-    np.testing.assert_allclose(parts.compute, [0.5, 0.9, 0.7], rtol=0, atol=1e-15)
-    np.testing.assert_allclose(parts.compute + parts.transfer + parts.wait, parts.total, rtol=1e-15)
