@@ -9,6 +9,7 @@ from numba import types
 from numba.core import cgutils
 
 INT32 = ir.IntType(32)
+INT64 = ir.IntType(64)
 
 
 def intrinsic(define: Callable[..., Any]) -> Any:

@@ -5,12 +5,14 @@ compiler uses that for float32 alone, and refines the estimate by itself. `estim
 gives the plain estimate: the caller corrects it within its own formula.
 """
 
+import math
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import types
+from numba.np.arrayobj import populate_array
 
-from hybrid_nbody.backends.llvm import INT32, data_address, declare, intrinsic
+from hybrid_nbody.backends.llvm import INT32, INT64, data_address, declare, intrinsic
 from hybrid_nbody.backends.simd.hints import VECTOR_MATH
 
 BLOCK = 32
@@ -22,29 +24,42 @@ BYTES_OF_A_REGISTER = 64
 
 
 @intrinsic
-def _allocate(typing_context, number_class):
-    """Return the address of 3 BLOCK numbers on the stack."""
+def block_scalars(typing_context, number_class):
+    """Return a (BLOCK,) array of a NumPy type; its values are undefined."""
+    return _block(number_class, (BLOCK,))
 
-    def generate(context, builder, signature, values):
+
+@intrinsic
+def block_vectors(typing_context, number_class):
+    """Return a (3, BLOCK) array of a NumPy type, a vector in space a lane; undefined values."""
+    return _block(number_class, (3, BLOCK))
+
+
+def _block(number_class: Any, shape: tuple[int, ...]) -> Any:
+    """Return the type of an array on the stack, and the function that generates its code.
+
+    Nothing counts the references to it, so that code compiled without such counts may use it.
+    """
+    array_type = types.Array(number_class.dtype, len(shape), "C")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         number = context.get_data_type(number_class.dtype)
         with builder.goto_entry_block():
-            block = builder.alloca(ir.ArrayType(number, 3 * BLOCK))
+            block = builder.alloca(ir.ArrayType(number, math.prod(shape)))
             block.align = BYTES_OF_A_REGISTER
-        return builder.bitcast(block, context.get_value_type(signature.return_type))
+        size = context.get_abi_sizeof(number)
+        array = context.make_array(array_type)(context, builder)
+        populate_array(
+            array,
+            data=builder.bitcast(block, array.data.type),
+            shape=[INT64(length) for length in shape],
+            strides=[INT64(size * math.prod(shape[axis + 1 :])) for axis in range(len(shape))],
+            itemsize=INT64(size),
+            meminfo=None,
+        )
+        return array._getvalue()
 
-    return types.CPointer(number_class.dtype)(number_class), generate
-
-
-@njit(inline="always")
-def block_scalars(dtype):
-    """Return a (BLOCK,) array of a NumPy type; its values are undefined."""
-    return carray(_allocate(dtype), BLOCK)
-
-
-@njit(inline="always")
-def block_vectors(dtype):
-    """Return a (3, BLOCK) array of a NumPy type, a vector in space a lane; undefined values."""
-    return carray(_allocate(dtype), (3, BLOCK))
+    return array_type(number_class), generate
 
 
 @intrinsic

@@ -8,6 +8,7 @@ roots.
 
 import re
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ def compiled(kernel, precision):
     from hybrid_nbody.nbody.kernels.cpu import pair_force as cpu_loops
 
     block = getattr(cpu_loops, kernel)
-    fresh = numba.njit(error_model="numpy", fastmath=block.targetoptions["fastmath"])(block.py_func)
+    options = {name: block.targetoptions[name] for name in ("fastmath", "_nrt")}
+    fresh = numba.njit(error_model="numpy", **options)(block.py_func)
     stored, working = TYPES[precision]
     fresh(*arguments(kernel, stored, np.dtype(working).type))
     return next(iter(fresh.inspect_asm().values()))
@@ -137,6 +139,24 @@ def test_no_register_is_spilled_in_the_loop_of_single_precision():
     assert len(loops) == 3
     for body in loops:
         assert [line for line in body if re.match(r"vmov\w+\s+%zmm\d+, .*\(", line)] == []
+
+
+@pytest.mark.parametrize("kernel", LOOPS)
+def test_no_reference_to_an_array_is_counted(kernel):
+    """Atomic operations would take longer than the forces of a few bodies."""
+    assert "NRT_incref" not in compiled(kernel, "double")
+
+
+@pytest.mark.parametrize("name", ["hermite", "pair_force", "steps", "sums"])
+def test_no_function_of_a_step_counts_references(name):
+    from numba.core.dispatcher import Dispatcher
+
+    module = import_module(f"hybrid_nbody.nbody.kernels.cpu.{name}")
+    functions = [value for value in vars(module).values() if isinstance(value, Dispatcher)]
+    counted = [each for each in functions if each.targetoptions.get("_nrt", True)]
+    inlined = [each for each in counted if each.targetoptions.get("inline") == "always"]
+    assert len(functions) > len(counted)
+    assert [each.__name__ for each in counted] == [each.__name__ for each in inlined]
 
 
 COMPARE = """

@@ -5,12 +5,9 @@ changed, so that a substep can be repeated.
 """
 
 import numpy as np
-from numba import njit
 
 from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
-
-compiled = njit(cache=True, error_model="numpy")
-linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
 
 
 @compiled
@@ -60,18 +57,27 @@ def next_steps(h, criterion, start, acceleration, jerk, result):
     jerks at both ends (Makino & Aarseth 1992); a body whose acceleration is negligible does not
     limit the substep.
     """
-    second = np.empty(3)
-    third = np.empty(3)
     for i in range(result.size):
-        for axis in range(3):
-            change = start[2, i, axis] - acceleration[i, axis]
-            j0 = start[3, i, axis]
-            j1 = jerk[i, axis]
-            third[axis] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
-            second[axis] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[axis]
         a = _norm(acceleration[i])
-        step = _substep(h, criterion, a, _norm(jerk[i]), (_norm(second), _norm(third)))
+        derivatives = _derivatives(h, start, acceleration, jerk, i)
+        step = _substep(h, criterion, a, _norm(jerk[i]), derivatives)
         result[i] = np.inf if a <= criterion.negligible else _zero_if_nan(step)
+
+
+@linked
+def _derivatives(h, start, acceleration, jerk, i):
+    """Return the norms of the second and third derivatives of the acceleration of body `i`."""
+    second_squared = 0.0
+    third_squared = 0.0
+    for axis in range(3):
+        change = start[2, i, axis] - acceleration[i, axis]
+        j0 = start[3, i, axis]
+        j1 = jerk[i, axis]
+        third = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
+        second = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third
+        second_squared += second * second
+        third_squared += third * third
+    return np.sqrt(second_squared), np.sqrt(third_squared)
 
 
 @linked

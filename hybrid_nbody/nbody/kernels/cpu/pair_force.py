@@ -12,22 +12,18 @@ from numba.extending import overload
 
 from hybrid_nbody.backends.simd import (
     BLOCK,
-    VECTOR_MATH,
     block_scalars,
     block_vectors,
     estimate_inverse_roots,
     unfused_product,
 )
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_block
 
 ROW = 16
 """Sources summed in a row: rounding grows with them, and processors foresee the end of a short
 loop."""
 
 inlined = njit(inline="always")
-linked_block = njit(
-    error_model="numpy", fastmath=VECTOR_MATH, no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
-"""Compiles a function that only compiled code calls, as a part of what Python calls."""
 
 # ---- Inverse powers of the distance --------------------------------------------------------------
 

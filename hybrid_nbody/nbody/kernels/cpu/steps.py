@@ -13,15 +13,14 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteProgress,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
 from hybrid_nbody.nbody.kernels.cpu.layout import Law, MovingSources, MovingTargets
 from hybrid_nbody.nbody.kernels.cpu.pair_force import block_jerks
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
     accelerations_and_jerks,
     add_scaled,
-    compiled,
     copy,
-    linked,
     pack,
     pack_offsets,
 )
@@ -118,7 +117,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
             force += begin_step(scratch, bodies, physics)
             forces += 1
             spent = 1
-            negligible = rounding * np.abs(bodies.acceleration).max()
+            negligible = rounding * largest_component(bodies.acceleration)
             left = dt
         criterion = Criterion(accuracy, dt, noise, negligible)
         h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
@@ -186,11 +185,30 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         tried += 1
         formulas.correct(h, start, acceleration, jerk, corrected)
         formulas.next_steps(h, criterion, start, acceleration, jerk, substeps)
-        wanted = min(substeps.min(), dt)
+        wanted = min(shortest_of(substeps), dt)
         if 2 * wanted >= h:
             break
     formulas.keep(acceleration, jerk, corrected, start)
     return h, wanted, tried, taken
+
+
+@linked
+def largest_component(vectors):
+    """Return the largest magnitude of the components of (n, 3) numbers."""
+    largest = 0.0
+    for i in range(vectors.shape[0]):
+        for axis in range(3):
+            largest = max(largest, abs(vectors[i, axis]))
+    return largest
+
+
+@linked
+def shortest_of(substeps):
+    """Return the shortest substep; infinity where there is no body."""
+    shortest = np.inf
+    for i in range(substeps.size):
+        shortest = min(shortest, substeps[i])
+    return shortest
 
 
 @linked
@@ -199,7 +217,7 @@ def find_origin(substeps, position, origin):
 
     Of several bodies it takes the largest of each coordinate, the same in any order of bodies.
     """
-    shortest = substeps.min()
+    shortest = shortest_of(substeps)
     origin[:] = -np.inf
     for i in range(substeps.size):
         if substeps[i] <= shortest:

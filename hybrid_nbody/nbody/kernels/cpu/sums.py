@@ -1,9 +1,10 @@
 """Direct sums on CPU threads: sources are packed, and blocks of targets are handed to threads."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from hybrid_nbody.backends.simd import BLOCK
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, compiled_parallel, linked
 from hybrid_nbody.nbody.kernels.cpu.layout import (
     Law,
     MovingSources,
@@ -16,11 +17,6 @@ from hybrid_nbody.nbody.kernels.cpu.pair_force import (
     block_jerks,
     block_potentials,
 )
-
-compiled = njit(cache=True, error_model="numpy")
-compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
-linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function that only compiled code calls, as a part of what Python calls."""
 
 
 @compiled_parallel

@@ -1,0 +1,26 @@
+"""How the loops over bodies are compiled.
+
+Numba counts who holds an array, by an atomic operation at the beginning and at the end of every
+function that takes one. Those of a force of a few bodies took longer than the force itself. Here
+Python holds all arrays while a loop runs, and none is made within: nothing is counted.
+"""
+
+from numba import njit
+
+from hybrid_nbody.backends.simd import VECTOR_MATH
+
+compiled = njit(cache=True, error_model="numpy", _nrt=False)
+
+compiled_parallel = njit(cache=True, error_model="numpy", _nrt=False, parallel=True)
+
+linked = njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Compiles a function that only compiled code calls, as a part of what Python calls."""
+
+linked_block = njit(
+    error_model="numpy",
+    _nrt=False,
+    fastmath=VECTOR_MATH,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
+"""Does the same with products that may be fused with sums: for blocks of targets."""
