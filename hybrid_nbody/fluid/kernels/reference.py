@@ -248,22 +248,19 @@ def curl(velocity: Components, boundary: Boundary, spacing: float) -> Components
     )
 
 
-SMALLEST = 1e-20
-"""Added to the length of a gradient before it divides."""
-
-
 def confinement(
     velocity: Components, boundary: Boundary, spacing: float, strength: float
 ) -> Components:
     """Return the acceleration of vorticity confinement: ``strength * spacing * (N x curl u)``.
 
-    N is the unit gradient of the length of curl u.
+    N is the unit gradient of the length of curl u, or 0 where that does not change.
 
     Fedkiw, Stam & Jensen, "Visual Simulation of Smoke" (SIGGRAPH 2001).
     """
     vorticity = np.array(curl(velocity, boundary, spacing))
     slope = np.array(gradient(np.sqrt((vorticity**2).sum(axis=0)), boundary, 0.5 / spacing))
-    direction = slope / (np.sqrt((slope**2).sum(axis=0)) + SMALLEST)
+    size = np.sqrt((slope**2).sum(axis=0))
+    direction = slope / np.where(size > 0, size, 1.0)
     return tuple(strength * spacing * part for part in np.cross(direction, vorticity, axis=0))
 
 

@@ -4,9 +4,6 @@ from math import sqrt
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
 
-SMALLEST = 1e-12
-"""Added to lengths before something is divided by them."""
-
 
 @over_cells
 def add_between(
@@ -53,11 +50,16 @@ def confinement(
     k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, length: Cells, strength: Real,
     fx: Cells, fy: Cells, fz: Cells,
 ) -> None:  # fmt: skip
-    """Set three fields to the force ``strength * N x curl u``, N the unit gradient of `length`."""
+    """Set three fields to the force ``strength * N x curl u``, N the unit gradient of `length`.
+
+    Where `length` does not change, N is 0.
+    """
     nx = length[k, j, i + 1] - length[k, j, i - 1]
     ny = length[k, j + 1, i] - length[k, j - 1, i]
     nz = length[k + 1, j, i] - length[k - 1, j, i]
-    size = sqrt(nx * nx + ny * ny + nz * nz) + SMALLEST
+    size = sqrt(nx * nx + ny * ny + nz * nz)
+    if size == 0.0:
+        size = 1.0
     cx = curl_x(v, w, k, j, i)
     cy = curl_y(u, w, k, j, i)
     cz = curl_z(u, v, k, j, i)

@@ -15,7 +15,6 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     row_after,
     row_before,
 )
-from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 U, V, W, LENGTH = range(4)
 """The fields of a table of images."""
@@ -101,11 +100,13 @@ def curl_length_plane(z, velocity, images, scale, out, grid):
 
 @inlined
 def direction_at(z, y, c, length, images, scale, grid):
-    """Return the unit gradient of a scalar."""
+    """Return the unit gradient of a scalar, or 0 where it does not change."""
     x_part = scale * along_x(length[z, y], c, grid.wraps, images)
     y_part = scale * along_y(length, z, y, c, images, grid)
     z_part = scale * along_z(length, z, y, c, images, grid)
-    size = np.sqrt(x_part * x_part + y_part * y_part + z_part * z_part) + type(scale)(SMALLEST)
+    size = np.sqrt(x_part * x_part + y_part * y_part + z_part * z_part)
+    if size == 0:
+        size = type(scale)(1)
     return x_part / size, y_part / size, z_part / size
 
 

@@ -112,15 +112,15 @@ extern "C" __global__ void curl_length(Field u, Field v, Field w, Real factor, F
 
 // Vorticity confinement: `strength` times (the direction in which |curl| grows) x curl.
 extern "C" __global__ void confine(Field u, Field v, Field w, Field length, Real factor,
-                                   Real strength, Real smallest, Field new_u, Field new_v,
-                                   Field new_w) {
+                                   Real strength, Field new_u, Field new_v, Field new_w) {
     Cell c;
     if (!c.inside()) return;
     Vector rotation = curl(u, v, w, c, factor);
     Vector slope = {factor * difference(length, c, 0, scalar_ghosts()),
                     factor * difference(length, c, 1, scalar_ghosts()),
                     factor * difference(length, c, 2, scalar_ghosts())};
-    Real scale = strength / (length_of(slope) + smallest);
+    Real size = length_of(slope);
+    Real scale = size == 0 ? 0 : strength / size;
     new_u(c) = fma(scale, slope.y * rotation.z - slope.z * rotation.y, u(c));
     new_v(c) = fma(scale, slope.z * rotation.x - slope.x * rotation.z, v(c));
     new_w(c) = fma(scale, slope.x * rotation.y - slope.y * rotation.x, w(c));

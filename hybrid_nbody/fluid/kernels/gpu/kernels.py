@@ -17,7 +17,6 @@ from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.gpu.layout import SUM_THREADS, ghost_arguments
 from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
-from hybrid_nbody.fluid.kernels.reference import SMALLEST
 
 BLOCKS_OF_A_PLANE = 8
 """Blocks that search a plane for its largest value."""
@@ -120,7 +119,7 @@ class Kernels(LinearSystems):
 
     def confine(self, velocity: Velocity, length: Array, strength: float, out: Velocity) -> None:
         """See `Kernels`."""
-        factors = (0.5 / self.slab.spacing, strength * self.slab.spacing, SMALLEST)
+        factors = (0.5 / self.slab.spacing, strength * self.slab.spacing)
         self.on_cells("cells", "confine", *velocity, length, *map(self.number, factors), *out)
 
     # --- the budget of a field --------------------------------------------------------------------
