@@ -23,6 +23,9 @@ ROUNDING = {"float32": 2.0**-23, "float64": 2.0**-52}
 SMALLEST = {"float32": 2.0**-126, "float64": 2.0**-1022}
 """Smallest number of full precision."""
 
+SPEEDS = {"float32": 1e15, "float64": 1e140}
+"""Largest speed whose square is within the range of a type; of its inverse, all digits are."""
+
 
 def faults(config: "FluidConfig") -> Faults:
     """Return a fault for each combination of valid keys that cannot be computed.
@@ -36,6 +39,7 @@ def faults(config: "FluidConfig") -> Faults:
         _backend,
         _boundary,
         *GRIDS[config.fluid.grid],
+        _speeds,
         _tolerance,
         _omega,
         _planes,
@@ -139,6 +143,23 @@ GRIDS = {
     "staggered": (_only_collocated, _obstacles),
 }
 """For each value of ``fluid.grid`` the checks of what it allows."""
+
+
+def _speeds(config: "FluidConfig") -> Faults:
+    """Check that squares of speeds of about a cell a step, as the pressure is, can be held."""
+    dtype = config.fluid.dtype
+    time = config.time
+    most = SPEEDS[dtype]
+    cells = max(config.grid.cells)
+    if not 1 / most <= cells * time.longest_part <= most:
+        least, longest = (f"{value / cells:.1g}" for value in (1 / most, most))
+        remedy = "" if dtype == "float64" else ", or write fluid.dtype: float64"
+        text = (
+            f"must be at least {least} and at most {longest} on this grid, for {dtype} to hold "
+            f"squares of speeds; take another unit of time{remedy}"
+        )
+        path = ("time", "dt" if time.dt_max is None else "dt_max")
+        yield fault(path, time.longest_part, text)
 
 
 def _tolerance(config: "FluidConfig") -> Faults:

@@ -62,6 +62,14 @@ MESSAGES = {
     ("sources: {events: [3]}"): (
         f"1: sources.events[0]: must be a mapping of the keys {EVENT_KEYS} (got 3)"
     ),
+    "grid: {cells: [10, 10, 10]}\ntime: {dt: 1e20, steps: 10}": (
+        "2: time.dt: must be at least 1e-16 and at most 1e+14 on this grid, for float32 to hold "
+        "squares of speeds; take another unit of time, or write fluid.dtype: float64 (got 1e+20)"
+    ),
+    "time: {dt_max: 1e-200, cfl: 2, steps: 10}\nfluid: {dtype: float64}": (
+        "1: time.dt_max: must be at least 1e-141 and at most 1e+139 on this grid, for float64 to "
+        "hold squares of speeds; take another unit of time (got 1e-200)"
+    ),
     "time: {dt: 0.1, steps: 10, integrator: leapfrog}": (
         "1: time.integrator: unknown key; allowed: dt, end, steps, wall_limit, cfl, dt_max"
     ),
